@@ -85,7 +85,7 @@ fn link(c: &mut Criterion) {
                 |(links, (pool, batch))| {
                     let mut out = Fifo::EMPTY;
                     for &handle in batch.as_slice() {
-                        links.arrive(pool, 0, handle, &mut out);
+                        links.arrive_and_leave(pool, 0, handle, &mut out);
                     }
                     links.expire(pool, 0, Nanos::from_secs(1), &mut out);
                     black_box(out.first());

@@ -83,7 +83,11 @@ pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, Bench
     let found = rows()?.into_iter().find(|(other, _)| other == name);
     let (_, what) = found.ok_or_else(|| BenchError::NotHere(format!("nothing to carry is called {name}")))?;
     match what {
-        What::Engine(case) => through_engine(&case, |port| Box::new(Ending { port, left: packets })),
+        What::Engine(case) => {
+            // Before what is counted, each link has had a packet.
+            let left = packets + u64::from(case.links);
+            through_engine(&case, |port| Box::new(Ending { port, left }))
+        }
         What::Trains(case) => {
             through_engine(&case, |_| Box::new(Ending { port: Box::new(Trains::new()), left: packets }))
         }

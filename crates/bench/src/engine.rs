@@ -47,8 +47,6 @@ pub struct Case {
     pub frame_bytes: usize,
     /// How many packets there are.
     pub count: u64,
-    /// Which rings packets take to the links and back, if those have a worker of their own.
-    pub away: Option<Between>,
     /// Whether packets have other addresses than the links, so that they take none.
     pub beside: bool,
 }
@@ -96,7 +94,6 @@ impl Case {
             gap: None,
             frame_bytes: 60,
             count: u64::MAX,
-            away: None,
             beside: false,
         }
     }
@@ -136,7 +133,10 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
         let ns = 1e9 / speeds.most();
         let row = speeds.at_least(&format!("engine: {name}"), "pps", *target);
-        rows.push(checked(row.extra("ns_per_packet", ns).note(format!("{ns:.1} ns a packet")), &outcomes));
+        rows.push(checked(
+            row.extra("ns_per_packet", ns).note(format!("{ns:.1} ns a packet")),
+            outcomes.iter().map(|outcome| &outcome.report),
+        ));
         let pairs: Vec<_> = outcomes.iter().map(|outcome| outcome.packets_per_second).zip(loops).collect();
         rows.push(bare::row(name, &pairs));
         if case.links > 1000 {
@@ -144,7 +144,6 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
             rows.extend(outcomes.first().map(memory_rows).into_iter().flatten());
         }
     }
-    rows.extend(away_rows(settings, &case(&plain))?);
     Ok(rows)
 }
 
@@ -162,25 +161,6 @@ fn outcomes(
         Ok(outcome)
     });
     each.collect()
-}
-
-/// What rings between workers cost: every packet takes two of them.
-fn away_rows(settings: &Settings<'_>, plain: &Case) -> Result<Vec<Row>, BenchError> {
-    let mut rows = Vec::new();
-    for (kind, between) in [("private", Between::Private), ("shared", Between::Shared)] {
-        let name = format!("8 links on a worker of their own, {kind} rings");
-        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-            let why = BenchError::NotHere("two workers need two processors".into());
-            rows.push(Settings::could_not(&format!("engine: {name}"), &why));
-            continue;
-        }
-        let outcomes = outcomes(settings, &name, &Case { away: Some(between), ..plain.clone() }, || {})?;
-        let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
-        let row = Row::new(format!("engine: {name}"), "pps").measured(speeds.most());
-        let row = row.extra("ns_per_packet", 1e9 / speeds.most());
-        rows.push(checked(row.note("through a ring to the links, and through another one back"), &outcomes));
-    }
-    Ok(rows)
 }
 
 fn memory_rows(outcome: &Outcome) -> [Row; 2] {
@@ -205,11 +185,11 @@ fn memory_rows(outcome: &Outcome) -> [Row; 2] {
 }
 
 /// Fails the row of runs that lost count of a packet or dropped one.
-pub(crate) fn checked(row: Row, outcomes: &[Outcome]) -> Row {
-    if !outcomes.iter().all(|outcome| outcome.report.is_conserved()) {
+pub(crate) fn checked<'a>(row: Row, reports: impl Iterator<Item = &'a Report> + Clone) -> Row {
+    if !reports.clone().all(Report::is_conserved) {
         return row.judged(false).note("packets are missing from the engine's books");
     }
-    match outcomes.iter().map(|outcome| dropped(&outcome.report)).max() {
+    match reports.map(dropped).max() {
         Some(0) | None => row,
         Some(packets) => row.note(format!("{packets} packets were dropped in one run")),
     }
@@ -263,7 +243,7 @@ pub(crate) fn setup(
     let mut rules = Vec::with_capacity(pairs.len());
     for (n, (from, to)) in pairs.iter().enumerate() {
         let local = links.add(n as u32, &n.to_string(), &case.config);
-        let link = LinkRef::new(u32::from(case.away.is_some()), local);
+        let link = LinkRef::new(0, local);
         rules.push(((from.to_bits() + beside, to.to_bits() + beside), paths.add(&[link])));
     }
     let classifier = Classifier::new(&rules, &[], &[]);
@@ -283,22 +263,18 @@ pub(crate) fn setup(
     let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
     let sink = Box::new(blast("sink", greeting));
     let bridge = Bridge::new(vec![0, 1], Nanos::from_secs(300), 4096);
-    let with_links = worker(case, usize::from(case.away.is_some()), links)?;
+    let mut worker = worker(case, links)?;
     let each = |bytes: usize| bytes as f64 / f64::from(case.links);
     let memory = LinkMemory {
-        record: each(with_links.links.memory_bytes()),
+        record: each(worker.links.memory_bytes()),
         classifier: each(classifier.memory_bytes()),
-        wheel: each(with_links.wheel_bytes()),
+        wheel: each(worker.wheel_bytes()),
     };
     let homes = vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }];
-    let mut workers = vec![with_links];
-    if case.away.is_some() {
-        workers.insert(0, worker(case, 0, Links::with_capacity(0, 1, Nanos::from_micros(10)))?);
-    }
-    workers[0].ports = vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }];
-    workers[0].nodes = vec![Box::new(bridge) as Box<dyn Node>];
+    worker.ports = vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }];
+    worker.nodes = vec![Box::new(bridge) as Box<dyn Node>];
     let setup = Setup {
-        workers,
+        workers: vec![worker],
         map: Map {
             classifier,
             paths,
@@ -310,16 +286,16 @@ pub(crate) fn setup(
         },
         tolerance: Tolerance::default(),
         wait: Wait::Spin,
-        between: case.away.unwrap_or_default(),
+        between: Between::default(),
         lead: Nanos::NEVER,
     };
     Ok((setup, memory))
 }
 
-/// A worker on processor `cpu` that has nothing but links yet.
-fn worker(case: &Case, cpu: usize, links: Links) -> Result<WorkerSetup, PoolError> {
+/// A worker that has nothing but links yet.
+fn worker(case: &Case, links: Links) -> Result<WorkerSetup, PoolError> {
     Ok(WorkerSetup {
-        cpu: Some(cpu),
+        cpu: Some(0),
         pool: Pool::new(case.pool_bytes)?,
         ports: Vec::new(),
         nodes: Vec::new(),

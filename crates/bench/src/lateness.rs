@@ -32,7 +32,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let p99 = sample(|l| l.without_pauses.p99.0).at_most("lateness: 100 kpps on 100 links, p99", "ns", 10e3);
     let with = sample(|l| l.all.p99.0).shown("lateness: the same with the machine's pauses, p99", "ns");
     let with = outcomes.last().map_or(with.clone(), |outcome| with.note(pauses(outcome)));
-    Ok(vec![checked(p50, &outcomes), p99, with])
+    Ok(vec![checked(p50, outcomes.iter().map(|outcome| &outcome.report)), p99, with])
 }
 
 fn pauses(outcome: &Outcome) -> String {

@@ -18,6 +18,7 @@ pub mod guest;
 mod installing;
 pub mod latency;
 mod lateness;
+mod mapping;
 mod memory;
 mod peers;
 mod ports;
@@ -146,6 +147,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("exact", "packets' times in virtual time against the formula", exact::rows),
     ("alloc", "allocations on the packet path", alloc::rows),
     ("engine", "packets a second, memory to memory", engine::rows),
+    ("mapping", "one worker against two, in parallel and as a pipeline", mapping::rows),
     ("blocks", "what each block of a link costs", blocks::rows),
     ("sched", "what schedulers of processors and ports cost", sched::rows),
     ("memory", "memory of waiting packets", memory::rows),

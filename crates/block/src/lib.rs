@@ -14,6 +14,7 @@ pub mod path;
 mod port;
 pub mod spec;
 mod stage;
+pub mod stations;
 
 pub use dice::Dice;
 pub use drop::{DropCounts, DropReason};
@@ -23,3 +24,4 @@ pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use spec::{Grammar, Param, ParamKind, Parsed, Reading, Spec, SpecError, Value, Values};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};
+pub use stations::Stations;

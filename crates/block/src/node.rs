@@ -1,6 +1,6 @@
 //! What stands where links meet ports: bridges and routers.
 
-use crate::{DropReason, NodeStats, Outbox};
+use crate::{DropReason, NodeStats, Outbox, Stations};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_units::Nanos;
 use std::any::Any;
@@ -32,6 +32,12 @@ pub trait Node: Any + Send {
 
     /// The ports of this node by place in the plan, ascending: where a flooded packet goes.
     fn ports(&self) -> &[u16];
+
+    /// The table by which alone it decides about frames between two stations that stand in it: such a frame goes to the destination's port, if that
+    /// is not its own, and its source is heard. It takes trains. None if more than that decides.
+    fn stations(&mut self) -> Option<&mut Stations> {
+        None
+    }
 
     /// Whether it takes several segments in one packet. If not, they are taken apart before it is given them.
     fn takes_trains(&self) -> bool {

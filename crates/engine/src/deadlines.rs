@@ -8,10 +8,8 @@ impl Worker {
     /// Keeps the wheel's entry for a link at its deadline.
     #[inline]
     pub(crate) fn arm(&mut self, link: u32) {
-        let deadline = match self.windows.as_ref().and_then(|windows| windows.lead_of(link)) {
-            None => self.links.deadline(link),
-            Some(lead) => self.links.deadline_ahead(link, lead),
-        };
+        let deadline =
+            if self.windows.is_none() { self.links.deadline(link) } else { self.deadline_in_window(link) };
         let armed = self.links.armed(link);
         if deadline >= *armed {
             if deadline == Nanos::NEVER && self.simulated {
@@ -22,8 +20,24 @@ impl Worker {
         if *armed != Nanos::NEVER {
             self.wheel.remove(Entry { time: *armed, link });
         }
-        *armed = deadline;
-        self.wheel.insert(Entry { time: deadline, link });
+        self.arm_at(link, deadline);
+    }
+
+    /// When a link wants to be looked at that may lead to another worker's.
+    fn deadline_in_window(&mut self, link: u32) -> Nanos {
+        match self.windows.as_ref().and_then(|windows| windows.lead_of(link)) {
+            None => self.links.deadline(link),
+            Some(lead) => self.links.deadline_ahead(link, lead),
+        }
+    }
+
+    /// Gives a link that has no entry one at its deadline, if it has one.
+    #[inline]
+    pub(crate) fn arm_at(&mut self, link: u32, deadline: Nanos) {
+        *self.links.armed(link) = deadline;
+        if deadline != Nanos::NEVER {
+            self.wheel.insert(Entry { time: deadline, link });
+        }
     }
 
     /// Takes a link out of the wheel that has nothing to wait for any more: a simulated run would take the old deadline for

@@ -54,7 +54,7 @@ impl Worker {
     pub(crate) fn arrive_before_turn(&mut self, link: u32, handle: Handle) {
         let mut left = self.due.take(link);
         let before = self.links.latest(link);
-        self.links.arrive(&mut self.pool, link, handle, &mut left);
+        self.links.arrive_and_leave(&mut self.pool, link, handle, &mut left);
         self.note(link, before);
         self.due.keep(link, left);
         self.arm_stirred();

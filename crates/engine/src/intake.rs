@@ -150,6 +150,9 @@ impl Worker {
             self.change_node(node, (meta.arrival, meta.place));
         }
         let handles = batch.as_slice();
+        if self.nodes[node].stations().is_some() {
+            return self.decide_by_stations(node, batch, first);
+        }
         if self.nodes[node].takes_trains() || !handles.iter().any(|&handle| self.pool.meta(handle).is_train())
         {
             return self.forward(node, batch, first);
@@ -183,18 +186,15 @@ impl Worker {
         batch.push(handle);
     }
 
-    fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
+    /// Lets a node decide about packets as it does, whatever it has decided before.
+    pub(crate) fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
         self.nodes[node].forward(&mut self.pool, batch, &mut self.outbox);
-        let (mut flags, mut special) = (0, false);
-        for &handle in batch.as_slice() {
-            let meta = self.pool.meta(handle);
-            flags |= meta.flags;
-            special |= meta.out_port >= REFUSED;
-        }
-        if special {
-            self.see_to_special(node, batch, flags);
+        let among = self.map.classifier.classify(&mut self.pool, batch);
+        self.note_verdict(node, batch);
+        if among.last_port >= REFUSED {
+            self.see_to_special(node, batch, among.flags);
         } else {
-            self.classify(batch, flags);
+            self.make_ready(batch, among.flags);
         }
         self.empty_outbox(first);
     }
@@ -205,7 +205,7 @@ impl Worker {
         for &handle in batch.as_slice() {
             let meta = self.pool.meta(handle);
             if meta.out_port == FLOOD {
-                self.classify(&plain, flags);
+                self.make_ready(&plain, flags);
                 plain.clear();
                 self.flood(node, handle);
             } else if let Some(reason) = refusal(meta) {
@@ -216,7 +216,7 @@ impl Worker {
                 plain.push(handle);
             }
         }
-        self.classify(&plain, flags);
+        self.make_ready(&plain, flags);
     }
 
     /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
@@ -256,9 +256,9 @@ impl Worker {
         self.pool.free(handle);
     }
 
-    /// Chooses packets' paths. Whether their node wishes some to take certain links is asked only if one has such a flag, or-ed together.
-    fn classify(&mut self, batch: &Batch, flags: u8) {
-        self.map.classifier.classify(&mut self.pool, batch);
+    /// Lets packets that have a path wait to enter their links. Whether their node wishes some to take certain links is asked only if one has
+    /// such a flag, or-ed together.
+    fn make_ready(&mut self, batch: &Batch, flags: u8) {
         if Meta::any_wishes(flags) {
             batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
         }

@@ -1,8 +1,8 @@
 //! The timing wheel: which link wants to be looked at next, exact to the nanosecond.
 //!
-//! Seven levels of 256 slots, the lowest 1024 ns wide each. When time comes to a lowest slot, its few entries go into a
-//! small heap from which they are taken in exact order (time, then link). A slot's entries lie in chunks of an array
-//! allocated at the start, so they are contiguous and nothing is allocated later. Insertion is O(1); an entry moves down
+//! Seven levels of 256 slots, the lowest 1024 ns wide each. When time comes to a lowest slot, its few entries are sorted, and taken in exact
+//! order (time, then link); what is added to it later, or is more than a few, lies in a heap beside them. A slot's entries lie in chunks of an
+//! array allocated at the start, so they are contiguous and nothing is allocated later. Insertion is O(1); an entry moves down
 //! a level at most six times.
 
 use longwire_units::Nanos;
@@ -16,6 +16,8 @@ const SLOTS: usize = 1 << SLOT_BITS;
 /// log2 of the width of a slot of the lowest level, in ns.
 const GRAIN_BITS: u32 = 10;
 const CHUNK: usize = 15;
+/// Most entries of a slot that are sorted.
+const RUN: usize = 256;
 const NONE: u32 = u32::MAX;
 
 /// A link and the time at which it wants to be looked at. Ordered by time, then link.
@@ -46,9 +48,12 @@ pub struct Wheel {
     slots: Box<[[u32; SLOTS]; LEVELS]>,
     /// Which slots hold anything, a bit each.
     occupied: [[u64; SLOTS / 64]; LEVELS],
-    /// Entries before `horizon`, the earliest on top.
+    /// Entries of the slot that was opened last, the earliest at the end: how long after `run_start`, above the link.
+    run: Vec<u64>,
+    run_start: u64,
+    /// Other entries before `horizon`, the earliest on top.
     near: BinaryHeap<Reverse<Entry>>,
-    /// Everything before this time is in `near`; a multiple of the grain.
+    /// Everything before this time is in `run` or `near`; a multiple of the grain.
     horizon: u64,
     len: usize,
 }
@@ -60,7 +65,7 @@ impl crate::WorkerSetup {
         size_of::<Wheel>()
             + size_of::<[[u32; SLOTS]; LEVELS]>()
             + chunks_for(links) * size_of::<Chunk>()
-            + links * size_of::<Reverse<Entry>>()
+            + (links + RUN) * size_of::<Entry>()
     }
 }
 
@@ -82,6 +87,8 @@ impl Wheel {
             free: 0,
             slots: Box::new([[NONE; SLOTS]; LEVELS]),
             occupied: [[0; SLOTS / 64]; LEVELS],
+            run: Vec::with_capacity(RUN),
+            run_start: 0,
             near: BinaryHeap::with_capacity(capacity),
             horizon: now.0 >> GRAIN_BITS << GRAIN_BITS,
             len: 0,
@@ -103,7 +110,7 @@ impl Wheel {
     #[inline]
     pub fn peek(&mut self, limit: Nanos) -> Option<Entry> {
         loop {
-            if let Some(&Reverse(entry)) = self.near.peek() {
+            if let Some(entry) = self.first_near() {
                 return if entry.time <= limit { Some(entry) } else { None };
             }
             if self.len == 0 || !self.open_next(limit) {
@@ -112,18 +119,54 @@ impl Wheel {
         }
     }
 
+    /// The earliest entry before the horizon.
+    #[inline]
+    fn first_near(&self) -> Option<Entry> {
+        match (self.first_of_run(), self.near.peek()) {
+            (Some(entry), None) => Some(entry),
+            (Some(entry), Some(&Reverse(other))) => Some(entry.min(other)),
+            (None, other) => other.map(|other| other.0),
+        }
+    }
+
+    #[inline]
+    fn first_of_run(&self) -> Option<Entry> {
+        let &first = self.run.last()?;
+        Some(Entry { time: Nanos(self.run_start + (first >> 32)), link: first as u32 })
+    }
+
     /// Takes the earliest entry, if its time is not after `limit`.
     #[inline]
     pub fn pop(&mut self, limit: Nanos) -> Option<Entry> {
+        if self.near.is_empty()
+            && let Some(entry) = self.first_of_run()
+        {
+            if entry.time > limit {
+                return None;
+            }
+            self.run.pop();
+            self.len -= 1;
+            return Some(entry);
+        }
+        self.pop_others(limit)
+    }
+
+    /// The same where the run is over, or has others beside it.
+    #[inline(never)]
+    fn pop_others(&mut self, limit: Nanos) -> Option<Entry> {
         let entry = self.peek(limit)?;
-        self.near.pop();
+        if self.first_of_run() == Some(entry) {
+            self.run.pop();
+        } else {
+            self.near.pop();
+        }
         self.len -= 1;
         Some(entry)
     }
 
     /// A time before which there is no entry; exact once the entry's slot is open. Never if there are none.
     pub fn bound(&self) -> Nanos {
-        if let Some(Reverse(entry)) = self.near.peek() {
+        if let Some(entry) = self.first_near() {
             return entry.time;
         }
         match self.next_slot() {
@@ -135,9 +178,12 @@ impl Wheel {
     /// Takes out an entry that is in the wheel: its link is to be looked at earlier than thought.
     pub fn remove(&mut self, entry: Entry) {
         if entry.time.0 < self.horizon {
-            let before = self.near.len();
+            let before = self.run.len() + self.near.len();
+            let start = self.run_start;
+            let is_it = |held: u64| entry == Entry { time: Nanos(start + (held >> 32)), link: held as u32 };
+            self.run.retain(|held| !is_it(*held));
             self.near.retain(|held| held.0 != entry);
-            self.len -= before - self.near.len();
+            self.len -= before - self.run.len() - self.near.len();
             return;
         }
         let (level, slot) = self.position(entry.time.0);
@@ -186,7 +232,7 @@ impl Wheel {
         (level as usize, (time >> (GRAIN_BITS + SLOT_BITS * level)) as usize % SLOTS)
     }
 
-    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one is near, a higher one moves down.
+    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one is sorted, a higher one moves down.
     fn open_next(&mut self, limit: Nanos) -> bool {
         let Some((level, slot)) = self.next_slot() else { return false };
         let start = self.slot_start(level, slot).max(self.horizon);
@@ -201,9 +247,14 @@ impl Wheel {
         let mut at = self.detach(0, slot);
         while at != NONE {
             let chunk = &self.chunks[at as usize];
-            self.near.extend(chunk.entries[..chunk.len as usize].iter().copied().map(Reverse));
+            let entries = &chunk.entries[..chunk.len as usize];
+            let (few, more) = entries.split_at(entries.len().min(RUN - self.run.len()));
+            self.run.extend(few.iter().map(|entry| (entry.time.0 - start) << 32 | u64::from(entry.link)));
+            self.near.extend(more.iter().copied().map(Reverse));
             at = self.release(at);
         }
+        self.run_start = start;
+        self.run.sort_unstable_by(|one, other| other.cmp(one));
         self.advance(start + (1 << GRAIN_BITS));
         true
     }

@@ -4,6 +4,7 @@
 use crate::bell::Bell;
 use crate::between::{Inbox, Outbound};
 use crate::due::Due;
+use crate::egress::exits;
 use crate::events::{Schedule, SourceSeat};
 use crate::fidelity::{Lateness, Tolerance};
 use crate::intake::COPIES;
@@ -13,12 +14,13 @@ use crate::observer::Observer;
 use crate::slot::PortSlot;
 use crate::tick::Ticks;
 use crate::turns::Turns;
+use crate::verdicts::Verdicts;
 use crate::walk::{Next, Walk};
 use crate::wheel::Wheel;
-use longwire_block::path::{NOWHERE, Paths, UNDECIDED};
+use longwire_block::path::{DIRECT, NOWHERE, Paths, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
-use longwire_link::{Fifo, Links};
-use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
+use longwire_link::{Arrival, Fifo, Links};
+use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
@@ -53,7 +55,10 @@ pub struct Worker {
     pub(crate) links: Links,
     pub(crate) wheel: Wheel,
     pub(crate) ports: Vec<PortSlot>,
+    /// By a port's place in the plan: its place among `ports` if packets leave by it at once, else none there is.
+    pub(crate) exits: Box<[u32]>,
     pub(crate) nodes: Vec<Box<dyn Node>>,
+    pub(crate) verdicts: Verdicts,
     /// Those that decide in their turn, and what changes at nodes.
     pub(crate) turns: Turns,
     pub(crate) walk: Walk,
@@ -131,7 +136,9 @@ impl Worker {
             pool: setup.pool,
             links: setup.links,
             ports: setup.ports.into_iter().map(PortSlot::new).collect(),
+            exits: exits(&map, index, windows.is_some()),
             nodes: setup.nodes,
+            verdicts: Verdicts::new(),
             turns,
             walk: Walk::new(),
             node_changes,
@@ -199,7 +206,7 @@ impl Worker {
         if self.links.are_many() {
             self.enter_scattered(ready);
         } else {
-            ready.iter().for_each(|&handle| self.enter(handle));
+            ready.iter().for_each(|&handle| self.enter_by_link(handle));
         }
         loop {
             let mut due = [0; DUE];
@@ -207,7 +214,7 @@ impl Worker {
             while count < DUE
                 && let Some(entry) = self.wheel.pop(now)
             {
-                self.links.prefetch(entry.link);
+                self.links.prefetch_leaving(entry.link);
                 due[count] = entry.link;
                 count += 1;
             }
@@ -232,7 +239,7 @@ impl Worker {
             if let Some(&later) = ready.get(index + AHEAD) {
                 self.prefetch(later);
             }
-            self.enter(handle);
+            self.enter_by_link(handle);
         }
     }
 
@@ -242,13 +249,16 @@ impl Worker {
         let mut left = 0;
         for at in 0..due.len() {
             let link = due[at];
-            if let Some(handle) = self.links.expire_one(&mut self.pool, link, now) {
-                self.leave(handle);
+            let departure = self.links.expire_one(&mut self.pool, link, now);
+            if let Some(departure) = departure {
+                self.depart(departure);
+            }
+            let next = self.links.deadline(link);
+            if departure.is_some() && next <= now {
                 due[left] = link;
                 left += 1;
             } else {
-                *self.links.armed(link) = Nanos::NEVER;
-                self.arm(link);
+                self.arm_at(link, next);
             }
         }
         left
@@ -312,6 +322,36 @@ impl Worker {
         self.follow(None);
     }
 
+    /// Lets a packet enter where links are served one after the other: most have one link to pass, which is here.
+    #[inline]
+    fn enter_by_link(&mut self, handle: Handle) {
+        let &Meta { path, out_port, .. } = self.pool.meta(handle);
+        let link = match self.map.paths.link(path) {
+            Some(link) if Paths::is_one_link(path) && link.worker() == self.index => link.local(),
+            None if path == DIRECT => {
+                let meta = self.pool.meta_mut(handle);
+                meta.leave = meta.arrival;
+                return self.go_out(handle, out_port);
+            }
+            _ => return self.enter(handle),
+        };
+        if self.observer.is_some() {
+            return self.enter(handle);
+        }
+        let mut out = Fifo::EMPTY;
+        match self.links.arrive(&mut self.pool, link, handle, &mut out) {
+            Arrival::Through => return self.go_out(handle, out_port),
+            Arrival::Stirred => {
+                self.arm(link);
+                self.arm_stirred();
+            }
+            Arrival::Kept => {}
+        }
+        while let Some(handle) = out.pop(&self.pool) {
+            self.leave(handle);
+        }
+    }
+
     /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.
     pub(crate) fn enter(&mut self, handle: Handle) {
         let &Meta { path, arrival, .. } = self.pool.meta(handle);
@@ -326,8 +366,11 @@ impl Worker {
         }
         let mut out = Fifo::EMPTY;
         let before = if self.simulated { self.links.latest(local) } else { None };
-        let may_be_due = self.links.arrive(&mut self.pool, local, handle, &mut out);
-        if may_be_due || self.simulated {
+        let arrival = self.links.arrive(&mut self.pool, local, handle, &mut out);
+        if arrival == Arrival::Through {
+            out.push(&mut self.pool, handle);
+        }
+        if arrival == Arrival::Stirred || self.simulated {
             self.note(local, before);
             self.arm(local);
             self.arm_stirred();
@@ -364,124 +407,6 @@ impl Worker {
         let meta = self.pool.meta_mut(handle);
         meta.leave = meta.arrival;
         self.egress(handle);
-    }
-
-    /// Sees to a packet that has left a link: on to the next, or out.
-    #[inline]
-    pub(crate) fn leave(&mut self, handle: Handle) {
-        let &Meta { flags, path, .. } = self.pool.meta(handle);
-        if flags & Meta::ASIDE != 0 {
-            return self.walk(Next::Aside, handle);
-        }
-        if !Paths::is_one_link(path) && self.advance(handle) {
-            return self.walk(Next::Enter, handle);
-        }
-        self.egress(handle);
-    }
-
-    /// Turns a packet that has left a link to the next one, if its path has one.
-    pub(crate) fn advance(&mut self, handle: Handle) -> bool {
-        let meta = self.pool.meta_mut(handle);
-        let path = self.map.paths.advance(meta.path);
-        if self.map.paths.link(path).is_none() {
-            return false;
-        }
-        (meta.path, meta.arrival) = (path, meta.leave);
-        true
-    }
-
-    /// Gives a packet to its port, here or with another worker. A flooded one has none yet.
-    #[inline(always)]
-    pub(crate) fn egress(&mut self, handle: Handle) {
-        let out_port = self.pool.meta(handle).out_port;
-        if let Some(far) = self.map.joints.far_side(out_port) {
-            self.come_in(handle, far);
-            return self.walk(Next::Decide, handle);
-        }
-        let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
-            return self.fork(handle, |worker, copy| worker.walk(Next::Enter, copy));
-        };
-        if home.worker == self.index && self.windows.is_none() {
-            return self.put_out(home.slot as usize, handle);
-        }
-        if home.worker == self.index { self.hold_back(handle) } else { self.hand_over(home.worker, handle) }
-    }
-
-    /// Puts a packet into its port's batch, which is sent when full or at the end of the step.
-    #[inline]
-    pub(crate) fn put_out(&mut self, slot: usize, handle: Handle) {
-        let out = &mut self.ports[slot].out;
-        out.push(handle);
-        if out.is_full() {
-            self.flush_port(slot);
-        }
-    }
-
-    /// Sends what waits in the ports' batches.
-    pub(crate) fn flush_ports(&mut self) {
-        for slot in 0..self.ports.len() {
-            if !self.ports[slot].out.is_empty() {
-                self.flush_port(slot);
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn flush_port(&mut self, slot: usize) {
-        let batch = std::mem::take(&mut self.ports[slot].out);
-        match &mut self.ticks {
-            Some(ticks) if !self.simulated => ticks.hold(&mut self.pool, slot, &batch),
-            _ => self.transmit(slot, &batch),
-        }
-    }
-
-    /// Gives packets to a port, now, and books how late that is.
-    pub(crate) fn transmit(&mut self, slot: usize, batch: &Batch) {
-        let mut leaves = [(0, 0); BATCH];
-        for (leave, &handle) in leaves.iter_mut().zip(batch.as_slice()) {
-            let meta = self.pool.meta(handle);
-            *leave = (meta.leave, meta.path);
-            self.flow.sent += u64::from(meta.segments);
-        }
-        if self.simulated
-            && let Some(ticks) = &self.ticks
-        {
-            ticks.round(&mut self.pool, batch);
-        }
-        if let Some(observer) = &mut self.observer {
-            for &handle in batch.as_slice() {
-                observer.departed(self.pool.meta(handle), self.pool.data(handle));
-            }
-        }
-        let before = self.now();
-        let port = &mut self.ports[slot];
-        let sent = port.port.transmit(&mut self.pool, batch);
-        if let Err(fault) = sent {
-            port.fault = Some(fault);
-        }
-        self.book_lateness(&leaves[..batch.len()], before, self.now());
-    }
-
-    fn now(&self) -> Nanos {
-        if self.simulated { Nanos::ZERO } else { crate::clock::monotonic() }
-    }
-
-    /// Books how late packets left that a port took between `before` and `after`, one after the other: each when its
-    /// turn came, as far as that is known.
-    fn book_lateness(&mut self, leaves: &[(u64, u32)], before: Nanos, after: Nanos) {
-        let step = after.since(before).0 / leaves.len() as u64;
-        for (turn, &(leave, path)) in leaves.iter().enumerate() {
-            let left = match &self.ticks {
-                Some(ticks) if self.simulated => ticks.leaves_at(leave),
-                _ => before + Nanos(step * turn as u64),
-            };
-            let late = self.lateness.record(Nanos(leave), left);
-            if let Some(link) = self.map.paths.link(path)
-                && link.worker() == self.index
-            {
-                self.links.note_lateness(link.local(), late, self.tolerance.within);
-            }
-        }
     }
 
     pub(crate) fn drop(&mut self, handle: Handle, reason: DropReason) {

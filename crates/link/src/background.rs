@@ -3,7 +3,8 @@
 //! They pass the same queue discipline as all others, as UDP datagrams of one flow without ECN; filters and impairments don't
 //! see them, and when their last bit is sent they end.
 
-use crate::link::{Link, has};
+use crate::has;
+use crate::link::Link;
 use longwire_block::{Dice, DropReason, Spec, Values, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_random::process::Process;

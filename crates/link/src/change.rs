@@ -3,8 +3,9 @@
 use crate::background::Background;
 use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
+use crate::has;
 use crate::judge::{Chain, Either};
-use crate::link::{Link, has};
+use crate::link::Link;
 use crate::queue::Queue;
 use crate::registry::NONE;
 use crate::transmit::Transmit;

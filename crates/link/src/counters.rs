@@ -12,14 +12,15 @@ use serde::Serialize;
 
 /// Counters within a link's record. Segments of a train count one each.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Counters {
-    pub in_packets: u64,
-    pub in_bytes: u64,
     pub out_packets: u64,
     pub out_bytes: u64,
     pub max_late: Nanos,
     /// Made when it is first needed: most of a million links never do.
     pub rare: Option<Box<Rare>>,
+    pub in_packets: u64,
+    pub in_bytes: u64,
 }
 
 /// What few links have.

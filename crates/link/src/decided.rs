@@ -11,7 +11,9 @@
 
 use crate::delay::Delay;
 use crate::fifo::Fifo;
-use crate::link::{Link, Surroundings, has};
+use crate::has;
+use crate::link::{Link, Surroundings};
+use crate::links::Arrival;
 use crate::queue::Queue;
 use crate::transmit::{Sender, Transmit};
 use longwire_block::DropReason;
@@ -37,17 +39,17 @@ impl Link {
         }
     }
 
-    /// Lets a packet through that is sent and leaves when it arrives: the link holds nothing, and all that [`Link::decide`] would find is known.
+    /// Lets a packet through that is sent and leaves when it arrives: the link holds nothing, and all that [`Link::join_decided`] would find is
+    /// known.
     #[inline]
-    pub(crate) fn pass_through(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+    fn pass_through(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
         self.finish = now;
         self.line.pass(now);
         self.books.idle_since = now;
-        let meta = at.pool.meta_mut(handle);
+        let meta = pool.meta_mut(handle);
         meta.leave = now.0;
         self.books.counters.out_packets += 1;
         self.books.counters.out_bytes += u64::from(meta.wire_len);
-        at.out.push(at.pool, handle);
     }
 
     #[inline]
@@ -72,23 +74,24 @@ impl Link {
         !self.line.is_irregular() && self.line.last() <= finish + self.delay.least()
     }
 
-    /// Lets a packet into the queue of a decided link, or drops it. Whether [`Link::deadline`] may have changed.
+    /// Lets a packet into the queue of a decided link, or drops it.
     #[inline]
     pub(crate) fn join_decided(
         &mut self,
         at: &mut Surroundings<'_>,
         handle: Handle,
         (now, frame): (Nanos, u32),
-    ) -> bool {
+    ) -> Arrival {
         if self.features & has::INSTANT != 0 && self.sending.is_none() && self.line.is_over(now) {
-            self.pass_through(at, handle, now);
-            return false;
+            self.pass_through(at.pool, handle, now);
+            return Arrival::Through;
         }
         if self.has_sent(now) {
-            self.all_sent();
+            let leave = self.finish + self.delay.least();
+            self.all_sent(leave);
         }
-        let first = self.line.next() == Nanos::NEVER;
-        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return first };
+        let arrival = if self.line.next() == Nanos::NEVER { Arrival::Stirred } else { Arrival::Kept };
+        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return arrival };
         let pause = self.sending.is_none();
         if pause {
             self.sending = handle;
@@ -98,7 +101,7 @@ impl Link {
         if self.finish <= now && self.line.next() <= now {
             self.release(at.pool, now, at.out);
         }
-        first
+        arrival
     }
 
     /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
@@ -139,11 +142,11 @@ impl Link {
         }
     }
 
-    /// All that a decided link holds is sent by `now`.
+    /// All that a decided link holds is sent; the last one leaves at `leave`.
     #[inline]
-    pub(crate) fn all_sent(&mut self) {
+    pub(crate) fn all_sent(&mut self, leave: Nanos) {
         self.latest = self.latest.max(self.finish);
-        self.line.pass(self.finish + self.delay.least());
+        self.line.pass(leave);
         self.sending = Handle::NONE;
         self.books.idle_since = self.finish;
         (self.books.queued_packets, self.books.queued_bytes) = (0, 0);
@@ -157,7 +160,7 @@ impl Link {
         let finish = leave.since(self.delay.least());
         if finish == self.finish {
             // Others may be sent at the same moment: those wait no longer, either.
-            return self.all_sent();
+            return self.all_sent(leave);
         }
         self.latest = self.latest.max(finish);
         self.line.pass(leave);
@@ -173,10 +176,10 @@ impl Link {
     /// Counts what waits at `now`, exactly. Each packet is passed once.
     #[inline]
     pub(crate) fn recount(&mut self, pool: &Pool, now: Nanos) {
-        if !self.sending.is_none() && self.finish <= now {
-            return self.all_sent();
-        }
         let delay = self.delay.least();
+        if !self.sending.is_none() && self.finish <= now {
+            return self.all_sent(self.finish + delay);
+        }
         while !self.sending.is_none() && Nanos(pool.meta(self.sending).leave).since(delay) <= now {
             self.pass(pool, self.sending);
         }
@@ -263,7 +266,7 @@ mod tests {
         links.add(0, "test", &config);
         let handle = pool.alloc(60).unwrap();
         let mut out = Fifo::EMPTY;
-        links.arrive(&mut pool, 0, handle, &mut out);
+        links.arrive_and_leave(&mut pool, 0, handle, &mut out);
         links.links[0].is_decided()
     }
 

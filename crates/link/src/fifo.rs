@@ -23,6 +23,12 @@ impl Fifo {
     #[inline]
     pub fn push(&mut self, pool: &mut Pool, handle: Handle) {
         pool.meta_mut(handle).next = Handle::NONE.0;
+        self.push_last(pool, handle);
+    }
+
+    /// The same for a packet that has no next one.
+    #[inline]
+    pub(crate) fn push_last(&mut self, pool: &mut Pool, handle: Handle) {
         if self.head.is_none() {
             self.head = handle;
         } else {

@@ -6,8 +6,9 @@
 use crate::delay::constant::Constant;
 use crate::delay::{Delay, Order};
 use crate::fifo::Fifo;
+use crate::has;
 use crate::line::{Heaps, Line};
-use crate::link::{Link, Surroundings, has, note_arrival};
+use crate::link::{Link, Surroundings, note_arrival};
 use longwire_block::{DropReason, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;

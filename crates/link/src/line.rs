@@ -177,7 +177,12 @@ impl Line {
         let (handle, meta) = self.fifo.pop_known(pool)?;
         self.packets -= u32::from(meta.segments);
         self.next = match self.fifo.first() {
-            Some(first) => Nanos(pool.meta(first).leave),
+            Some(first) => {
+                // It is in the cache since the last time; now the one behind it.
+                let first = pool.meta(first);
+                pool.prefetch(Handle(first.next));
+                Nanos(first.leave)
+            }
             None => Nanos::NEVER,
         };
         Some((handle, meta))
@@ -210,6 +215,9 @@ impl Line {
             meta.leave = leave;
         }
         self.packets -= u32::from(meta.segments);
+        if let Some(first) = self.fifo.first() {
+            pool.prefetch(Handle(pool.meta(first).next));
+        }
         self.note_next(heaps, pool);
         Some(handle)
     }
@@ -249,8 +257,8 @@ impl Line {
     #[inline]
     fn append(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
         let meta = pool.meta_mut(handle);
-        meta.leave = leave.0;
+        (meta.leave, meta.next) = (leave.0, Handle::NONE.0);
         self.packets += u32::from(meta.segments);
-        self.fifo.push(pool, handle);
+        self.fifo.push_last(pool, handle);
     }
 }

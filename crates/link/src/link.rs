@@ -7,8 +7,10 @@
 use crate::counters::Taken;
 use crate::delay::{Delay, Order};
 use crate::fifo::Fifo;
+use crate::has;
 use crate::judge::Chain;
 use crate::line::Line;
+use crate::links::Arrival;
 use crate::queue::{Admission, Books, Queue};
 use crate::transmit::framing::Framing;
 use crate::transmit::{Backlog, Transmit};
@@ -16,71 +18,36 @@ use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// A link with all its state: four cache lines, so that a million links fit and one is fetched at once.
+/// A link with all its state: four cache lines, so that a million links fit and one is fetched at once. Two of them are all that a packet
+/// needs that leaves.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(crate) struct Link {
-    pub chain: Chain,
-    pub queue: Queue,
-    pub transmit: Transmit,
-    pub delay: Delay,
+    pub line: Line,
     /// The packet being sent, or none; on a decided link the first that may still wait, and the others follow it on the line.
     pub sending: Handle,
-    pub place: u32,
+    /// Which of the things that few links have this one has: see `has.rs`.
+    pub features: u16,
+    /// What becomes of the order of packets, as the delay says.
+    pub order: Order,
     /// When it is sent: as the transmitter said when it was begun, or at the last change; on a decided link, when the last one is.
     pub finish: Nanos,
-    pub line: Line,
-    pub books: Books,
     /// The last arrival or end of transmission that was carried out: no later arrival comes before it.
     pub latest: Nanos,
     /// The time at which the timing wheel holds this link; never if it does not.
     pub armed: Nanos,
-    /// Which of the things that few links have this one has: see [`has`].
-    pub features: u16,
-    /// What becomes of the order of packets, as the delay says.
-    pub order: Order,
+    pub books: Books,
+    pub place: u32,
     /// What a packet counts, as the transmitter says.
     pub framing: Framing,
-}
-
-/// Bits of [`Link::features`].
-pub(crate) mod has {
-    /// Something judges packets on the wire.
-    pub const WIRE: u16 = 1;
-    /// There is background traffic.
-    pub const BACKGROUND: u16 = 2;
-    /// The queue has packets, but none before `Rare::resume`.
-    pub const WAITING: u16 = 4;
-    /// Packets may leave in another order than they were sent, or at times that are sorted.
-    pub const DISORDER: u16 = 8;
-    /// The delay may lose packets.
-    pub const LOSSY_DELAY: u16 = 16;
-    /// A shared medium decides when packets are sent.
-    pub const MEDIUM: u16 = 32;
-    /// The queue discipline has more to decide than whom to let in.
-    pub const DISCIPLINE: u16 = 64;
-    /// Packets may leave sooner after they were sent than the delay says.
-    pub const AHEAD: u16 = 128;
-    /// The queue discipline lets a packet that finds the transmitter idle go straight to it.
-    pub const DIRECT: u16 = 256;
-    /// Those that concern a packet whose last bit is sent.
-    pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
-    /// Packets are delayed before the queue, or were.
-    pub const FRONT: u16 = 512;
-    /// The transmitter takes packets at opportunities only: they wait in the queue until then.
-    pub const OPPORTUNITIES: u16 = 1024;
-    /// All can be decided when a packet arrives, as the blocks are; and it has been, for all that the link holds.
-    pub const DECIDABLE: u16 = 2048;
-    pub const DECIDED: u16 = 4096;
-    /// Neither sending nor travelling takes time, and an empty queue lets in whatever comes: see [`Link::pass_through`](super::Link::pass_through).
-    pub const INSTANT: u16 = 8192;
-    /// Something other than ends of transmission happens at the queue.
-    pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
-    /// Those of links on which more happens than ends of transmission.
-    pub const EVENTFUL: u16 = OTHERS | MEDIUM;
+    pub delay: Delay,
+    pub transmit: Transmit,
+    pub queue: Queue,
+    pub chain: Chain,
 }
 
 const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
+const _: () = assert!(std::mem::offset_of!(Link, books) == 64 && Books::LEAVING <= 64);
 
 /// What a packet meets at a link besides the link itself.
 pub(crate) struct Surroundings<'a> {
@@ -94,20 +61,20 @@ pub(crate) struct Surroundings<'a> {
 impl Link {
     pub(crate) fn new(place: u32, chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
         Self {
-            chain,
-            queue,
-            transmit,
-            delay,
-            sending: Handle::NONE,
-            place,
-            finish: Nanos::ZERO,
             line: Line::default(),
-            books: Books::default(),
-            latest: Nanos::ZERO,
-            armed: Nanos::NEVER,
+            sending: Handle::NONE,
             features: 0,
             order: Order::InOrder,
+            finish: Nanos::ZERO,
+            latest: Nanos::ZERO,
+            armed: Nanos::NEVER,
+            books: Books::default(),
+            place,
             framing: Framing::ETHERNET,
+            delay,
+            transmit,
+            queue,
+            chain,
         }
     }
 
@@ -117,10 +84,10 @@ impl Link {
         stamp.max(self.latest)
     }
 
-    /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment is appended to `at.out`; what
-    /// is dropped is counted and freed. Whether [`Link::deadline`] may have changed.
+    /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment, but for itself, is appended to `at.out`; what
+    /// is dropped is counted and freed.
     #[inline]
-    pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> bool {
+    pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
         let meta = at.pool.meta_mut(handle);
         let now = self.effective_arrival(Nanos(meta.arrival));
         self.latest = now;
@@ -133,7 +100,8 @@ impl Link {
     }
 
     /// The same at a link that serves packets, or is idle, or for a train.
-    fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> bool {
+    #[inline(never)]
+    fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
         if self.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
             self.catch_up_sending(at.pool, now);
         }
@@ -142,7 +110,7 @@ impl Link {
             self.catch_up_with_others(at.pool, now);
             if self.features & has::FRONT != 0 {
                 self.arrive_before(at, handle, now);
-                return true;
+                return Arrival::Stirred;
             }
         }
         if self.line.is_irregular() && self.line.next() <= now {
@@ -154,11 +122,16 @@ impl Link {
         if meta.is_train() {
             self.serve(at.pool, now);
             self.arrive_train(at, handle, now);
-            return true;
+            return Arrival::Stirred;
         }
         let frame = meta.wire_len;
         self.begin_to_decide(now);
-        self.arrive_noted(at, handle, (now, frame))
+        let arrival = self.arrive_noted(at, handle, (now, frame));
+        if arrival == Arrival::Through && !at.out.is_empty() {
+            at.out.push(at.pool, handle);
+            return Arrival::Kept;
+        }
+        arrival
     }
 
     /// Lets the judges decide about a packet of `frame` bytes, and the queue.
@@ -168,7 +141,7 @@ impl Link {
         at: &mut Surroundings<'_>,
         handle: Handle,
         (now, frame): (Nanos, u32),
-    ) -> bool {
+    ) -> Arrival {
         self.books.counters.in_packets += 1;
         self.books.counters.in_bytes += u64::from(frame);
         if !self.chain.is_empty() {
@@ -177,11 +150,11 @@ impl Link {
             if let Some(effects) = offer.done() {
                 let effects = *effects;
                 self.arrive_affected(at, handle, (now, frame), (verdict, effects));
-                return true;
+                return Arrival::Stirred;
             }
             if let Verdict::Drop(reason) = verdict {
                 self.drop(at.pool, handle, reason);
-                return true;
+                return Arrival::Stirred;
             }
         }
         self.join(at, handle, (now, frame))
@@ -208,29 +181,25 @@ impl Link {
             if effects.past {
                 self.pass_by(at, handle, now);
             } else if self.features & has::FRONT == 0 {
-                let _ = self.join(at, handle, (now, frame));
+                if self.join(at, handle, (now, frame)) == Arrival::Through {
+                    at.out.push(at.pool, handle);
+                }
             } else {
                 self.delay_before(at.pool, handle, now);
             }
         }
     }
 
-    /// Lets a packet into the queue, or drops it. Whether [`Link::deadline`] may have changed.
+    /// Lets a packet into the queue, or drops it.
     #[inline]
-    #[must_use]
-    pub(crate) fn join(
-        &mut self,
-        at: &mut Surroundings<'_>,
-        handle: Handle,
-        (now, frame): (Nanos, u32),
-    ) -> bool {
+    fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) -> Arrival {
         if self.is_decided() {
             return self.join_decided(at, handle, (now, frame));
         }
         if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
             self.enqueue(at, handle, now, bytes);
         }
-        true
+        Arrival::Stirred
     }
 
     /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
@@ -335,9 +304,9 @@ impl Link {
     }
 
     /// Lets go of one packet that leaves by `until`, if there is one. Whoever serves several links in turns
-    /// this way gives each packet's successor, named by [`Link::first_to_leave`], time to reach the cache.
+    /// this way gives the packets behind it time to reach the cache.
     #[inline]
-    pub(crate) fn expire_one(&mut self, pool: &mut Pool, until: Nanos) -> Option<Handle> {
+    pub(crate) fn expire_one<'p>(&mut self, pool: &'p mut Pool, until: Nanos) -> Option<(Handle, &'p Meta)> {
         if !self.is_decided() {
             while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
                 self.advance(pool, until);
@@ -454,7 +423,7 @@ impl Link {
     #[inline]
     pub(crate) fn release(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
         while self.line.next() <= until
-            && let Some(handle) = self.take_first(pool)
+            && let Some((handle, _)) = self.take_first(pool)
         {
             out.push(pool, handle);
         }
@@ -462,7 +431,7 @@ impl Link {
 
     /// Takes the first packet off the delay line.
     #[inline(always)]
-    fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
+    fn take_first<'p>(&mut self, pool: &'p mut Pool) -> Option<(Handle, &'p Meta)> {
         let (handle, meta) = if self.line.is_irregular() {
             let handle = self.take_irregular(pool)?;
             (handle, pool.meta(handle))
@@ -470,11 +439,15 @@ impl Link {
             self.line.take(pool)?
         };
         if handle == self.sending {
-            self.pass(pool, handle);
+            if self.line.first().is_none() {
+                self.all_sent(Nanos(meta.leave));
+            } else {
+                self.pass(pool, handle);
+            }
         }
         self.books.counters.out_packets += u64::from(meta.segments);
         self.books.counters.out_bytes += meta.segment_bytes();
-        Some(handle)
+        Some((handle, meta))
     }
 
     #[inline(never)]

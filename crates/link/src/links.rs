@@ -4,15 +4,16 @@ use crate::background::Background;
 use crate::counters::{Histogram, LinkStats, Rare};
 use crate::delay::{Delay, before_queue};
 use crate::fifo::Fifo;
+use crate::has;
 use crate::judge::Chain;
-use crate::link::{Link, Surroundings, has};
+use crate::link::{Link, Surroundings};
 use crate::medium::Medium;
 use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
 use crate::{change, judge};
 use longwire_block::{Dice, Spec, Values};
-use longwire_packet::{Handle, Pool, huge_vec, prefetch};
+use longwire_packet::{Handle, Meta, Pool, huge_vec, prefetch, prefetch_whole};
 use longwire_units::Nanos;
 use std::fmt;
 
@@ -26,6 +27,31 @@ pub struct Links {
     pub(crate) seed: u64,
     pub(crate) spread: Nanos,
     begin: Nanos,
+}
+
+/// What has become of a packet that arrived at a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Arrival {
+    /// It leaves at this very moment, with `Meta::leave` set, and nothing else does.
+    Through,
+    /// The link has it, or had it, and does not want to be looked at sooner than before.
+    Kept,
+    /// The same, and the link's deadline may be another.
+    Stirred,
+}
+
+/// A packet that leaves a link, and what whoever sends it on asks first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// The packet.
+    pub handle: Handle,
+    /// As in its `Meta`.
+    pub path: u32,
+    /// As in its `Meta`.
+    pub out_port: u16,
+    /// Whether it leaves otherwise than at the link's end ([`Meta::ASIDE`]).
+    pub is_aside: bool,
 }
 
 /// Why a link could not be changed. Nothing of the change was carried out.
@@ -152,11 +178,16 @@ impl Links {
     #[inline]
     pub fn prefetch(&self, link: u32) {
         if let Some(link) = self.links.get(link as usize) {
-            prefetch(&link.chain);
-            prefetch(&link.transmit);
-            prefetch(&link.sending);
+            prefetch_whole(link);
+        }
+    }
+
+    /// The same where a packet is to leave it.
+    #[inline]
+    pub fn prefetch_leaving(&self, link: u32) {
+        if let Some(link) = self.links.get(link as usize) {
+            prefetch(&link.line);
             prefetch(&link.books);
-            prefetch(&link.place);
         }
     }
 
@@ -176,16 +207,21 @@ impl Links {
         if of.features & has::MEDIUM == 0 { arrival } else { arrival.max(self.latest_on_medium(link)) }
     }
 
-    /// Lets a packet arrive at `Meta::arrival`; what leaves at once goes to `out`, with `Meta::leave` set. Whether [`Links::deadline`] may
-    /// have changed.
+    /// Lets a packet arrive at `Meta::arrival`. What leaves at once, but for itself, goes to `out`, with `Meta::leave` set.
     #[inline]
-    pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) -> bool {
+    pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) -> Arrival {
         let of = &mut self.links[link as usize];
         if of.features & has::MEDIUM != 0 {
-            self.arrive_at_station(pool, link, handle, out);
-            return true;
+            return self.arrive_at_station(pool, link, handle, out);
         }
         of.arrive(&mut Surroundings { pool, spread: self.spread, out }, handle)
+    }
+
+    /// The same with all that leaves at once in `out`.
+    pub fn arrive_and_leave(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
+        if self.arrive(pool, link, handle, out) == Arrival::Through {
+            out.push(pool, handle);
+        }
     }
 
     /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set. On a medium, carries out what
@@ -198,15 +234,16 @@ impl Links {
         }
     }
 
-    /// Lets one packet leave that leaves by `until`, with `Meta::leave` set, and fetches its successor into the cache.
+    /// Lets one packet leave that leaves by `until`, with `Meta::leave` set.
     #[inline]
-    pub fn expire_one(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Option<Handle> {
+    pub fn expire_one(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Option<Departure> {
         let link = &mut self.links[link as usize];
-        let handle = link.expire_one(pool, until);
-        if let Some(next) = link.first_to_leave() {
-            pool.prefetch(next);
-        }
-        handle
+        link.expire_one(pool, until).map(|(handle, &Meta { path, out_port, flags, .. })| Departure {
+            handle,
+            path,
+            out_port,
+            is_aside: flags & Meta::ASIDE != 0,
+        })
     }
 
     /// When a link or medium wants to be looked at next; never if it holds nothing.

@@ -7,7 +7,8 @@
 //! `mm-link`).
 
 use crate::counters::Taken;
-use crate::link::{Link, has};
+use crate::has;
+use crate::link::Link;
 use crate::queue::Next;
 use longwire_packet::Pool;
 use longwire_units::Nanos;

@@ -1,7 +1,8 @@
 //! The way of a packet through a link's queue and transmitter onto its delay line.
 
 use crate::delay::Order;
-use crate::link::{Link, Surroundings, has};
+use crate::has;
+use crate::link::{Link, Surroundings};
 use crate::queue::{Hall, Next, Queue};
 use crate::transmit::Backlog;
 use longwire_block::{Effects, Offer, Verdict};

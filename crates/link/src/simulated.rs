@@ -2,7 +2,8 @@
 //! come to the same time, whether anybody would have seen it or not.
 
 use crate::fifo::Fifo;
-use crate::link::{Link, has};
+use crate::has;
+use crate::link::Link;
 use crate::links::Links;
 use longwire_packet::Pool;
 use longwire_units::Nanos;

@@ -1,7 +1,8 @@
 //! What judges do to packets: before the queue, and on the wire.
 
 use crate::delay::Order;
-use crate::link::{Link, Surroundings, has};
+use crate::has;
+use crate::link::{Link, Surroundings};
 use longwire_block::path::DIRECT;
 use longwire_block::{Dice, DropReason, Effects, Flips, Offer, Verdict};
 use longwire_packet::{Checksum, Handle, Meta, Pool};

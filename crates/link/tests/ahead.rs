@@ -42,7 +42,7 @@ fn leaving(links: &mut Links, times: &[u64], until: Nanos) -> (Vec<(u64, u64)>, 
         if time < u64::MAX - 1 {
             let handle = pool.insert(&[0; 996]).unwrap();
             pool.meta_mut(handle).arrival = time;
-            links.arrive(&mut pool, 0, handle, &mut out);
+            links.arrive_and_leave(&mut pool, 0, handle, &mut out);
         }
     }
     (left, links.stats(&mut pool, 0, Nanos(times[times.len() - 1])).dropped())

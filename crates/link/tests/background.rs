@@ -21,7 +21,7 @@ fn leaving(config: &LinkConfig, times: &[u64], pool: &mut Pool) -> (Vec<u64>, Li
         let handle = pool.insert(&[0; 996]).unwrap();
         pool.meta_mut(handle).arrival = time;
         let mut out = Fifo::EMPTY;
-        links.arrive(pool, 0, handle, &mut out);
+        links.arrive_and_leave(pool, 0, handle, &mut out);
         while links.deadline(0) != Nanos::NEVER {
             let deadline = links.deadline(0);
             links.expire(pool, 0, deadline, &mut out);
@@ -66,7 +66,7 @@ fn phantoms_take_room() {
     for n in 0..1000u64 {
         let handle = pool.insert(&[0; 996]).unwrap();
         pool.meta_mut(handle).arrival = n * 1_000_000 + 250_000;
-        links.arrive(&mut pool, 0, handle, &mut out);
+        links.arrive_and_leave(&mut pool, 0, handle, &mut out);
     }
     let stats = links.stats(&mut pool, 0, Nanos(1_000_000_000));
     assert!(stats.is_conserved(), "{stats:?}");
@@ -122,7 +122,7 @@ fn phantoms_use_opportunities() {
         if n % 20 == 0 {
             let handle = pool.insert(&[0; 996]).unwrap();
             pool.meta_mut(handle).arrival = now;
-            links.arrive(&mut pool, 0, handle, &mut out);
+            links.arrive_and_leave(&mut pool, 0, handle, &mut out);
         }
         while links.deadline(0) <= Nanos(now) {
             let deadline = links.deadline(0);

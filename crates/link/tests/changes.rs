@@ -172,7 +172,7 @@ impl Bench {
         }
         self.next += 1;
         let mut out = Fifo::EMPTY;
-        self.links.arrive(&mut self.pool, 0, handle, &mut out);
+        self.links.arrive_and_leave(&mut self.pool, 0, handle, &mut out);
         self.collect(out);
     }
 

@@ -230,7 +230,7 @@ impl<'a> Bench<'a> {
         let handle = self.packet(seq, arrival);
         self.came.push(arrival.at);
         let mut out = Fifo::EMPTY;
-        self.links.arrive(self.pool, 0, handle, &mut out);
+        self.links.arrive_and_leave(self.pool, 0, handle, &mut out);
         self.collect(out, arrival.at);
     }
 

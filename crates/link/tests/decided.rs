@@ -3,7 +3,7 @@
 //! The served one has a judge on the wire that does nothing, so that its packets wait until they are sent.
 
 use longwire_block::{Dice, Spec, Values};
-use longwire_link::{Fifo, LinkConfig, Links, registry};
+use longwire_link::{Departure, Fifo, LinkConfig, Links, registry};
 use longwire_packet::{Gso, Pool};
 use longwire_units::Nanos;
 
@@ -58,14 +58,15 @@ impl Side {
             (meta.header_len, meta.segments) = (HEADERS as u16, segments);
         }
         let mut out = Fifo::EMPTY;
-        self.links.arrive(&mut self.pool, 0, handle, &mut out);
+        self.links.arrive_and_leave(&mut self.pool, 0, handle, &mut out);
         self.collect(out);
     }
 
     fn expire(&mut self, until: u64, one_by_one: bool) {
         let mut out = Fifo::EMPTY;
         if one_by_one {
-            while let Some(handle) = self.links.expire_one(&mut self.pool, 0, Nanos(until)) {
+            while let Some(Departure { handle, .. }) = self.links.expire_one(&mut self.pool, 0, Nanos(until))
+            {
                 out.push(&mut self.pool, handle);
             }
         } else {

@@ -56,7 +56,7 @@ fn run(mut links: Links, count: u64, gap: u64) -> Outcome {
         links.expire(&mut pool, 0, Nanos(at), &mut out);
         let handle = pool.alloc(60).unwrap();
         (pool.meta_mut(handle).arrival, pool.meta_mut(handle).seq) = (at, number);
-        links.arrive(&mut pool, 0, handle, &mut out);
+        links.arrive_and_leave(&mut pool, 0, handle, &mut out);
         collect(&mut pool, out);
     }
     let mut out = Fifo::EMPTY;
@@ -198,7 +198,7 @@ fn each_segment_of_a_train_has_a_delay_of_its_own() {
     let meta = pool.meta_mut(train);
     (meta.gso, meta.gso_size, meta.header_len, meta.segments) = (Gso::TcpV4 as u8, 1000, 54, 10);
     let mut out = Fifo::EMPTY;
-    links.arrive(&mut pool, 0, train, &mut out);
+    links.arrive_and_leave(&mut pool, 0, train, &mut out);
     links.expire(&mut pool, 0, Nanos(u64::MAX - 1), &mut out);
     let mut times = Vec::new();
     while let Some(handle) = out.pop(&pool) {
@@ -260,7 +260,7 @@ fn departures(
         if number < arrivals.len() {
             let handle = pool.alloc(996).unwrap();
             (pool.meta_mut(handle).arrival, pool.meta_mut(handle).seq) = (at, number as u64);
-            links.arrive(&mut pool, 0, handle, &mut out);
+            links.arrive_and_leave(&mut pool, 0, handle, &mut out);
         }
     }
     let mut latest = 0;

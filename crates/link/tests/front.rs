@@ -40,7 +40,7 @@ impl Bench {
         let handle = self.pool.alloc(bytes).unwrap();
         (self.pool.meta_mut(handle).arrival, self.pool.meta_mut(handle).seq) = (at, number);
         let mut out = Fifo::EMPTY;
-        self.links.arrive(&mut self.pool, 0, handle, &mut out);
+        self.links.arrive_and_leave(&mut self.pool, 0, handle, &mut out);
         self.collect(out);
     }
 

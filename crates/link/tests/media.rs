@@ -45,7 +45,7 @@ impl Net {
         // IPv4 over Ethernet, for rates that count IP packets.
         self.pool.data_mut(handle)[12..15].copy_from_slice(&[8, 0, 0x45]);
         let mut out = Fifo::EMPTY;
-        self.links.arrive(&mut self.pool, station, handle, &mut out);
+        self.links.arrive_and_leave(&mut self.pool, station, handle, &mut out);
         assert!(out.is_empty());
     }
 

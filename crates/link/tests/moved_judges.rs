@@ -20,7 +20,7 @@ fn those_that_travel_keep_their_times() {
     for time in [0, 2] {
         let handle = pool.insert(&[0; 100]).unwrap();
         pool.meta_mut(handle).arrival = time * 1_000_000;
-        links.arrive(&mut pool, 0, handle, &mut out);
+        links.arrive_and_leave(&mut pool, 0, handle, &mut out);
         if time == 0 {
             links.change(&mut pool, 0, Nanos::from_millis(1), &[(spec, before.clone())]).unwrap();
         }

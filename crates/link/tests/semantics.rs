@@ -36,7 +36,7 @@ impl Bench {
         self.pool.meta_mut(handle).seq = u64::from(self.next);
         self.next += 1;
         let mut out = Fifo::EMPTY;
-        self.links.arrive(&mut self.pool, 0, handle, &mut out);
+        self.links.arrive_and_leave(&mut self.pool, 0, handle, &mut out);
         self.collect(out);
     }
 
@@ -175,7 +175,7 @@ fn an_arrival_stamped_before_the_last_one_counts_as_with_it() {
     link.pool.meta_mut(handle).arrival = 900;
     assert_eq!(link.links.effective_arrival(0, Nanos(900)), Nanos(1000));
     let mut out = Fifo::EMPTY;
-    link.links.arrive(&mut link.pool, 0, handle, &mut out);
+    link.links.arrive_and_leave(&mut link.pool, 0, handle, &mut out);
     link.advance(u64::MAX - 1);
     assert_eq!(link.times(), [MS + 1000, MS + 1000]);
 }
@@ -219,7 +219,7 @@ fn train(bench: &mut Bench, at: u64, payload: usize, mss: u16) {
     bench.next += 1;
     bench.advance(at);
     let mut out = Fifo::EMPTY;
-    bench.links.arrive(&mut bench.pool, 0, handle, &mut out);
+    bench.links.arrive_and_leave(&mut bench.pool, 0, handle, &mut out);
     bench.collect(out);
 }
 

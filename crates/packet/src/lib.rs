@@ -8,10 +8,12 @@ mod allocations;
 mod arena;
 mod batch;
 mod class;
+mod hints;
 mod meta;
 mod pool;
 
 pub use allocations::{CountingAllocator, allocations};
 pub use batch::{BATCH, BATCH_BYTES, Batch};
+pub use hints::{huge_vec, prefetch, prefetch_whole};
 pub use meta::{Checksum, Gso, Meta};
-pub use pool::{FirstLine, Handle, MAX_FRAME, Pool, PoolError, huge_vec, prefetch};
+pub use pool::{FirstLine, Handle, MAX_FRAME, Pool, PoolError};

@@ -8,6 +8,7 @@
 use crate::Meta;
 use crate::arena::{Arena, LINE, Line};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
+use crate::hints::prefetch;
 use std::fmt;
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
 /// Most slots on a shelf. An empty one gets half of them, a full one loses half.
-const SHELF: usize = 128;
+const SHELF: usize = 1024;
 /// A packet in the pool. Copying it does not copy the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u32);
@@ -450,42 +451,6 @@ impl Pool {
         let state = &mut self.pages[page as usize];
         (state.next, state.previous) = (NONE, NONE);
     }
-}
-
-/// Reads the cache line of `target` ahead of use; a hint without effect on results.
-#[inline]
-#[allow(unsafe_code)]
-pub fn prefetch<T>(target: &T) {
-    // SAFETY: a prefetch has no architectural effect, whatever the address; this one is valid besides.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(target).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = target;
-}
-
-/// Asks for huge pages for `bytes` of memory from `start` on: without them a million links and their packets miss
-/// the TLB at every step. A hint without effect on results.
-#[allow(unsafe_code)]
-fn advise_huge(start: *const u8, bytes: usize) {
-    const HUGE: usize = 1 << 21;
-    let first = start.addr().next_multiple_of(HUGE);
-    let end = (start.addr() + bytes) & !(HUGE - 1);
-    if first < end {
-        let at = start.cast_mut().with_addr(first);
-        // SAFETY: the range lies inside an allocation that the caller owns; MADV_HUGEPAGE changes no contents. A
-        // refusal costs speed only, so its result is not looked at.
-        unsafe { libc::madvise(at.cast(), end - first, libc::MADV_HUGEPAGE) };
-    }
-}
-
-/// A vector with room for `capacity` values, on huge pages where the system has them.
-pub fn huge_vec<T>(capacity: usize) -> Vec<T> {
-    let memory: Vec<T> = Vec::with_capacity(capacity);
-    advise_huge(memory.as_ptr().cast(), memory.capacity() * size_of::<T>());
-    memory
 }
 
 #[inline]

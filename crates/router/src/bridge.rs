@@ -1,8 +1,7 @@
 //! A learning bridge (IEEE 802.1D-2004, 7.7 to 7.9), without a spanning tree: the plan refuses loops.
 
 use crate::classify::ETHERNET;
-use crate::fdb::{Fdb, Memo, hash_address};
-use longwire_block::{DropReason, FLOOD, Node, Outbox, refuse};
+use longwire_block::{DropReason, FLOOD, Node, Outbox, Stations, refuse};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
@@ -11,9 +10,6 @@ pub const DEFAULT_AGEING: Nanos = Nanos::from_secs(300);
 
 /// How many stations a bridge remembers, unless said otherwise.
 pub const DEFAULT_STATIONS: usize = 4096;
-
-/// Pairs of stations of which a bridge remembers where they stand in its table.
-const MEMOS: usize = 64;
 
 /// The group bit of an address read as a 48-bit number.
 const GROUP: u64 = 1 << 40;
@@ -27,8 +23,7 @@ const RESERVED: u64 = 0x0180_c200_0000;
 #[derive(Debug)]
 pub struct Bridge {
     ports: Box<[u16]>,
-    stations: Fdb,
-    memos: Box<[Memo; MEMOS]>,
+    stations: Stations,
     not_learnt: u64,
     cable: bool,
 }
@@ -39,13 +34,7 @@ impl Bridge {
     pub fn new(mut ports: Vec<u16>, ageing: Nanos, table: usize) -> Self {
         ports.sort_unstable();
         ports.dedup();
-        Self {
-            ports: ports.into(),
-            stations: Fdb::new(table, ageing),
-            memos: Box::new([Memo::NONE; MEMOS]),
-            not_learnt: 0,
-            cable: false,
-        }
+        Self { ports: ports.into(), stations: Stations::new(table, ageing), not_learnt: 0, cable: false }
     }
 
     /// The same as a cable between two ports: what is reserved for bridges passes, too.
@@ -79,26 +68,6 @@ impl Bridge {
         now: Nanos,
     ) -> Result<u16, DropReason> {
         let (destination, source) = addresses(header.ok_or(DropReason::BadFrame)?);
-        let place = (hash_address(source ^ destination.rotate_left(24)) >> 58) as usize % MEMOS;
-        if let Some(port) = self.stations.again(&self.memos[place], (source, in_port, destination), now) {
-            return Ok(port);
-        }
-        let decision = self.decide_anew(in_port, (destination, source), now);
-        if decision.is_ok_and(|port| port != FLOOD)
-            && let Some(memo) = self.stations.memo(source, in_port, destination)
-        {
-            self.memos[place] = memo;
-        }
-        decision
-    }
-
-    /// The same for stations that have not just been looked up.
-    fn decide_anew(
-        &mut self,
-        in_port: u16,
-        (destination, source): (u64, u64),
-        now: Nanos,
-    ) -> Result<u16, DropReason> {
         if source == 0 || source & GROUP != 0 {
             return Err(DropReason::BadFrame);
         }
@@ -143,6 +112,10 @@ impl Node for Bridge {
 
     fn ports(&self) -> &[u16] {
         &self.ports
+    }
+
+    fn stations(&mut self) -> Option<&mut Stations> {
+        Some(&mut self.stations)
     }
 }
 

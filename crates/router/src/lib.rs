@@ -8,7 +8,6 @@ mod cache;
 mod classify;
 mod control;
 mod extension;
-mod fdb;
 mod fib;
 mod forwarder;
 mod fragment;
@@ -34,7 +33,6 @@ mod support;
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
 pub use classify::{Class, Classify, IpClassifier, Why};
 pub use control::{ControlPort, Known};
-pub use fdb::hash_address;
 pub use fib::{CacheStats, FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,

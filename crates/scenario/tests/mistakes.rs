@@ -316,6 +316,7 @@ fn engine_and_sources() {
     let table = [
         ("[engine]\nworkers = 65", "4:11", "engine, workers: ", &["1 to 64"][..]),
         ("[engine]\nworkers = 2\nmapping = \"single\"", "5:11", "engine, mapping: ", &["\"parallel\""]),
+        ("[engine]\nmapping = \"pipeline\"", "4:11", "engine, mapping: ", &["two workers", "workers = 2"]),
         ("[engine]\nmapping = \"paralel\"", "4:11", "engine, mapping: ", &["did you mean \"parallel\"?"]),
         (
             "[engine]\nbetween-workers = \"share\"",

@@ -32,6 +32,7 @@ pub(super) const STEPS: &[Step] = &[
         seconds: 170,
         usual: true,
     },
+    Step { name: "mapping", args: &["bench", "mapping"], crates: PATH, seconds: 120, usual: false },
     Step { name: "sched", args: &["bench", "sched"], crates: &["sched", "bench"], seconds: 30, usual: true },
     Step {
         name: "linkem",

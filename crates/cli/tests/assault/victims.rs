@@ -157,7 +157,7 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("forwarder map r1 FID --instance LAB").after(INSTALL),
     Victim::of("control echo r1 --name echo-ROUND --instance LAB")
         .after(
-            "forwarder install r1 --where control --name echo-ROUND --packets 1000 --cycles 50000 \
+            "forwarder install r1 --where control --name echo-ROUND --packets 1000 --cycles 5000 \
              --destination-port 9 --protocol udp --lease 10s --instance LAB",
         )
         .endless(),

@@ -7,6 +7,15 @@ use longwire_packet::{Batch, FirstLine, Handle, Meta, Pool};
 use longwire_wire::Addresses;
 use table::{Key, Table};
 
+/// What there is among packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Among {
+    /// All their flags, or-ed together.
+    pub flags: u8,
+    /// The largest `Meta::out_port`: whether their node has decided something else about one of them than to which port it goes.
+    pub last_port: u16,
+}
+
 /// Chooses a packet's path. Made once from the plan; every worker that takes packets in has one.
 ///
 /// Lookups are exact matches: (source, destination) over IPv4 or IPv6, then (in port, out port). ARP, neighbour
@@ -35,8 +44,9 @@ impl Classifier {
         }
     }
 
-    /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`.
-    pub fn classify(&self, pool: &mut Pool, batch: &Batch) {
+    /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and says what there is among them. What goes to no
+    /// single port has no path then that means anything.
+    pub fn classify(&self, pool: &mut Pool, batch: &Batch) -> Among {
         if self.v4.is_large() {
             // The table's cache lines for the whole batch are on their way together.
             for &handle in batch.as_slice() {
@@ -46,24 +56,38 @@ impl Classifier {
                 }
             }
         }
+        let mut among = Among { flags: 0, last_port: 0 };
         for &handle in batch.as_slice() {
-            self.classify_one(pool, handle);
+            let (meta, line) = pool.head_mut(handle);
+            among.flags |= meta.flags;
+            among.last_port = among.last_port.max(meta.out_port);
+            match plain_v4(meta, line) {
+                None if self.has_addresses() => self.classify_other(pool, handle),
+                key => self.take_path(meta, key),
+            }
         }
+        among
     }
 
     /// The same for one packet, such as a copy of a flooded one that now goes to another `out_port`.
     #[inline]
     pub fn classify_one(&self, pool: &mut Pool, handle: Handle) {
         let (meta, line) = pool.head_mut(handle);
-        let known = match plain_v4(meta, line) {
-            Some(key) => self.v4.find(key),
-            None if self.has_addresses() => return self.classify_other(pool, handle),
-            None => None,
-        };
+        match plain_v4(meta, line) {
+            None if self.has_addresses() => self.classify_other(pool, handle),
+            key => self.take_path(meta, key),
+        }
+    }
+
+    /// The same for a plain packet of IPv4, which has a key, or where no addresses choose a path.
+    #[inline]
+    fn take_path(&self, meta: &mut Meta, key: Option<u64>) {
+        let known = key.and_then(|key| self.v4.find(key));
         meta.path = known.unwrap_or_else(|| self.path_by_ports(meta.in_port, meta.out_port));
     }
 
     /// The same for a packet that is not a plain one of IPv4.
+    #[inline(never)]
     fn classify_other(&self, pool: &mut Pool, handle: Handle) {
         let known = self.by_addresses(&longwire_wire::addresses(pool.data(handle)));
         let meta = pool.meta_mut(handle);

@@ -9,8 +9,9 @@ mod dcf;
 mod half_duplex;
 
 use crate::fifo::Fifo;
-use crate::link::{Link, Surroundings, has};
-use crate::links::Links;
+use crate::has;
+use crate::link::{Link, Surroundings};
+use crate::links::{Arrival, Links};
 use crate::transmit::Transmit;
 use crate::transmit::framing::Framing;
 use crate::transmit::shared::{Share, Shared};
@@ -286,13 +287,20 @@ impl Links {
 
     /// A packet arrives at a station.
     #[cold]
-    pub(crate) fn arrive_at_station(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
+    pub(crate) fn arrive_at_station(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        handle: Handle,
+        out: &mut Fifo,
+    ) -> Arrival {
         let now = self.effective_arrival(link, Nanos(pool.meta(handle).arrival));
         self.advance_station(pool, link, now);
         let spread = self.spread;
         self.links[link as usize].latest = now;
-        self.links[link as usize].arrive(&mut Surroundings { pool, spread, out }, handle);
+        let arrival = self.links[link as usize].arrive(&mut Surroundings { pool, spread, out }, handle);
         self.hand_in(pool, link);
+        arrival
     }
 
     /// Carries out all that happens by `now` on the medium of a link, if it has one.

@@ -6,10 +6,10 @@ use longwire_block::DropReason;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
 
-/// What a link counts, and what waits in it.
+/// What a link counts, and what waits in it. What is needed when packets leave stands first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Books {
-    pub(crate) counters: Counters,
     /// Bytes of the packets that wait, as the rate counts them.
     pub(crate) queued_bytes: u64,
     /// When the transmitter had nothing more to send the last time.
@@ -18,11 +18,16 @@ pub struct Books {
     pub(crate) queued_packets: u32,
     /// Packets that left later than the run calls faithful. It stands here because there is room.
     pub(crate) late: u32,
+    pub(crate) counters: Counters,
     /// Packets that wait in a list, where the discipline has none of its own.
     pub(crate) list: Fifo,
 }
 
 impl Books {
+    /// Bytes of what is needed when packets leave.
+    pub(crate) const LEAVING: usize =
+        std::mem::offset_of!(Self, counters) + std::mem::offset_of!(Counters, in_packets);
+
     /// Counts a packet as waiting.
     #[inline]
     pub(crate) fn queue(&mut self, meta: &Meta) {

@@ -67,7 +67,7 @@ impl Bench {
         (meta.arrival, meta.seq) = (at, self.next);
         self.next += 1;
         let mut out = Fifo::EMPTY;
-        self.links.arrive(&mut self.pool, 0, handle, &mut out);
+        self.links.arrive_and_leave(&mut self.pool, 0, handle, &mut out);
         self.collect(out);
         self.next - 1
     }

@@ -53,7 +53,7 @@ impl Bench {
         let handle = self.pool.insert(&frame).unwrap();
         self.pool.meta_mut(handle).arrival = at;
         let mut out = Fifo::EMPTY;
-        self.links.arrive(&mut self.pool, 0, handle, &mut out);
+        self.links.arrive_and_leave(&mut self.pool, 0, handle, &mut out);
         self.collect(out);
     }
 

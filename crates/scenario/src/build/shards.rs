@@ -1,8 +1,10 @@
 //! Which worker owns which link.
 
 use crate::plan::{Attachment, Plan, Route};
+use crate::words::Mapping;
 use longwire_block::Spec;
 use longwire_units::Nanos;
+use std::ops::Range;
 
 /// A link with less delay than this stays with the links its packets go on to: simulated runs advance in windows
 /// of the least delay between workers, and shorter ones would cost more than they gain.
@@ -154,57 +156,93 @@ fn beside(plan: &Plan) -> impl Iterator<Item = (u32, u32)> {
     wished.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
 }
 
-/// Links that must share a worker form a group; groups go to workers in the plan's order, as evenly as they come.
+/// Which workers have segments, with their ports, and which have links: all, or in a pipeline some and the others. One worker in three of a
+/// pipeline has links, or more if there are not the segments for the others.
+fn stages(plan: &Plan) -> (Range<u32>, Range<u32>) {
+    let workers = plan.engine.workers;
+    if plan.engine.mapping != Mapping::Pipeline {
+        return (0..workers, 0..workers);
+    }
+    let links = (workers / 3).max(1);
+    let ports = (workers - links).min(plan.segments.len() as u32).max(1);
+    (0..ports, ports..workers)
+}
+
+/// By a link's place: the segment from whose ports packets enter it first.
+fn entrances(plan: &Plan) -> Vec<Option<u32>> {
+    let mut entrances = vec![None; plan.links.len()];
+    for rule in plan.pair_rules.iter().filter(|rule| rule.route.exists()) {
+        if let Some(&first) = plan.routes.links(&rule.route).first() {
+            entrances[first as usize].get_or_insert(plan.ports[usize::from(rule.in_port)].segment);
+        }
+    }
+    entrances
+}
+
+/// Links that must share a worker form a group. Groups go, in the plan's order, to the worker from whose ports packets enter them, as long as
+/// it has not more than its share of the links, else to the one that has fewest.
 fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u32>) {
-    let workers = plan.engine.workers as usize;
     let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
-    if workers == 1 {
+    if plan.engine.workers == 1 {
         return (vec![0; links as usize], vec![0; segments as usize]);
     }
-    // Segments come after links.
+    let mut parent = groups(plan, steps, turns);
+    let (with_ports, with_links) = stages(plan);
+    let entrances = entrances(plan);
+    let deciding = turns.segments.iter().filter(|decides| **decides).count() as u32;
+    let share = (links + deciding).div_ceil(with_links.len() as u32);
+    let mut load = vec![0; plan.engine.workers as usize];
+    let mut worker_of = vec![u32::MAX; parent.len()];
+    // What has to be beside a segment that decides in its turn is where segments are.
+    for segment in (links..links + segments).filter(|&node| turns.segments[(node - links) as usize]) {
+        let group = root(&mut parent, segment) as usize;
+        if worker_of[group] == u32::MAX {
+            worker_of[group] = lightest(&load, &with_ports);
+        }
+        load[worker_of[group] as usize] += 1;
+    }
+    let home = |segment: u32| with_ports.start + segment % with_ports.len() as u32;
+    for link in 0..links {
+        let group = root(&mut parent, link) as usize;
+        if worker_of[group] == u32::MAX {
+            let home = entrances[link as usize].map(home);
+            let home = home.filter(|at| with_links.contains(at) && load[*at as usize] < share);
+            worker_of[group] = home.unwrap_or_else(|| lightest(&load, &with_links));
+        }
+        worker_of[link as usize] = worker_of[group];
+        load[worker_of[group] as usize] += 1;
+    }
+    for segment in 0..segments {
+        let node = (links + segment) as usize;
+        let decides = turns.segments[segment as usize];
+        worker_of[node] =
+            if decides { worker_of[root(&mut parent, node as u32) as usize] } else { home(segment) };
+    }
+    let segment_workers = worker_of.split_off(links as usize);
+    (worker_of, segment_workers)
+}
+
+/// The first of some workers that have least to do.
+fn lightest(load: &[u32], of: &Range<u32>) -> u32 {
+    of.clone().min_by_key(|&worker| load[worker as usize]).unwrap_or(of.start)
+}
+
+/// Links, and behind them segments, that must share a worker: by each one's place, another of its group, or itself.
+fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
+    let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
     let mut parent: Vec<u32> = (0..links + segments).collect();
     let short = |&&(from, _): &&(u32, u32)| plan.least_delay(from as usize) < SHORT;
     let near = turns.goes.iter().chain(turns.comes.iter().filter(short));
     let near = near.map(|&(link, segment)| (link, links + segment));
     let at_once = turns.at_once.iter().map(|&(from, to)| (links + from, links + to));
-    for (one, other) in near.chain(at_once) {
+    // What a filter sends to another link arrives there at once; what a program does, comes from the same nodes.
+    let steps = steps.iter().filter(short).copied().chain(beside(plan));
+    let media = plan.media.iter().flat_map(|medium| medium.links.windows(2).map(|pair| (pair[0], pair[1])));
+    for (one, other) in near.chain(at_once).chain(steps).chain(media) {
         let (a, b) = (root(&mut parent, one), root(&mut parent, other));
         parent[a.max(b) as usize] = a.min(b);
     }
-    for &(from, to) in steps {
-        if plan.least_delay(from as usize) < SHORT {
-            let (a, b) = (root(&mut parent, from), root(&mut parent, to));
-            parent[a.max(b) as usize] = a.min(b);
-        }
-    }
-    // What a filter sends to another link arrives there at once; what a program does, comes from the same nodes.
-    for (link, target) in beside(plan) {
-        let (a, b) = (root(&mut parent, link), root(&mut parent, target));
-        parent[a.max(b) as usize] = a.min(b);
-    }
-    for medium in &plan.media {
-        for pair in medium.links.windows(2) {
-            let (a, b) = (root(&mut parent, pair[0]), root(&mut parent, pair[1]));
-            parent[a.max(b) as usize] = a.min(b);
-        }
-    }
-    let mut load = vec![0usize; workers];
-    let mut worker_of = vec![u32::MAX; parent.len()];
-    for link in 0..links + segments {
-        if link >= links && !turns.segments[(link - links) as usize] {
-            worker_of[link as usize] = (link - links) % workers as u32;
-            continue;
-        }
-        let group = root(&mut parent, link) as usize;
-        if worker_of[group] == u32::MAX {
-            let lightest = (0..workers).min_by_key(|&worker| load[worker]).unwrap_or(0);
-            worker_of[group] = lightest as u32;
-        }
-        worker_of[link as usize] = worker_of[group];
-        load[worker_of[group] as usize] += 1;
-    }
-    let segment_workers = worker_of.split_off(links as usize);
-    (worker_of, segment_workers)
+    parent
 }
 
 /// The first link of the group, halving the way to it in passing.
@@ -236,5 +274,35 @@ mod tests {
         assert_eq!(shards.link_workers, [0, 1, 1, 0]);
         assert_eq!(shards.crossing, [true, true, true, false]);
         assert_eq!(shards.lead, Nanos::from_millis(2));
+    }
+
+    /// Workers of segments and of links: "a" and "b" hang on one bridge, with links both ways, "c" and "d" on another.
+    fn of_two_pairs(engine: &str) -> (Vec<u32>, Vec<u32>) {
+        let mut text = format!("[engine]\n{engine}\n");
+        for (port, bridge) in [("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")] {
+            text += &format!("[[port]]\nname = \"{port}\"\ndriver = \"memory\"\nbridge = \"{bridge}\"\n");
+        }
+        text += "[[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n";
+        for (from, to) in [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")] {
+            text += &format!("[[link]]\nname = \"{from}{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
+        }
+        let plan = crate::parse("pairs.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let shards = Shards::of(&plan);
+        (shards.segment_workers, shards.link_workers)
+    }
+
+    #[test]
+    fn in_parallel_links_are_beside_the_ports_that_send_into_them() {
+        assert_eq!(of_two_pairs("workers = 2"), (vec![0, 1], vec![0, 0, 1, 1]));
+        // All workers get links, those without ports, too.
+        assert_eq!(of_two_pairs("workers = 4"), (vec![0, 1], vec![0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn in_a_pipeline_ports_and_links_are_apart() {
+        let pipeline = |workers| of_two_pairs(&format!("workers = {workers}\nmapping = \"pipeline\""));
+        assert_eq!(pipeline(2), (vec![0, 0], vec![1, 1, 1, 1]));
+        assert_eq!(pipeline(3), (vec![0, 1], vec![2, 2, 2, 2]));
+        assert_eq!(pipeline(4), (vec![0, 1], vec![2, 3, 2, 3]));
     }
 }

@@ -18,9 +18,22 @@ impl Desk<'_, '_> {
         let workers = self.whole_or(&entry, "workers", written.workers.as_ref(), 1, 1..=MOST_WORKERS);
         let natural = if workers.is_some_and(|n| n > 1) { Mapping::Parallel } else { Mapping::Single };
         let mapping = self.term_or(&entry, "mapping", written.mapping.as_ref(), natural);
-        if let (Some(workers @ 2..), Some(Mapping::Single), Some(at)) = (workers, mapping, &written.mapping) {
-            let what = format!("the mapping \"single\" has one worker, but workers = {workers}");
-            self.error(&at.span, &entry, "mapping", what, "write mapping = \"parallel\", or leave it out");
+        match (workers, mapping, &written.mapping) {
+            (Some(workers @ 2..), Some(Mapping::Single), Some(at)) => {
+                let what = format!("the mapping \"single\" has one worker, but workers = {workers}");
+                self.error(
+                    &at.span,
+                    &entry,
+                    "mapping",
+                    what,
+                    "write mapping = \"parallel\", or leave it out",
+                );
+            }
+            (Some(1), Some(Mapping::Pipeline), Some(at)) => {
+                let what = "a pipeline has two workers or more, but workers = 1";
+                self.error(&at.span, &entry, "mapping", what, "write workers = 2, or more");
+            }
+            _ => {}
         }
         let wait = self.term_or(&entry, "wait", written.wait.as_ref(), defaults.wait);
         let between =

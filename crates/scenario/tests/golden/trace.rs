@@ -103,8 +103,14 @@ impl Observer for Tracer {
 /// The plan of a scenario with so many workers; none if it is refused.
 pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
     let between = if workers == 3 { "shared" } else { "private" };
+    let mapping = match workers {
+        1 => "single",
+        // Half of them, each with one.
+        _ if hash(case.name.as_bytes()) >> 32 & 1 == 0 => "parallel",
+        _ => "pipeline",
+    };
     let engine = format!(
-        "[engine]\nworkers = {workers}\nbetween-workers = \"{between}\"\npool = \"24 MiB\"\n{}\n",
+        "[engine]\nworkers = {workers}\nmapping = \"{mapping}\"\nbetween-workers = \"{between}\"\npool = \"24 MiB\"\n{}\n",
         case.engine
     );
     parse("golden.toml", &format!("{}\n{engine}", case.text)).map_err(|error| error.to_string())

@@ -1,6 +1,6 @@
 //! The forwarding database: which station is behind which port.
 //!
-//! Open addressing with linear probing, at most half full, allocated once. A station stands within [`REACH`] slots
+//! Open addressing with linear probing, at most half full, allocated once. A station stands within `REACH` slots
 //! of its home, so that no choice of addresses makes a lookup long; one that would stand farther is not learnt.
 
 use longwire_units::Nanos;
@@ -27,23 +27,9 @@ impl Slot {
     }
 }
 
-/// Where a pair of stations stood that frames have gone between.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Memo {
-    /// As in their slots: address and port.
-    source: u64,
-    destination: u64,
-    places: [u32; 2],
-}
-
-impl Memo {
-    /// Of no stations: a group address is never learnt.
-    pub const NONE: Self = Self { source: u64::MAX, destination: u64::MAX, places: [0; 2] };
-}
-
 /// Stations by address. Addresses are 48-bit numbers; zero is never learnt.
 #[derive(Debug)]
-pub(crate) struct Fdb {
+pub struct Stations {
     /// A power of two of homes, then room for those that overflow the last.
     slots: Box<[Slot]>,
     shift: u32,
@@ -54,7 +40,7 @@ pub(crate) struct Fdb {
     sweep_at: Nanos,
 }
 
-impl Fdb {
+impl Stations {
     /// A table of at most `limit` stations, each forgotten once it was not heard for `ageing`.
     pub fn new(limit: usize, ageing: Nanos) -> Self {
         let homes = (limit.max(1) * 2).next_power_of_two();
@@ -91,46 +77,35 @@ impl Fdb {
         None
     }
 
-    /// A memo of a source, learnt behind `port`, and a destination; none if one of them is not known.
-    pub fn memo(&self, source: u64, port: u16, destination: u64) -> Option<Memo> {
-        let places = [self.place_of(source)?, self.place_of(destination)?];
-        let memo = Memo {
-            source: source << 16 | u64::from(port),
-            destination: self.slots[places[1]].station,
-            places: places.map(|place| place as u32),
-        };
-        (self.slots[places[0]].station == memo.source).then_some(memo)
+    /// Where a source that was heard behind `port` stands, and a destination; none if one of them is not known. See [`Stations::again`].
+    pub fn places(&self, source: u64, port: u16, destination: u64) -> Option<[u32; 2]> {
+        let [from, to] = [self.place_of(source)?, self.place_of(destination)?];
+        (self.slots[from].station == station(source, port)).then_some([from as u32, to as u32])
     }
 
-    /// Does for a frame of these stations what [`Fdb::learn`] and [`Fdb::find`] do, if they stand where they stood. What stands in the slots
-    /// is asked, so a memo need not be told of changes.
+    /// Does for a frame what [`Stations::learn`] and [`Stations::find`] do, if its source and its destination, each as [`station`] makes it of address
+    /// and port, still stand at these `places` and the destination is not old. What stands there is asked, so nobody need be told of changes.
     #[inline]
-    pub fn again(
-        &mut self,
-        memo: &Memo,
-        (source, port, destination): (u64, u16, u64),
-        now: Nanos,
-    ) -> Option<u16> {
-        if memo.source != source << 16 | u64::from(port) || memo.destination >> 16 != destination {
-            return None;
+    #[must_use]
+    pub fn again(&mut self, places: [u32; 2], source: u64, destination: u64, now: Nanos) -> bool {
+        let [from, to] = places.map(|place| place as usize);
+        match (self.slots.get(to), self.slots.get(from)) {
+            (Some(&known), Some(heard)) if known.station == destination && heard.station == source => {
+                let old = self.is_old(known, now);
+                if !old {
+                    self.slots[from].seen = now.0;
+                }
+                !old
+            }
+            _ => false,
         }
-        let known = *self.slots.get(memo.places[1] as usize)?;
-        if known.station != memo.destination || self.is_old(known, now) {
-            return None;
-        }
-        let heard = self.slots.get_mut(memo.places[0] as usize)?;
-        if heard.station != memo.source {
-            return None;
-        }
-        heard.seen = now.0;
-        Some(known.station as u16)
     }
 
     /// Notes that `address` was heard at `now` behind `port`. False if there is no room for it.
     #[inline]
     pub fn learn(&mut self, address: u64, port: u16, now: Nanos) -> bool {
         let home = self.home(address);
-        let new = Slot { station: address << 16 | u64::from(port), seen: now.0 };
+        let new = Slot { station: station(address, port), seen: now.0 };
         for slot in &mut self.slots[home..home + REACH] {
             if slot.address() == address {
                 *slot = new;
@@ -145,7 +120,7 @@ impl Fdb {
 
     /// Stations in the table, those not yet swept out included.
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.used
     }
 
@@ -220,6 +195,12 @@ impl Fdb {
     }
 }
 
+/// A station by its address, of 48 bits, and the port behind which it was heard.
+#[inline]
+pub const fn station(address: u64, port: u16) -> u64 {
+    address << 16 | port as u64
+}
+
 /// The hash of an Ethernet address, of which the upper bits are good (Fibonacci hashing: Knuth, vol. 3, 6.4).
 #[inline]
 pub const fn hash_address(address: u64) -> u64 {
@@ -236,7 +217,7 @@ mod tests {
 
     #[test]
     fn forgets_after_the_ageing_time() {
-        let mut table = Fdb::new(4, AGEING);
+        let mut table = Stations::new(4, AGEING);
         assert!(table.learn(1, 7, Nanos(1000)));
         assert_eq!(table.find(1, Nanos(1099)), Some(7));
         assert_eq!(table.find(1, Nanos(1100)), None);
@@ -247,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_full_table_learns_again_when_one_is_old() {
-        let mut table = Fdb::new(4, AGEING);
+        let mut table = Stations::new(4, AGEING);
         for address in 1..=4 {
             assert!(table.learn(address, address as u16, Nanos(address)));
         }
@@ -267,7 +248,7 @@ mod tests {
     #[test]
     fn takes_as_many_as_it_says() {
         for limit in [0, 1, 2, 3, 100, 4096] {
-            let mut table = Fdb::new(limit, Nanos::NEVER);
+            let mut table = Stations::new(limit, Nanos::NEVER);
             let learnt = (1..=5000).filter(|&address| table.learn(address, 1, Nanos::ZERO)).count();
             assert_eq!((learnt, table.len()), (limit, limit));
         }
@@ -275,7 +256,7 @@ mod tests {
 
     #[test]
     fn no_choice_of_addresses_makes_a_lookup_long() {
-        let mut table = Fdb::new(1000, Nanos::NEVER);
+        let mut table = Stations::new(1000, Nanos::NEVER);
         let crowded: Vec<_> = (1..1 << 20).filter(|&address| table.home(address) == 5).take(100).collect();
         let learnt = crowded.iter().filter(|&&address| table.learn(address, 1, Nanos::ZERO)).count();
         assert_eq!((crowded.len(), learnt), (100, REACH));
@@ -283,7 +264,7 @@ mod tests {
 
     #[test]
     fn without_ageing_time_nothing_is_known() {
-        let mut table = Fdb::new(4, Nanos::ZERO);
+        let mut table = Stations::new(4, Nanos::ZERO);
         table.learn(1, 1, Nanos(5));
         assert_eq!(table.find(1, Nanos(5)), None);
     }
@@ -295,7 +276,7 @@ mod tests {
             limit in 1..24usize,
             events in prop::collection::vec((1..40u64, 0..4u16, 0..30u64), 1..300),
         ) {
-            let mut table = Fdb::new(limit, AGEING);
+            let mut table = Stations::new(limit, AGEING);
             let mut model = BTreeMap::<u64, (u16, u64)>::new();
             let mut now = 0;
             for (address, port, step) in events {

@@ -1,0 +1,139 @@
+//! One worker against two that share the work: each with its own ports and links, or one with the ports and the other with the links, as in
+//! Joglekar's thesis "High Capacity Network Link Emulation Using Network Processors", section 4.1.2. Memory to memory, by turns.
+
+use crate::engine::{Punctual, checked};
+use crate::{BenchError, Sample, Settings};
+use longwire_block::Port;
+use longwire_engine::{FlowStats, Report};
+use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// How many workers share the work.
+const WORKERS: usize = 2;
+/// Pairs of ports, from one of which packets go to the other over a link: one pair for each worker.
+const PAIRS: usize = WORKERS;
+/// What two workers are to reach, as a multiple of one, if no packet changes the worker.
+const PARALLEL: f64 = 1.8;
+
+/// Addresses of the two ports of a pair: each pair has a bridge of its own.
+const FROM: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const TO: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// What links are made of.
+const LINKS: [(&str, &str); 2] = [
+    ("no rate, no delay, dice on", ""),
+    ("100 Gbit/s and 10 ms", "rate = \"100 Gbit/s\"\ndelay = \"10 ms\"\n"),
+];
+
+/// What is compared with one worker: how it is called, the section `[engine]`, and what it is to reach.
+const SHARED: [(&str, &str, Option<f64>); 3] = [
+    ("parallel", "mapping = \"parallel\"", Some(PARALLEL)),
+    ("pipeline", "mapping = \"pipeline\"", None),
+    ("pipeline, shared rings", "mapping = \"pipeline\"\nbetween-workers = \"shared\"", None),
+];
+
+/// The rows of this bench.
+pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    if std::thread::available_parallelism().map_or(1, usize::from) < WORKERS {
+        return Err(BenchError::NotHere("two workers need two processors".into()));
+    }
+    let mut rows = Vec::new();
+    for (name, keys) in LINKS {
+        let mut single = Vec::new();
+        let mut shared = SHARED.map(|_| (Vec::new(), Vec::new()));
+        for _ in 0..settings.runs(7) {
+            settings.next(&format!("mapping: {name}"))?;
+            let alone = run(settings, &scenario(keys, 1, "mapping = \"single\""))?;
+            for ((_, engine, _), (shares, runs)) in SHARED.iter().zip(&mut shared) {
+                settings.go_on()?;
+                let other = run(settings, &scenario(keys, WORKERS, engine))?;
+                shares.push(other.0 / alone.0);
+                runs.push(other);
+            }
+            single.push(alone);
+        }
+        let speeds: Sample = single.iter().map(|run| run.0).collect();
+        let row = speeds.shown(&format!("mapping: {name}, single"), "pps");
+        rows.push(checked(row, single.iter().map(|run| &run.1)));
+        for ((how, _, target), (shares, runs)) in SHARED.iter().zip(shared) {
+            let name = format!("mapping: {name}, {how}, {WORKERS} workers of one's speed");
+            let shares: Sample = shares.into_iter().collect();
+            let row = match target {
+                Some(target) => shares.median_at_least(&name, "x", *target),
+                None => shares.shown(&name, "x"),
+            };
+            let speeds: Sample = runs.iter().map(|run| run.0).collect();
+            rows.push(checked(row.extra("pps", speeds.median()), runs.iter().map(|run| &run.1)));
+        }
+    }
+    Ok(rows)
+}
+
+/// Pairs of ports, each with a link from the first to the second.
+fn scenario(link: &str, workers: usize, engine: &str) -> String {
+    let cpus: Vec<usize> = (0..workers).collect();
+    let mut text = format!(
+        "[engine]\nworkers = {workers}\n{engine}\nwait = \"spin\"\npool = \"256 MiB\"\ncpus = {cpus:?}\n"
+    );
+    for pair in 0..PAIRS {
+        let _ = write!(text, "[[bridge]]\nname = \"between{pair}\"\n");
+        for end in ["from", "to"] {
+            let _ = write!(
+                text,
+                "[[port]]\nname = \"{end}{pair}\"\ndriver = \"memory\"\nbridge = \"between{pair}\"\n"
+            );
+        }
+        let _ = write!(
+            text,
+            "[[link]]\nname = \"over{pair}\"\nfrom = \"from{pair}\"\nto = \"to{pair}\"\nloss = \"0 %\"\n{link}"
+        );
+    }
+    text
+}
+
+/// Packets a second of all pairs together, after as long again to warm up.
+fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchError> {
+    let time = settings.time(Duration::from_secs(1));
+    let plan = longwire_scenario::parse("bench mapping", scenario)?;
+    let source = BlastPlan {
+        count: u64::MAX,
+        pairs: (1..=8).map(|n| (Ipv4Addr::new(10, 0, 0, n), Ipv4Addr::new(11, 0, 0, n))).collect(),
+        macs: (TO, FROM),
+        ..BlastPlan::sink()
+    };
+    // A sink sends one packet, so that the bridge knows where it is.
+    let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
+    let sink = BlastPlan { count: 1, pairs: vec![nobody], macs: (FROM, TO), ..BlastPlan::sink() };
+    let port = |place: usize| {
+        let plan = if place.is_multiple_of(2) { source.clone() } else { sink.clone() };
+        let blast = Blast::new("memory", plan).expect("60-byte frames are in range");
+        Box::new(Punctual::new(blast)) as Box<dyn Port>
+    };
+    let ports = (0..2 * PAIRS).map(port).collect();
+    let run = longwire_scenario::build(&plan, ports, |_| None)?.setup.start();
+    let remote = run.remote();
+    let counted = |(flow, at): (FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
+    std::thread::sleep(time);
+    let (first, from) = remote.flow().map(counted)?;
+    std::thread::sleep(time);
+    let (second, to) = remote.flow().map(counted)?;
+    Ok(((second - first) / (to - from), run.stop()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_scenario::port_workers;
+
+    #[test]
+    fn pairs_of_ports_have_a_worker_each_or_all_the_first() {
+        let of =
+            |engine: &str| port_workers(&longwire_scenario::parse("t", &scenario("", 2, engine)).unwrap());
+        assert_eq!(of(SHARED[0].1), [0, 0, 1, 1]);
+        assert_eq!(of(SHARED[1].1), [0, 0, 0, 0]);
+    }
+}

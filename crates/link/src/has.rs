@@ -1,0 +1,35 @@
+//! Which of the things that few links have a link has: bits of `Link::features`.
+
+/// Something judges packets on the wire.
+pub const WIRE: u16 = 1;
+/// There is background traffic.
+pub const BACKGROUND: u16 = 2;
+/// The queue has packets, but none before `Rare::resume`.
+pub const WAITING: u16 = 4;
+/// Packets may leave in another order than they were sent, or at times that are sorted.
+pub const DISORDER: u16 = 8;
+/// The delay may lose packets.
+pub const LOSSY_DELAY: u16 = 16;
+/// A shared medium decides when packets are sent.
+pub const MEDIUM: u16 = 32;
+/// The queue discipline has more to decide than whom to let in.
+pub const DISCIPLINE: u16 = 64;
+/// Packets may leave sooner after they were sent than the delay says.
+pub const AHEAD: u16 = 128;
+/// The queue discipline lets a packet that finds the transmitter idle go straight to it.
+pub const DIRECT: u16 = 256;
+/// Those that concern a packet whose last bit is sent.
+pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
+/// Packets are delayed before the queue, or were.
+pub const FRONT: u16 = 512;
+/// The transmitter takes packets at opportunities only: they wait in the queue until then.
+pub const OPPORTUNITIES: u16 = 1024;
+/// All can be decided when a packet arrives, as the blocks are; and it has been, for all that the link holds.
+pub const DECIDABLE: u16 = 2048;
+pub const DECIDED: u16 = 4096;
+/// Neither sending nor travelling takes time, and an empty queue lets in whatever comes: see `Link::pass_through`.
+pub const INSTANT: u16 = 8192;
+/// Something other than ends of transmission happens at the queue.
+pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
+/// Those of links on which more happens than ends of transmission.
+pub const EVENTFUL: u16 = OTHERS | MEDIUM;
