@@ -58,6 +58,12 @@ impl LinkRef {
         Self(worker << 24 | local)
     }
 
+    /// The first of a worker's links as a path of one link is written: a path of another one here differs from it in its place only.
+    #[inline]
+    pub const fn first_of(worker: u32) -> u32 {
+        worker << 24
+    }
+
     /// The worker that owns it.
     #[inline]
     pub const fn worker(self) -> u32 {

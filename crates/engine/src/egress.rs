@@ -3,33 +3,23 @@
 use crate::map::Map;
 use crate::walk::Next;
 use crate::worker::Worker;
-use longwire_block::path::Paths;
-use longwire_link::Departure;
-use longwire_packet::{BATCH, Batch, Handle, Meta};
+use longwire_block::path::{LinkRef, Paths};
+use longwire_packet::{Handle, Meta};
 use longwire_units::Nanos;
 
 /// A port that is another worker's, leads to another node, or has to wait for the end of a window.
-const ELSEWHERE: u32 = u32::MAX;
+pub(crate) const NOWHERE_HERE: u32 = u32::MAX;
 
-/// By a port's place in the plan: its place among the ports of a worker, if packets leave by it at once, else [`ELSEWHERE`].
+/// By a port's place in the plan: its place among the ports of a worker, if packets leave by it at once, else [`NOWHERE_HERE`].
 pub(crate) fn exits(map: &Map, worker: u32, windows: bool) -> Box<[u32]> {
     let exit = |(home, place): (&crate::Home, u16)| {
         let is_here = home.worker == worker && !windows && map.joints.far_side(place).is_none();
-        if is_here { home.slot } else { ELSEWHERE }
+        if is_here { home.slot } else { NOWHERE_HERE }
     };
     map.homes.iter().zip(0..).map(exit).collect()
 }
 
 impl Worker {
-    /// The same as [`Worker::leave`] for a packet that most often goes out.
-    #[inline]
-    pub(crate) fn depart(&mut self, Departure { handle, path, out_port, is_aside }: Departure) {
-        if is_aside || !Paths::is_one_link(path) {
-            return self.leave(handle);
-        }
-        self.go_out(handle, out_port);
-    }
-
     /// Sees to a packet that has left a link: on to the next, or out.
     #[inline]
     pub(crate) fn leave(&mut self, handle: Handle) {
@@ -64,7 +54,7 @@ impl Worker {
     #[inline]
     pub(crate) fn go_out(&mut self, handle: Handle, out_port: u16) {
         match self.exits.get(usize::from(out_port)) {
-            Some(&slot) if slot != ELSEWHERE => self.put_out(slot as usize, handle),
+            Some(&slot) if slot != NOWHERE_HERE => self.put_out(slot as usize, handle),
             _ => self.go_elsewhere(handle, out_port),
         }
     }
@@ -85,9 +75,10 @@ impl Worker {
     /// Puts a packet into its port's batch, which is sent when full or at the end of the step.
     #[inline]
     pub(crate) fn put_out(&mut self, slot: usize, handle: Handle) {
-        let out = &mut self.ports[slot].out;
-        out.push(handle);
-        if out.is_full() {
+        let &Meta { segments, leave, path, .. } = self.pool.meta(handle);
+        let here = self.map.paths.link(path).filter(|link| link.worker() == self.index);
+        let link = here.map_or(NOWHERE_HERE, LinkRef::local);
+        if self.ports[slot].out.push(handle, segments, Nanos(leave), link) {
             self.flush_port(slot);
         }
     }
@@ -95,67 +86,67 @@ impl Worker {
     /// Sends what waits in the ports' batches.
     pub(crate) fn flush_ports(&mut self) {
         for slot in 0..self.ports.len() {
-            if !self.ports[slot].out.is_empty() {
+            if !self.ports[slot].out.batch.is_empty() {
                 self.flush_port(slot);
             }
         }
     }
 
     #[inline(never)]
-    fn flush_port(&mut self, slot: usize) {
-        let batch = std::mem::take(&mut self.ports[slot].out);
+    pub(crate) fn flush_port(&mut self, slot: usize) {
         match &mut self.ticks {
-            Some(ticks) if !self.simulated => ticks.hold(&mut self.pool, slot, &batch),
-            _ => self.transmit(slot, &batch),
+            Some(ticks) if !self.simulated => {
+                let out = &mut self.ports[slot].out;
+                ticks.hold(&mut self.pool, slot, &out.batch);
+                out.clear();
+            }
+            _ => self.transmit(slot),
         }
     }
 
-    /// Gives packets to a port, now, and books how late that is.
-    pub(crate) fn transmit(&mut self, slot: usize, batch: &Batch) {
-        let mut leaves = [(0, 0); BATCH];
-        for (leave, &handle) in leaves.iter_mut().zip(batch.as_slice()) {
-            let meta = self.pool.meta(handle);
-            *leave = (meta.leave, meta.path);
-            self.flow.sent += u64::from(meta.segments);
-        }
+    /// Gives a port its batch, now, and books how late that is.
+    pub(crate) fn transmit(&mut self, slot: usize) {
         if self.simulated
             && let Some(ticks) = &self.ticks
         {
-            ticks.round(&mut self.pool, batch);
+            ticks.round(&mut self.pool, &self.ports[slot].out.batch);
         }
         if let Some(observer) = &mut self.observer {
-            for &handle in batch.as_slice() {
+            for &handle in self.ports[slot].out.batch.as_slice() {
                 observer.departed(self.pool.meta(handle), self.pool.data(handle));
             }
         }
         let before = self.now();
         let port = &mut self.ports[slot];
-        let sent = port.port.transmit(&mut self.pool, batch);
+        self.flow.sent += port.out.segments();
+        let sent = port.port.transmit(&mut self.pool, &port.out.batch);
         if let Err(fault) = sent {
             port.fault = Some(fault);
         }
-        self.book_lateness(&leaves[..batch.len()], before, self.now());
+        self.book_lateness(slot, before, self.now());
+        self.ports[slot].out.clear();
     }
 
     fn now(&self) -> Nanos {
         if self.simulated { Nanos::ZERO } else { crate::clock::monotonic() }
     }
 
-    /// Books how late packets left that a port took between `before` and `after`, one after the other: each when its
+    /// Books how late the packets of a port's batch left that it took between `before` and `after`, one after the other: each when its
     /// turn came, as far as that is known.
-    fn book_lateness(&mut self, leaves: &[(u64, u32)], before: Nanos, after: Nanos) {
+    fn book_lateness(&mut self, slot: usize, before: Nanos, after: Nanos) {
+        let Self { ports, lateness, links, ticks, .. } = self;
+        let (leaves, numbers) = ports[slot].out.departures();
         let step = after.since(before).0 / leaves.len() as u64;
-        for (turn, &(leave, path)) in leaves.iter().enumerate() {
-            let left = match &self.ticks {
-                Some(ticks) if self.simulated => ticks.leaves_at(leave),
-                _ => before + Nanos(step * turn as u64),
-            };
-            let late = self.lateness.record(Nanos(leave), left);
-            if let Some(link) = self.map.paths.link(path)
-                && link.worker() == self.index
+        let mut left = before;
+        for (&leave, &link) in leaves.iter().zip(numbers) {
+            if let Some(ticks) = ticks
+                && self.simulated
             {
-                self.links.note_lateness(link.local(), late, self.tolerance.within);
+                left = ticks.leaves_at(leave);
             }
+            let late = lateness.record(Nanos(leave), left);
+            links.note_lateness(link, late, self.tolerance.within);
+            left = left + Nanos(step);
         }
     }
 }

@@ -20,6 +20,7 @@ mod map;
 mod node_changes;
 mod observer;
 mod pause;
+mod plain;
 mod real;
 mod remote;
 mod ring;

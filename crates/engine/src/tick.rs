@@ -7,7 +7,7 @@
 use crate::worker::Worker;
 use longwire_block::DropReason;
 use longwire_link::Fifo;
-use longwire_packet::{BATCH, Batch, Pool};
+use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
 /// The ticks of a worker, and what waits for the next one in real time.
@@ -84,19 +84,15 @@ impl Worker {
     /// Sends what should have left by `tick`, and keeps the rest.
     fn send_held(&mut self, slot: usize, held: &mut Fifo, tick: Nanos) {
         let mut waiting = held.take();
-        let mut batch = Batch::default();
         while let Some(handle) = waiting.pop(&self.pool) {
             if self.pool.meta(handle).leave > tick.0 {
                 held.push(&mut self.pool, handle);
                 continue;
             }
-            batch.push(handle);
-            if batch.len() == BATCH {
-                self.transmit(slot, &std::mem::take(&mut batch));
-            }
+            self.put_out(slot, handle);
         }
-        if !batch.is_empty() {
-            self.transmit(slot, &batch);
+        if !self.ports[slot].out.batch.is_empty() {
+            self.transmit(slot);
         }
     }
 

@@ -1,39 +1,31 @@
-//! What was decided about a packet, for the next one like it: to which port its bridge sends it, and which path it takes from there.
+//! What a bridge has decided about a frame, for the next one between the same two stations.
 //!
-//! Packets are alike that came in by one port and have the same Ethernet and IP addresses. Neither a node that decides by stations alone
-//! ([`Node::stations`](longwire_block::Node::stations)) nor the classifier asks for more; the classifier's rules never change, and whether the two stations
-//! stand where they stood, and are not forgotten, is asked of the node's table each time, which hears the source thereby.
+//! A node that decides by stations alone ([`Node::stations`](longwire_block::Node::stations)) asks for nothing but the port that a frame came in by and
+//! its Ethernet addresses. Whether the two stations stand where they stood, and are not forgotten, is asked of the node's table each time, which hears
+//! the source thereby; so nobody need be told of changes. The classifier looks the IP addresses up as ever.
 
 use crate::worker::Worker;
 use longwire_block::stations::{Stations, station};
 use longwire_packet::{Batch, FirstLine, Handle, Meta};
 use longwire_units::Nanos;
-use longwire_wire::{ethertype, protocol};
 
-/// How many verdicts are kept: their cache lines are half of what the nearest cache holds.
+/// How many verdicts are kept.
 const VERDICTS: usize = 256;
 /// After a batch without one known packet, so many are not looked for.
 const PATIENCE: u32 = 7;
+/// The shortest Ethernet header.
+const HEADER: u32 = 14;
 
-/// What was decided about one packet, and what makes others like it.
+/// What was decided about one frame, and what makes others like it.
 #[derive(Debug, Clone, Copy, Default)]
-#[repr(align(64))]
 struct Verdict {
-    head: Head,
-    /// Both IP addresses: of IPv4 in the first word, of IPv6 in all.
-    addresses: [u64; 4],
-    /// Where source and destination stood.
+    /// Both stations: addresses with the ports that they are behind ([`station`]).
+    source: u64,
+    destination: u64,
+    /// Where they stood.
     places: [u32; 2],
-    path: u32,
-    in_port: u16,
-    out_port: u16,
-}
-
-/// The Ethernet header: its first eight bytes, which have the destination, and its last, which have the source and the type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Head {
-    first: u64,
-    last: u64,
+    /// The path between the two ports for packets whose addresses choose none.
+    by_ports: u32,
 }
 
 /// See the module.
@@ -45,51 +37,22 @@ pub(crate) struct Verdicts {
 }
 
 /// Eight bytes of a packet's first line, as a number.
-#[inline]
+#[inline(always)]
 fn word(line: &FirstLine, at: usize) -> u64 {
     line[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-impl Head {
-    #[inline]
-    fn of(line: &FirstLine) -> Self {
-        Self { first: word(line, 0), last: word(line, 6) }
-    }
-
-    /// The addresses of a packet of IPv4 without options and VLAN tags: the classifier looks at nothing else in it.
-    #[inline]
-    fn pair(self, meta: &Meta, line: &FirstLine) -> Option<u64> {
-        (self.last as u16 == ethertype::IPV4 && line[14] == 0x45 && meta.len >= 34).then(|| word(line, 26))
-    }
-
-    /// The same of TCP or UDP over IPv6 without extension headers.
-    fn wide_pair(self, meta: &Meta, line: &FirstLine) -> Option<[u64; 4]> {
-        let is_plain = self.last as u16 == ethertype::IPV6
-            && line[14] >> 4 == 6
-            && matches!(line[20], protocol::TCP | protocol::UDP)
-            && meta.len >= 54;
-        is_plain.then(|| [22, 30, 38, 46].map(|at| word(line, at)))
-    }
-
-    /// Where a packet's verdict is, if it has one.
-    #[inline]
-    fn place(self, addresses: u64) -> usize {
-        let mixed = self.first ^ self.last.rotate_left(24) ^ addresses.rotate_left(40);
-        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % VERDICTS
-    }
-
-    fn source(self, port: u16) -> u64 {
-        station(self.last >> 16, port)
-    }
-
-    fn destination(self, port: u16) -> u64 {
-        station(self.first >> 16, port)
-    }
+/// The source of a frame that came in by `port`, as [`station`] makes it, and its destination with two bytes that mean nothing behind it.
+#[inline(always)]
+fn ends(line: &FirstLine, port: u16) -> (u64, u64) {
+    (word(line, 6) & !0xffff | u64::from(port), word(line, 0))
 }
 
-/// All of IPv6 addresses in one word, of which different ones may have the same.
-fn folded(addresses: [u64; 4]) -> u64 {
-    addresses.into_iter().fold(0, |folded, word| folded.rotate_left(21) ^ word)
+/// Where the verdict about a frame is, if there is one.
+#[inline(always)]
+fn place(source: u64, destination: u64) -> usize {
+    let mixed = source ^ (destination >> 16).rotate_left(32);
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % VERDICTS
 }
 
 impl Verdicts {
@@ -97,39 +60,22 @@ impl Verdicts {
         Self { entries: Box::new([Verdict::default(); VERDICTS]), skipped: 0 }
     }
 
-    /// What was decided about a packet like this one. One about which somebody has said something already is like none.
-    #[inline]
+    /// What was decided about a frame like this one. One about which somebody has said something already is like none.
+    #[inline(always)]
     fn find(&self, meta: &Meta, line: &FirstLine) -> Option<&Verdict> {
-        let head = Head::of(line);
-        let Some(pair) = head.pair(meta, line) else { return self.find_wide(head, meta, line) };
-        let verdict = &self.entries[head.place(pair)];
-        (verdict.head == head
-            && verdict.addresses[0] == pair
-            && verdict.in_port == meta.in_port
-            && meta.flags == 0)
-            .then_some(verdict)
+        let (source, destination) = ends(line, meta.in_port);
+        let verdict = &self.entries[place(source, destination)];
+        let differs = (verdict.source ^ source) | (verdict.destination ^ destination) >> 16;
+        (differs | u64::from(meta.flags) == 0 && meta.len >= HEADER).then_some(verdict)
     }
 
-    #[inline(never)]
-    fn find_wide(&self, head: Head, meta: &Meta, line: &FirstLine) -> Option<&Verdict> {
-        let addresses = head.wide_pair(meta, line)?;
-        let verdict = &self.entries[head.place(folded(addresses))];
-        (verdict.head == head
-            && verdict.addresses == addresses
-            && verdict.in_port == meta.in_port
-            && meta.flags == 0)
-            .then_some(verdict)
-    }
-
-    /// Remembers what was decided about a packet.
-    fn note(&mut self, stations: &Stations, meta: &Meta, line: &FirstLine) {
-        let (head, &Meta { path, in_port, out_port, .. }) = (Head::of(line), meta);
-        let narrow = head.pair(meta, line).map(|pair| (head.place(pair), [pair, 0, 0, 0]));
-        let wide = || head.wide_pair(meta, line).map(|pair| (head.place(folded(pair)), pair));
-        if let Some((place, addresses)) = narrow.or_else(wide)
-            && let Some(places) = stations.places(head.last >> 16, in_port, head.first >> 16)
-        {
-            self.entries[place] = Verdict { head, addresses, places, path, in_port, out_port };
+    /// Remembers what was decided about a frame.
+    fn note(&mut self, stations: &Stations, meta: &Meta, line: &FirstLine, by_ports: u32) {
+        let (source, destination) = ends(line, meta.in_port);
+        if let Some(places) = stations.places(source >> 16, meta.in_port, destination >> 16) {
+            let at = place(source, destination);
+            let destination = station(destination >> 16, meta.out_port);
+            self.entries[at] = Verdict { source, destination, places, by_ports };
         }
     }
 }
@@ -141,6 +87,7 @@ impl Worker {
             self.verdicts.skipped -= 1;
             return self.forward(node, batch, first);
         }
+        self.map.classifier.fetch(&mut self.pool, batch);
         let (mut rest, mut known) = (batch.as_slice(), 0);
         while !rest.is_empty() {
             let alike = self.decide_alike(node, rest);
@@ -162,19 +109,22 @@ impl Worker {
     /// Decides about the first packets that are like others, and says how many these are.
     #[inline]
     fn decide_alike(&mut self, node: usize, handles: &[Handle]) -> usize {
-        let Some(stations) = self.nodes[node].stations() else { return 0 };
+        let Self { nodes, pool, verdicts, map, .. } = self;
+        let Some(stations) = nodes[node].stations() else { return 0 };
         let mut count = 0;
         for &handle in handles {
-            let (meta, line) = self.pool.head_mut(handle);
-            let Some(&Verdict { head, places, path, in_port, out_port, .. }) = self.verdicts.find(meta, line)
-            else {
+            let (meta, line) = pool.head_mut(handle);
+            let Some(&Verdict { source, destination, places, by_ports }) = verdicts.find(meta, line) else {
                 break;
             };
-            let (source, destination) = (head.source(in_port), head.destination(out_port));
             if !stations.again(places, source, destination, Nanos(meta.arrival)) {
                 break;
             }
-            (meta.path, meta.out_port) = (path, out_port);
+            meta.out_port = destination as u16;
+            match map.classifier.plain_path(meta, line, by_ports) {
+                Some(path) => meta.path = path,
+                None => map.classifier.classify_one(pool, handle),
+            }
             count += 1;
         }
         self.ready.extend_from_slice(&handles[..count]);
@@ -198,7 +148,8 @@ impl Worker {
             && let Some(&handle) = batch.as_slice().first()
         {
             let (meta, line) = self.pool.head_mut(handle);
-            self.verdicts.note(stations, meta, line);
+            let by_ports = self.map.classifier.path_by_ports(meta.in_port, meta.out_port);
+            self.verdicts.note(stations, meta, line, by_ports);
         }
     }
 }
@@ -211,15 +162,7 @@ mod tests {
     const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-    fn frames() -> [Vec<u8>; 2] {
-        let ethernet = |kind: [u8; 2]| [&DESTINATION[..], &SOURCE, &kind].concat();
-        let v4 = [&ethernet([8, 0])[..], &[0x45; 1], &[0; 19], &[0; 20]].concat();
-        let mut v6 = [&ethernet([0x86, 0xdd])[..], &[0x60; 1], &[0; 39], &[0; 20]].concat();
-        v6[20] = protocol::TCP;
-        [v4, v6]
-    }
-
-    /// Of thousands of packets that differ from one in a few bytes many have their verdicts in its place.
+    /// Of thousands of frames that differ from one in two bytes many have their verdicts in its place.
     #[test]
     fn only_what_is_alike_in_all_is_known() {
         let mut pool = Pool::new(1 << 20).unwrap();
@@ -228,52 +171,42 @@ mod tests {
         assert!(
             stations.learn(number(SOURCE), 7, Nanos(1)) && stations.learn(number(DESTINATION), 8, Nanos(1))
         );
-        for frame in frames() {
-            let mut verdicts = Verdicts::new();
-            let handle = pool.insert(&frame).unwrap();
-            let mut knows = |frame: &[u8], in_port: u16, flags: u8, note: bool| {
-                pool.data_mut(handle).copy_from_slice(frame);
-                let (meta, line) = pool.head_mut(handle);
-                (meta.in_port, meta.out_port, meta.path, meta.flags) = (in_port, 8, 99, flags);
-                if note {
-                    verdicts.note(&stations, meta, line);
-                }
-                verdicts.find(meta, line).is_some_and(|verdict| (verdict.path, verdict.out_port) == (99, 8))
-            };
-            assert!(!knows(&frame, 7, 0, false) && knows(&frame, 7, 0, true));
-            assert!(!knows(&frame, 6, 0, false) && !knows(&frame, 7, Meta::BANDED, false));
-            // The last bytes of both Ethernet addresses, and of all words of the IP addresses.
-            let v4 = frame[13] == 0;
-            let ends: &[usize] = if v4 { &[4, 10, 28, 32] } else { &[4, 10, 28, 36, 44, 52] };
-            for &at in ends {
-                for other in 1..4096u16 {
-                    let mut changed = frame.clone();
-                    let before = u16::from_be_bytes([frame[at], frame[at + 1]]);
-                    changed[at..at + 2].copy_from_slice(&(before ^ other).to_be_bytes());
-                    assert!(!knows(&changed, 7, 0, false), "{at}: {other}");
-                }
+        let frame = [&DESTINATION[..], &SOURCE, &[8, 0], &[0; 46]].concat();
+        let mut verdicts = Verdicts::new();
+        let handle = pool.insert(&frame).unwrap();
+        let mut knows = |frame: &[u8], in_port: u16, flags: u8, note: bool| {
+            pool.data_mut(handle).copy_from_slice(frame);
+            let (meta, line) = pool.head_mut(handle);
+            (meta.in_port, meta.out_port, meta.flags) = (in_port, 8, flags);
+            if note {
+                verdicts.note(&stations, meta, line, 99);
             }
-            // Type, version and length of the header, next header.
-            for at in if v4 { 12..15 } else { 12..13 } {
+            let found = verdicts.find(meta, line);
+            found.is_some_and(|verdict| (verdict.by_ports, verdict.destination as u16) == (99, 8))
+        };
+        assert!(!knows(&frame, 7, 0, false) && knows(&frame, 7, 0, true));
+        assert!(!knows(&frame, 6, 0, false) && !knows(&frame, 7, Meta::BANDED, false));
+        for at in [0, 2, 4, 6, 8, 10] {
+            for other in 1..=u16::MAX {
                 let mut changed = frame.clone();
-                changed[at] ^= 1;
-                assert!(!knows(&changed, 7, 0, false), "{at}");
+                let before = u16::from_be_bytes([frame[at], frame[at + 1]]);
+                changed[at..at + 2].copy_from_slice(&(before ^ other).to_be_bytes());
+                assert!(!knows(&changed, 7, 0, false), "{at}: {other}");
             }
-            assert!(knows(&frame, 7, 0, false));
         }
+        assert!(knows(&frame, 7, 0, false));
     }
 
     #[test]
-    fn what_is_cut_within_the_addresses_is_not_known() {
+    fn a_frame_without_a_whole_header_is_not_known() {
         let mut pool = Pool::new(1 << 20).unwrap();
-        for (frame, whole) in frames().iter().zip([34, 54]) {
-            for len in [whole - 1, whole] {
-                let handle = pool.insert(&frame[..len]).unwrap();
-                let (meta, line) = pool.head_mut(handle);
-                let head = Head::of(line);
-                let known = head.pair(meta, line).is_some() || head.wide_pair(meta, line).is_some();
-                assert_eq!(known, len == whole);
-            }
+        // What is not there may have any bytes, those of the verdict that nothing was noted for, too.
+        let verdicts = Verdicts::new();
+        for len in [13, 14] {
+            let handle = pool.alloc(len).unwrap();
+            let (meta, line) = pool.head_mut(handle);
+            line.fill(0);
+            assert_eq!(verdicts.find(meta, line).is_some(), len == 14);
         }
     }
 }

@@ -1,20 +1,24 @@
 //! The timing wheel: which link wants to be looked at next, exact to the nanosecond.
 //!
-//! Seven levels of 256 slots, the lowest 1024 ns wide each. When time comes to a lowest slot, its few entries are sorted, and taken in exact
-//! order (time, then link); what is added to it later, or is more than a few, lies in a heap beside them. A slot's entries lie in chunks of an
-//! array allocated at the start, so they are contiguous and nothing is allocated later. Insertion is O(1); an entry moves down
-//! a level at most six times.
+//! The lowest of six levels has 16 384 slots of 1024 ns, so that most deadlines are placed once; the others have 256. When time comes to a slot of the lowest
+//! level, its entries are taken: in exact order (time, then link) by [`Wheel::pop`], which sorts them if they are few and puts more into a heap, or in
+//! any order by [`Wheel::take_due`]. A slot's entries lie in chunks of an array allocated at the start, so they are contiguous and nothing is allocated
+//! later. Insertion is O(1); an entry moves down a level at most five times.
 
 use longwire_units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Enough for every 64-bit time.
-const LEVELS: usize = 7;
-const SLOT_BITS: u32 = 8;
-const SLOTS: usize = 1 << SLOT_BITS;
+const LEVELS: usize = 6;
 /// log2 of the width of a slot of the lowest level, in ns.
 const GRAIN_BITS: u32 = 10;
+/// log2 of how many slots the lowest level has, and each of the others.
+const LOW_BITS: u32 = 14;
+const SLOT_BITS: u32 = 8;
+const SLOTS: usize = (1 << LOW_BITS) + ((LEVELS - 1) << SLOT_BITS);
+/// Words of 64 slots of the lowest level.
+const LOW_WORDS: usize = 1 << (LOW_BITS - 6);
 const CHUNK: usize = 15;
 /// Most entries of a slot that are sorted.
 const RUN: usize = 256;
@@ -44,13 +48,15 @@ const VACANT: Chunk = Chunk { entries: [Entry { time: Nanos::ZERO, link: 0 }; CH
 pub struct Wheel {
     chunks: Box<[Chunk]>,
     free: u32,
-    /// First chunk of each slot.
-    slots: Box<[[u32; SLOTS]; LEVELS]>,
-    /// Which slots hold anything, a bit each.
-    occupied: [[u64; SLOTS / 64]; LEVELS],
-    /// Entries of the slot that was opened last, the earliest at the end: how long after `run_start`, above the link.
+    /// First chunk of each slot, the lowest level's first.
+    slots: Box<[u32; SLOTS]>,
+    /// Which slots hold anything, a bit each, and of the lowest level which words of these bits are not zero.
+    occupied: Box<[u64; SLOTS / 64]>,
+    low_words: [u64; LOW_WORDS / 64],
+    /// Entries of the slot that was opened last: how long after `run_start`, above the link. The earliest is at the end, if it is sorted.
     run: Vec<u64>,
     run_start: u64,
+    is_sorted: bool,
     /// Other entries before `horizon`, the earliest on top.
     near: BinaryHeap<Reverse<Entry>>,
     /// Everything before this time is in `run` or `near`; a multiple of the grain.
@@ -63,7 +69,8 @@ impl crate::WorkerSetup {
     pub fn wheel_bytes(&self) -> usize {
         let links = self.links.slots();
         size_of::<Wheel>()
-            + size_of::<[[u32; SLOTS]; LEVELS]>()
+            + size_of::<[u32; SLOTS]>()
+            + size_of::<[u64; SLOTS / 64]>()
             + chunks_for(links) * size_of::<Chunk>()
             + (links + RUN) * size_of::<Entry>()
     }
@@ -71,7 +78,7 @@ impl crate::WorkerSetup {
 
 /// Chunks that `capacity` entries need however they lie: each occupied slot wastes less than one.
 fn chunks_for(capacity: usize) -> usize {
-    capacity / CHUNK + 1 + (LEVELS * SLOTS).min(capacity)
+    capacity / CHUNK + 1 + SLOTS.min(capacity)
 }
 
 impl Wheel {
@@ -85,10 +92,12 @@ impl Wheel {
         Self {
             chunks,
             free: 0,
-            slots: Box::new([[NONE; SLOTS]; LEVELS]),
-            occupied: [[0; SLOTS / 64]; LEVELS],
+            slots: Box::new([NONE; SLOTS]),
+            occupied: Box::new([0; SLOTS / 64]),
+            low_words: [0; LOW_WORDS / 64],
             run: Vec::with_capacity(RUN),
             run_start: 0,
+            is_sorted: true,
             near: BinaryHeap::with_capacity(capacity),
             horizon: now.0 >> GRAIN_BITS << GRAIN_BITS,
             len: 0,
@@ -100,15 +109,27 @@ impl Wheel {
     pub fn insert(&mut self, entry: Entry) {
         self.len += 1;
         if entry.time.0 < self.horizon {
-            self.near.push(Reverse(entry));
+            self.insert_near(entry);
         } else {
             self.place(entry);
+        }
+    }
+
+    /// Adds an entry before the horizon: beside the others of its slot if these are in no order, or none, else to the heap.
+    fn insert_near(&mut self, entry: Entry) {
+        let joins = self.run.is_empty() || !self.is_sorted && self.run.len() < RUN;
+        if joins && entry.time.0 >= self.run_start && entry.time.0 - self.run_start < 1 << 32 {
+            self.is_sorted = self.run.is_empty();
+            self.run.push((entry.time.0 - self.run_start) << 32 | u64::from(entry.link));
+        } else {
+            self.near.push(Reverse(entry));
         }
     }
 
     /// The earliest entry, if its time is not after `limit`.
     #[inline]
     pub fn peek(&mut self, limit: Nanos) -> Option<Entry> {
+        self.sort();
         loop {
             if let Some(entry) = self.first_near() {
                 return if entry.time <= limit { Some(entry) } else { None };
@@ -116,46 +137,40 @@ impl Wheel {
             if self.len == 0 || !self.open_next(limit) {
                 return None;
             }
+            self.sort();
         }
     }
 
-    /// The earliest entry before the horizon.
+    /// Puts the entries of the open slot in order.
+    #[inline]
+    fn sort(&mut self) {
+        if !self.is_sorted {
+            self.run.sort_unstable_by(|one, other| other.cmp(one));
+            self.is_sorted = true;
+        }
+    }
+
+    /// The earliest entry before the horizon; the run must be sorted.
     #[inline]
     fn first_near(&self) -> Option<Entry> {
-        match (self.first_of_run(), self.near.peek()) {
+        match (self.run.last().map(|&held| self.held(held)), self.near.peek()) {
             (Some(entry), None) => Some(entry),
             (Some(entry), Some(&Reverse(other))) => Some(entry.min(other)),
             (None, other) => other.map(|other| other.0),
         }
     }
 
+    /// An entry as the run holds it.
     #[inline]
-    fn first_of_run(&self) -> Option<Entry> {
-        let &first = self.run.last()?;
-        Some(Entry { time: Nanos(self.run_start + (first >> 32)), link: first as u32 })
+    fn held(&self, held: u64) -> Entry {
+        Entry { time: Nanos(self.run_start + (held >> 32)), link: held as u32 }
     }
 
     /// Takes the earliest entry, if its time is not after `limit`.
     #[inline]
     pub fn pop(&mut self, limit: Nanos) -> Option<Entry> {
-        if self.near.is_empty()
-            && let Some(entry) = self.first_of_run()
-        {
-            if entry.time > limit {
-                return None;
-            }
-            self.run.pop();
-            self.len -= 1;
-            return Some(entry);
-        }
-        self.pop_others(limit)
-    }
-
-    /// The same where the run is over, or has others beside it.
-    #[inline(never)]
-    fn pop_others(&mut self, limit: Nanos) -> Option<Entry> {
         let entry = self.peek(limit)?;
-        if self.first_of_run() == Some(entry) {
+        if self.run.last().map(|&held| self.held(held)) == Some(entry) {
             self.run.pop();
         } else {
             self.near.pop();
@@ -164,10 +179,46 @@ impl Wheel {
         Some(entry)
     }
 
+    /// Takes links that are due by `limit`, in any order, as many as `due` has room for, and answers how many.
+    #[inline]
+    pub fn take_due(&mut self, limit: Nanos, due: &mut [u32]) -> usize {
+        let mut count = 0;
+        loop {
+            let mut at = 0;
+            while let Some(&held) = self.run.get(at)
+                && count < due.len()
+            {
+                if self.run_start + (held >> 32) <= limit.0 {
+                    due[count] = held as u32;
+                    count += 1;
+                    // What is sorted is no longer: the last one takes this one's place.
+                    self.is_sorted = false;
+                    self.run.swap_remove(at);
+                } else {
+                    at += 1;
+                }
+            }
+            while count < due.len()
+                && let Some(Reverse(entry)) = self.near.peek()
+                && entry.time <= limit
+            {
+                due[count] = entry.link;
+                count += 1;
+                self.near.pop();
+            }
+            if count == due.len() || self.len == count || !self.open_next(limit) {
+                self.len -= count;
+                return count;
+            }
+        }
+    }
+
     /// A time before which there is no entry; exact once the entry's slot is open. Never if there are none.
     pub fn bound(&self) -> Nanos {
-        if let Some(entry) = self.first_near() {
-            return entry.time;
+        let run = self.run.iter().map(|&held| self.held(held).time).min();
+        let near = self.near.peek().map(|entry| entry.0.time);
+        if let Some(time) = run.into_iter().chain(near).min() {
+            return time;
         }
         match self.next_slot() {
             Some((level, slot)) => Nanos(self.slot_start(level, slot).max(self.horizon)),
@@ -186,12 +237,12 @@ impl Wheel {
             self.len -= before - self.run.len() - self.near.len();
             return;
         }
-        let (level, slot) = self.position(entry.time.0);
-        let mut at = self.slots[level][slot];
+        let (_, slot) = self.position(entry.time.0);
+        let mut at = self.slots[slot];
         while at != NONE {
             let chunk = &self.chunks[at as usize];
             if let Some(index) = chunk.entries[..chunk.len as usize].iter().position(|held| *held == entry) {
-                let last = self.take_last(level, slot);
+                let last = self.take_last(slot);
                 if last != entry {
                     self.chunks[at as usize].entries[index] = last;
                 }
@@ -205,34 +256,53 @@ impl Wheel {
     /// Puts an entry into its slot.
     #[inline]
     fn place(&mut self, entry: Entry) {
-        let (level, slot) = self.position(entry.time.0);
-        let first = self.slots[level][slot];
-        if first != NONE {
-            let chunk = &mut self.chunks[first as usize];
-            if (chunk.len as usize) < CHUNK {
-                chunk.entries[chunk.len as usize] = entry;
+        let (_, slot) = self.position(entry.time.0);
+        let first = self.slots[slot];
+        if let Some(chunk) = self.chunks.get_mut(first as usize) {
+            if let Some(free) = chunk.entries.get_mut(chunk.len as usize) {
+                *free = entry;
                 chunk.len += 1;
                 return;
             }
         } else {
-            self.occupied[level][slot / 64] |= 1 << (slot % 64);
+            self.occupy(slot);
         }
         let fresh = self.free;
         let chunk = &mut self.chunks[fresh as usize];
         self.free = chunk.next;
         (chunk.entries[0], chunk.len, chunk.next) = (entry, 1, first);
-        self.slots[level][slot] = fresh;
+        self.slots[slot] = fresh;
+    }
+
+    #[inline]
+    fn occupy(&mut self, slot: usize) {
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        if let Some(words) = self.low_words.get_mut(slot / 64 / 64) {
+            *words |= 1 << (slot / 64 % 64);
+        }
+    }
+
+    fn vacate(&mut self, slot: usize) {
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        if self.occupied[slot / 64] == 0
+            && let Some(words) = self.low_words.get_mut(slot / 64 / 64)
+        {
+            *words &= !(1 << (slot / 64 % 64));
+        }
     }
 
     /// Level and slot for a time not before the horizon: the level of the highest digit in which they differ.
     #[inline]
     fn position(&self, time: u64) -> (usize, usize) {
-        let differ = (time ^ self.horizon) >> GRAIN_BITS | 1;
-        let level = (63 - differ.leading_zeros()) / SLOT_BITS;
-        (level as usize, (time >> (GRAIN_BITS + SLOT_BITS * level)) as usize % SLOTS)
+        let differ = (time ^ self.horizon) >> (GRAIN_BITS + LOW_BITS);
+        if differ == 0 {
+            return (0, slot_of(0, time));
+        }
+        let level = (63 - differ.leading_zeros()) / SLOT_BITS + 1;
+        (level as usize, slot_of(level as usize, time))
     }
 
-    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one is sorted, a higher one moves down.
+    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one joins the run, a higher one moves down.
     fn open_next(&mut self, limit: Nanos) -> bool {
         let Some((level, slot)) = self.next_slot() else { return false };
         let start = self.slot_start(level, slot).max(self.horizon);
@@ -241,10 +311,12 @@ impl Wheel {
         }
         if level > 0 {
             self.horizon = start;
-            self.cascade(level, slot);
+            self.cascade(slot);
             return true;
         }
-        let mut at = self.detach(0, slot);
+        debug_assert!(self.run.is_empty(), "all of it was due before the next slot");
+        self.run_start = start;
+        let mut at = self.detach(slot);
         while at != NONE {
             let chunk = &self.chunks[at as usize];
             let entries = &chunk.entries[..chunk.len as usize];
@@ -253,8 +325,7 @@ impl Wheel {
             self.near.extend(more.iter().copied().map(Reverse));
             at = self.release(at);
         }
-        self.run_start = start;
-        self.run.sort_unstable_by(|one, other| other.cmp(one));
+        self.is_sorted = self.run.len() < 2;
         self.advance(start + (1 << GRAIN_BITS));
         true
     }
@@ -263,19 +334,16 @@ impl Wheel {
     fn advance(&mut self, horizon: u64) {
         self.horizon = horizon;
         for level in (1..LEVELS).rev() {
-            let shift = GRAIN_BITS + SLOT_BITS * level as u32;
-            if horizon.trailing_zeros() >= shift {
-                let slot = (horizon >> shift) as usize % SLOTS;
-                if self.slots[level][slot] != NONE {
-                    self.cascade(level, slot);
-                }
+            let slot = slot_of(level, horizon);
+            if horizon.trailing_zeros() >= shift(level) && self.slots[slot] != NONE {
+                self.cascade(slot);
             }
         }
     }
 
     /// Places a slot's entries anew, relative to the horizon that has reached the slot.
-    fn cascade(&mut self, level: usize, slot: usize) {
-        let mut at = self.detach(level, slot);
+    fn cascade(&mut self, slot: usize) {
+        let mut at = self.detach(slot);
         while at != NONE {
             let chunk = self.chunks[at as usize];
             at = self.release(at);
@@ -283,23 +351,31 @@ impl Wheel {
         }
     }
 
-    /// The occupied slot that comes first: all of a lower level come before those of a higher one.
+    /// The occupied slot that comes first, and its level: all of a lower level come before those of a higher one.
     fn next_slot(&self) -> Option<(usize, usize)> {
-        (0..LEVELS).find_map(|level| {
-            let current = (self.horizon >> (GRAIN_BITS + SLOT_BITS * level as u32)) as usize % SLOTS;
-            first_from(&self.occupied[level], current).map(|slot| (level, slot))
+        let low = slot_of(0, self.horizon);
+        if let Some(slot) = first_from(&self.occupied[low / 64..low / 64 + 1], low % 64) {
+            return Some((0, low / 64 * 64 + slot));
+        }
+        if let Some(word) = first_from(&self.low_words, low / 64 + 1) {
+            return Some((0, word * 64 + self.occupied[word].trailing_zeros() as usize));
+        }
+        (1..LEVELS).find_map(|level| {
+            let first = slot_of(level, 0);
+            let bits = &self.occupied[first / 64..][..(1 << SLOT_BITS) / 64];
+            first_from(bits, slot_of(level, self.horizon) - first).map(|slot| (level, first + slot))
         })
     }
 
     fn slot_start(&self, level: usize, slot: usize) -> u64 {
-        let shift = GRAIN_BITS + SLOT_BITS * level as u32;
-        let below = u64::MAX.checked_shl(shift + SLOT_BITS).map_or(u64::MAX, |above| !above);
-        (self.horizon & !below) + ((slot as u64) << shift)
+        let bits = if level == 0 { LOW_BITS } else { SLOT_BITS };
+        let below = u64::MAX.checked_shl(shift(level) + bits).map_or(u64::MAX, |above| !above);
+        (self.horizon & !below) + (((slot - slot_of(level, 0)) as u64) << shift(level))
     }
 
-    fn detach(&mut self, level: usize, slot: usize) -> u32 {
-        self.occupied[level][slot / 64] &= !(1 << (slot % 64));
-        std::mem::replace(&mut self.slots[level][slot], NONE)
+    fn detach(&mut self, slot: usize) -> u32 {
+        self.vacate(slot);
+        std::mem::replace(&mut self.slots[slot], NONE)
     }
 
     /// Gives a chunk back and returns the one after it.
@@ -311,25 +387,41 @@ impl Wheel {
     }
 
     /// Takes the last entry of a slot's first chunk.
-    fn take_last(&mut self, level: usize, slot: usize) -> Entry {
-        let first = self.slots[level][slot];
+    fn take_last(&mut self, slot: usize) -> Entry {
+        let first = self.slots[slot];
         let chunk = &mut self.chunks[first as usize];
         chunk.len -= 1;
         let (last, len) = (chunk.entries[chunk.len as usize], chunk.len);
         if len == 0 {
-            self.slots[level][slot] = self.release(first);
-            if self.slots[level][slot] == NONE {
-                self.detach(level, slot);
+            self.slots[slot] = self.release(first);
+            if self.slots[slot] == NONE {
+                self.detach(slot);
             }
         }
         last
     }
 }
 
+/// log2 of the width of a slot of a level, in ns.
+#[inline]
+const fn shift(level: usize) -> u32 {
+    if level == 0 { GRAIN_BITS } else { GRAIN_BITS + LOW_BITS + SLOT_BITS * (level as u32 - 1) }
+}
+
+/// The slot of a level in which a time lies.
+#[inline]
+const fn slot_of(level: usize, time: u64) -> usize {
+    if level == 0 {
+        return (time >> GRAIN_BITS) as usize % (1 << LOW_BITS);
+    }
+    let first = (1 << LOW_BITS) + ((level - 1) << SLOT_BITS);
+    first + (time >> shift(level)) as usize % (1 << SLOT_BITS)
+}
+
 /// The first set bit at `from` or above.
-fn first_from(bits: &[u64; SLOTS / 64], from: usize) -> Option<usize> {
+fn first_from(bits: &[u64], from: usize) -> Option<usize> {
     let mut word = from / 64;
-    let mut masked = bits[word] & (u64::MAX << (from % 64));
+    let mut masked = bits.get(word)? & (u64::MAX << (from % 64));
     loop {
         if masked != 0 {
             return Some(word * 64 + masked.trailing_zeros() as usize);
@@ -378,6 +470,44 @@ mod tests {
                     }
                 }
                 assert_eq!(wheel.len, heap.len());
+            }
+        }
+    }
+
+    /// Up to so many bits, short as often as long.
+    fn reach(dice: &mut Dice, bits: u64) -> u64 {
+        let bits = dice.below(bits);
+        dice.below(1 << bits)
+    }
+
+    /// What is taken in any order is what is due, whether or not others were taken in order before and behind it.
+    #[test]
+    fn whatever_is_due_is_taken_in_any_order() {
+        for seed in 0..40 {
+            let mut dice = Dice::named(seed, "wheel/due");
+            let mut now = dice.draw() >> 20;
+            let mut wheel = Wheel::new(600, Nanos(now));
+            let mut held: Vec<Entry> = Vec::new();
+            for step in 0..5000u32 {
+                while held.len() < 600 && dice.below(4) > 0 {
+                    let link = held.len() as u32 + step * 600;
+                    let entry = Entry { time: Nanos(now + reach(&mut dice, 30)), link };
+                    wheel.insert(entry);
+                    held.push(entry);
+                }
+                now += reach(&mut dice, 24);
+                held.sort_unstable_by(|a, b| b.cmp(a));
+                if dice.below(4) == 0 {
+                    let wanted = held.pop_if(|entry| entry.time.0 <= now);
+                    assert_eq!(wheel.pop(Nanos(now)), wanted, "seed {seed} step {step}");
+                    continue;
+                }
+                let mut due = [0; 32];
+                let count = wheel.take_due(Nanos(now), &mut due);
+                let (before, all) = (held.len(), held.iter().filter(|entry| entry.time.0 <= now).count());
+                assert_eq!(count, all.min(due.len()), "seed {seed} step {step}");
+                held.retain(|entry| entry.time.0 > now || !due[..count].contains(&entry.link));
+                assert_eq!((held.len(), wheel.len), (before - count, before - count));
             }
         }
     }

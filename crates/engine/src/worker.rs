@@ -17,7 +17,7 @@ use crate::turns::Turns;
 use crate::verdicts::Verdicts;
 use crate::walk::{Next, Walk};
 use crate::wheel::Wheel;
-use longwire_block::path::{DIRECT, NOWHERE, Paths, UNDECIDED};
+use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
 use longwire_link::{Arrival, Fifo, Links};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
@@ -200,78 +200,6 @@ impl Worker {
         came + (self.flow.sent + self.flow.handed_over - before) as usize
     }
 
-    /// Arrivals first, then each link that is due, for the whole step; what is needed is fetched ahead.
-    fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
-        const DUE: usize = 32;
-        if self.links.are_many() {
-            self.enter_scattered(ready);
-        } else {
-            ready.iter().for_each(|&handle| self.enter_by_link(handle));
-        }
-        loop {
-            let mut due = [0; DUE];
-            let mut count = 0;
-            while count < DUE
-                && let Some(entry) = self.wheel.pop(now)
-            {
-                self.links.prefetch_leaving(entry.link);
-                due[count] = entry.link;
-                count += 1;
-            }
-            let last = count < DUE;
-            due[..count].iter().for_each(|&link| self.links.prefetch_first(&self.pool, link));
-            while count > 0 {
-                count = self.release_one_each(&mut due[..count], now);
-            }
-            if last {
-                return;
-            }
-        }
-    }
-
-    /// Lets packets enter links that may lie anywhere in memory.
-    fn enter_scattered(&mut self, ready: &[Handle]) {
-        const AHEAD: usize = 8;
-        for &handle in ready.iter().take(AHEAD) {
-            self.prefetch(handle);
-        }
-        for (index, &handle) in ready.iter().enumerate() {
-            if let Some(&later) = ready.get(index + AHEAD) {
-                self.prefetch(later);
-            }
-            self.enter_by_link(handle);
-        }
-    }
-
-    /// Lets one packet leave each of the links that are `due`; those that may have more are moved to the front, and
-    /// their number is answered.
-    fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
-        let mut left = 0;
-        for at in 0..due.len() {
-            let link = due[at];
-            let departure = self.links.expire_one(&mut self.pool, link, now);
-            if let Some(departure) = departure {
-                self.depart(departure);
-            }
-            let next = self.links.deadline(link);
-            if departure.is_some() && next <= now {
-                due[left] = link;
-                left += 1;
-            } else {
-                self.arm_at(link, next);
-            }
-        }
-        left
-    }
-
-    fn prefetch(&self, handle: Handle) {
-        if let Some(link) = self.map.paths.link(self.pool.meta(handle).path)
-            && link.worker() == self.index
-        {
-            self.links.prefetch(link.local());
-        }
-    }
-
     /// Every event up to `now` in its exact place.
     fn serve_in_order(&mut self, ready: &[Handle], now: Nanos) {
         let mut ready = ready.iter().copied().peekable();
@@ -320,36 +248,6 @@ impl Worker {
             self.leave(handle);
         }
         self.follow(None);
-    }
-
-    /// Lets a packet enter where links are served one after the other: most have one link to pass, which is here.
-    #[inline]
-    fn enter_by_link(&mut self, handle: Handle) {
-        let &Meta { path, out_port, .. } = self.pool.meta(handle);
-        let link = match self.map.paths.link(path) {
-            Some(link) if Paths::is_one_link(path) && link.worker() == self.index => link.local(),
-            None if path == DIRECT => {
-                let meta = self.pool.meta_mut(handle);
-                meta.leave = meta.arrival;
-                return self.go_out(handle, out_port);
-            }
-            _ => return self.enter(handle),
-        };
-        if self.observer.is_some() {
-            return self.enter(handle);
-        }
-        let mut out = Fifo::EMPTY;
-        match self.links.arrive(&mut self.pool, link, handle, &mut out) {
-            Arrival::Through => return self.go_out(handle, out_port),
-            Arrival::Stirred => {
-                self.arm(link);
-                self.arm_stirred();
-            }
-            Arrival::Kept => {}
-        }
-        while let Some(handle) = out.pop(&self.pool) {
-            self.leave(handle);
-        }
     }
 
     /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.

@@ -14,6 +14,7 @@ use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::links::Arrival;
+use crate::plain::Fate;
 use crate::queue::Queue;
 use crate::transmit::{Sender, Transmit};
 use longwire_block::DropReason;
@@ -23,33 +24,22 @@ use longwire_units::{Nanos, Rate};
 impl Link {
     /// Notes whether all is decided when packets arrive, as the blocks are now. The link must be served.
     pub(crate) fn note_decidable(&mut self) {
-        let others = self.features & !(has::DECIDABLE | has::INSTANT);
+        let others = self.features & !(has::DECIDABLE | has::INSTANT | has::PLAIN);
         self.features = others;
-        if others == 0 && self.transmit.foresees() && matches!(self.delay, Delay::Constant(_)) {
-            self.features |= has::DECIDABLE;
-            let rate = match &mut self.transmit {
-                Transmit::Constant(transmit) => transmit.rate(),
-                _ => Rate::STALLED,
-            };
-            let takes_no_time = rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO;
-            // The longest packet, whatever it counts.
-            if takes_no_time && self.has_room(u32::MAX.into()) {
-                self.features |= has::INSTANT;
-            }
+        if others != 0 || !self.transmit.foresees() || !matches!(self.delay, Delay::Constant(_)) {
+            return;
         }
-    }
-
-    /// Lets a packet through that is sent and leaves when it arrives: the link holds nothing, and all that [`Link::join_decided`] would find is
-    /// known.
-    #[inline]
-    fn pass_through(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
-        self.finish = now;
-        self.line.pass(now);
-        self.books.idle_since = now;
-        let meta = pool.meta_mut(handle);
-        meta.leave = now.0;
-        self.books.counters.out_packets += 1;
-        self.books.counters.out_bytes += u64::from(meta.wire_len);
+        self.features |= has::DECIDABLE;
+        let (Transmit::Constant(transmit), Queue::TailDrop(_)) = (&mut self.transmit, &self.queue) else {
+            return;
+        };
+        self.features |= has::PLAIN;
+        let rate = transmit.rate();
+        let takes_no_time = rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO;
+        // The longest packet, whatever it counts.
+        if takes_no_time && self.has_room(u32::MAX.into(), rate) {
+            self.features |= has::INSTANT;
+        }
     }
 
     #[inline]
@@ -82,26 +72,38 @@ impl Link {
         handle: Handle,
         (now, frame): (Nanos, u32),
     ) -> Arrival {
-        if self.features & has::INSTANT != 0 && self.sending.is_none() && self.line.is_over(now) {
-            self.pass_through(at.pool, handle, now);
-            return Arrival::Through;
+        if self.features & has::PLAIN != 0 {
+            let fate = self.join_plain(at.pool, handle, now, frame);
+            return self.follow_fate(at, fate);
         }
         if self.has_sent(now) {
             let leave = self.finish + self.delay.least();
             self.all_sent(leave);
         }
-        let arrival = if self.line.next() == Nanos::NEVER { Arrival::Stirred } else { Arrival::Kept };
-        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return arrival };
+        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return Arrival::Kept };
         let pause = self.sending.is_none();
         if pause {
             self.sending = handle;
         }
         self.finish = self.transmit.send(pause, if pause { now } else { self.finish }, bytes);
-        self.line.join_decided(at.pool, handle, self.finish + self.delay.least());
+        let leave = self.finish + self.delay.least();
+        let first = self.line.join_decided(at.pool, handle, leave);
+        self.follow_fate(at, if first { Fate::First(leave) } else { Fate::Behind })
+    }
+
+    /// What the arrival of a packet means for whoever looks after the link, after what has become of it. What leaves at this moment leaves.
+    #[inline]
+    pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, fate: Fate) -> Arrival {
+        match fate {
+            Fate::Through(_) => return Arrival::Through,
+            Fate::First(_) | Fate::Behind => {}
+            Fate::Dropped | Fate::NotPlain | Fate::Affected => return Arrival::Kept,
+        }
+        let now = self.latest;
         if self.finish <= now && self.line.next() <= now {
             self.release(at.pool, now, at.out);
         }
-        arrival
+        if matches!(fate, Fate::First(_)) { Arrival::Stirred } else { Arrival::Kept }
     }
 
     /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
@@ -111,7 +113,8 @@ impl Link {
             return self.let_in_counted(pool, handle, (now, frame));
         }
         let bytes = self.counted(pool, handle, frame);
-        if !(self.has_room(bytes) || self.has_overcounted(pool, now) && self.has_room(bytes)) {
+        let rate = self.transmit.rate();
+        if !self.has_room(bytes, rate) && !(self.has_overcounted(pool, now) && self.has_room(bytes, rate)) {
             self.drop(pool, handle, DropReason::QueueFull);
             return None;
         }
@@ -125,21 +128,6 @@ impl Link {
     fn let_in_counted(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
         self.recount(pool, now);
         self.let_in(pool, handle, (now, frame))
-    }
-
-    /// Whether the tail drop of a decided link has room for a packet of `bytes` counted bytes, as far as is known.
-    #[inline]
-    fn has_room(&mut self, bytes: u64) -> bool {
-        let Queue::TailDrop(queue) = &self.queue else { return false };
-        let waiting = (self.books.queued_packets.into(), self.books.queued_bytes);
-        match &mut self.transmit {
-            Transmit::Constant(transmit) => {
-                let rate = transmit.rate();
-                // Where sending takes no time, nothing waits.
-                queue.has_room(if rate == Rate::UNLIMITED { (0, 0) } else { waiting }, bytes, rate)
-            }
-            other => queue.has_room(waiting, bytes, other.rate()),
-        }
     }
 
     /// All that a decided link holds is sent; the last one leaves at `leave`.
@@ -187,7 +175,7 @@ impl Link {
 
     /// The queue has refused a packet at `now`: whether that was for packets that wait no longer.
     #[inline(never)]
-    fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
+    pub(crate) fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
         let before = self.books.queued_packets;
         self.recount(pool, now);
         self.books.queued_packets < before

@@ -29,6 +29,8 @@ pub const DECIDABLE: u16 = 2048;
 pub const DECIDED: u16 = 4096;
 /// Neither sending nor travelling takes time, and an empty queue lets in whatever comes: see `Link::pass_through`.
 pub const INSTANT: u16 = 8192;
+/// Of those that can be decided: the queue is a tail drop and the rate constant, as [`crate::plain`] takes them.
+pub const PLAIN: u16 = 16_384;
 /// Something other than ends of transmission happens at the queue.
 pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
 /// Those of links on which more happens than ends of transmission.

@@ -80,12 +80,16 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds a packet that leaves at `leave`, and after all that are there; only when it is sent, others are held up by it.
+    /// Adds a packet that leaves at `leave`, and after all that are there; only when it is sent, others are held up by it. Whether it is the first.
     #[inline]
-    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
+    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) -> bool {
         debug_assert!(!self.irregular);
-        self.next = self.next.min(leave);
+        let first = self.next == Nanos::NEVER;
+        if first {
+            self.next = leave;
+        }
         self.append(pool, handle, leave);
+        first
     }
 
     /// A packet is sent that leaves at `leave`.

@@ -11,6 +11,7 @@ use crate::has;
 use crate::judge::Chain;
 use crate::line::Line;
 use crate::links::Arrival;
+use crate::plain::Fate;
 use crate::queue::{Admission, Books, Queue};
 use crate::transmit::framing::Framing;
 use crate::transmit::{Backlog, Transmit};
@@ -88,6 +89,20 @@ impl Link {
     /// is dropped is counted and freed.
     #[inline]
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
+        let mut affected = None;
+        match (self.arrive_plain(at.pool, handle, &mut affected), affected) {
+            (Fate::Affected, Some(affected)) => {
+                let frame = at.pool.meta(handle).wire_len;
+                self.arrive_affected(at, handle, (self.latest, frame), affected);
+                Arrival::Stirred
+            }
+            (Fate::NotPlain, _) => self.arrive_otherwise(at, handle),
+            (fate, _) => self.follow_fate(at, fate),
+        }
+    }
+
+    /// The same for a train, or where more is to be asked.
+    fn arrive_otherwise(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
         let meta = at.pool.meta_mut(handle);
         let now = self.effective_arrival(Nanos(meta.arrival));
         self.latest = now;
@@ -303,16 +318,35 @@ impl Link {
         self.release(pool, until, out);
     }
 
-    /// Lets go of one packet that leaves by `until`, if there is one. Whoever serves several links in turns
-    /// this way gives the packets behind it time to reach the cache.
-    #[inline]
-    pub(crate) fn expire_one<'p>(&mut self, pool: &'p mut Pool, until: Nanos) -> Option<(Handle, &'p Meta)> {
-        if !self.is_decided() {
-            while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
-                self.advance(pool, until);
+    /// Lets go of packets that leave by `until`, until `out` says that it has enough. When the link wants to be looked at next.
+    #[inline(always)]
+    pub(crate) fn release_each(
+        &mut self,
+        pool: &mut Pool,
+        until: Nanos,
+        mut out: impl FnMut(Handle, &Meta) -> bool,
+    ) -> Nanos {
+        loop {
+            if !self.is_decided() {
+                self.precede(pool, until);
+            }
+            if self.line.next() > until {
+                break;
+            }
+            let Some((handle, meta)) = self.take_first(pool) else { break };
+            if out(handle, meta) {
+                break;
             }
         }
-        if self.line.next() <= until { self.take_first(pool) } else { None }
+        self.deadline()
+    }
+
+    /// Sends what may be the first to leave by `until` on its way.
+    #[inline]
+    fn precede(&mut self, pool: &mut Pool, until: Nanos) {
+        while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
+            self.advance(pool, until);
+        }
     }
 
     /// Whether a packet that is not yet on its way may be the first to leave by `until`.

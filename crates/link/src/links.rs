@@ -8,6 +8,7 @@ use crate::has;
 use crate::judge::Chain;
 use crate::link::{Link, Surroundings};
 use crate::medium::Medium;
+use crate::plain::{Affected, Fate};
 use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
@@ -39,19 +40,6 @@ pub enum Arrival {
     Kept,
     /// The same, and the link's deadline may be another.
     Stirred,
-}
-
-/// A packet that leaves a link, and what whoever sends it on asks first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
-    /// The packet.
-    pub handle: Handle,
-    /// As in its `Meta`.
-    pub path: u32,
-    /// As in its `Meta`.
-    pub out_port: u16,
-    /// Whether it leaves otherwise than at the link's end ([`Meta::ASIDE`]).
-    pub is_aside: bool,
 }
 
 /// Why a link could not be changed. Nothing of the change was carried out.
@@ -217,6 +205,36 @@ impl Links {
         of.arrive(&mut Surroundings { pool, spread: self.spread, out }, handle)
     }
 
+    /// Lets a packet arrive at a plain link, if that and the packet are so plain that nothing else need be asked. What a link's judges
+    /// do to it goes to `affected`, and is to be given to [`Links::arrive_affected`].
+    #[inline(always)]
+    pub fn arrive_plain(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        handle: Handle,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
+        match self.links.get_mut(link as usize) {
+            Some(link) => link.arrive_plain(pool, handle, affected),
+            None => Fate::NotPlain,
+        }
+    }
+
+    /// Goes on with a packet to which the judges of a plain link do something.
+    pub fn arrive_affected(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        (handle, affected): (Handle, Affected),
+        out: &mut Fifo,
+    ) {
+        let frame = pool.meta(handle).wire_len;
+        let link = &mut self.links[link as usize];
+        let at = (link.latest, frame);
+        link.arrive_affected(&mut Surroundings { pool, spread: self.spread, out }, handle, at, affected);
+    }
+
     /// The same with all that leaves at once in `out`.
     pub fn arrive_and_leave(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
         if self.arrive(pool, link, handle, out) == Arrival::Through {
@@ -234,16 +252,17 @@ impl Links {
         }
     }
 
-    /// Lets one packet leave that leaves by `until`, with `Meta::leave` set.
-    #[inline]
-    pub fn expire_one(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Option<Departure> {
-        let link = &mut self.links[link as usize];
-        link.expire_one(pool, until).map(|(handle, &Meta { path, out_port, flags, .. })| Departure {
-            handle,
-            path,
-            out_port,
-            is_aside: flags & Meta::ASIDE != 0,
-        })
+    /// Lets packets leave that leave by `until`, with `Meta::leave` set, one after the other, until `out` says that it has enough. When the
+    /// link wants to be looked at next: by then, if there are more.
+    #[inline(always)]
+    pub fn release_each(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        until: Nanos,
+        out: impl FnMut(Handle, &Meta) -> bool,
+    ) -> Nanos {
+        self.links[link as usize].release_each(pool, until, out)
     }
 
     /// When a link or medium wants to be looked at next; never if it holds nothing.
@@ -270,10 +289,11 @@ impl Links {
         self.links.get(link as usize).map_or_else(|| self.medium_place(), |link| link.place)
     }
 
-    /// Notes that a packet left `link` later than it should have.
-    #[inline]
+    /// Notes how much later than it should have a packet left `link`, if there is such a link.
+    #[inline(always)]
     pub fn note_lateness(&mut self, link: u32, late: Nanos, tolerated: Nanos) {
-        let books = &mut self.links[link as usize].books;
+        let Some(link) = self.links.get_mut(link as usize) else { return };
+        let books = &mut link.books;
         let counters = &mut books.counters;
         counters.max_late = counters.max_late.max(late);
         books.late += u32::from(late > tolerated);

@@ -3,7 +3,7 @@
 //! The served one has a judge on the wire that does nothing, so that its packets wait until they are sent.
 
 use longwire_block::{Dice, Spec, Values};
-use longwire_link::{Departure, Fifo, LinkConfig, Links, registry};
+use longwire_link::{Fifo, LinkConfig, Links, registry};
 use longwire_packet::{Gso, Pool};
 use longwire_units::Nanos;
 
@@ -65,10 +65,13 @@ impl Side {
     fn expire(&mut self, until: u64, one_by_one: bool) {
         let mut out = Fifo::EMPTY;
         if one_by_one {
-            while let Some(Departure { handle, .. }) = self.links.expire_one(&mut self.pool, 0, Nanos(until))
-            {
-                out.push(&mut self.pool, handle);
-            }
+            let mut left = Vec::new();
+            while self.links.release_each(&mut self.pool, 0, Nanos(until), |handle, _| {
+                left.push(handle);
+                true
+            }) <= Nanos(until)
+            {}
+            left.into_iter().for_each(|handle| out.push(&mut self.pool, handle));
         } else {
             self.links.expire(&mut self.pool, 0, Nanos(until), &mut out);
         }

@@ -5,10 +5,10 @@
 //! Each exact class has a shelf of free slots in front of its pages: what was freed last is taken first, while it is in the cache, and pages
 //! are looked at once for many packets.
 
-use crate::Meta;
 use crate::arena::{Arena, LINE, Line};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use crate::hints::prefetch;
+use crate::{Batch, Meta};
 use std::fmt;
 use std::ops::Range;
 
@@ -154,6 +154,39 @@ impl Pool {
         Some(Handle(index))
     }
 
+    /// Adds up to `count` packets to a batch as [`Pool::alloc`] makes them, as long as there is room in it and in the pool.
+    #[inline]
+    pub fn alloc_batch(&mut self, len: usize, count: usize, batch: &mut Batch) {
+        let mut left = count.min(batch.room());
+        while left > 0 {
+            // Fills the shelf, too.
+            let Some(handle) = self.alloc(len) else { return };
+            batch.push(handle);
+            left -= 1;
+            left -= self.alloc_from_shelf(len, left, batch);
+        }
+    }
+
+    /// Adds packets to a batch from the shelf of their class, and answers how many: `count` or less.
+    #[inline]
+    fn alloc_from_shelf(&mut self, len: usize, count: usize, batch: &mut Batch) -> usize {
+        let class = class_of(len);
+        let Self { arena, shelves, class_lines, .. } = self;
+        let Some(shelf) = shelves.get_mut(class) else { return 0 };
+        let lines = class_lines[class];
+        let count = count.min(shelf.count);
+        let rest = shelf.count - count;
+        for &index in shelf.slots[rest..shelf.count].iter().rev() {
+            *bytemuck::cast_mut::<Line, Meta>(&mut arena[index as usize]) = Meta::fresh(len as u32, lines);
+            batch.push(Handle(index));
+        }
+        shelf.count = rest;
+        self.live += count as u64;
+        self.used_lines += count as u64 * u64::from(lines);
+        self.peak_lines = self.peak_lines.max(self.used_lines);
+        count
+    }
+
     /// A packet holding a copy of `frame`.
     #[inline]
     pub fn insert(&mut self, frame: &[u8]) -> Option<Handle> {
@@ -201,12 +234,33 @@ impl Pool {
         let lines = std::mem::take(&mut meta.lines);
         self.live -= 1;
         self.used_lines -= u64::from(lines);
+        self.shelve(lines, handle.0);
+    }
+
+    /// Gives the memory of all packets of a batch back.
+    #[inline]
+    pub fn free_batch(&mut self, batch: &Batch) {
+        let mut used = 0;
+        for &handle in batch.as_slice() {
+            let meta = bytemuck::cast_mut::<Line, Meta>(&mut self.arena[handle.0 as usize]);
+            debug_assert_ne!(meta.lines, 0, "packet freed twice");
+            let lines = std::mem::take(&mut meta.lines);
+            used += u64::from(lines);
+            self.shelve(lines, handle.0);
+        }
+        self.live -= batch.len() as u64;
+        self.used_lines -= used;
+    }
+
+    /// Puts a slot of so many lines on its shelf, or gives it back to its page.
+    #[inline]
+    fn shelve(&mut self, lines: u16, slot: u32) {
         match self.shelves.get_mut(usize::from(lines)) {
             Some(shelf) if shelf.count < SHELF => {
-                shelf.slots[shelf.count] = handle.0;
+                shelf.slots[shelf.count] = slot;
                 shelf.count += 1;
             }
-            _ => self.put(usize::from(lines), handle.0),
+            _ => self.put(usize::from(lines), slot),
         }
     }
 
@@ -331,11 +385,15 @@ impl Pool {
         self.arena.get(handle.0 as usize + 1).map_or(&[0; LINE], |line| &line.0)
     }
 
-    /// Metadata, to change, and the first bytes, as [`Pool::first_line`] has them, at once.
+    /// Metadata and the first bytes, as [`Pool::first_line`] has them, at once, to change.
+    ///
+    /// # Panics
+    /// If there is no such packet.
     #[inline]
-    pub fn head_mut(&mut self, handle: Handle) -> (&mut Meta, &FirstLine) {
-        let (head, tail) = self.arena[handle.0 as usize..][..2].split_at_mut(1);
-        (bytemuck::cast_mut(&mut head[0]), &tail[0].0)
+    pub fn head_mut(&mut self, handle: Handle) -> (&mut Meta, &mut FirstLine) {
+        let [meta, first] =
+            self.arena[handle.0 as usize..].first_chunk_mut().expect("a packet has two lines");
+        (bytemuck::cast_mut(meta), &mut first.0)
     }
 
     /// A packet's bytes, to change.

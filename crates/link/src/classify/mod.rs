@@ -47,15 +47,7 @@ impl Classifier {
     /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and says what there is among them. What goes to no
     /// single port has no path then that means anything.
     pub fn classify(&self, pool: &mut Pool, batch: &Batch) -> Among {
-        if self.v4.is_large() {
-            // The table's cache lines for the whole batch are on their way together.
-            for &handle in batch.as_slice() {
-                let (meta, line) = pool.head_mut(handle);
-                if let Some(key) = plain_v4(meta, line) {
-                    self.v4.prefetch(key);
-                }
-            }
-        }
+        self.fetch(pool, batch);
         let mut among = Among { flags: 0, last_port: 0 };
         for &handle in batch.as_slice() {
             let (meta, line) = pool.head_mut(handle);
@@ -67,6 +59,30 @@ impl Classifier {
             }
         }
         among
+    }
+
+    /// Lets the cache lines of a large table that packets will be looked up in be on their way together.
+    #[inline]
+    pub fn fetch(&self, pool: &mut Pool, batch: &Batch) {
+        if !self.v4.is_large() {
+            return;
+        }
+        for &handle in batch.as_slice() {
+            let (meta, line) = pool.head_mut(handle);
+            if let Some(key) = plain_v4(meta, line) {
+                self.v4.prefetch(key);
+            }
+        }
+    }
+
+    /// The path of a plain packet of IPv4, or `by_ports` if its addresses choose none; none of a packet whose addresses have to be looked for.
+    #[inline(always)]
+    pub fn plain_path(&self, meta: &Meta, line: &FirstLine, by_ports: u32) -> Option<u32> {
+        match plain_v4(meta, line) {
+            Some(key) => Some(self.v4.find(key).unwrap_or(by_ports)),
+            None if self.has_addresses() => None,
+            None => Some(by_ports),
+        }
     }
 
     /// The same for one packet, such as a copy of a flooded one that now goes to another `out_port`.

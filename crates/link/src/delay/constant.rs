@@ -13,6 +13,12 @@ pub struct Constant {
 impl Constant {
     /// No delay at all.
     pub(crate) const NONE: Self = Self { delay: Nanos::ZERO };
+
+    /// The time.
+    #[inline]
+    pub(crate) const fn delay(&self) -> Nanos {
+        self.delay
+    }
 }
 
 impl Block for Constant {

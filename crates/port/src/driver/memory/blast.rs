@@ -4,7 +4,7 @@
 //! Every packet is a buffer of its own, written by the source and read by the sink; nothing is shared or skipped.
 
 use longwire_block::{Dice, Port, PortError, PortStats, Stamp};
-use longwire_packet::{Batch, Pool};
+use longwire_packet::{Batch, FirstLine, Handle, Pool};
 use longwire_units::Nanos;
 use longwire_wire::checksum::Sum;
 use std::hint::black_box;
@@ -12,6 +12,8 @@ use std::net::Ipv4Addr;
 use thiserror::Error;
 
 const HEADERS: usize = 14 + 20 + 8;
+/// Bytes of a packet's first line.
+const LINE: usize = size_of::<FirstLine>();
 /// Bytes of each packet that the sink reads.
 const READ: usize = 40;
 
@@ -51,6 +53,8 @@ struct Patch([u8; 10]);
 pub struct Blast {
     name: String,
     template: Box<[u8]>,
+    /// As much of it as a packet's first line holds.
+    first_line: FirstLine,
     patches: Box<[Patch]>,
     cursor: usize,
     left: u64,
@@ -88,9 +92,13 @@ impl Blast {
         }
         let template = template(&plan);
         let patches = plan.pairs.iter().map(|&pair| Patch::new(&template, pair)).collect();
+        let mut first_line = [0; LINE];
+        let held = template.len().min(LINE);
+        first_line[..held].copy_from_slice(&template[..held]);
         Ok(Self {
             name: name.into(),
             template,
+            first_line,
             patches,
             cursor: 0,
             left: if plan.pairs.is_empty() { 0 } else { plan.count },
@@ -110,6 +118,31 @@ impl Blast {
     pub fn sum(&self) -> u64 {
         self.sum
     }
+
+    /// How many packets arrive by `now`, as far as their gap says.
+    fn due(&self, now: Nanos) -> u64 {
+        match self.gap {
+            None => u64::MAX,
+            Some(_) if self.next > now => 0,
+            Some(gap) => {
+                (now - self.next).0.checked_div(gap.0).map_or(u64::MAX, |more| more.saturating_add(1))
+            }
+        }
+    }
+
+    /// Gives packets of a paced source their times. What the pool had no room for is lost, as on a card, one for each time that it is asked; an unpaced
+    /// source has not made it yet, and waits.
+    fn stamp_in_turn(&mut self, pool: &mut Pool, packets: &[Handle], gap: Nanos, missing: u64) {
+        for &handle in packets {
+            pool.meta_mut(handle).arrival = self.next.0;
+            self.next += gap;
+        }
+        if missing > 0 {
+            self.stats.in_pool_full += 1;
+            self.next += gap;
+            self.left -= 1;
+        }
+    }
 }
 
 impl Port for Blast {
@@ -126,52 +159,48 @@ impl Port for Blast {
     }
 
     fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        let wanted = self.left.min(batch.room() as u64);
-        let mut sent = 0;
-        while sent < wanted && (self.gap.is_none() || self.next <= now) {
-            let Some(handle) = pool.alloc(self.template.len()) else {
-                // The packet is lost, as on a card; an unpaced source has not made it yet and waits.
-                if let Some(gap) = self.gap {
-                    self.stats.in_pool_full += 1;
-                    self.next += gap;
-                    self.left -= 1;
-                }
-                break;
-            };
-            let (meta, data) = pool.parts_mut(handle);
-            data.copy_from_slice(&self.template);
-            if let (Some(field), Some(patch)) = (data.get_mut(24..34), self.patches.get(self.cursor)) {
-                field.copy_from_slice(&patch.0);
+        let wanted = self.left.min(self.due(now)).min(batch.room() as u64);
+        let first = batch.len();
+        pool.alloc_batch(self.template.len(), wanted as usize, batch);
+        let mut cursor = self.cursor;
+        for &handle in &batch.as_slice()[first..] {
+            let (meta, line) = pool.head_mut(handle);
+            *line = self.first_line;
+            if let Some(patch) = self.patches.get(cursor) {
+                line[24..34].copy_from_slice(&patch.0);
             }
-            self.cursor = if self.cursor + 1 < self.patches.len() { self.cursor + 1 } else { 0 };
-            match self.gap {
-                None => meta.arrival = now.0,
-                Some(gap) => {
-                    meta.arrival = self.next.0;
-                    self.next += gap;
-                }
+            cursor = if cursor + 1 < self.patches.len() { cursor + 1 } else { 0 };
+            meta.arrival = now.0;
+        }
+        self.cursor = cursor;
+        let sent = (batch.len() - first) as u64;
+        if let Some(rest) = self.template.get(LINE..) {
+            for &handle in &batch.as_slice()[first..] {
+                pool.data_mut(handle)[LINE..].copy_from_slice(rest);
             }
-            batch.push(handle);
-            sent += 1;
         }
         self.left -= sent;
+        if let Some(gap) = self.gap {
+            self.stamp_in_turn(pool, &batch.as_slice()[first..], gap, wanted - sent);
+        }
         self.stats.in_frames += sent;
         self.stats.in_bytes += sent * self.template.len() as u64;
         Ok(())
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let (mut sum, mut frames, mut bytes) = (self.sum, 0, 0);
         for &handle in batch.as_slice() {
-            let meta = pool.meta(handle);
-            self.stats.out_frames += u64::from(meta.segments);
-            self.stats.out_bytes += meta.segment_bytes();
-            if let Some(read) = pool.data(handle).first_chunk::<READ>() {
-                let words = read.as_chunks::<8>().0.iter();
-                self.sum = words.fold(self.sum, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)));
-            }
-            pool.free(handle);
+            let (meta, line) = pool.head_mut(handle);
+            frames += u64::from(meta.segments);
+            bytes += meta.segment_bytes();
+            let words = line[..READ].as_chunks::<8>().0.iter();
+            sum = words.fold(sum, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)));
         }
-        self.sum = black_box(self.sum);
+        pool.free_batch(batch);
+        self.stats.out_frames += frames;
+        self.stats.out_bytes += bytes;
+        self.sum = black_box(sum);
         Ok(())
     }
 
