@@ -136,17 +136,15 @@ impl Worker {
     fn book_lateness(&mut self, slot: usize, before: Nanos, after: Nanos) {
         let Self { ports, lateness, links, ticks, .. } = self;
         let (leaves, numbers) = ports[slot].out.departures();
+        let within = self.tolerance.within;
+        let ticks = ticks.as_ref().filter(|_| self.simulated);
         let step = after.since(before).0 / leaves.len() as u64;
-        let mut left = before;
+        let mut left = before.0;
         for (&leave, &link) in leaves.iter().zip(numbers) {
-            if let Some(ticks) = ticks
-                && self.simulated
-            {
-                left = ticks.leaves_at(leave);
-            }
-            let late = lateness.record(Nanos(leave), left);
-            links.note_lateness(link, late, self.tolerance.within);
-            left = left + Nanos(step);
+            let now = ticks.map_or(Nanos(left), |ticks| ticks.leaves_at(leave));
+            let late = lateness.record(Nanos(leave), now);
+            links.note_lateness(link, late, within);
+            left += step;
         }
     }
 }

@@ -45,9 +45,18 @@ impl Lateness {
     #[inline]
     pub fn record(&mut self, leave: Nanos, now: Nanos) -> Nanos {
         let late = now.since(leave);
-        let histogram = if leave > self.pause_end { &mut self.own } else { &mut self.excused };
-        histogram.record(late);
+        if leave > self.pause_end {
+            self.own.record(late);
+        } else {
+            self.record_excused(late);
+        }
         late
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_excused(&mut self, late: Nanos) {
+        self.excused.record(late);
     }
 
     /// Books that `frames` frames stamped by polling, one at least, may have waited for `gap`.

@@ -37,17 +37,20 @@ impl Worker {
                     break;
                 }
                 sources += 1;
+                let (place, mut seq, mut taken) = (slot.place, slot.seq, 0);
                 for &handle in batch.as_slice() {
                     let meta = self.pool.meta_mut(handle);
-                    meta.in_port = slot.place;
+                    meta.in_port = place;
                     if stamped {
                         meta.arrival = meta.arrival.max(self.begin);
                     }
-                    meta.place = PORT_PLACES + u32::from(slot.place);
-                    meta.seq = slot.seq;
-                    slot.seq += COPIES;
-                    self.flow.taken += u64::from(meta.segments);
+                    meta.place = PORT_PLACES + u32::from(place);
+                    meta.seq = seq;
+                    seq += COPIES;
+                    taken += u64::from(meta.segments);
                 }
+                slot.seq = seq;
+                self.flow.taken += taken;
                 if polled {
                     self.lateness.record_wait(gap, batch.len() as u64);
                 }

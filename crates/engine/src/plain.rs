@@ -5,16 +5,15 @@
 //! has nothing: [`Worker::enter`], [`Worker::leave`].
 
 use crate::egress::NOWHERE_HERE;
+use crate::slot::PortSlot;
 use crate::worker::Worker;
 use longwire_block::path::{DIRECT, LinkRef, Paths};
-use longwire_link::{Affected, Fate, Fifo};
-use longwire_packet::{Handle, Meta};
+use longwire_link::{Passed, Stop};
+use longwire_packet::{BATCH, Handle, Meta};
 use longwire_units::Nanos;
 
 /// How many links are served together: what each needs is fetched while others are served.
 const DUE: usize = 32;
-/// How many packets ahead the links are fetched that packets are to enter.
-const AHEAD: usize = 8;
 
 impl Worker {
     /// Arrivals first, then each link that is due.
@@ -39,49 +38,55 @@ impl Worker {
         }
     }
 
-    /// Lets packets enter their links; if these are `FAR`, anywhere in memory, each is fetched some packets ahead.
+    /// Lets packets enter their links; if these are `FAR`, anywhere in memory, those of a batch are fetched together.
     fn enter_plain<const FAR: bool>(&mut self, ready: &[Handle]) {
         let here = LinkRef::first_of(self.index);
-        if FAR {
-            ready.iter().take(AHEAD).for_each(|&handle| self.prefetch(handle));
-        }
-        let mut affected = None;
-        for (at, &handle) in ready.iter().enumerate() {
-            if FAR && let Some(&later) = ready.get(at + AHEAD) {
-                self.prefetch(later);
+        for mut rest in ready.chunks(BATCH) {
+            if FAR {
+                rest.iter().for_each(|&handle| self.links.prefetch(self.pool.meta(handle).path ^ here));
             }
-            let &Meta { path, out_port, .. } = self.pool.meta(handle);
-            // No link here has the number that another worker's, or none, or a longer path, comes to.
-            let link = path ^ here;
-            match self.links.arrive_plain(&mut self.pool, link, handle, &mut affected) {
-                Fate::Through(leave) => self.put_out_plain(out_port, handle, leave, link),
-                Fate::First(leave) => self.arm_first(link, leave),
-                Fate::Behind | Fate::Dropped => {}
-                Fate::NotPlain => self.enter_otherwise(handle),
-                Fate::Affected => self.enter_affected(link, handle, affected.take()),
-            }
-        }
-    }
-
-    fn prefetch(&self, handle: Handle) {
-        if let Some(link) = self.map.paths.link(self.pool.meta(handle).path)
-            && link.worker() == self.index
-        {
-            self.links.prefetch(link.local());
-        }
-    }
-
-    /// Puts a packet that has left one link, its last, into its port's batch.
-    #[inline(always)]
-    fn put_out_plain(&mut self, out_port: u16, handle: Handle, leave: Nanos, link: u32) {
-        let slot = self.exits.get(usize::from(out_port)).copied().unwrap_or(NOWHERE_HERE);
-        match self.ports.get_mut(slot as usize) {
-            Some(port) => {
-                if port.out.push(handle, 1, leave, link) {
-                    self.flush_port(slot as usize);
+            while !rest.is_empty() {
+                let (entered, stop) = self.enter_run(here, rest);
+                let (gone, others) = rest.split_at(entered);
+                rest = others;
+                match (stop, gone.last(), rest.first()) {
+                    (Stop::Lost(link), Some(&lost), _) => self.links.lose(&mut self.pool, link, lost),
+                    (Stop::NotPlain, _, Some(&next)) => {
+                        self.enter_otherwise(next);
+                        rest = &rest[1..];
+                    }
+                    _ => {}
                 }
             }
-            None => self.go_out(handle, out_port),
+        }
+    }
+
+    /// Lets packets, a batch at most, enter plain links, and says how many have, and why no more have.
+    #[inline(never)]
+    fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
+        let Self { links, pool, ports, exits, firsts, .. } = self;
+        let mut exit = Exit::Open;
+        let entered =
+            links.enter_plain(pool, here, packets, firsts, |Passed { handle, leave, link, out_port }| {
+                exit = push_out(exits, ports, out_port, (handle, 1, leave, link));
+                exit != Exit::Open
+            });
+        self.see_to(exit);
+        for at in 0..self.firsts.as_slice().len() {
+            let (link, leave) = self.firsts.as_slice()[at];
+            self.arm_first(link, leave);
+        }
+        self.firsts.clear();
+        entered
+    }
+
+    /// Sends a batch that is full, or a packet that has left its link and can't go to a port at once.
+    #[inline]
+    fn see_to(&mut self, exit: Exit) {
+        match exit {
+            Exit::Open => {}
+            Exit::Full(slot) => self.flush_port(slot as usize),
+            Exit::Elsewhere(handle) => self.leave(handle),
         }
     }
 
@@ -106,47 +111,48 @@ impl Worker {
         self.enter(handle);
     }
 
-    /// Goes on with a packet to which the judges of its link do something.
-    #[inline(never)]
-    fn enter_affected(&mut self, link: u32, handle: Handle, affected: Option<Affected>) {
-        let mut out = Fifo::EMPTY;
-        if let Some(affected) = affected {
-            self.links.arrive_affected(&mut self.pool, link, (handle, affected), &mut out);
-        }
-        self.arm(link);
-        self.arm_stirred();
-        while let Some(handle) = out.pop(&self.pool) {
-            self.leave(handle);
-        }
-    }
-
     /// Lets all that leaves by `now` leave a link, and gives it its next place in the wheel.
     #[inline(always)]
     fn release(&mut self, link: u32, now: Nanos) {
         loop {
             let Self { links, pool, ports, exits, .. } = self;
-            // What can't go to a port at once, or the port whose batch is full.
-            let (mut other, mut full) = (Handle::NONE, NOWHERE_HERE);
+            let mut exit = Exit::Open;
             let next = links.release_each(pool, link, now, |handle, meta| {
-                let slot = exits.get(usize::from(meta.out_port)).copied().unwrap_or(NOWHERE_HERE);
-                match ports.get_mut(slot as usize) {
-                    Some(port) if meta.flags & Meta::ASIDE == 0 && Paths::is_one_link(meta.path) => {
-                        if port.out.push(handle, meta.segments, Nanos(meta.leave), link) {
-                            full = slot;
-                        }
-                    }
-                    _ => other = handle,
-                }
-                full != NOWHERE_HERE || other != Handle::NONE
+                let &Meta { out_port, segments, leave, .. } = meta;
+                let is_plain = meta.flags & Meta::ASIDE == 0 && Paths::is_one_link(meta.path);
+                exit = match is_plain {
+                    true => push_out(exits, ports, out_port, (handle, segments, Nanos(leave), link)),
+                    false => Exit::Elsewhere(handle),
+                };
+                exit != Exit::Open
             });
-            if full != NOWHERE_HERE {
-                self.flush_port(full as usize);
-            } else if other != Handle::NONE {
-                self.leave(other);
-            }
+            self.see_to(exit);
             if next > now {
                 return self.arm_at(link, next);
             }
         }
     }
+}
+
+/// What is to be done before anything else can be given to ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Open,
+    /// The batch of the port at this place is full.
+    Full(u32),
+    /// This packet goes to no port of this worker at once.
+    Elsewhere(Handle),
+}
+
+/// Puts a packet that has left its last link (handle, segments, when, link) into its port's batch.
+#[inline(always)]
+fn push_out(
+    exits: &[u32],
+    ports: &mut [PortSlot],
+    out_port: u16,
+    (handle, segments, leave, link): (Handle, u16, Nanos, u32),
+) -> Exit {
+    let slot = exits.get(usize::from(out_port)).copied().unwrap_or(NOWHERE_HERE);
+    let Some(port) = ports.get_mut(slot as usize) else { return Exit::Elsewhere(handle) };
+    if port.out.push(handle, segments, leave, link) { Exit::Full(slot) } else { Exit::Open }
 }

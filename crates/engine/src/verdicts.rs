@@ -5,8 +5,10 @@
 //! the source thereby; so nobody need be told of changes. The classifier looks the IP addresses up as ever.
 
 use crate::worker::Worker;
+use longwire_block::REFUSED;
 use longwire_block::stations::{Stations, station};
-use longwire_packet::{Batch, FirstLine, Handle, Meta};
+use longwire_link::classify::{Classifier, PLAIN_LEN, plain_v4};
+use longwire_packet::{BATCH, Batch, FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// How many verdicts are kept.
@@ -62,21 +64,99 @@ impl Verdicts {
 
     /// What was decided about a frame like this one. One about which somebody has said something already is like none.
     #[inline(always)]
-    fn find(&self, meta: &Meta, line: &FirstLine) -> Option<&Verdict> {
+    fn find(&self, meta: &Meta, line: &FirstLine) -> Option<(usize, Verdict)> {
         let (source, destination) = ends(line, meta.in_port);
-        let verdict = &self.entries[place(source, destination)];
+        let at = place(source, destination);
+        let verdict = &self.entries[at];
         let differs = (verdict.source ^ source) | (verdict.destination ^ destination) >> 16;
-        (differs | u64::from(meta.flags) == 0 && meta.len >= HEADER).then_some(verdict)
+        (differs | u64::from(meta.flags) == 0 && meta.len >= HEADER).then_some((at, *verdict))
+    }
+
+    /// What was decided holds no longer.
+    fn forget(&mut self, at: usize) {
+        self.entries[at] = Verdict::default();
     }
 
     /// Remembers what was decided about a frame.
     fn note(&mut self, stations: &Stations, meta: &Meta, line: &FirstLine, by_ports: u32) {
         let (source, destination) = ends(line, meta.in_port);
-        if let Some(places) = stations.places(source >> 16, meta.in_port, destination >> 16) {
+        if meta.out_port < REFUSED
+            && let Some(places) = stations.places(source >> 16, meta.in_port, destination >> 16)
+        {
             let at = place(source, destination);
             let destination = station(destination >> 16, meta.out_port);
             self.entries[at] = Verdict { source, destination, places, by_ports };
         }
+    }
+}
+
+/// What frames have in common that come in a row between the same stations.
+struct Alike {
+    /// Their first 16 bytes but for the last, which a plain packet of IPv4 has: both stations, type, version and length of the header.
+    words: [u64; 2],
+    in_port: u16,
+    /// Whether all are plain packets of IPv4, if they are long enough.
+    is_v4: bool,
+}
+
+impl Alike {
+    #[inline(always)]
+    fn to(meta: &Meta, line: &FirstLine) -> Self {
+        let is_v4 = plain_v4(meta, line).is_some();
+        Self { words: Self::words(line), in_port: meta.in_port, is_v4 }
+    }
+
+    #[inline(always)]
+    fn words(line: &FirstLine) -> [u64; 2] {
+        // Which byte comes first does not matter: this is how the processor reads them.
+        let word = |at: usize| line[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        [word(0), word(8) & (u64::MAX >> 8)]
+    }
+
+    /// Decides about the first packets, as many as are so, as `verdict` says: how many these are, the first at least, and when the last one came.
+    #[inline(always)]
+    fn decide<const LARGE: bool>(
+        &self,
+        pool: &mut Pool,
+        classifier: &Classifier,
+        handles: &[Handle],
+        verdict: &Verdict,
+    ) -> (usize, Nanos) {
+        let shortest = if self.is_v4 { PLAIN_LEN } else { HEADER };
+        let looked_up = self.is_v4 && classifier.has_addresses();
+        let parsed = !self.is_v4 && classifier.has_addresses();
+        let mut count = 0;
+        let mut homes = [(0, 0); BATCH];
+        for (&handle, home) in handles.iter().zip(&mut homes) {
+            let (meta, line) = pool.head_mut(handle);
+            let [first, second] = Self::words(line);
+            let differs = (first ^ self.words[0]) | (second ^ self.words[1]);
+            let differs = differs | u64::from(meta.in_port ^ self.in_port) | u64::from(meta.flags);
+            if differs != 0 || meta.len < shortest {
+                break;
+            }
+            (meta.out_port, meta.path) = (verdict.destination as u16, verdict.by_ports);
+            count += 1;
+            if looked_up {
+                let found = classifier.home_of_plain::<LARGE>(line);
+                if LARGE {
+                    *home = found;
+                } else if let Some(path) = classifier.find_plain(found) {
+                    meta.path = path;
+                }
+            } else if parsed {
+                classifier.classify_one(pool, handle);
+            }
+        }
+        if LARGE && looked_up {
+            for (&handle, &home) in handles[..count].iter().zip(&homes) {
+                if let Some(path) = classifier.find_plain(home) {
+                    pool.meta_mut(handle).path = path;
+                }
+            }
+        }
+        let last = handles[..count].last().map_or(0, |&last| pool.meta(last).arrival);
+        (count, Nanos(last))
     }
 }
 
@@ -87,7 +167,6 @@ impl Worker {
             self.verdicts.skipped -= 1;
             return self.forward(node, batch, first);
         }
-        self.map.classifier.fetch(&mut self.pool, batch);
         let (mut rest, mut known) = (batch.as_slice(), 0);
         while !rest.is_empty() {
             let alike = self.decide_alike(node, rest);
@@ -109,26 +188,27 @@ impl Worker {
     /// Decides about the first packets that are like others, and says how many these are.
     #[inline]
     fn decide_alike(&mut self, node: usize, handles: &[Handle]) -> usize {
-        let Self { nodes, pool, verdicts, map, .. } = self;
-        let Some(stations) = nodes[node].stations() else { return 0 };
-        let mut count = 0;
-        for &handle in handles {
-            let (meta, line) = pool.head_mut(handle);
-            let Some(&Verdict { source, destination, places, by_ports }) = verdicts.find(meta, line) else {
-                break;
+        let mut known = 0;
+        loop {
+            let Self { nodes, pool, verdicts, map, .. } = self;
+            let rest = &handles[known..];
+            let (Some(&first), Some(stations)) = (rest.first(), nodes[node].stations()) else { break };
+            let (meta, line) = pool.head_mut(first);
+            let Some((at, verdict)) = verdicts.find(meta, line) else { break };
+            let alike = Alike::to(meta, line);
+            let (count, last) = match map.classifier.is_large() {
+                true => alike.decide::<true>(pool, &map.classifier, rest, &verdict),
+                false => alike.decide::<false>(pool, &map.classifier, rest, &verdict),
             };
-            if !stations.again(places, source, destination, Nanos(meta.arrival)) {
+            // Their times never decrease: what holds at the last one held before.
+            if !stations.again(verdict.places, verdict.source, verdict.destination, last) {
+                verdicts.forget(at);
                 break;
             }
-            meta.out_port = destination as u16;
-            match map.classifier.plain_path(meta, line, by_ports) {
-                Some(path) => meta.path = path,
-                None => map.classifier.classify_one(pool, handle),
-            }
-            count += 1;
+            known += count;
         }
-        self.ready.extend_from_slice(&handles[..count]);
-        count
+        self.ready.extend_from_slice(&handles[..known]);
+        known
     }
 
     /// How many packets come before the next that may be like another: the first of all was not.
@@ -182,7 +262,7 @@ mod tests {
                 verdicts.note(&stations, meta, line, 99);
             }
             let found = verdicts.find(meta, line);
-            found.is_some_and(|verdict| (verdict.by_ports, verdict.destination as u16) == (99, 8))
+            found.is_some_and(|(_, verdict)| (verdict.by_ports, verdict.destination as u16) == (99, 8))
         };
         assert!(!knows(&frame, 7, 0, false) && knows(&frame, 7, 0, true));
         assert!(!knows(&frame, 6, 0, false) && !knows(&frame, 7, Meta::BANDED, false));

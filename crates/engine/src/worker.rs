@@ -19,7 +19,7 @@ use crate::walk::{Next, Walk};
 use crate::wheel::Wheel;
 use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
-use longwire_link::{Arrival, Fifo, Links};
+use longwire_link::{Arrival, Fifo, Firsts, Links};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -91,6 +91,8 @@ pub struct Worker {
     /// Packets with a path, in order, about to enter their first link here; while a step serves these, what is decided about in its turn.
     pub(crate) ready: Vec<Handle>,
     pub(crate) ready_in_turn: Vec<Handle>,
+    /// Links that have a packet on an empty line, and are to be given a place in the wheel.
+    pub(crate) firsts: Firsts,
     pub(crate) seq: u64,
     /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
     pub(crate) begin: u64,
@@ -167,6 +169,7 @@ impl Worker {
             // should they be, more is allocated then.
             ready: Vec::with_capacity((room * ports.max(1)).min(MOST_READY) + handed_over + OUTBOX),
             ready_in_turn: Vec::with_capacity(OUTBOX),
+            firsts: Firsts::default(),
             seq: 0,
             begin: 0,
             due,

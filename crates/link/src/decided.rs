@@ -12,6 +12,8 @@
 use crate::delay::Delay;
 use crate::fifo::Fifo;
 use crate::has;
+use crate::impair::Impair;
+use crate::judge::{Chain, Either};
 use crate::link::{Link, Surroundings};
 use crate::links::Arrival;
 use crate::plain::Fate;
@@ -33,8 +35,15 @@ impl Link {
         let (Transmit::Constant(transmit), Queue::TailDrop(_)) = (&mut self.transmit, &self.queue) else {
             return;
         };
-        self.features |= has::PLAIN;
         let rate = transmit.rate();
+        let drops = match &self.chain {
+            Chain::One(Either::Impair(Impair::Independent(loss))) => loss.drops(),
+            _ => true,
+        };
+        // Of others, where the IP header is has to be known.
+        if drops && !self.framing.counts_ip() {
+            self.features |= has::PLAIN;
+        }
         let takes_no_time = rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO;
         // The longest packet, whatever it counts.
         if takes_no_time && self.has_room(u32::MAX.into(), rate) {
@@ -72,45 +81,65 @@ impl Link {
         handle: Handle,
         (now, frame): (Nanos, u32),
     ) -> Arrival {
-        if self.features & has::PLAIN != 0 {
-            let fate = self.join_plain(at.pool, handle, now, frame);
-            return self.follow_fate(at, fate);
+        if self.passes_through(now) {
+            self.pass_through(at.pool.meta_mut(handle), now);
+            return Arrival::Through;
         }
         if self.has_sent(now) {
             let leave = self.finish + self.delay.least();
             self.all_sent(leave);
         }
         let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return Arrival::Kept };
+        if self.features & has::PLAIN != 0 {
+            let fate = self.join_plain(at.pool.meta_mut(handle), handle, now, bytes);
+            return self.follow_fate(at, handle, fate);
+        }
         let pause = self.sending.is_none();
         if pause {
             self.sending = handle;
         }
+        self.books.queued_packets += 1;
+        self.books.queued_bytes += bytes;
         self.finish = self.transmit.send(pause, if pause { now } else { self.finish }, bytes);
         let leave = self.finish + self.delay.least();
-        let first = self.line.join_decided(at.pool, handle, leave);
-        self.follow_fate(at, if first { Fate::First(leave) } else { Fate::Behind })
+        let fate = match self.line.join_plain(at.pool.meta_mut(handle), handle, leave) {
+            None => Fate::First(leave),
+            Some(other) => Fate::Behind(other),
+        };
+        self.follow_fate(at, handle, fate)
     }
 
     /// What the arrival of a packet means for whoever looks after the link, after what has become of it. What leaves at this moment leaves.
     #[inline]
-    pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, fate: Fate) -> Arrival {
-        match fate {
-            Fate::Through(_) => return Arrival::Through,
-            Fate::First(_) | Fate::Behind => {}
-            Fate::Dropped | Fate::NotPlain | Fate::Affected => return Arrival::Kept,
-        }
+    pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, handle: Handle, fate: Fate) -> Arrival {
+        let arrival = match fate {
+            Fate::Through => return Arrival::Through,
+            Fate::Lost => {
+                self.drop(at.pool, handle, DropReason::Loss);
+                return Arrival::Kept;
+            }
+            Fate::NotPlain => return Arrival::Kept,
+            Fate::First(_) => Arrival::Stirred,
+            Fate::Behind(other) => {
+                at.pool.meta_mut(other).next = handle.0;
+                Arrival::Kept
+            }
+        };
         let now = self.latest;
         if self.finish <= now && self.line.next() <= now {
             self.release(at.pool, now, at.out);
         }
-        if matches!(fate, Fate::First(_)) { Arrival::Stirred } else { Arrival::Kept }
+        arrival
     }
 
-    /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
+    /// The bytes that a packet counts, if the queue accepts it; else it is dropped. It does not count as waiting yet.
     #[inline]
     fn let_in_decided(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
         if !matches!(self.queue, Queue::TailDrop(_)) {
-            return self.let_in_counted(pool, handle, (now, frame));
+            self.recount(pool, now);
+            let bytes = self.let_in(pool, handle, (now, frame))?;
+            self.unadmit(1, bytes);
+            return Some(bytes);
         }
         let bytes = self.counted(pool, handle, frame);
         let rate = self.transmit.rate();
@@ -118,16 +147,16 @@ impl Link {
             self.drop(pool, handle, DropReason::QueueFull);
             return None;
         }
-        self.books.queued_packets += 1;
-        self.books.queued_bytes += bytes;
         Some(bytes)
     }
 
-    /// The same by a discipline that computes with what waits.
-    #[inline(never)]
-    fn let_in_counted(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
-        self.recount(pool, now);
-        self.let_in(pool, handle, (now, frame))
+    /// Whether the tail drop of a decided link has room for a packet of `bytes` counted bytes, as far as is known.
+    #[inline]
+    fn has_room(&mut self, bytes: u64, rate: Rate) -> bool {
+        let Queue::TailDrop(queue) = &self.queue else { return false };
+        // Where sending takes no time, nothing waits.
+        let (packets, waiting) = (self.books.queued_packets.into(), self.books.queued_bytes);
+        queue.has_room(if rate == Rate::UNLIMITED { (0, 0) } else { (packets, waiting) }, bytes, rate)
     }
 
     /// All that a decided link holds is sent; the last one leaves at `leave`.

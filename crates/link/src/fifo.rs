@@ -37,6 +37,18 @@ impl Fifo {
         self.tail = handle;
     }
 
+    /// The same where the one before it, if there is one, is to be told by who asks.
+    #[inline(always)]
+    pub(crate) fn push_known(&mut self, handle: Handle) -> Option<Handle> {
+        let last = self.tail;
+        self.tail = handle;
+        if self.head.is_none() {
+            self.head = handle;
+            return None;
+        }
+        Some(last)
+    }
+
     /// Takes the first packet.
     #[inline]
     pub fn pop(&mut self, pool: &Pool) -> Option<Handle> {

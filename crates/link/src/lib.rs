@@ -38,6 +38,6 @@ pub use fifo::Fifo;
 pub use judge::Judge;
 pub use links::{Arrival, ChangeError, Links};
 pub use medium::{MEDIA, check_medium, medium_profiles, medium_rate};
-pub use plain::{Affected, Fate};
+pub use plain::{Firsts, Passed, Stop};
 pub use registry::{LinkConfig, NONE, registry, without};
 pub use simulated::Lead;

@@ -80,16 +80,30 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds a packet that leaves at `leave`, and after all that are there; only when it is sent, others are held up by it. Whether it is the first.
-    #[inline]
-    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) -> bool {
+    /// Adds a packet that leaves at `leave`, and after all that are there; only when it is sent, others are held up by it.
+    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
         debug_assert!(!self.irregular);
-        let first = self.next == Nanos::NEVER;
-        if first {
+        self.next = self.next.min(leave);
+        self.append(pool, handle, leave);
+    }
+
+    /// The same for a single packet whose `Meta` is at hand. The one before it, if there is one: that it has a next one is still to be said there.
+    #[inline(always)]
+    pub(crate) fn join_plain(&mut self, meta: &mut Meta, handle: Handle, leave: Nanos) -> Option<Handle> {
+        debug_assert!(!self.irregular && !meta.is_train());
+        (meta.leave, meta.next) = (leave.0, Handle::NONE.0);
+        self.packets += 1;
+        let last = self.fifo.push_known(handle);
+        if last.is_none() {
             self.next = leave;
         }
-        self.append(pool, handle, leave);
-        first
+        last
+    }
+
+    /// A packet leaves at `leave` from a line that [`Line::is_over`] then.
+    #[inline(always)]
+    pub(crate) fn pass_over(&mut self, leave: Nanos) {
+        self.last = leave;
     }
 
     /// A packet is sent that leaves at `leave`.

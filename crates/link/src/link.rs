@@ -89,15 +89,9 @@ impl Link {
     /// is dropped is counted and freed.
     #[inline]
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
-        let mut affected = None;
-        match (self.arrive_plain(at.pool, handle, &mut affected), affected) {
-            (Fate::Affected, Some(affected)) => {
-                let frame = at.pool.meta(handle).wire_len;
-                self.arrive_affected(at, handle, (self.latest, frame), affected);
-                Arrival::Stirred
-            }
-            (Fate::NotPlain, _) => self.arrive_otherwise(at, handle),
-            (fate, _) => self.follow_fate(at, fate),
+        match self.arrive_plain(at.pool.meta_mut(handle), handle) {
+            Fate::NotPlain => self.arrive_otherwise(at, handle),
+            fate => self.follow_fate(at, handle, fate),
         }
     }
 

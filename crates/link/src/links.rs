@@ -8,7 +8,6 @@ use crate::has;
 use crate::judge::Chain;
 use crate::link::{Link, Surroundings};
 use crate::medium::Medium;
-use crate::plain::{Affected, Fate};
 use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
@@ -205,36 +204,6 @@ impl Links {
         of.arrive(&mut Surroundings { pool, spread: self.spread, out }, handle)
     }
 
-    /// Lets a packet arrive at a plain link, if that and the packet are so plain that nothing else need be asked. What a link's judges
-    /// do to it goes to `affected`, and is to be given to [`Links::arrive_affected`].
-    #[inline(always)]
-    pub fn arrive_plain(
-        &mut self,
-        pool: &mut Pool,
-        link: u32,
-        handle: Handle,
-        affected: &mut Option<Affected>,
-    ) -> Fate {
-        match self.links.get_mut(link as usize) {
-            Some(link) => link.arrive_plain(pool, handle, affected),
-            None => Fate::NotPlain,
-        }
-    }
-
-    /// Goes on with a packet to which the judges of a plain link do something.
-    pub fn arrive_affected(
-        &mut self,
-        pool: &mut Pool,
-        link: u32,
-        (handle, affected): (Handle, Affected),
-        out: &mut Fifo,
-    ) {
-        let frame = pool.meta(handle).wire_len;
-        let link = &mut self.links[link as usize];
-        let at = (link.latest, frame);
-        link.arrive_affected(&mut Surroundings { pool, spread: self.spread, out }, handle, at, affected);
-    }
-
     /// The same with all that leaves at once in `out`.
     pub fn arrive_and_leave(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
         if self.arrive(pool, link, handle, out) == Arrival::Through {
@@ -295,7 +264,9 @@ impl Links {
         let Some(link) = self.links.get_mut(link as usize) else { return };
         let books = &mut link.books;
         let counters = &mut books.counters;
-        counters.max_late = counters.max_late.max(late);
+        if late > counters.max_late {
+            counters.raise_max_late(late);
+        }
         books.late += u32::from(late > tolerated);
         if let Some(rare) = &mut counters.rare
             && let Some(histogram) = &mut rare.histogram

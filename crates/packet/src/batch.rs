@@ -38,6 +38,16 @@ impl Batch {
         self.len += 1;
     }
 
+    /// Adds packets at the end, as many of `packets` as there is room for, and answers how many.
+    #[inline]
+    pub fn extend(&mut self, packets: impl ExactSizeIterator<Item = Handle>) -> usize {
+        let places = &mut self.handles[self.len..];
+        let count = packets.len().min(places.len());
+        places.iter_mut().zip(packets).for_each(|(place, handle)| *place = handle);
+        self.len += count;
+        count
+    }
+
     /// How many more packets fit.
     #[inline]
     pub fn room(&self) -> usize {

@@ -22,7 +22,7 @@ const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
 /// Most slots on a shelf. An empty one gets half of them, a full one loses half.
-const SHELF: usize = 1024;
+const SHELF: usize = 4096;
 /// A packet in the pool. Copying it does not copy the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u32);
@@ -176,10 +176,12 @@ impl Pool {
         let lines = class_lines[class];
         let count = count.min(shelf.count);
         let rest = shelf.count - count;
-        for &index in shelf.slots[rest..shelf.count].iter().rev() {
-            *bytemuck::cast_mut::<Line, Meta>(&mut arena[index as usize]) = Meta::fresh(len as u32, lines);
-            batch.push(Handle(index));
+        let taken = &shelf.slots[rest..shelf.count];
+        let fresh: Line = bytemuck::cast(Meta::fresh(len as u32, lines));
+        for &index in taken {
+            arena[index as usize] = fresh;
         }
+        batch.extend(taken.iter().rev().map(|&index| Handle(index)));
         shelf.count = rest;
         self.live += count as u64;
         self.used_lines += count as u64 * u64::from(lines);
@@ -234,34 +236,50 @@ impl Pool {
         let lines = std::mem::take(&mut meta.lines);
         self.live -= 1;
         self.used_lines -= u64::from(lines);
-        self.shelve(lines, handle.0);
+        match self.shelves.get_mut(usize::from(lines)) {
+            Some(shelf) if shelf.count < SHELF => {
+                shelf.slots[shelf.count] = handle.0;
+                shelf.count += 1;
+            }
+            _ => self.put(usize::from(lines), handle.0),
+        }
     }
 
     /// Gives the memory of all packets of a batch back.
     #[inline]
     pub fn free_batch(&mut self, batch: &Batch) {
-        let mut used = 0;
-        for &handle in batch.as_slice() {
-            let meta = bytemuck::cast_mut::<Line, Meta>(&mut self.arena[handle.0 as usize]);
-            debug_assert_ne!(meta.lines, 0, "packet freed twice");
-            let lines = std::mem::take(&mut meta.lines);
-            used += u64::from(lines);
-            self.shelve(lines, handle.0);
+        let mut rest = batch.as_slice();
+        while let Some(&first) = rest.first() {
+            let count = self.shelve_alike(rest);
+            if count == 0 {
+                self.free(first);
+            }
+            rest = &rest[count.max(1)..];
         }
-        self.live -= batch.len() as u64;
-        self.used_lines -= used;
     }
 
-    /// Puts a slot of so many lines on its shelf, or gives it back to its page.
+    /// Puts the first packets, as many as take up as many lines as the first, on their shelf, as far as there is room, and says how many these are.
     #[inline]
-    fn shelve(&mut self, lines: u16, slot: u32) {
-        match self.shelves.get_mut(usize::from(lines)) {
-            Some(shelf) if shelf.count < SHELF => {
-                shelf.slots[shelf.count] = slot;
-                shelf.count += 1;
+    fn shelve_alike(&mut self, handles: &[Handle]) -> usize {
+        let Self { arena, shelves, .. } = self;
+        let Some(&first) = handles.first() else { return 0 };
+        let lines = meta_of(&arena[first.0 as usize]).lines;
+        let Some(shelf) = shelves.get_mut(usize::from(lines)) else { return 0 };
+        let mut count = 0;
+        for (slot, &handle) in shelf.slots[shelf.count..].iter_mut().zip(handles) {
+            let meta = bytemuck::cast_mut::<Line, Meta>(&mut arena[handle.0 as usize]);
+            if meta.lines != lines {
+                break;
             }
-            _ => self.put(usize::from(lines), slot),
+            debug_assert_ne!(lines, 0, "packet freed twice");
+            meta.lines = 0;
+            *slot = handle.0;
+            count += 1;
         }
+        shelf.count += count;
+        self.live -= count as u64;
+        self.used_lines -= count as u64 * u64::from(lines);
+        count
     }
 
     /// A slot of a class whose shelf is empty, or that has none.
@@ -391,9 +409,11 @@ impl Pool {
     /// If there is no such packet.
     #[inline]
     pub fn head_mut(&mut self, handle: Handle) -> (&mut Meta, &mut FirstLine) {
-        let [meta, first] =
-            self.arena[handle.0 as usize..].first_chunk_mut().expect("a packet has two lines");
-        (bytemuck::cast_mut(meta), &mut first.0)
+        let at = handle.0 as usize;
+        match &mut self.arena[at..at + 2] {
+            [meta, first] => (bytemuck::cast_mut(meta), &mut first.0),
+            _ => unreachable!("two lines were asked for"),
+        }
     }
 
     /// A packet's bytes, to change.

@@ -70,19 +70,33 @@ impl Classifier {
         for &handle in batch.as_slice() {
             let (meta, line) = pool.head_mut(handle);
             if let Some(key) = plain_v4(meta, line) {
-                self.v4.prefetch(key);
+                self.v4.prefetch(self.v4.home(key));
             }
         }
     }
 
-    /// The path of a plain packet of IPv4, or `by_ports` if its addresses choose none; none of a packet whose addresses have to be looked for.
+    /// Whether looking addresses up may have to wait for memory.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.v4.is_large()
+    }
+
+    /// Where a plain packet of IPv4 is looked for that begins with this line, and its key ([`Classifier::find_plain`]); what is read there is fetched
+    /// into the cache if the table is `LARGE`.
     #[inline(always)]
-    pub fn plain_path(&self, meta: &Meta, line: &FirstLine, by_ports: u32) -> Option<u32> {
-        match plain_v4(meta, line) {
-            Some(key) => Some(self.v4.find(key).unwrap_or(by_ports)),
-            None if self.has_addresses() => None,
-            None => Some(by_ports),
+    pub fn home_of_plain<const LARGE: bool>(&self, line: &FirstLine) -> (usize, u64) {
+        let key = v4_key_of(line);
+        let home = self.v4.home(key);
+        if LARGE {
+            self.v4.prefetch(home);
         }
+        (home, key)
+    }
+
+    /// The path of a plain packet of IPv4, if its addresses choose one.
+    #[inline(always)]
+    pub fn find_plain(&self, (home, key): (usize, u64)) -> Option<u32> {
+        self.v4.find_from(home, key)
     }
 
     /// The same for one packet, such as a copy of a flooded one that now goes to another `out_port`.
@@ -117,7 +131,7 @@ impl Classifier {
 
     /// Whether any addresses choose a path.
     #[inline]
-    fn has_addresses(&self) -> bool {
+    pub fn has_addresses(&self) -> bool {
         !self.v4.is_empty() || !self.v6.is_empty()
     }
 
@@ -150,10 +164,18 @@ pub fn hash_v4_key(key: u64) -> u64 {
 
 /// The key of an IPv4 packet without VLAN tags and options, as most are: what [`longwire_wire::addresses`] would find.
 #[inline]
-fn plain_v4(meta: &Meta, line: &FirstLine) -> Option<u64> {
+pub fn plain_v4(meta: &Meta, line: &FirstLine) -> Option<u64> {
     let [_, _, _, _, _, _, _, _, _, _, _, _, 8, 0, 0x45, ..] = line else { return None };
-    let key: [u8; 8] = line[26..34].try_into().ok()?;
-    (meta.len >= 34).then_some(u64::from_be_bytes(key))
+    (meta.len >= PLAIN_LEN).then(|| v4_key_of(line))
+}
+
+/// What a packet has to have for [`plain_v4`]: its last bytes of addresses are in it.
+pub const PLAIN_LEN: u32 = 34;
+
+/// The addresses of a plain packet of IPv4 as its key.
+#[inline(always)]
+fn v4_key_of(line: &FirstLine) -> u64 {
+    line[26..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 #[inline]

@@ -2,6 +2,11 @@
 
 use longwire_packet::{huge_vec, prefetch};
 
+/// Most entries of a table that lies in the near caches.
+const MANY: usize = 512;
+/// Most entries of one that hardly takes any memory however large it is.
+const FEW: usize = 64;
+
 /// From keys to 32-bit values.
 #[derive(Debug)]
 pub(super) struct Table<K> {
@@ -38,7 +43,13 @@ impl Key for (u128, u128) {
 impl<K: Key> Table<K> {
     /// A table of `entries` pairs. Of equal keys the first stays.
     pub(super) fn new(entries: usize, pairs: impl Iterator<Item = (K, u32)>) -> Self {
-        let slots = if entries == 0 { 0 } else { entries + entries / 3 + 1 };
+        let slots = match entries {
+            0 => 0,
+            // Where memory is no question, few keys have another one at home.
+            1..=FEW => 16 * entries,
+            ..=MANY => 4 * entries,
+            _ => entries + entries / 3 + 1,
+        };
         let mut table = Self { slots: huge_vec(slots), entries };
         table.slots.resize(slots, (K::default(), VACANT));
         for (key, value) in pairs {
@@ -58,22 +69,36 @@ impl<K: Key> Table<K> {
     /// Whether looking something up may have to wait for memory.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
-        self.entries > 512
+        self.entries > MANY
     }
 
     #[inline]
     pub(super) fn find(&self, key: K) -> Option<u32> {
-        if self.is_empty() {
-            return None;
+        self.find_from(self.home(key), key)
+    }
+
+    /// The same for a key whose [`Table::home`] is known.
+    #[inline(always)]
+    pub(super) fn find_from(&self, home: usize, key: K) -> Option<u32> {
+        match self.slots.get(home) {
+            Some((held, value)) if *held == key && *value != VACANT => Some(*value),
+            Some((_, VACANT)) | None => None,
+            Some(_) => self.find_behind(home, key),
         }
-        let (_, value) = self.slots[self.slot_for(key)];
+    }
+
+    /// The same for a key whose home has another one.
+    #[inline(never)]
+    fn find_behind(&self, home: usize, key: K) -> Option<u32> {
+        let (_, value) = self.slots[self.slot_from(home, key)];
         if value == VACANT { None } else { Some(value) }
     }
 
+    /// Reads the slots of a home into the cache ahead of use.
     #[inline]
-    pub(super) fn prefetch(&self, key: K) {
-        if !self.is_empty() {
-            prefetch(&self.slots[self.home(key)]);
+    pub(super) fn prefetch(&self, home: usize) {
+        if let Some(slot) = self.slots.get(home) {
+            prefetch(slot);
         }
     }
 
@@ -83,14 +108,18 @@ impl<K: Key> Table<K> {
 
     /// The first slot to look in: the hash scaled to the table, so that its size need not be a power of two.
     #[inline]
-    fn home(&self, key: K) -> usize {
+    pub(super) fn home(&self, key: K) -> usize {
         ((u128::from(key.hash()) * self.slots.len() as u128) >> 64) as usize
     }
 
     /// The slot that holds `key`, or the vacant one where it would go. A quarter of the slots is vacant.
     #[inline]
     fn slot_for(&self, key: K) -> usize {
-        let mut slot = self.home(key);
+        self.slot_from(self.home(key), key)
+    }
+
+    #[inline]
+    fn slot_from(&self, mut slot: usize, key: K) -> usize {
         loop {
             let (held, value) = self.slots[slot];
             if value == VACANT || held == key {

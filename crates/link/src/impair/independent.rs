@@ -44,11 +44,23 @@ impl Block for Independent {
     }
 }
 
+impl Independent {
+    /// Whether it strikes the next packet. Draws once for each, even at 0 %, so that a change of probability leaves later draws in place.
+    #[inline(always)]
+    pub(crate) fn strikes(&mut self) -> bool {
+        self.probability.happens(self.dice.draw())
+    }
+
+    /// Whether it only ever drops packets.
+    pub(crate) fn drops(&self) -> bool {
+        !self.mark
+    }
+}
+
 impl Judge for Independent {
-    /// Draws once for each packet, even at 0 %, so that a change of probability leaves later draws in place.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if self.probability.happens(self.dice.draw()) { super::lose(offer, self.mark) } else { Verdict::Pass }
+        if self.strikes() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
     fn on_wire(&mut self) -> bool {

@@ -26,7 +26,7 @@ pub struct Books {
 impl Books {
     /// Bytes of what is needed when packets leave.
     pub(crate) const LEAVING: usize =
-        std::mem::offset_of!(Self, counters) + std::mem::offset_of!(Counters, in_packets);
+        std::mem::offset_of!(Self, counters) + std::mem::offset_of!(Counters, in_bytes);
 
     /// Counts a packet as waiting.
     #[inline]

@@ -83,14 +83,20 @@ impl Framing {
         Self { overhead: self.overhead.saturating_add(bytes as u16), ..self }
     }
 
+    /// The same as [`Framing::counted`] where that need not know where the IP header begins.
+    #[inline(always)]
+    pub(crate) fn counted_on_wire(self, frame: u32) -> u64 {
+        let gap = if matches!(self.layer, Layer::Wire) { PREAMBLE_AND_GAP } else { 0 };
+        u64::from(frame.max(SHORTEST) + FCS + gap) + u64::from(self.overhead)
+    }
+
     /// The bytes that a frame of `frame` bytes without FCS counts, of which `link_header` come before its IP header.
     #[inline]
     pub fn counted(self, frame: u32, link_header: u32) -> u64 {
         let overhead = u64::from(self.overhead);
         match self.layer {
-            Layer::Ethernet => u64::from(frame.max(SHORTEST) + FCS) + overhead,
+            Layer::Ethernet | Layer::Wire => self.counted_on_wire(frame),
             Layer::Ip => u64::from(frame.saturating_sub(link_header)) + overhead,
-            Layer::Wire => u64::from(frame.max(SHORTEST) + FCS + PREAMBLE_AND_GAP) + overhead,
             Layer::Atm => {
                 let unit = u64::from(frame.saturating_sub(link_header)) + overhead + AAL5_TRAILER;
                 unit.div_ceil(CELL_PAYLOAD) * CELL
