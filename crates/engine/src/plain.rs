@@ -47,36 +47,41 @@ impl Worker {
             }
             while !rest.is_empty() {
                 let (entered, stop) = self.enter_run(here, rest);
-                let (gone, others) = rest.split_at(entered);
-                rest = others;
-                match (stop, gone.last(), rest.first()) {
-                    (Stop::Lost(link), Some(&lost), _) => self.links.lose(&mut self.pool, link, lost),
-                    (Stop::NotPlain, _, Some(&next)) => {
-                        self.enter_otherwise(next);
-                        rest = &rest[1..];
+                rest = &rest[entered..];
+                match stop {
+                    Stop::Done | Stop::Full => {}
+                    Stop::Left(mut left) => {
+                        while let Some(handle) = left.pop(&self.pool) {
+                            self.leave(handle);
+                        }
                     }
-                    _ => {}
+                    Stop::Elsewhere => {
+                        if let Some((&handle, others)) = rest.split_first() {
+                            self.enter_elsewhere(handle);
+                            rest = others;
+                        }
+                    }
                 }
             }
         }
     }
 
-    /// Lets packets, a batch at most, enter plain links, and says how many have, and why no more have.
+    /// Lets packets, a batch at most, enter links, and says how many have, and why no more have.
     #[inline(never)]
     fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
         let Self { links, pool, ports, exits, firsts, .. } = self;
         let mut exit = Exit::Open;
-        let entered =
-            links.enter_plain(pool, here, packets, firsts, |Passed { handle, leave, link, out_port }| {
-                exit = push_out(exits, ports, out_port, (handle, 1, leave, link));
-                exit != Exit::Open
-            });
+        let entered = links.enter(pool, here, packets, firsts, |Passed { handle, leave, link, out_port }| {
+            exit = push_out(exits, ports, out_port, (handle, 1, leave, link));
+            exit != Exit::Open
+        });
         self.see_to(exit);
         for at in 0..self.firsts.as_slice().len() {
             let (link, leave) = self.firsts.as_slice()[at];
             self.arm_first(link, leave);
         }
         self.firsts.clear();
+        self.arm_stirred();
         entered
     }
 
@@ -100,9 +105,9 @@ impl Worker {
         }
     }
 
-    /// Sees to a packet that takes no link, or whose link asks for more.
+    /// Sees to a packet that takes no link, or not one that is here.
     #[inline(never)]
-    fn enter_otherwise(&mut self, handle: Handle) {
+    fn enter_elsewhere(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
         if meta.path == DIRECT {
             meta.leave = meta.arrival;

@@ -114,11 +114,11 @@ impl Link {
     pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, handle: Handle, fate: Fate) -> Arrival {
         let arrival = match fate {
             Fate::Through => return Arrival::Through,
-            Fate::Lost => {
-                self.drop(at.pool, handle, DropReason::Loss);
+            Fate::Dropped(reason) => {
+                self.drop(at.pool, handle, reason);
                 return Arrival::Kept;
             }
-            Fate::NotPlain => return Arrival::Kept,
+            Fate::NotPlain | Fate::Judged(_) | Fate::Affected => return Arrival::Kept,
             Fate::First(_) => Arrival::Stirred,
             Fate::Behind(other) => {
                 at.pool.meta_mut(other).next = handle.0;
@@ -175,7 +175,7 @@ impl Link {
         let meta = pool.meta(handle);
         let (leave, next) = (Nanos(meta.leave), Handle(meta.next));
         let finish = leave.since(self.delay.least());
-        if finish == self.finish {
+        if finish == self.finish || next.is_none() {
             // Others may be sent at the same moment: those wait no longer, either.
             return self.all_sent(leave);
         }

@@ -192,8 +192,15 @@ impl Line {
     /// Takes the packet that leaves next, with `Meta::leave` set.
     #[inline]
     pub(crate) fn take<'p>(&mut self, pool: &'p Pool) -> Option<(Handle, &'p Meta)> {
+        let (handle, meta) = self.take_plain(pool)?;
+        self.count_taken(meta.segments.into());
+        Some((handle, meta))
+    }
+
+    /// The same without counting: how many were taken is to be said later.
+    #[inline(always)]
+    pub(crate) fn take_plain<'p>(&mut self, pool: &'p Pool) -> Option<(Handle, &'p Meta)> {
         let (handle, meta) = self.fifo.pop_known(pool)?;
-        self.packets -= u32::from(meta.segments);
         self.next = match self.fifo.first() {
             Some(first) => {
                 // It is in the cache since the last time; now the one behind it.
@@ -204,6 +211,12 @@ impl Line {
             None => Nanos::NEVER,
         };
         Some((handle, meta))
+    }
+
+    /// So many packets, segments of a train one each, were taken.
+    #[inline(always)]
+    pub(crate) fn count_taken(&mut self, packets: u32) {
+        self.packets -= packets;
     }
 
     /// The same for a line with agendas.

@@ -11,7 +11,7 @@ use crate::has;
 use crate::judge::Chain;
 use crate::line::Line;
 use crate::links::Arrival;
-use crate::plain::Fate;
+use crate::plain::{Affected, Fate};
 use crate::queue::{Admission, Books, Queue};
 use crate::transmit::framing::Framing;
 use crate::transmit::{Backlog, Transmit};
@@ -89,14 +89,30 @@ impl Link {
     /// is dropped is counted and freed.
     #[inline]
     pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
-        match self.arrive_plain(at.pool.meta_mut(handle), handle) {
-            Fate::NotPlain => self.arrive_otherwise(at, handle),
+        let mut affected = None;
+        let mut fate = self.arrive_plain(at.pool.meta_mut(handle), handle);
+        if let Fate::Judged(coming) = fate {
+            fate = self.ask_judges(at.pool, handle, coming, &mut affected);
+        }
+        match fate {
+            Fate::Affected | Fate::NotPlain => self.go_on(at, handle, affected),
             fate => self.follow_fate(at, handle, fate),
         }
     }
 
-    /// The same for a train, or where more is to be asked.
-    fn arrive_otherwise(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
+    /// Goes on with a packet to which judges do something, or takes it in where more is to be asked than of a plain link: nothing has happened then.
+    #[inline(never)]
+    pub(crate) fn go_on(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        affected: Option<Affected>,
+    ) -> Arrival {
+        if let Some(affected) = affected {
+            let frame = at.pool.meta(handle).wire_len;
+            self.arrive_affected(at, handle, (self.latest, frame), affected);
+            return Arrival::Stirred;
+        }
         let meta = at.pool.meta_mut(handle);
         let now = self.effective_arrival(Nanos(meta.arrival));
         self.latest = now;
@@ -320,10 +336,12 @@ impl Link {
         until: Nanos,
         mut out: impl FnMut(Handle, &Meta) -> bool,
     ) -> Nanos {
+        if self.is_decided() {
+            self.release_decided(pool, until, out);
+            return self.line.next();
+        }
         loop {
-            if !self.is_decided() {
-                self.precede(pool, until);
-            }
+            self.precede(pool, until);
             if self.line.next() > until {
                 break;
             }
@@ -467,11 +485,7 @@ impl Link {
             self.line.take(pool)?
         };
         if handle == self.sending {
-            if self.line.first().is_none() {
-                self.all_sent(Nanos(meta.leave));
-            } else {
-                self.pass(pool, handle);
-            }
+            self.pass(pool, handle);
         }
         self.books.counters.out_packets += u64::from(meta.segments);
         self.books.counters.out_bytes += meta.segment_bytes();

@@ -6,14 +6,15 @@
 //! does not have, and nothing is called: what is not so plain is left to others, untouched.
 
 use crate::delay::Delay;
+use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
 use crate::judge::{Chain, Either};
-use crate::link::Link;
-use crate::links::Links;
+use crate::link::{Link, Surroundings};
+use crate::links::{Arrival, Links};
 use crate::queue::Queue;
 use crate::transmit::{Sender, Transmit};
-use longwire_block::DropReason;
+use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
 
@@ -26,13 +27,30 @@ pub(crate) enum Fate {
     First(Nanos),
     /// It travels behind this one.
     Behind(Handle),
-    /// It is lost. It has not been dropped yet.
-    Lost,
+    /// It is lost, for this reason. It has not been dropped yet.
+    Dropped(DropReason),
+    /// Its judges are to be asked: [`Link::ask_judges`]. Nothing has happened yet.
+    Judged(Coming),
+    /// Its judges do more to it: [`Link::arrive_affected`] is to go on with that.
+    Affected,
     /// The link, or the packet, is not plain: nothing has happened yet.
     NotPlain,
 }
 
-/// Links whose lines were empty, and when what was put there leaves: a batch at a time.
+/// What the judges do to a packet that is more than to let it pass or drop it.
+pub(crate) type Affected = (Verdict, Effects);
+
+/// A packet that comes to a plain link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Coming {
+    now: Nanos,
+    /// Bytes of its frame.
+    frame: u32,
+    /// Bytes that it counts in the queue; none if it passes through without waiting there.
+    bytes: Option<u64>,
+}
+
+/// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a time.
 #[derive(Debug)]
 pub struct Firsts {
     firsts: [(u32, Nanos); BATCH],
@@ -46,6 +64,12 @@ impl Default for Firsts {
 }
 
 impl Firsts {
+    #[inline(always)]
+    fn push(&mut self, link: u32, deadline: Nanos) {
+        self.firsts[self.count % BATCH] = (link, deadline);
+        self.count += 1;
+    }
+
     /// The links and times.
     pub fn as_slice(&self) -> &[(u32, Nanos)] {
         &self.firsts[..self.count]
@@ -57,17 +81,17 @@ impl Firsts {
     }
 }
 
-/// Why a run of packets that enter plain links ended.
+/// Why a run of packets that enter links ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// All have entered.
     Done,
     /// Whoever takes what leaves at once has no room for more; the last packet has entered.
     Full,
-    /// The last packet was lost. It is to be given to [`Links::lose`].
-    Lost(u32),
-    /// The next packet is not plain, or its link is not.
-    NotPlain,
+    /// The last packet has entered, and these leave at that moment.
+    Left(Fifo),
+    /// The next packet's path is no link here.
+    Elsewhere,
 }
 
 /// A packet that leaves a link at the moment at which it came.
@@ -84,11 +108,11 @@ pub struct Passed {
 }
 
 impl Links {
-    /// Lets packets, a batch at most, enter the plain links that their paths name, in order, at `Meta::arrival`. Paths are those of a worker whose first link
-    /// has the path `here` ([`LinkRef::first_of`](longwire_block::path::LinkRef::first_of)). What leaves at once is given to `pass`, which says whether it has no room
-    /// for another. How many packets have entered, and why no more have.
+    /// Lets packets, a batch at most, enter the links that their paths name, in order, at `Meta::arrival`. Paths are those of a worker whose first
+    /// link has the path `here` ([`LinkRef::first_of`](longwire_block::path::LinkRef::first_of)), and which has no media. What leaves at once is given
+    /// to `pass`, which says whether it has no room for another. How many packets have entered, and why no more have.
     #[inline(always)]
-    pub fn enter_plain(
+    pub fn enter(
         &mut self,
         pool: &mut Pool,
         here: u32,
@@ -96,34 +120,42 @@ impl Links {
         firsts: &mut Firsts,
         mut pass: impl FnMut(Passed) -> bool,
     ) -> (usize, Stop) {
+        let mut affected = None;
         for (at, &handle) in packets.iter().enumerate() {
             let meta = pool.meta_mut(handle);
+            let &mut Meta { path, out_port, .. } = meta;
             // No link here has the number that another worker's, or none, or a longer path, comes to.
-            let number = meta.path ^ here;
-            let out_port = meta.out_port;
-            let Some(link) = self.links.get_mut(number as usize) else { return (at, Stop::NotPlain) };
-            match link.arrive_plain(meta, handle) {
+            let number = path ^ here;
+            let Some(link) = self.links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
+            let mut fate = link.arrive_plain(meta, handle);
+            if let Fate::Judged(coming) = fate {
+                fate = link.ask_judges(pool, handle, coming, &mut affected);
+            }
+            match fate {
                 Fate::Through => {
                     let leave = link.latest;
                     if pass(Passed { handle, leave, link: number, out_port }) {
                         return (at + 1, Stop::Full);
                     }
                 }
-                Fate::First(leave) => {
-                    firsts.firsts[firsts.count % BATCH] = (number, leave);
-                    firsts.count += 1;
-                }
+                Fate::First(leave) => firsts.push(number, leave),
                 Fate::Behind(other) => pool.meta_mut(other).next = handle.0,
-                Fate::Lost => return (at + 1, Stop::Lost(number)),
-                Fate::NotPlain => return (at, Stop::NotPlain),
+                Fate::Dropped(reason) => link.drop(pool, handle, reason),
+                Fate::Affected | Fate::NotPlain | Fate::Judged(_) => {
+                    let mut out = Fifo::EMPTY;
+                    let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
+                    match link.go_on(at_link, handle, affected.take()) {
+                        Arrival::Through => out.push(pool, handle),
+                        Arrival::Stirred => firsts.push(number, link.deadline()),
+                        Arrival::Kept => {}
+                    }
+                    if !out.is_empty() {
+                        return (at + 1, Stop::Left(out));
+                    }
+                }
             }
         }
         (packets.len(), Stop::Done)
-    }
-
-    /// Drops a packet that a link has lost.
-    pub fn lose(&mut self, pool: &mut Pool, link: u32, handle: Handle) {
-        self.links[link as usize].drop(pool, handle, DropReason::Loss);
     }
 }
 
@@ -135,26 +167,30 @@ impl Link {
         if self.features & PLAIN != PLAIN || meta.is_train() || meta.flags & Meta::BANDED != 0 {
             return Fate::NotPlain;
         }
-        let now = self.effective_arrival(Nanos(meta.arrival));
+        let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
         if self.passes_through(now) {
-            let Some(lost) = self.loses() else { return Fate::NotPlain };
-            self.note_plain(meta, now);
+            let Some(lost) = self.loses() else {
+                return Fate::Judged(Coming { now, frame, bytes: None });
+            };
+            self.note_arrival(meta, now, frame);
             if lost {
-                return Fate::Lost;
+                return Fate::Dropped(DropReason::Loss);
             }
             self.pass_through(meta, now);
             return Fate::Through;
         }
-        let bytes = self.framing.counted_on_wire(meta.wire_len);
+        let bytes = self.framing.counted_on_wire(frame);
         if !self.has_room_at(now, bytes) {
             return Fate::NotPlain;
         }
-        let Some(lost) = self.loses() else { return Fate::NotPlain };
-        self.note_plain(meta, now);
-        if lost { Fate::Lost } else { self.join_plain(meta, handle, now, bytes) }
+        let Some(lost) = self.loses() else {
+            return Fate::Judged(Coming { now, frame, bytes: Some(bytes) });
+        };
+        self.note_arrival(meta, now, frame);
+        if lost { Fate::Dropped(DropReason::Loss) } else { self.join_plain(meta, handle, now, bytes) }
     }
 
-    /// Whether the link loses the next packet; none if that is not all that its judges may do.
+    /// Whether the link loses the next packet; none if it has judges that are to be asked.
     #[inline(always)]
     fn loses(&mut self) -> Option<bool> {
         if let Chain::One(Either::Impair(Impair::Independent(loss))) = &mut self.chain {
@@ -164,13 +200,41 @@ impl Link {
         }
     }
 
-    /// Counts a packet as having come at `now`.
+    /// Asks the judges about a packet to which nothing has happened yet. What they do to it besides goes to `affected`.
+    #[inline(never)]
+    pub(crate) fn ask_judges(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        Coming { now, frame, bytes }: Coming,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
+        let mut offer = Offer::pooled(now, frame, pool, handle);
+        let verdict = self.chain.judge_one(&mut offer);
+        let done = offer.done().copied();
+        let meta = pool.meta_mut(handle);
+        self.note_arrival(meta, now, frame);
+        match (done, verdict, bytes) {
+            (Some(effects), ..) => {
+                *affected = Some((verdict, effects));
+                Fate::Affected
+            }
+            (None, Verdict::Drop(reason), _) => Fate::Dropped(reason),
+            (None, _, Some(bytes)) => self.join_plain(meta, handle, now, bytes),
+            (None, _, None) => {
+                self.pass_through(meta, now);
+                Fate::Through
+            }
+        }
+    }
+
+    /// Counts a packet that has come.
     #[inline(always)]
-    fn note_plain(&mut self, meta: &mut Meta, now: Nanos) {
+    fn note_arrival(&mut self, meta: &mut Meta, now: Nanos, frame: u32) {
         self.latest = now;
         (meta.arrival, meta.band) = (now.0, Meta::NO_BAND);
         self.books.counters.in_packets += 1;
-        self.books.counters.in_bytes += u64::from(meta.wire_len);
+        self.books.counters.in_bytes += u64::from(frame);
     }
 
     /// Whether a packet that comes at `now` is sent and leaves at that moment, because the link holds nothing and neither takes time there.
@@ -217,6 +281,36 @@ impl Link {
             None => Fate::First(leave),
             Some(other) => Fate::Behind(other),
         }
+    }
+
+    /// Lets go of packets of a decided link that leave by `until`, until `out` says that it has enough: none is a train, and all are in order.
+    #[inline(always)]
+    pub(crate) fn release_decided(
+        &mut self,
+        pool: &Pool,
+        until: Nanos,
+        mut out: impl FnMut(Handle, &Meta) -> bool,
+    ) {
+        let (mut packets, mut bytes) = (0, 0);
+        while self.line.next() <= until
+            && let Some((handle, meta)) = self.line.take_plain(pool)
+        {
+            packets += 1;
+            bytes += u64::from(meta.wire_len);
+            if handle == self.sending {
+                if self.line.next() == Nanos::NEVER {
+                    self.all_sent(Nanos(meta.leave));
+                } else {
+                    self.pass(pool, handle);
+                }
+            }
+            if out(handle, meta) {
+                break;
+            }
+        }
+        self.line.count_taken(packets);
+        self.books.counters.out_packets += u64::from(packets);
+        self.books.counters.out_bytes += bytes;
     }
 
     /// Whether the tail drop of a plain link has room at `now` for a packet of `bytes` counted bytes, as far as is known without counting anew.
