@@ -283,7 +283,7 @@ impl Link {
         }
     }
 
-    /// Lets go of packets of a decided link that leave by `until`, until `out` says that it has enough: none is a train, and all are in order.
+    /// Lets go of packets of a decided link that leave by `until`, until `out` says that it has enough: all are in order.
     #[inline(always)]
     pub(crate) fn release_decided(
         &mut self,
@@ -295,8 +295,9 @@ impl Link {
         while self.line.next() <= until
             && let Some((handle, meta)) = self.line.take_plain(pool)
         {
-            packets += 1;
-            bytes += u64::from(meta.wire_len);
+            // One that came while the link served may still be on its way.
+            packets += u32::from(meta.segments);
+            bytes += if meta.is_train() { meta.segment_bytes() } else { u64::from(meta.wire_len) };
             if handle == self.sending {
                 if self.line.next() == Nanos::NEVER {
                     self.all_sent(Nanos(meta.leave));
