@@ -21,6 +21,7 @@ mod node_changes;
 mod observer;
 mod pause;
 mod plain;
+mod pump;
 mod real;
 mod remote;
 mod ring;

@@ -7,10 +7,9 @@
 //! the window in which they arrive.
 
 use crate::TO_THE_END;
-use crate::carry_out::EVENT_PLACE;
 use crate::events::Hope;
 use crate::intake::{COPIES, order_key};
-use crate::turns::TICK_PLACE;
+use crate::pump::Arrivals;
 use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
@@ -121,7 +120,7 @@ impl Worker {
             let own = self.index as usize;
             let change = if self.pool.live() > 0 { self.schedule.next() } else { Nanos::NEVER };
             meeting.change[own].store(change.0, Ordering::SeqCst);
-            meeting.next[own].store(self.next_event(until).0, Ordering::SeqCst);
+            meeting.next[own].store(self.bound(until).0, Ordering::SeqCst);
             self.meet(&meeting);
             let (next, change) = (earliest(&meeting.next), earliest(&meeting.change));
             let failed = meeting.failed.load(Ordering::SeqCst) > 0;
@@ -142,7 +141,7 @@ impl Worker {
             self.take_in(end);
             self.meet(&meeting);
             self.stage_from_rings();
-            self.serve_window(start, end);
+            self.pump(Arrivals::Staged, start, Nanos(end.0 - 1));
             self.meet(&meeting);
             self.stage_from_rings();
             self.put_out_before(end);
@@ -184,7 +183,7 @@ impl Worker {
     }
 
     /// A time before which nothing happens here.
-    fn next_event(&mut self, until: Nanos) -> Nanos {
+    fn bound(&mut self, until: Nanos) -> Nanos {
         let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
         let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
         self.next_frame(until).min(self.wheel.bound()).min(self.turns.next).min(Nanos(held))
@@ -252,44 +251,19 @@ impl Worker {
     }
 
     /// Whether links here hold packets that are more than background traffic, or will: what has left them waits for its port.
-    fn links_hold_packets(&self) -> bool {
+    pub(crate) fn links_hold_packets(&self) -> bool {
         let outgoing = self.windows.as_ref().map_or(0, |windows| windows.outgoing.len());
         self.real_packets() > outgoing as u64
     }
 
-    /// Everything from `start` on and before `end`: arrivals, links that are due and changes, in the order of (time, place). A change
-    /// that nothing follows, and that no packet waits for, waits itself: it may come after the end of the run.
-    fn serve_window(&mut self, start: Nanos, end: Nanos) {
-        let last = Nanos(end.0 - 1);
-        loop {
-            let staged = self.windows.as_ref().and_then(|windows| windows.staged.peek());
-            let staged = staged.map(|Reverse((time, place, ..))| (*time, *place));
-            let due = self.wheel.peek(last);
-            let turn = due.map(|entry| (entry.time.0, self.links.place(entry.link)));
-            let change = (self.schedule.next().0, EVENT_PLACE);
-            let tick = (self.turns.next.0, TICK_PLACE);
-            let first = [staged, turn].into_iter().flatten().fold(change.min(tick), Ord::min);
-            if first.0 > last.0 {
-                return;
-            }
-            let followed =
-                turn.is_some() || tick.0 <= last.0 || staged.is_some_and(|(time, _)| time <= last.0);
-            if first == change && !followed && first.0 > start.0 && !self.links_hold_packets() {
-                return;
-            }
-            match due {
-                Some(entry) if turn == Some(first) => {
-                    self.wheel.pop(last);
-                    self.turn_ahead(entry.link, entry.time);
-                }
-                _ if staged == Some(first) => self.enter_staged(),
-                _ if tick == first => self.tick_in_turn(Nanos(first.0)),
-                _ => self.carry_out(Nanos(first.0)),
-            }
-        }
+    /// The first packet that is staged, and when it arrives, in which place.
+    pub(crate) fn first_staged(&self) -> Option<((u64, u32), Handle)> {
+        let Reverse((time, place, .., handle)) = self.windows.as_ref()?.staged.peek()?;
+        Some(((*time, *place), Handle(*handle)))
     }
 
-    fn enter_staged(&mut self) {
+    /// Lets the first packet that is staged enter.
+    pub(crate) fn enter_staged(&mut self) {
         let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
         if let Some(Reverse((_, _, seq, _, handle))) = first {
             self.follow(Some(seq));
@@ -306,7 +280,7 @@ impl Worker {
     }
 
     /// Serves a link that is due; one that leads to another worker's link, ahead of its time.
-    fn turn_ahead(&mut self, link: u32, time: Nanos) {
+    pub(crate) fn turn_ahead(&mut self, link: u32, time: Nanos) {
         let Some(lead) = self.windows.as_ref().and_then(|windows| windows.lead_of(link)) else {
             return self.turn(link, time);
         };

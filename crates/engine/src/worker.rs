@@ -11,6 +11,7 @@ use crate::intake::COPIES;
 use crate::map::Map;
 use crate::node_changes::NodeChanges;
 use crate::observer::Observer;
+use crate::pump::Arrivals;
 use crate::slot::PortSlot;
 use crate::tick::Ticks;
 use crate::turns::Turns;
@@ -191,7 +192,7 @@ impl Worker {
         let ready = std::mem::take(&mut self.ready_in_turn);
         match self.order {
             Order::ByLink => self.serve_by_link(&ready, now),
-            Order::Exact => self.serve_in_order(&ready, now),
+            Order::Exact => self.pump(Arrivals::Ready(&ready), now, now),
         }
         self.ready_in_turn = std::mem::replace(&mut self.ready, ready);
         self.ready.clear();
@@ -201,31 +202,6 @@ impl Worker {
         }
         self.send_all_over();
         came + (self.flow.sent + self.flow.handed_over - before) as usize
-    }
-
-    /// Every event up to `now` in its exact place.
-    fn serve_in_order(&mut self, ready: &[Handle], now: Nanos) {
-        let mut ready = ready.iter().copied().peekable();
-        loop {
-            // A frame may have come after `now`, while the port was polled: what is due before it is due by the clock.
-            let until = ready.peek().map_or(now, |&handle| self.arrival_in_order(handle));
-            let change = self.schedule.next();
-            let tick = self.turns.next;
-            if let Some(entry) = self.wheel.pop(until.min(change).min(tick)) {
-                self.done = self.done.max((entry.time.0, 0));
-                self.turn(entry.link, entry.time);
-            } else if tick <= until.min(change) {
-                self.tick_in_turn(tick);
-            } else if change <= until {
-                self.carry_out(change);
-            } else if let Some(handle) = ready.next() {
-                let meta = self.pool.meta(handle);
-                self.done = self.done.max((meta.arrival, meta.place));
-                self.enter(handle);
-            } else {
-                return;
-            }
-        }
     }
 
     /// Lets a link that is due let go of what leaves by `until`.

@@ -1,0 +1,111 @@
+//! The pump: what happens next at a worker, in exact order, one thing after the other.
+//!
+//! The order is that of (time, place in the plan): links and media that are due, then nodes that wait for a time, then changes, then what arrives by ports.
+//! A packet from another worker's link arrives in that link's place. Workers whose links lead only to ports need no such order ([`crate::plain`]).
+
+use crate::carry_out::EVENT_PLACE;
+use crate::turns::TICK_PLACE;
+use crate::worker::Worker;
+use longwire_packet::Handle;
+use longwire_units::Nanos;
+
+/// Time, and place in the plan.
+type Moment = (u64, u32);
+
+/// What has arrived, in order, and is to enter links or to be decided about.
+pub(crate) enum Arrivals<'a> {
+    /// What the ports gave, and rings from other workers.
+    Ready(&'a [Handle]),
+    /// In windows: what is staged.
+    Staged,
+}
+
+/// What happens next.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Departure { link: u32, time: Nanos },
+    Tick(Nanos),
+    Change(Nanos),
+    Arrival(Handle),
+}
+
+impl Worker {
+    /// Does all that happens up to `last`, and lets all that is ready enter: a frame may have come later, while its port was polled. `begin` is when a window
+    /// began.
+    pub(crate) fn pump(&mut self, mut arrivals: Arrivals<'_>, begin: Nanos, last: Nanos) {
+        while let Some(event) = self.next_event(&arrivals, begin, last) {
+            match event {
+                Event::Departure { link, time } => {
+                    self.done = self.done.max((time.0, 0));
+                    self.turn_ahead(link, time);
+                }
+                Event::Tick(time) => self.tick_in_turn(time),
+                Event::Change(time) => self.carry_out(time),
+                Event::Arrival(handle) => self.take_arrival(&mut arrivals, handle),
+            }
+        }
+    }
+
+    /// What happens next, if it does by `last`. A link that is due is taken out of the wheel.
+    fn next_event(&mut self, arrivals: &Arrivals<'_>, begin: Nanos, last: Nanos) -> Option<Event> {
+        let arrival = self.first_arrival(arrivals);
+        let last = match (arrivals, arrival) {
+            (Arrivals::Ready(_), Some(((time, _), _))) => Nanos(time),
+            _ => last,
+        };
+        let change: Moment = (self.schedule.next().0, EVENT_PLACE);
+        let tick: Moment = (self.turns.next.0, TICK_PLACE);
+        let other = change.min(tick);
+        let first = arrival.map_or(other, |(arrival, _)| arrival.min(other));
+        if let Some(entry) = self.wheel.peek(last.min(Nanos(first.0)))
+            && (entry.time.0, self.links.place(entry.link)) < first
+        {
+            self.wheel.pop(entry.time);
+            return Some(Event::Departure { link: entry.link, time: entry.time });
+        }
+        if first.0 > last.0 {
+            return None;
+        }
+        match arrival {
+            Some((arrival, handle)) if arrival == first => Some(Event::Arrival(handle)),
+            _ if tick == first => Some(Event::Tick(Nanos(first.0))),
+            _ if self.waits_in_vain(arrivals, begin, last, first) => None,
+            _ => Some(Event::Change(Nanos(first.0))),
+        }
+    }
+
+    /// What arrives first, and when.
+    fn first_arrival(&mut self, arrivals: &Arrivals<'_>) -> Option<(Moment, Handle)> {
+        match arrivals {
+            Arrivals::Staged => self.first_staged(),
+            Arrivals::Ready(ready) => {
+                let &handle = ready.first()?;
+                let time = self.arrival_in_order(handle);
+                Some(((time.0, self.pool.meta(handle).place), handle))
+            }
+        }
+    }
+
+    fn take_arrival(&mut self, arrivals: &mut Arrivals<'_>, handle: Handle) {
+        match arrivals {
+            Arrivals::Staged => self.enter_staged(),
+            Arrivals::Ready(ready) => {
+                *ready = &ready[1..];
+                let meta = self.pool.meta(handle);
+                self.done = self.done.max((meta.arrival, meta.place));
+                self.enter(handle);
+            }
+        }
+    }
+
+    /// Whether a change is the first thing to happen in a window, and the last, and no packet waits for it: it may come after the end of the run then.
+    fn waits_in_vain(&mut self, arrivals: &Arrivals<'_>, begin: Nanos, last: Nanos, change: Moment) -> bool {
+        if matches!(arrivals, Arrivals::Ready(_)) || change.0 <= begin.0 || self.links_hold_packets() {
+            return false;
+        }
+        let followed = self.wheel.peek(last).is_some()
+            || self.turns.next <= last
+            || self.first_staged().is_some_and(|((time, _), _)| time <= last.0);
+        !followed
+    }
+}
