@@ -27,12 +27,14 @@ impl Worker {
         }
         let mut due = [0; DUE];
         loop {
-            let count = self.wheel.take_due(now, &mut due);
-            let due = &due[..count];
-            due.iter().for_each(|&link| self.links.prefetch_leaving(link));
-            due.iter().for_each(|&link| self.links.prefetch_first(&self.pool, link));
-            due.iter().for_each(|&link| self.release(link, now));
-            if count < DUE {
+            let mut count = self.wheel.take_due(now, &mut due);
+            let last = count < DUE;
+            due[..count].iter().for_each(|&link| self.links.prefetch_leaving(link));
+            due[..count].iter().for_each(|&link| self.links.prefetch_first(&self.pool, link));
+            while count > 0 {
+                count = self.release_one_each(&mut due[..count], now);
+            }
+            if last {
                 return;
             }
         }
@@ -116,10 +118,13 @@ impl Worker {
         self.enter(handle);
     }
 
-    /// Lets all that leaves by `now` leave a link, and gives it its next place in the wheel.
+    /// Lets one packet leave each of the links that are `due`, so that the packets behind them reach the cache meanwhile. Those that may have more are moved
+    /// to the front, and their number is answered; the others get their next place in the wheel.
     #[inline(always)]
-    fn release(&mut self, link: u32, now: Nanos) {
-        loop {
+    fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
+        let mut left = 0;
+        for at in 0..due.len() {
+            let link = due[at];
             let Self { links, pool, ports, exits, .. } = self;
             let mut exit = Exit::Open;
             let next = links.release_each(pool, link, now, |handle, meta| {
@@ -129,13 +134,17 @@ impl Worker {
                     true => push_out(exits, ports, out_port, (handle, segments, Nanos(leave), link)),
                     false => Exit::Elsewhere(handle),
                 };
-                exit != Exit::Open
+                true
             });
             self.see_to(exit);
-            if next > now {
-                return self.arm_at(link, next);
+            if next <= now {
+                due[left] = link;
+                left += 1;
+            } else {
+                self.arm_at(link, next);
             }
         }
+        left
     }
 }
 

@@ -16,7 +16,7 @@ use crate::queue::Queue;
 use crate::transmit::{Sender, Transmit};
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
-use longwire_units::{Nanos, Rate};
+use longwire_units::Nanos;
 
 /// What becomes of a packet that arrives at a plain link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Link {
             return Fate::Through;
         }
         let bytes = self.framing.counted_on_wire(frame);
-        if !self.has_room_at(now, bytes) {
+        if !self.has_room_for(bytes, self.is_sending(now)) {
             return Fate::NotPlain;
         }
         let Some(lost) = self.loses() else {
@@ -257,13 +257,13 @@ impl Link {
     /// Lets a packet that counts so many bytes, and for which there is room, into the queue, and onto the delay line.
     #[inline(always)]
     pub(crate) fn join_plain(&mut self, meta: &mut Meta, handle: Handle, now: Nanos, bytes: u64) -> Fate {
+        let sending = self.is_sending(now);
         let (Transmit::Constant(transmit), Delay::Constant(delay)) = (&mut self.transmit, &self.delay) else {
             return Fate::NotPlain;
         };
         let delay = delay.delay();
-        let busy = !self.sending.is_none() && self.finish > now;
-        if busy {
-            self.finish = transmit.send(false, self.finish, bytes);
+        if sending {
+            self.finish = transmit.send_behind(self.finish, bytes);
             self.books.queued_packets += 1;
             self.books.queued_bytes += bytes;
         } else {
@@ -314,16 +314,19 @@ impl Link {
         self.books.counters.out_bytes += bytes;
     }
 
-    /// Whether the tail drop of a plain link has room at `now` for a packet of `bytes` counted bytes, as far as is known without counting anew.
+    /// Whether something is still to be sent at `now`. Where sending takes no time, nothing ever is.
     #[inline(always)]
-    fn has_room_at(&mut self, now: Nanos, bytes: u64) -> bool {
+    fn is_sending(&self, now: Nanos) -> bool {
+        !self.sending.is_none() && self.finish > now
+    }
+
+    /// Whether the tail drop of a plain link has room for a packet of `bytes` counted bytes, as far as is known without counting anew.
+    #[inline(always)]
+    fn has_room_for(&mut self, bytes: u64, sending: bool) -> bool {
         let (Transmit::Constant(transmit), Queue::TailDrop(queue)) = (&mut self.transmit, &self.queue) else {
             return false;
         };
-        let rate = transmit.rate();
-        // Where sending takes no time, nothing waits.
-        let idle = self.sending.is_none() || self.finish <= now || rate == Rate::UNLIMITED;
         let (packets, waiting) = (self.books.queued_packets.into(), self.books.queued_bytes);
-        queue.has_room(if idle { (0, 0) } else { (packets, waiting) }, bytes, rate)
+        queue.has_room(if sending { (packets, waiting) } else { (0, 0) }, bytes, transmit.rate())
     }
 }

@@ -54,6 +54,25 @@ impl Block for Constant {
     }
 }
 
+impl Constant {
+    /// The same as [`Sender::send`] at the end of the packet before, at a rate that is neither unlimited nor an outage: else nothing is in front of it, or
+    /// nobody can tell when it is sent.
+    #[inline(always)]
+    pub(crate) fn send_behind(&mut self, finish: Nanos, bytes: u64) -> Nanos {
+        let work = self.work - (finish.0 - self.start.0) * self.rate + bytes * BYTE;
+        (self.start, self.work) = (finish, work);
+        finish + Nanos(self.nanos_for(work))
+    }
+
+    /// How long so much work takes, rounded down.
+    #[inline(always)]
+    fn nanos_for(&self, work: u64) -> u64 {
+        // Work stays below 2⁵¹, so the estimate is at most one too small.
+        let estimate = ((u128::from(work) * u128::from(self.reciprocal)) >> 64) as u64;
+        estimate + u64::from(work - estimate * self.rate >= self.rate)
+    }
+}
+
 impl Sender for Constant {
     #[inline]
     fn framing(&mut self) -> Framing {
@@ -83,12 +102,7 @@ impl Sender for Constant {
         match self.rate {
             0 => Nanos::NEVER,
             u64::MAX => self.start,
-            rate => {
-                // Work stays below 2⁵¹, so the estimate is at most one too small.
-                let estimate = ((u128::from(self.work) * u128::from(self.reciprocal)) >> 64) as u64;
-                let rest = self.work - estimate * rate;
-                self.start + Nanos(estimate + u64::from(rest >= rate))
-            }
+            _ => self.start + Nanos(self.nanos_for(self.work)),
         }
     }
 
