@@ -170,3 +170,203 @@ fn push_out(
     let Some(port) = ports.get_mut(slot as usize) else { return Exit::Elsewhere(handle) };
     if port.out.push(handle, segments, leave, link) { Exit::Full(slot) } else { Exit::Open }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Agenda;
+    use crate::worker::Order;
+    use crate::{Between, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use longwire_block::path::Paths;
+    use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};
+    use longwire_link::classify::Classifier;
+    use longwire_link::{LinkConfig, Links, registry};
+    use longwire_packet::{Batch, Gso, Pool};
+    use longwire_router::Bridge;
+    use std::collections::{HashMap, VecDeque};
+    use std::sync::{Arc, Mutex};
+
+    const HEADERS: usize = 54;
+    const LINKS: u32 = 6;
+
+    /// When it comes, its number, payload bytes of each segment, segments.
+    type Sent = (u64, u32, usize, u16);
+    /// Number, when it left, bytes, segments.
+    type Left = (u32, u64, u32, u16);
+
+    /// A port that gives what it has when its time has come, and notes what it is given.
+    struct Noting {
+        station: u8,
+        sent: VecDeque<Sent>,
+        left: Arc<Mutex<Vec<Left>>>,
+    }
+
+    impl Port for Noting {
+        fn name(&self) -> &str {
+            "noting"
+        }
+
+        fn describe(&self) -> String {
+            "noting".into()
+        }
+
+        fn stamp(&self) -> Stamp {
+            Stamp::Source
+        }
+
+        fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+            while let Some((at, number, payload, segments)) = self.sent.pop_front_if(|sent| sent.0 <= now.0) {
+                let mut frame = vec![0; HEADERS + payload * usize::from(segments)];
+                frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1 - self.station, 2, 0, 0, 0, 0, self.station]);
+                (frame[12], frame[14], frame[23], frame[46]) = (8, 0x45, 6, 0x50);
+                let total = (frame.len() - 14) as u16;
+                frame[16..18].copy_from_slice(&total.to_be_bytes());
+                // One address more than there are links: its packets take none.
+                frame[29] = (number % (LINKS + 1)) as u8;
+                frame[33] = 1;
+                // Ports, and the number where a segment's headers keep it: the acknowledgement.
+                frame[42..46].copy_from_slice(&number.to_be_bytes());
+                let handle = pool.insert(&frame).unwrap();
+                let meta = pool.meta_mut(handle);
+                meta.arrival = at;
+                if segments > 1 {
+                    (meta.gso, meta.gso_size) = (Gso::TcpV4 as u8, payload as u16);
+                    (meta.header_len, meta.segments) = (HEADERS as u16, segments);
+                }
+                batch.push(handle);
+            }
+            Ok(())
+        }
+
+        fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+            for &handle in batch.as_slice() {
+                let (meta, frame) = (pool.meta(handle), pool.data(handle));
+                let number = frame[42..46].try_into().map_or(0, u32::from_be_bytes);
+                self.left.lock().unwrap().push((number, meta.leave, meta.wire_len, meta.segments));
+                pool.free(handle);
+            }
+            Ok(())
+        }
+
+        fn stats(&self) -> PortStats {
+            PortStats::default()
+        }
+    }
+
+    const BLOCKS: [(&str, &str, &str); 16] = [
+        ("rate", "constant", "rate=100 Mbit/s"),
+        ("rate", "constant", "rate=10 Mbit/s, framing=ip"),
+        ("rate", "token-bucket", "rate=20 Mbit/s, burst=3 kB"),
+        ("delay", "constant", "delay=3 ms"),
+        ("delay", "constant", "delay=20 us"),
+        ("delay", "jitter", "delay=1 ms, jitter=300 us"),
+        ("queue", "tail-drop", "limit=4 packets"),
+        ("queue", "tail-drop", "limit=2 ms"),
+        ("queue", "red", "min=2, max=6, weight=0.1"),
+        ("queue", "fq-codel", ""),
+        ("loss", "independent", "probability=10 %"),
+        ("loss", "independent", "probability=10 %, where=wire"),
+        ("loss", "gilbert-elliott", "p=5 %, r=25 %"),
+        ("duplicate", "independent", "probability=20 %"),
+        ("reorder", "independent", "probability=20 %"),
+        ("mtu", "drop", "mtu=600"),
+    ];
+
+    fn links(dice: &mut Dice) -> Links {
+        let mut links = Links::with_capacity(LINKS as usize, 1, Nanos::from_micros(10));
+        for link in 0..LINKS {
+            let mut config = LinkConfig::default();
+            for _ in 0..dice.below(5) {
+                let (key, kind, text) = BLOCKS[dice.below(BLOCKS.len() as u64) as usize];
+                let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap();
+                let given: Vec<_> = text.split(", ").filter_map(|pair| pair.split_once('=')).collect();
+                config = config.with(spec, Values::read(spec, &given).unwrap());
+            }
+            links.add(link, &link.to_string(), &config);
+        }
+        links
+    }
+
+    /// What has left, sorted, and what the links have counted, of one random case, served in this order.
+    fn run(case: u64, order: Order) -> (Vec<Left>, Vec<String>) {
+        let dice = &mut Dice::named(case, "plain");
+        let links = links(dice);
+        let mut sent = VecDeque::new();
+        let (mut at, mut steps) = (1_000_000, Vec::new());
+        for number in 0..600 {
+            let pause = [1, 20_000, 400_000][dice.below(3) as usize];
+            at += dice.below(pause);
+            let segments = [1, 1, 1, 1, 5][dice.below(5) as usize];
+            sent.push_back((at, number, dice.below(1000) as usize + 1, segments));
+            if number % 20 == 19 || dice.below(4) == 0 {
+                steps.push(at + dice.below(50_000));
+                at = at.max(*steps.last().unwrap_or(&at));
+            }
+        }
+        steps.extend((1..400).map(|step| at + step * 1_000_000));
+        let left = Arc::<Mutex<Vec<Left>>>::default();
+        let port = |station, sent| {
+            let port = Box::new(Noting { station, sent, left: Arc::clone(&left) });
+            Seat { place: station.into(), node: 0, port }
+        };
+        // The first says where its station is.
+        let greeting = VecDeque::from([(0, u32::MAX, 1, 1)]);
+        let mut paths = Paths::default();
+        let rules: Vec<_> =
+            (0..LINKS).map(|link| ((link, 1), paths.add(&[LinkRef::new(0, link)]))).collect();
+        let setup = WorkerSetup {
+            cpu: None,
+            pool: Pool::new(32 << 20).unwrap(),
+            ports: vec![port(0, sent), port(1, greeting)],
+            nodes: vec![Box::new(Bridge::new(vec![0, 1], Nanos::from_secs(300), 64)) as Box<dyn Node>],
+            links,
+            flat: true,
+            crossing: vec![],
+            agenda: Agenda::default(),
+            observer: None,
+        };
+        let setup = Setup {
+            workers: vec![setup],
+            map: Map {
+                classifier: Classifier::new(&rules, &[], &[]),
+                paths,
+                homes: vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }],
+                floods: HashMap::new(),
+                steered: Steered::default(),
+                wished: Steered::default(),
+                joints: Joints::default(),
+            },
+            tolerance: Tolerance::default(),
+            wait: Wait::Spin,
+            between: Between::default(),
+            lead: Nanos::ZERO,
+        };
+        let (parts, _) = setup.into_parts(false, Nanos::ZERO).pop().unwrap();
+        let mut worker = Worker::new(parts);
+        assert_eq!(worker.order, Order::ByLink);
+        worker.order = order;
+        steps.into_iter().for_each(|now| _ = worker.step(Nanos(now), Nanos::ZERO));
+        let mut left = std::mem::take(&mut *left.lock().unwrap());
+        left.sort_unstable();
+        let stats = (0..LINKS).map(|link| {
+            let stats = worker.links.stats(&mut worker.pool, link, Nanos(at + 1_000_000_000));
+            assert!(stats.is_conserved(), "case {case}: {stats:?}");
+            // How late packets were is of this run only.
+            let stats = longwire_link::LinkStats { late_packets: 0, max_late: Nanos::ZERO, ..stats };
+            format!("{stats:?}")
+        });
+        (left, stats.collect())
+    }
+
+    /// Whatever links are: they do the same, packet by packet, where each is served for a whole step and where all happens in exact order.
+    #[test]
+    fn the_fast_path_does_what_the_pump_does() {
+        let mut packets = 0;
+        for case in 0..300 {
+            let (fast, exact) = (run(case, Order::ByLink), run(case, Order::Exact));
+            packets += fast.0.len();
+            assert_eq!(fast, exact, "case {case}");
+        }
+        assert!(packets > 100_000, "{packets} packets are too few to say anything");
+    }
+}
