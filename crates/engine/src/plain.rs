@@ -312,8 +312,7 @@ mod tests {
         // The first says where its station is.
         let greeting = VecDeque::from([(0, u32::MAX, 1, 1)]);
         let mut paths = Paths::default();
-        let rules: Vec<_> =
-            (0..LINKS).map(|link| ((link, 1), paths.add(&[LinkRef::new(0, link)]))).collect();
+        let rules: Vec<_> = (0..LINKS).map(|link| ((link, 1), paths.add(&[LinkRef::new(0, link)]))).collect();
         let setup = WorkerSetup {
             cpu: None,
             pool: Pool::new(32 << 20).unwrap(),

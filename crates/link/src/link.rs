@@ -160,7 +160,7 @@ impl Link {
     }
 
     /// Lets the judges decide about a packet of `frame` bytes, and the queue.
-    #[inline]
+    #[inline(always)]
     fn arrive_noted(
         &mut self,
         at: &mut Surroundings<'_>,
@@ -216,7 +216,7 @@ impl Link {
     }
 
     /// Lets a packet into the queue, or drops it.
-    #[inline]
+    #[inline(always)]
     fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) -> Arrival {
         if self.is_decided() {
             return self.join_decided(at, handle, (now, frame));
@@ -228,7 +228,7 @@ impl Link {
     }
 
     /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn let_in(
         &mut self,
         pool: &mut Pool,
@@ -256,7 +256,7 @@ impl Link {
     }
 
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
         let backlog = Backlog {
             packets: u64::from(self.books.queued_packets) + 1,

@@ -11,7 +11,7 @@ use longwire_units::Nanos;
 
 impl Link {
     /// Starts to send an admitted packet of `bytes` counted bytes, or lets it wait.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
         self.wait_or_begin(at.pool, handle, now, bytes);
         if !self.has_sent(now) {
@@ -24,7 +24,7 @@ impl Link {
     }
 
     /// The same without looking at whether it is sent at once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
         pool.meta_mut(handle).set_counted(bytes);
         if self.sending.is_none() && self.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE {
