@@ -21,8 +21,9 @@ pub type FirstLine = [u8; LINE];
 const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
-/// Most slots on a shelf. An empty one gets half of them, a full one loses half.
-const SHELF: usize = 4096;
+/// Most slots on a shelf, and how many an empty one gets.
+const SHELF: usize = 1 << 16;
+const LOT: usize = 512;
 /// A packet in the pool. Copying it does not copy the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u32);
@@ -71,11 +72,33 @@ struct Page {
     previous: u32,
 }
 
-/// Free slots of a class that its pages count as taken.
-#[derive(Debug, Clone, Copy)]
+/// Free slots of a class that its pages count as taken. What has not been needed takes no memory.
+#[derive(Debug)]
 struct Shelf {
     count: usize,
-    slots: [u32; SHELF],
+    slots: Box<[u32]>,
+}
+
+impl Shelf {
+    fn empty() -> Self {
+        Self { count: 0, slots: vec![0; SHELF].into() }
+    }
+
+    /// Adds a slot. Whether there was room for it.
+    #[inline]
+    fn push(&mut self, slot: u32) -> bool {
+        let place = self.slots.get_mut(self.count);
+        self.count += usize::from(place.is_some());
+        place.map(|place| *place = slot).is_some()
+    }
+
+    /// Takes the slot that was added last.
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        let last = self.count.checked_sub(1)?;
+        self.count = last;
+        self.slots.get(last).copied()
+    }
 }
 
 /// Memory for packets, bounded, of one worker.
@@ -83,7 +106,7 @@ pub struct Pool {
     arena: Arena,
     pages: Box<[Page]>,
     /// By class, of those that are exact.
-    shelves: Box<[Shelf; EXACT_LINES + 1]>,
+    shelves: Box<[Shelf]>,
     /// Pages that serve no class.
     empty: Vec<u32>,
     /// By class: first page with room.
@@ -120,7 +143,7 @@ impl Pool {
         Ok(Self {
             arena,
             pages: vec![idle; pages as usize].into(),
-            shelves: Box::new([Shelf { count: 0, slots: [NONE; SHELF] }; EXACT_LINES + 1]),
+            shelves: (0..=EXACT_LINES).map(|_| Shelf::empty()).collect(),
             empty: (0..pages as u32).rev().collect(),
             room: [NONE; CLASSES],
             class_lines: std::array::from_fn(lines_of_class),
@@ -138,12 +161,9 @@ impl Pool {
             return None;
         }
         let class = class_of(len);
-        let index = match self.shelves.get_mut(class) {
-            Some(shelf) if shelf.count > 0 => {
-                shelf.count -= 1;
-                shelf.slots[shelf.count % SHELF]
-            }
-            _ => self.take(class)?,
+        let index = match self.shelves.get_mut(class).and_then(Shelf::pop) {
+            Some(index) => index,
+            None => self.take(class)?,
         };
         let slot_lines = self.class_lines[class];
         self.live += 1;
@@ -236,12 +256,8 @@ impl Pool {
         let lines = std::mem::take(&mut meta.lines);
         self.live -= 1;
         self.used_lines -= u64::from(lines);
-        match self.shelves.get_mut(usize::from(lines)) {
-            Some(shelf) if shelf.count < SHELF => {
-                shelf.slots[shelf.count] = handle.0;
-                shelf.count += 1;
-            }
-            _ => self.put(usize::from(lines), handle.0),
+        if !self.shelves.get_mut(usize::from(lines)).is_some_and(|shelf| shelf.push(handle.0)) {
+            self.put_into_page(handle.0);
         }
     }
 
@@ -293,36 +309,20 @@ impl Pool {
                 self.take_from_page(class)?
             }
         };
-        while class <= EXACT_LINES && self.shelves[class].count < SHELF / 2 && self.room[class] != NONE {
+        while class <= EXACT_LINES && self.shelves[class].count < LOT && self.room[class] != NONE {
             let Some(more) = self.take_from_page(class) else { break };
-            let shelf = &mut self.shelves[class];
-            shelf.slots[shelf.count] = more;
-            shelf.count += 1;
+            self.shelves[class].push(more);
         }
         Some(slot)
     }
 
-    /// Gives a slot of so many lines back whose shelf is full, or that has none.
-    #[cold]
-    fn put(&mut self, lines: usize, slot: u32) {
-        if lines <= EXACT_LINES {
-            self.clear_shelf(lines, SHELF / 2);
-        }
-        self.put_into_page(slot);
-    }
-
-    /// Gives slots of a class's shelf back to their pages until `rest` are left, those that have lain there longest.
-    fn clear_shelf(&mut self, class: usize, rest: usize) {
-        let Shelf { count, slots } = self.shelves[class];
-        let gone = count.saturating_sub(rest);
-        slots[..gone].iter().for_each(|&slot| self.put_into_page(slot));
-        let shelf = &mut self.shelves[class];
-        shelf.slots.copy_within(gone..count, 0);
-        shelf.count = count - gone;
-    }
-
+    /// Gives what lies on shelves back to its pages.
     fn clear_shelves(&mut self) {
-        (0..=EXACT_LINES).for_each(|class| self.clear_shelf(class, 0));
+        for class in 0..=EXACT_LINES {
+            while let Some(slot) = self.shelves[class].pop() {
+                self.put_into_page(slot);
+            }
+        }
     }
 
     fn take_from_page(&mut self, class: usize) -> Option<u32> {
@@ -348,6 +348,8 @@ impl Pool {
         Some(index)
     }
 
+    /// Gives a slot back to its page.
+    #[cold]
     fn put_into_page(&mut self, slot: u32) {
         let page = slot >> PAGE_SHIFT;
         let state = &mut self.pages[page as usize];
