@@ -143,7 +143,7 @@ impl Link {
         }
         let bytes = self.counted(pool, handle, frame);
         let rate = self.transmit.rate();
-        if !self.has_room(bytes, rate) && !(self.has_overcounted(pool, now) && self.has_room(bytes, rate)) {
+        if !(self.has_room(bytes, rate) || self.has_overcounted(pool, now) && self.has_room(bytes, rate)) {
             self.drop(pool, handle, DropReason::QueueFull);
             return None;
         }

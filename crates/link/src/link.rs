@@ -328,42 +328,9 @@ impl Link {
         self.release(pool, until, out);
     }
 
-    /// Lets go of packets that leave by `until`, until `out` says that it has enough. When the link wants to be looked at next.
-    #[inline(always)]
-    pub(crate) fn release_each(
-        &mut self,
-        pool: &mut Pool,
-        until: Nanos,
-        mut out: impl FnMut(Handle, &Meta) -> bool,
-    ) -> Nanos {
-        if self.is_decided() {
-            self.release_decided(pool, until, out);
-            return self.line.next();
-        }
-        loop {
-            self.precede(pool, until);
-            if self.line.next() > until {
-                break;
-            }
-            let Some((handle, meta)) = self.take_first(pool) else { break };
-            if out(handle, meta) {
-                break;
-            }
-        }
-        self.deadline()
-    }
-
-    /// Sends what may be the first to leave by `until` on its way.
-    #[inline]
-    fn precede(&mut self, pool: &mut Pool, until: Nanos) {
-        while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
-            self.advance(pool, until);
-        }
-    }
-
     /// Whether a packet that is not yet on its way may be the first to leave by `until`.
     #[inline]
-    fn may_precede(&self, until: Nanos) -> bool {
+    pub(crate) fn may_precede(&self, until: Nanos) -> bool {
         self.line.next() > until || self.features & has::DISORDER != 0
     }
 
@@ -421,7 +388,7 @@ impl Link {
     /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the queue has a packet
     /// again.
     #[inline]
-    fn wake(&mut self) -> Nanos {
+    pub(crate) fn wake(&mut self) -> Nanos {
         if self.features & has::EVENTFUL != 0 {
             return self.wake_for_others();
         }
@@ -454,7 +421,7 @@ impl Link {
 
     /// Carries out what [`Link::wake`] waits for, which is due by `until`.
     #[inline]
-    fn advance(&mut self, pool: &mut Pool, until: Nanos) {
+    pub(crate) fn advance(&mut self, pool: &mut Pool, until: Nanos) {
         if self.features & has::OTHERS == 0 {
             return self.send_off(pool, self.finish);
         }
@@ -477,7 +444,7 @@ impl Link {
 
     /// Takes the first packet off the delay line.
     #[inline(always)]
-    fn take_first<'p>(&mut self, pool: &'p mut Pool) -> Option<(Handle, &'p Meta)> {
+    pub(crate) fn take_first<'p>(&mut self, pool: &'p mut Pool) -> Option<(Handle, &'p Meta)> {
         let (handle, meta) = if self.line.is_irregular() {
             let handle = self.take_irregular(pool)?;
             (handle, pool.meta(handle))

@@ -283,6 +283,39 @@ impl Link {
         }
     }
 
+    /// Lets go of packets that leave by `until`, until `out` says that it has enough. When the link wants to be looked at next.
+    #[inline(always)]
+    pub(crate) fn release_each(
+        &mut self,
+        pool: &mut Pool,
+        until: Nanos,
+        mut out: impl FnMut(Handle, &Meta) -> bool,
+    ) -> Nanos {
+        if self.is_decided() {
+            self.release_decided(pool, until, out);
+            return self.line.next();
+        }
+        loop {
+            self.precede(pool, until);
+            if self.line.next() > until {
+                break;
+            }
+            let Some((handle, meta)) = self.take_first(pool) else { break };
+            if out(handle, meta) {
+                break;
+            }
+        }
+        self.deadline()
+    }
+
+    /// Sends what may be the first to leave by `until` on its way.
+    #[inline]
+    fn precede(&mut self, pool: &mut Pool, until: Nanos) {
+        while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
+            self.advance(pool, until);
+        }
+    }
+
     /// Lets go of packets of a decided link that leave by `until`, until `out` says that it has enough: all are in order.
     #[inline(always)]
     pub(crate) fn release_decided(

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::{Advice, MmapMut};
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -12,6 +13,25 @@ pub(crate) const LINE: usize = 64;
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub [u8; LINE]);
+
+/// Why a pool can't be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolError {
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a packet pool of {} bytes can't be had; it must be 1 MiB to 256 GiB and fit in memory",
+            self.bytes
+        )
+    }
+}
+
+impl std::error::Error for PoolError {}
 
 /// So many lines. What is not touched takes no memory until it is used.
 pub(crate) struct Arena {

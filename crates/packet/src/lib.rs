@@ -11,9 +11,11 @@ mod class;
 mod hints;
 mod meta;
 mod pool;
+mod shelf;
 
 pub use allocations::{CountingAllocator, allocations};
+pub use arena::PoolError;
 pub use batch::{BATCH, BATCH_BYTES, Batch};
 pub use hints::{huge_vec, prefetch, prefetch_whole};
 pub use meta::{Checksum, Gso, Meta};
-pub use pool::{FirstLine, Handle, MAX_FRAME, Pool, PoolError};
+pub use pool::{FirstLine, Handle, MAX_FRAME, Pool};

@@ -5,11 +5,11 @@
 //! Each exact class has a shelf of free slots in front of its pages: what was freed last is taken first, while it is in the cache, and pages
 //! are looked at once for many packets.
 
-use crate::arena::{Arena, LINE, Line};
+use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use crate::hints::prefetch;
+use crate::shelf::{LOT, Shelf};
 use crate::{Batch, Meta};
-use std::fmt;
 use std::ops::Range;
 
 /// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
@@ -21,9 +21,6 @@ pub type FirstLine = [u8; LINE];
 const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
-/// Most slots on a shelf, and how many an empty one gets.
-const SHELF: usize = 1 << 16;
-const LOT: usize = 512;
 /// A packet in the pool. Copying it does not copy the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u32);
@@ -39,25 +36,6 @@ impl Handle {
     }
 }
 
-/// Why a pool can't be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolError {
-    /// Bytes asked for.
-    pub bytes: u64,
-}
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a packet pool of {} bytes can't be had; it must be 1 MiB to 256 GiB and fit in memory",
-            self.bytes
-        )
-    }
-}
-
-impl std::error::Error for PoolError {}
-
 /// The state of a page: which class it serves and which of its slots are free.
 #[derive(Debug, Clone, Copy)]
 struct Page {
@@ -70,35 +48,6 @@ struct Page {
     /// Neighbours among the pages of this class with room.
     next: u32,
     previous: u32,
-}
-
-/// Free slots of a class that its pages count as taken. What has not been needed takes no memory.
-#[derive(Debug)]
-struct Shelf {
-    count: usize,
-    slots: Box<[u32]>,
-}
-
-impl Shelf {
-    fn empty() -> Self {
-        Self { count: 0, slots: vec![0; SHELF].into() }
-    }
-
-    /// Adds a slot. Whether there was room for it.
-    #[inline]
-    fn push(&mut self, slot: u32) -> bool {
-        let place = self.slots.get_mut(self.count);
-        self.count += usize::from(place.is_some());
-        place.map(|place| *place = slot).is_some()
-    }
-
-    /// Takes the slot that was added last.
-    #[inline]
-    fn pop(&mut self) -> Option<u32> {
-        let last = self.count.checked_sub(1)?;
-        self.count = last;
-        self.slots.get(last).copied()
-    }
 }
 
 /// Memory for packets, bounded, of one worker.
@@ -194,15 +143,14 @@ impl Pool {
         let Self { arena, shelves, class_lines, .. } = self;
         let Some(shelf) = shelves.get_mut(class) else { return 0 };
         let lines = class_lines[class];
-        let count = count.min(shelf.count);
-        let rest = shelf.count - count;
-        let taken = &shelf.slots[rest..shelf.count];
+        let taken = shelf.last(count);
+        let count = taken.len();
         let fresh: Line = bytemuck::cast(Meta::fresh(len as u32, lines));
         for &index in taken {
             arena[index as usize] = fresh;
         }
         batch.extend(taken.iter().rev().map(|&index| Handle(index)));
-        shelf.count = rest;
+        shelf.forget(count);
         self.live += count as u64;
         self.used_lines += count as u64 * u64::from(lines);
         self.peak_lines = self.peak_lines.max(self.used_lines);
@@ -282,7 +230,7 @@ impl Pool {
         let lines = meta_of(&arena[first.0 as usize]).lines;
         let Some(shelf) = shelves.get_mut(usize::from(lines)) else { return 0 };
         let mut count = 0;
-        for (slot, &handle) in shelf.slots[shelf.count..].iter_mut().zip(handles) {
+        for (slot, &handle) in shelf.room().iter_mut().zip(handles) {
             let meta = bytemuck::cast_mut::<Line, Meta>(&mut arena[handle.0 as usize]);
             if meta.lines != lines {
                 break;
@@ -292,7 +240,7 @@ impl Pool {
             *slot = handle.0;
             count += 1;
         }
-        shelf.count += count;
+        shelf.keep(count);
         self.live -= count as u64;
         self.used_lines -= count as u64 * u64::from(lines);
         count
@@ -309,7 +257,7 @@ impl Pool {
                 self.take_from_page(class)?
             }
         };
-        while class <= EXACT_LINES && self.shelves[class].count < LOT && self.room[class] != NONE {
+        while class <= EXACT_LINES && self.shelves[class].len() < LOT && self.room[class] != NONE {
             let Some(more) = self.take_from_page(class) else { break };
             self.shelves[class].push(more);
         }
