@@ -1,7 +1,7 @@
 //! The timing wheel: which link wants to be looked at next, exact to the nanosecond.
 //!
-//! The lowest of six levels has 16 384 slots of 1024 ns, so that most deadlines are placed once; the others have 256. When time comes to a slot of the lowest
-//! level, its entries are taken: in exact order (time, then link) by [`Wheel::pop`], which sorts them if they are few and puts more into a heap, or in
+//! The lowest of six levels has 16 384 slots of 1024 ns, for the 16.7 ms to come, so that most deadlines are placed once; the others have 256, each as wide as all of
+//! the level below, and what is in one moves down when time comes to it. When time comes to a slot of the lowest level, its entries are taken: in exact order (time, then link) by [`Wheel::pop`], which sorts them if they are few and puts more into a heap, or in
 //! any order by [`Wheel::take_due`]. A slot's entries lie in chunks of an array allocated at the start, so they are contiguous and nothing is allocated
 //! later. Insertion is O(1); an entry moves down a level at most five times.
 
@@ -62,6 +62,8 @@ pub struct Wheel {
     /// Everything before this time is in `run` or `near`; a multiple of the grain.
     horizon: u64,
     len: usize,
+    /// Entries of the higher levels.
+    far: usize,
 }
 
 impl crate::WorkerSetup {
@@ -101,6 +103,7 @@ impl Wheel {
             near: BinaryHeap::with_capacity(capacity),
             horizon: now.0 >> GRAIN_BITS << GRAIN_BITS,
             len: 0,
+            far: 0,
         }
     }
 
@@ -237,7 +240,15 @@ impl Wheel {
             self.len -= before - self.run.len() - self.near.len();
             return;
         }
-        let (_, slot) = self.position(entry.time.0);
+        // What was far when it came may be near now, and still be where what is far is.
+        let (near, far) = (self.position(entry.time.0), self.position_far(entry.time.0));
+        if !self.remove_from(near, entry) && self.remove_from(far, entry) || near == far {
+            self.far -= 1;
+        }
+    }
+
+    /// Takes an entry out of a slot. Whether it was there.
+    fn remove_from(&mut self, slot: usize, entry: Entry) -> bool {
         let mut at = self.slots[slot];
         while at != NONE {
             let chunk = &self.chunks[at as usize];
@@ -247,16 +258,18 @@ impl Wheel {
                     self.chunks[at as usize].entries[index] = last;
                 }
                 self.len -= 1;
-                return;
+                return true;
             }
             at = chunk.next;
         }
+        false
     }
 
     /// Puts an entry into its slot.
     #[inline]
     fn place(&mut self, entry: Entry) {
-        let (_, slot) = self.position(entry.time.0);
+        let slot = self.position(entry.time.0);
+        self.far += usize::from(slot >= 1 << LOW_BITS);
         let first = self.slots[slot];
         if let Some(chunk) = self.chunks.get_mut(first as usize) {
             if let Some(free) = chunk.entries.get_mut(chunk.len as usize) {
@@ -291,15 +304,19 @@ impl Wheel {
         }
     }
 
-    /// Level and slot for a time not before the horizon: the level of the highest digit in which they differ.
+    /// The slot for a time not before the horizon.
     #[inline]
-    fn position(&self, time: u64) -> (usize, usize) {
-        let differ = (time ^ self.horizon) >> (GRAIN_BITS + LOW_BITS);
-        if differ == 0 {
-            return (0, slot_of(0, time));
-        }
+    fn position(&self, time: u64) -> usize {
+        let ahead = (time >> GRAIN_BITS) - (self.horizon >> GRAIN_BITS);
+        if ahead < 1 << LOW_BITS { slot_of(0, time) } else { self.position_far(time) }
+    }
+
+    /// The slot of a higher level for a time not before the horizon: the level of the highest digit in which they differ.
+    #[inline]
+    fn position_far(&self, time: u64) -> usize {
+        let differ = (time ^ self.horizon) >> (GRAIN_BITS + LOW_BITS) | 1;
         let level = (63 - differ.leading_zeros()) / SLOT_BITS + 1;
-        (level as usize, slot_of(level as usize, time))
+        slot_of(level as usize, time)
     }
 
     /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one joins the run, a higher one moves down.
@@ -347,29 +364,43 @@ impl Wheel {
         while at != NONE {
             let chunk = self.chunks[at as usize];
             at = self.release(at);
+            self.far -= chunk.len as usize;
             chunk.entries[..chunk.len as usize].iter().for_each(|&entry| self.place(entry));
         }
     }
 
-    /// The occupied slot that comes first, and its level: all of a lower level come before those of a higher one.
+    /// The occupied slot that begins first, and its level. Of a higher level it is opened before one of the lowest that begins with it.
     fn next_slot(&self) -> Option<(usize, usize)> {
-        let low = slot_of(0, self.horizon);
-        if let Some(slot) = first_from(&self.occupied[low / 64..low / 64 + 1], low % 64) {
-            return Some((0, low / 64 * 64 + slot));
+        let low = self.next_low().map(|slot| (0, slot));
+        if self.far == 0 {
+            return low;
         }
-        if let Some(word) = first_from(&self.low_words, low / 64 + 1) {
-            return Some((0, word * 64 + self.occupied[word].trailing_zeros() as usize));
-        }
-        (1..LEVELS).find_map(|level| {
+        let high = (1..LEVELS).find_map(|level| {
             let first = slot_of(level, 0);
             let bits = &self.occupied[first / 64..][..(1 << SLOT_BITS) / 64];
             first_from(bits, slot_of(level, self.horizon) - first).map(|slot| (level, first + slot))
-        })
+        });
+        let start = |(level, slot): (usize, usize)| (self.slot_start(level, slot), level == 0);
+        low.into_iter().chain(high).min_by_key(|&slot| start(slot))
+    }
+
+    /// The occupied slot of the lowest level that comes first: those before the horizon's come behind the last.
+    fn next_low(&self) -> Option<usize> {
+        let now = slot_of(0, self.horizon);
+        if let Some(slot) = first_from(&self.occupied[now / 64..now / 64 + 1], now % 64) {
+            return Some(now / 64 * 64 + slot);
+        }
+        let word = first_from(&self.low_words, now / 64 + 1).or_else(|| first_from(&self.low_words, 0))?;
+        Some(word * 64 + self.occupied[word].trailing_zeros() as usize)
     }
 
     fn slot_start(&self, level: usize, slot: usize) -> u64 {
-        let bits = if level == 0 { LOW_BITS } else { SLOT_BITS };
-        let below = u64::MAX.checked_shl(shift(level) + bits).map_or(u64::MAX, |above| !above);
+        if level == 0 {
+            let now = self.horizon >> GRAIN_BITS;
+            let ahead = (slot as u64).wrapping_sub(now) % (1 << LOW_BITS);
+            return (now + ahead) << GRAIN_BITS;
+        }
+        let below = u64::MAX.checked_shl(shift(level) + SLOT_BITS).map_or(u64::MAX, |above| !above);
         (self.horizon & !below) + (((slot - slot_of(level, 0)) as u64) << shift(level))
     }
 
