@@ -3,19 +3,19 @@
 #![allow(unsafe_code)]
 
 mod queue;
+mod read;
 mod ring;
 mod send;
 
 pub use send::Writes;
 
-use super::af_packet::clock::monotonic_now;
 use super::reopening::Reopening;
 use crate::interface::{Counters, Interface, OpenError, Request};
-use crate::vnet::{self, Found};
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{BATCH_BYTES, Batch, MAX_FRAME, Pool};
+use longwire_packet::{BATCH_BYTES, Batch, Pool};
 use longwire_units::Nanos;
 use queue::{namespace_of, open_queue, watch};
+use read::Reader;
 use send::{Answer, Sender};
 use std::cell::RefCell;
 use std::io;
@@ -58,8 +58,7 @@ pub struct Tap {
     /// The queue to begin with.
     turn: usize,
     sender: Sender,
-    /// A virtio header and a frame.
-    staging: Box<[u8]>,
+    reader: Reader,
     mtu: u32,
     state: State,
     next_state: u64,
@@ -150,7 +149,7 @@ impl Tap {
             queues,
             ready,
             turn: 0,
-            staging: vec![0; vnet::LEN + MAX_FRAME].into(),
+            reader: Reader::new(),
             mtu: options.mtu,
             state: State::Up,
             next_state: 0,
@@ -204,30 +203,18 @@ impl Tap {
         })
     }
 
-    /// Takes what waits in one queue, and says whether it is empty.
+    /// Takes what waits in one queue.
     fn drain(&mut self, queue: usize, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
-        let fd = self.queues[queue].as_raw_fd();
+        let Self { queues, reader, stats, .. } = self;
         // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
-        let enough = self.stats.in_bytes + BATCH_BYTES;
+        let enough = stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
-            if self.stats.in_bytes >= enough {
+            if stats.in_bytes >= enough {
                 break;
             }
-            // SAFETY: the buffer is ours and as long as said.
-            let read = unsafe { libc::read(fd, self.staging.as_mut_ptr().cast(), self.staging.len()) };
-            if read < 0 {
-                let error = io::Error::last_os_error();
-                return if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) };
-            }
-            match self.staging[..read as usize].split_first_chunk::<{ vnet::LEN }>() {
-                None => self.stats.in_bad += 1,
-                Some((&header, bytes)) => {
-                    // Not the time of the poll: a frame that came after it was looked up must not leave early.
-                    let arrival = monotonic_now();
-                    let found =
-                        Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
-                    found.keep(pool, &mut self.stats, batch);
-                }
+            match reader.read(queues[queue].as_fd(), pool, stats, batch) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                result => result?,
             }
         }
         Ok(())

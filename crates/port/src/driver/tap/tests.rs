@@ -1,4 +1,5 @@
 use super::*;
+use crate::driver::af_packet::clock::monotonic_now;
 use crate::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_packet::{BATCH, Checksum};
 use std::time::{Duration, Instant};
