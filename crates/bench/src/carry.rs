@@ -3,11 +3,12 @@
 //! Each run ends, with the process, when its source has given so many packets. The difference between two lengths has none of what is done
 //! once, and packets that are still inside when a run ends are as many in both.
 
-use crate::blocks;
 use crate::engine::{Case, setup};
 use crate::rig::{Frame, Rig, Said, destination};
 use crate::routing::straight;
+use crate::world::Driver;
 use crate::{BenchError, engine};
+use crate::{blocks, carry_ports};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_link::LinkConfig;
 use longwire_packet::{BATCH, Batch, Checksum, Gso, Pool};
@@ -33,6 +34,8 @@ enum What {
     Trains(Case),
     /// So many destinations, and an instruction count of a program for all packets.
     Router(u32, Option<usize>),
+    /// From one port to another of this driver.
+    Ports(Driver),
 }
 
 /// What can be counted, by name.
@@ -63,6 +66,7 @@ fn rows() -> Result<Vec<(String, What)>, BenchError> {
         ("minimal IP, an empty program".into(), What::Router(KNOWN, Some(2))),
         ("minimal IP, a program of 60 instructions".into(), What::Router(KNOWN, Some(60))),
     ];
+    rows.extend(Driver::ALL.map(|driver| (format!("port {}", driver.name()), What::Ports(driver))));
     rows.extend(blocks::configs()?.into_iter().map(|(name, config)| (name, What::Engine(case(&config)))));
     Ok(rows)
 }
@@ -78,7 +82,7 @@ pub fn names() -> Result<Vec<String>, BenchError> {
 /// Carries at least `packets` packets, or trains, through what is called `name`, and ends the process.
 ///
 /// # Errors
-/// There is no such row, or not the memory.
+/// There is no such row, or not the memory; or it needs what this machine does not have ([`BenchError::NotHere`]).
 pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, BenchError> {
     let found = rows()?.into_iter().find(|(other, _)| other == name);
     let (_, what) = found.ok_or_else(|| BenchError::NotHere(format!("nothing to carry is called {name}")))?;
@@ -92,6 +96,10 @@ pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, Bench
             through_engine(&case, |_| Box::new(Ending { port: Box::new(Trains::new()), left: packets }))
         }
         What::Router(destinations, program) => through_router(destinations, program, packets),
+        What::Ports(driver) => {
+            carry_ports::run(driver, packets)?;
+            std::process::exit(0);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod bare;
 mod blocks;
 pub mod calibrate;
 pub mod carry;
+mod carry_ports;
 mod delay;
 pub mod engine;
 mod exact;

@@ -2,7 +2,7 @@
 //! limits of frames that go out.
 
 use longwire_block::PortStats;
-use longwire_packet::{Batch, Checksum, Gso, MAX_FRAME, Meta, Pool};
+use longwire_packet::{Batch, Checksum, Gso, Handle, MAX_FRAME, Meta, Pool};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol, virtio};
 
 /// Bytes of the header before each frame.
@@ -63,13 +63,9 @@ impl Found<'_> {
         }
         meta.arrival = self.arrival;
         match self.header {
-            Some(header) if virtio::Header::read(&header, meta, frame).is_err() => {
-                stats.in_bad += self.segments();
-                pool.free(handle);
-                return;
-            }
+            Some(header) => return take(&header, handle, pool, stats, batch),
             None if self.open_checksum => locate_checksum(meta, frame),
-            _ => {}
+            None => {}
         }
         stats.in_frames += u64::from(meta.segments);
         stats.in_bytes += meta.segment_bytes();
@@ -88,14 +84,38 @@ impl Found<'_> {
 
     /// How many segments the header makes of it, for counting a frame that is not kept.
     fn segments(&self) -> u64 {
-        match &self.header {
-            Some(header) if header[KIND] != Gso::None as u8 => {
-                let payload = self.bytes.len().saturating_sub(usize::from(word(header, HEADER_LEN)));
-                payload.div_ceil(usize::from(word(header, GSO_SIZE)).max(1)).max(1) as u64
-            }
-            _ => 1,
-        }
+        self.header.map_or(1, |header| segments(&header, self.bytes.len()))
     }
+}
+
+/// Takes a frame that is in the pool, of an Ethernet header's length at least, into the batch with what its header says. If that can't be
+/// right, it is counted and freed.
+#[inline]
+pub(crate) fn take(
+    header: &[u8; LEN],
+    handle: Handle,
+    pool: &mut Pool,
+    stats: &mut PortStats,
+    batch: &mut Batch,
+) {
+    let (meta, frame) = pool.parts_mut(handle);
+    if virtio::Header::read(header, meta, frame).is_err() {
+        stats.in_bad += segments(header, frame.len());
+        pool.free(handle);
+        return;
+    }
+    stats.in_frames += u64::from(meta.segments);
+    stats.in_bytes += meta.segment_bytes();
+    batch.push(handle);
+}
+
+/// How many segments the header makes of a frame of so many bytes.
+fn segments(header: &[u8; LEN], len: usize) -> u64 {
+    if header[KIND] == Gso::None as u8 {
+        return 1;
+    }
+    let payload = len.saturating_sub(usize::from(word(header, HEADER_LEN)));
+    payload.div_ceil(usize::from(word(header, GSO_SIZE)).max(1)).max(1) as u64
 }
 
 fn word(header: &[u8; LEN], at: usize) -> u16 {

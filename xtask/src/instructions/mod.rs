@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const KEPT: &str = "benches/instructions.toml";
+/// What longwire-carry exits with where it can't carry what is asked for.
+const NOT_HERE: i32 = 3;
 /// Packets of the two runs, in a release and in the build of the tests.
 const PACKETS: [[u64; 2]; 2] = [[10_000, 60_000], [2000, 10_000]];
 /// What is counted in the build of the tests: what takes little to set up, and the same whatever the machine's speed. Where packets are sorted that
@@ -81,7 +83,13 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let mut report = Report::new("instructions");
     let mut counts = BTreeMap::new();
     for name in all.iter().filter(|name| asked.names.is_empty() || asked.names.contains(&name.as_str())) {
-        let stages = count(&program, name, PACKETS[usize::from(asked.tests)])?;
+        let stages = match count(&program, name, PACKETS[usize::from(asked.tests)])? {
+            Counted::Stages(stages) => stages,
+            Counted::NotHere(why) => {
+                eprintln!("left out: {name}: {why}");
+                continue;
+            }
+        };
         let sum: f64 = stages.values().sum();
         counts.insert(name.clone(), sum.round());
         let row = row(name, &stages, kept.get(name).copied(), asked.keep);
@@ -157,9 +165,19 @@ fn names(program: &Path) -> Result<Vec<String>> {
     Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
 }
 
-/// Instructions of a packet by stage.
-fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<BTreeMap<&'static str, f64>> {
-    let [few, many] = [profile(program, name, packets[0])?, profile(program, name, packets[1])?];
+/// What came of counting a row.
+enum Counted {
+    /// Instructions of a packet by stage.
+    Stages(BTreeMap<&'static str, f64>),
+    /// This machine does not have what the row needs, and why.
+    NotHere(String),
+}
+
+fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<Counted> {
+    let (few, many) = match (profile(program, name, packets[0])?, profile(program, name, packets[1])?) {
+        (Ok(few), Ok(many)) => (few, many),
+        (Err(why), _) | (_, Err(why)) => return Ok(Counted::NotHere(why)),
+    };
     let packets = (packets[1] - packets[0]) as f64;
     let mut stages = BTreeMap::new();
     for (file, instructions) in &many {
@@ -168,15 +186,19 @@ fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<BTreeMap<&'sta
         *stages.entry(stage(file)).or_default() += more;
     }
     stages.retain(|_, instructions| *instructions >= 0.05);
-    Ok(stages)
+    Ok(Counted::Stages(stages))
 }
 
 fn stage(file: &str) -> &'static str {
     STAGES.iter().find(|(part, _)| file.contains(part)).map_or("libraries", |(_, stage)| stage)
 }
 
-/// Runs so many packets under callgrind: instructions by source file.
-fn profile(program: &Path, name: &str, packets: u64) -> Result<HashMap<String, u64>> {
+/// Runs so many packets under callgrind: instructions by source file, or why this machine can't.
+fn profile(
+    program: &Path,
+    name: &str,
+    packets: u64,
+) -> Result<std::result::Result<HashMap<String, u64>, String>> {
     let file = std::env::temp_dir().join(format!("longwire-instructions-{}", std::process::id()));
     let output = Command::new("valgrind")
         .arg("--tool=callgrind")
@@ -189,11 +211,16 @@ fn profile(program: &Path, name: &str, packets: u64) -> Result<HashMap<String, u
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     // Best effort: it may not have been written.
     let _ = std::fs::remove_file(&file);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(NOT_HERE) {
+        let said: Vec<&str> = errors.lines().filter(|line| !line.starts_with("==")).collect();
+        return Ok(Err(said.join("; ")));
+    }
     let sums = callgrind::by_file(&text);
     if !output.status.success() || sums.is_empty() {
-        bail!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim_end());
+        bail!("{name}: {}", errors.trim_end());
     }
-    Ok(sums)
+    Ok(Ok(sums))
 }
 
 fn row(name: &str, stages: &BTreeMap<&str, f64>, kept: Option<f64>, keep: bool) -> Row {

@@ -4,6 +4,9 @@
 use longwire_bench::{BenchError, carry};
 use std::process::ExitCode;
 
+/// What it exits with if this machine does not have what the packets are to be carried through.
+const NOT_HERE: u8 = 3;
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -18,7 +21,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
-            ExitCode::FAILURE
+            match error {
+                BenchError::NotHere(_) => ExitCode::from(NOT_HERE),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

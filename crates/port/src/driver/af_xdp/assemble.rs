@@ -4,7 +4,7 @@ use super::error::AfXdpError;
 use super::far_end::{Lost, Queues, prepare, prepare_generic, queues};
 use super::program::{Attach, Redirect};
 use super::sender::Sender;
-use super::socket::{Mode, Sizes, Socket};
+use super::socket::{Buffers, Mode, Sizes, Socket};
 use super::umem::{Frames, Umem};
 use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU};
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
@@ -46,10 +46,13 @@ struct Failure {
 
 pub(super) fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<AfXdpPort>, AfXdpError> {
     let mut ready = plans.into_iter().map(Ready::new).collect::<Result<Vec<_>, _>>()?;
-    let (umem, wired, mode, not_zero_copy) = match wire_all(&ready, Mode::ZeroCopy) {
+    let longest = ready.iter().map(|port| port.mtu).max().unwrap_or(0);
+    let buffers = Buffers::for_mtu(longest);
+    let (umem, wired, mode, not_zero_copy) = match wire_all(&ready, Mode::ZeroCopy, buffers) {
         Ok((umem, wired)) => (umem, wired, Mode::ZeroCopy, None),
         Err(zero_copy) => {
-            let (umem, wired) = wire_all(&ready, Mode::Copy).map_err(|failure| failure.explain(&ready))?;
+            let (umem, wired) =
+                wire_all(&ready, Mode::Copy, buffers).map_err(|failure| failure.explain(&ready, buffers))?;
             let name = ready.get(zero_copy.port).map_or("", |port| port.interface.name());
             (umem, wired, Mode::Copy, Some(format!("{name}: {}", zero_copy.source)))
         }
@@ -59,7 +62,8 @@ pub(super) fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<AfXdpPort>, AfXdpErr
         if wired.attach == Attach::Generic {
             ready.guards.push(prepare_generic(&ready.interface)?);
         }
-        let description = describe(&ready, &wired, mode, not_zero_copy.as_deref());
+        let description = describe(&ready, &wired, mode, not_zero_copy.as_deref())
+            + if buffers == Buffers::Several { ", multi-buffer" } else { "" };
         let readable = readable(&wired.sockets);
         ports.push(AfXdpPort {
             readable: readable.map_err(|e| OpenError::from_io(&ready.name, "watch its sockets", e))?,
@@ -72,6 +76,7 @@ pub(super) fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<AfXdpPort>, AfXdpErr
             interface: ready.interface,
             lost: ready.lost,
             mtu: ready.mtu,
+            max_mtu: buffers.max_mtu(),
             turn: 0,
             check_at: Nanos::ZERO,
             condition: Condition::Up,
@@ -119,7 +124,7 @@ impl Ready {
 }
 
 /// Memory, sockets and programs for all ports. Zero-copy is a property of the memory, so all have it or none.
-fn wire_all(ready: &[Ready], mode: Mode) -> Result<(Arc<Umem>, Vec<Wired>), Failure> {
+fn wire_all(ready: &[Ready], mode: Mode, buffers: Buffers) -> Result<(Arc<Umem>, Vec<Wired>), Failure> {
     let total = ready.iter().map(|port| port.frames() as usize).sum();
     let umem = Umem::new(total).map_err(|source| Failure {
         port: 0,
@@ -132,12 +137,14 @@ fn wire_all(ready: &[Ready], mode: Mode) -> Result<(Arc<Umem>, Vec<Wired>), Fail
     for (port, fit) in ready.iter().enumerate() {
         let shared = wired.first().and_then(|wired| wired.sockets.first()).map(|socket| socket.fd.as_fd());
         let failure = |action| move |source| Failure { port, action, source };
-        let sockets = bind(fit, &umem, first, mode, shared).map_err(failure("bind an AF_XDP socket"))?;
+        let sockets =
+            bind(fit, &umem, first, (mode, buffers), shared).map_err(failure("bind an AF_XDP socket"))?;
         let sending =
             Frames { first: first + u64::from(fit.ring * fit.queues.count) * FRAME, count: fit.ring };
         let (redirect, attach, not_native) =
-            attach(fit, &sockets, mode).map_err(failure("attach the XDP program"))?;
-        wired.push(Wired { redirect, attach, not_native, sockets, sender: Sender::new(&sending) });
+            attach(fit, &sockets, mode, buffers).map_err(failure("attach the XDP program"))?;
+        let sender = Sender::new(&sending, buffers);
+        wired.push(Wired { redirect, attach, not_native, sockets, sender });
         first += u64::from(fit.frames()) * FRAME;
     }
     Ok((umem, wired))
@@ -150,7 +157,7 @@ fn bind(
     ready: &Ready,
     umem: &Umem,
     first: u64,
-    mode: Mode,
+    how: (Mode, Buffers),
     shared: Option<BorrowedFd<'_>>,
 ) -> io::Result<Vec<Socket>> {
     let mut sockets: Vec<Socket> = Vec::with_capacity(ready.queues.count as usize);
@@ -159,7 +166,7 @@ fn bind(
         let sizes = Sizes { receive: ready.ring, transmit: (queue == 0).then_some(ready.ring) };
         let mut socket = Socket::open(owner.is_none().then_some(umem), sizes)?;
         socket.offer(&Frames { first: first + u64::from(ready.ring * queue) * FRAME, count: ready.ring });
-        match socket.bind(ready.interface.index(), queue, mode, owner) {
+        match socket.bind(ready.interface.index(), queue, how, owner) {
             Ok(()) => sockets.push(socket),
             // There are fewer queues in use than the interface could have.
             Err(error)
@@ -179,16 +186,21 @@ const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Attaches the program: in the driver if that can be, else after it.
-fn attach(ready: &Ready, sockets: &[Socket], mode: Mode) -> io::Result<(Redirect, Attach, Option<String>)> {
+fn attach(
+    ready: &Ready,
+    sockets: &[Socket],
+    mode: Mode,
+    buffers: Buffers,
+) -> io::Result<(Redirect, Attach, Option<String>)> {
     let index = ready.interface.index();
     let by_queue: Vec<_> = sockets.iter().map(|socket| socket.fd.as_fd()).collect();
-    let mut native = Redirect::attach(index, &by_queue, Attach::Native);
+    let mut native = Redirect::attach(index, &by_queue, Attach::Native, buffers);
     for _ in 1..TRIES {
         match &native {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(PAUSE),
             _ => break,
         }
-        native = Redirect::attach(index, &by_queue, Attach::Native);
+        native = Redirect::attach(index, &by_queue, Attach::Native, buffers);
     }
     let error = match native {
         Ok(redirect) => return Ok((redirect, Attach::Native, None)),
@@ -201,18 +213,25 @@ fn attach(ready: &Ready, sockets: &[Socket], mode: Mode) -> io::Result<(Redirect
     if is_final || mode == Mode::ZeroCopy {
         return Err(error);
     }
-    let redirect = Redirect::attach(index, &by_queue, Attach::Generic)?;
+    let redirect = Redirect::attach(index, &by_queue, Attach::Generic, buffers)?;
     Ok((redirect, Attach::Generic, Some(error.to_string())))
 }
 
 impl Failure {
-    fn explain(self, ready: &[Ready]) -> AfXdpError {
+    fn explain(self, ready: &[Ready], buffers: Buffers) -> AfXdpError {
         let name = ready.get(self.port).map_or_else(String::new, |port| port.interface.name().into());
         let is_attaching = self.action.starts_with("attach");
         match self.source.raw_os_error() {
             Some(libc::EBUSY | libc::EEXIST) if is_attaching => AfXdpError::Occupied { name },
             // veth_xdp_set in the kernel's drivers/net/veth.c.
-            Some(libc::ERANGE) if is_attaching => AfXdpError::FarMtu { name, max: MAX_MTU },
+            Some(libc::ERANGE) if is_attaching => AfXdpError::FarMtu { name, max: buffers.max_mtu() },
+            // The kernel, or the driver, knows nothing of frames in several pieces.
+            Some(libc::EINVAL | libc::EOPNOTSUPP) if buffers == Buffers::Several => {
+                let mtu = ready.iter().map(|port| port.mtu).max().unwrap_or(0);
+                let long = ready.iter().find(|port| port.mtu == mtu);
+                let name = long.map_or(name, |port| port.interface.name().into());
+                AfXdpError::Mtu { name, mtu, max: Buffers::One.max_mtu() }
+            }
             _ => OpenError::from_io(&name, self.action, self.source).into(),
         }
     }

@@ -27,10 +27,11 @@ use super::wire_frames::each_frame;
 use crate::interface::{Claim, Interface, OffloadGuard};
 use far_end::Lost;
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{Batch, Pool};
+use longwire_packet::{BATCH_BYTES, Batch, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::l3_offset;
 use program::Redirect;
+use ring::Ring;
 use sender::Sender;
 use socket::Socket;
 use std::io;
@@ -38,8 +39,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use umem::{FRAME, Umem};
 
-/// The highest MTU: a native program wants headroom, frame and the kernel's notes in one page of memory.
-pub const MAX_MTU: u32 = 3506;
+/// The highest MTU, where kernel and driver can have frames in several pieces; else it is 3506.
+pub const MAX_MTU: u32 = 65521;
 
 /// The shortest frame that is one: an Ethernet header.
 const MIN_FRAME: usize = 14;
@@ -81,6 +82,8 @@ pub struct AfXdpPort {
     interface: Interface,
     lost: Lost,
     mtu: u32,
+    /// The highest MTU that it can carry as it was opened.
+    max_mtu: u32,
     /// The queue that is looked at first, in turn.
     turn: usize,
     check_at: Nanos,
@@ -147,7 +150,7 @@ impl AfXdpPort {
             self.turn_to(condition);
         }
         if let Ok(mtu) = self.interface.link_mtu() {
-            self.mtu = mtu;
+            self.mtu = mtu.min(self.max_mtu);
         }
     }
 
@@ -162,28 +165,44 @@ impl AfXdpPort {
 
     fn receive_from(&mut self, queue: usize, pool: &mut Pool, batch: &mut Batch) {
         let Some(socket) = self.sockets.get_mut(queue) else { return };
-        let ready = socket.receive.filled().min(batch.room() as u32);
-        if ready == 0 {
+        if socket.receive.filled(1) == 0 {
             return;
         }
         // Not the time of the poll: a frame that came after it must not leave early.
         let arrival = monotonic_now();
-        for _ in 0..ready {
-            let slot = socket.receive.take();
-            // SAFETY: the kernel has given us this frame of ours, until we offer it again below.
-            let data = unsafe { self.umem.bytes(slot.addr, slot.len as usize) }.unwrap_or_default();
-            if data.len() < MIN_FRAME {
+        // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        let enough = self.stats.in_bytes + BATCH_BYTES;
+        for _ in 0..batch.room() {
+            let pieces = pieces(&mut socket.receive);
+            if pieces == 0 || self.stats.in_bytes >= enough {
+                break;
+            }
+            let len = (0..pieces).map(|piece| socket.receive.ahead(piece).len as usize).sum();
+            let handle = if (MIN_FRAME..=MAX_FRAME).contains(&len) {
+                let handle = pool.alloc(len);
+                self.stats.in_pool_full += u64::from(handle.is_none());
+                handle
+            } else {
                 self.stats.in_bad += 1;
-            } else if let Some(handle) = pool.insert(data) {
+                None
+            };
+            let mut room = handle.map_or(&mut [][..], |handle| pool.data_mut(handle));
+            for _ in 0..pieces {
+                let slot = socket.receive.take();
+                // SAFETY: the kernel has given us this frame of ours, until we offer it again below.
+                let data = unsafe { self.umem.bytes(slot.addr, slot.len as usize) }.unwrap_or_default();
+                let (piece, rest) = room.split_at_mut(data.len().min(room.len()));
+                piece.copy_from_slice(&data[..piece.len()]);
+                room = rest;
+                // There are as many frames as slots, so there is one for each.
+                socket.fill.put(slot.addr & !(FRAME as u64 - 1));
+            }
+            if let Some(handle) = handle {
                 pool.meta_mut(handle).arrival = arrival;
                 self.stats.in_frames += 1;
-                self.stats.in_bytes += data.len() as u64;
+                self.stats.in_bytes += len as u64;
                 batch.push(handle);
-            } else {
-                self.stats.in_pool_full += 1;
             }
-            // There are as many frames as slots, so there is one for each.
-            socket.fill.put(slot.addr & !(FRAME as u64 - 1));
         }
         socket.receive.publish_taken();
         socket.fill.publish_filled();
@@ -275,6 +294,18 @@ impl Port for AfXdpPort {
             ..self.stats
         }
     }
+}
+
+/// Of how many pieces the next frame is; zero if there is none that is whole.
+fn pieces(receive: &mut Ring<libc::xdp_desc>) -> u32 {
+    let mut count = 0;
+    while receive.filled(count + 1) > count {
+        count += 1;
+        if receive.ahead(count - 1).options & libc::XDP_PKT_CONTD == 0 {
+            return count;
+        }
+    }
+    0
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The XDP program that hands each frame to the socket of its receive queue, loaded and attached with bare `bpf(2)`.
 
+use super::socket::Buffers;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -14,6 +15,7 @@ const ATTACH_XDP: u32 = 37;
 const REDIRECT_MAP: i32 = 51;
 const XDP_PASS: i32 = 2;
 const PSEUDO_MAP_FD: u8 = 1;
+const HAS_FRAGMENTS: u32 = 1 << 5;
 
 /// How the program is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +82,12 @@ pub(super) struct Redirect {
 
 impl Redirect {
     /// Attaches the program to the interface with this index, in the caller's namespace; `sockets` by receive queue.
-    pub(super) fn attach(index: u32, sockets: &[BorrowedFd<'_>], attach: Attach) -> io::Result<Self> {
+    pub(super) fn attach(
+        index: u32,
+        sockets: &[BorrowedFd<'_>],
+        attach: Attach,
+        buffers: Buffers,
+    ) -> io::Result<Self> {
         let count = sockets.len() as u32;
         let map = Arguments::new()
             .word(0, MAP_OF_SOCKETS)
@@ -93,7 +100,7 @@ impl Redirect {
             let map = map.as_raw_fd() as u32;
             Arguments::new().word(0, map).pointer(8, &queue).pointer(16, &fd).call(MAP_UPDATE)?;
         }
-        let program = load(map.as_raw_fd())?;
+        let program = load(map.as_raw_fd(), buffers)?;
         let link = Arguments::new()
             .word(0, program.as_raw_fd() as u32)
             .word(4, index)
@@ -106,7 +113,8 @@ impl Redirect {
 
 /// Six instructions: `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`. A frame of a queue without a
 /// socket goes on into the machine's own stack, as if nothing were attached.
-fn load(map: libc::c_int) -> io::Result<OwnedFd> {
+fn load(map: libc::c_int, buffers: Buffers) -> io::Result<OwnedFd> {
+    let flags = if buffers == Buffers::Several { HAS_FRAGMENTS } else { 0 };
     let instruction = |code, registers, offset, immediate| Instruction { code, registers, offset, immediate };
     let program = [
         // r2 = *(u32 *)(r1 + 16): struct xdp_md, rx_queue_index.
@@ -124,5 +132,6 @@ fn load(map: libc::c_int) -> io::Result<OwnedFd> {
         .word(4, program.len() as u32)
         .pointer(8, &program)
         .pointer(16, b"Apache-2.0 OR MIT\0")
+        .word(44, flags)
         .descriptor(PROGRAM_LOAD)
 }

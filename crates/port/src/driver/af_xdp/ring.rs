@@ -102,17 +102,19 @@ impl<T: Copy> Ring<T> {
         self.seen
     }
 
-    /// Producing: what was put at one of the last places. The kernel only reads these.
-    pub(super) fn at(&self, place: u32) -> T {
-        self.slot(place)
+    /// Consuming: slots that are filled, looked up only if fewer than `wanted` are known.
+    pub(super) fn filled(&mut self, wanted: u32) -> u32 {
+        let known = self.seen.wrapping_sub(self.own);
+        if known >= wanted {
+            return known;
+        }
+        self.seen = self.load(self.producer, Ordering::Acquire);
+        self.seen.wrapping_sub(self.own)
     }
 
-    /// Consuming: slots that are filled, looked up only if none is known.
-    pub(super) fn filled(&mut self) -> u32 {
-        if self.seen == self.own {
-            self.seen = self.load(self.producer, Ordering::Acquire);
-        }
-        self.seen.wrapping_sub(self.own)
+    /// Consuming: what is in the slot so many places after the next. Only after [`Ring::filled`] has said there is one.
+    pub(super) fn ahead(&self, places: u32) -> T {
+        self.slot(self.own.wrapping_add(places))
     }
 
     /// Consuming: takes the next slot. Only after [`Ring::filled`] has said there is one.

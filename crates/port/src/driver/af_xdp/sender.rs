@@ -1,6 +1,6 @@
 //! The sending side of a port: frames into the shared memory, descriptors into the ring, system calls to have them sent.
 
-use super::socket::{Socket, wake_transmit};
+use super::socket::{Buffers, Socket, wake_transmit};
 use super::umem::{FRAME, Frames, Umem};
 use std::io;
 use std::os::fd::AsFd;
@@ -9,6 +9,10 @@ use std::os::fd::AsFd;
 pub(super) struct Sender {
     /// Frames that the kernel does not hold.
     free: Vec<u64>,
+    /// By slot of the ring: the length of the frame whose last piece is there, or zero.
+    ends: Box<[u32]>,
+    /// The most pieces of a frame.
+    most: usize,
     /// The place in the ring up to which the kernel is, as far as can be told.
     position: u32,
     /// Descriptors were left in the ring: the kernel could not take more just then.
@@ -27,10 +31,13 @@ pub(super) struct Count {
 }
 
 impl Sender {
-    pub(super) fn new(frames: &Frames) -> Self {
+    /// Sends from `frames`, as many as the ring has slots.
+    pub(super) fn new(frames: &Frames, buffers: Buffers) -> Self {
         let address = |frame| frames.first + u64::from(frame) * FRAME as u64;
         Self {
             free: (0..frames.count).rev().map(address).collect(),
+            ends: vec![0; frames.count as usize].into(),
+            most: buffers.most(),
             position: 0,
             stuck: false,
             sent: Count::default(),
@@ -43,24 +50,36 @@ impl Sender {
         self.stuck
     }
 
-    /// Puts a frame into the ring. False if there is no room, or the frame is longer than [`FRAME`].
+    /// Puts a frame into the ring, in pieces of [`FRAME`]. False if there is no room, or it has too many.
     pub(super) fn put(&mut self, socket: &mut Socket, umem: &Umem, data: &[u8]) -> io::Result<bool> {
-        if !self.has_room(socket) {
+        let pieces = data.len().div_ceil(FRAME);
+        if pieces > self.most {
+            return Ok(false);
+        }
+        if !self.has_room(socket, pieces) {
             self.kick(socket)?;
             self.reap(socket);
-            if !self.has_room(socket) {
+            if !self.has_room(socket, pieces) {
                 return Ok(false);
             }
         }
-        let (Some(ring), Some(address)) = (socket.transmit.as_mut(), self.free.pop()) else {
-            return Ok(false);
-        };
-        // SAFETY: the frame is one of this sender's that the kernel does not hold: it was on the free list.
-        if data.len() > FRAME || !unsafe { umem.write(address, data) } {
-            self.free.push(address);
-            return Ok(false);
+        let Some(ring) = socket.transmit.as_mut() else { return Ok(false) };
+        let mut rest = data;
+        while let Some(address) = self.free.pop() {
+            let (piece, behind) = rest.split_at(rest.len().min(FRAME));
+            // SAFETY: the place is one of this sender's that the kernel does not hold: it was on the free list.
+            let is_written = unsafe { umem.write(address, piece) };
+            debug_assert!(is_written, "addresses on the free list are in the memory");
+            let (end, options) =
+                if behind.is_empty() { (data.len() as u32, 0) } else { (0, libc::XDP_PKT_CONTD) };
+            let slot = ring.end() as usize & (self.ends.len() - 1);
+            self.ends[slot] = end;
+            ring.put(libc::xdp_desc { addr: address, len: piece.len() as u32, options });
+            rest = behind;
+            if rest.is_empty() {
+                break;
+            }
         }
-        ring.put(libc::xdp_desc { addr: address, len: data.len() as u32, options: 0 });
         self.sent.frames += 1;
         self.sent.bytes += data.len() as u64;
         Ok(true)
@@ -81,9 +100,12 @@ impl Sender {
                 // The device has dropped a frame, and the next may fare better (net/xdp/xsk.c, __xsk_generic_xmit). Only
                 // if frames were sent before it does the kernel say how far it is, this frame included.
                 Some(libc::EBUSY) => {
-                    let refused = if self.follow(taken) { taken.wrapping_sub(1) } else { self.position };
+                    let mut refused = if self.follow(taken) { taken.wrapping_sub(1) } else { self.position };
+                    while self.length(refused) == 0 {
+                        refused = refused.wrapping_add(1);
+                    }
                     self.sent.frames -= 1;
-                    self.sent.bytes -= u64::from(ring.at(refused).len);
+                    self.sent.bytes -= self.length(refused);
                     self.dropped += 1;
                     self.position = refused.wrapping_add(1);
                 }
@@ -103,7 +125,7 @@ impl Sender {
     /// Takes back the frames that the kernel is done with.
     pub(super) fn reap(&mut self, socket: &mut Socket) {
         loop {
-            let done = socket.completion.filled();
+            let done = socket.completion.filled(1);
             if done == 0 {
                 break;
             }
@@ -120,10 +142,12 @@ impl Sender {
         let Some(ring) = socket.transmit.as_mut() else { return 0 };
         let mut left = 0;
         while self.position != ring.end() {
-            self.sent.frames -= 1;
-            self.sent.bytes -= u64::from(ring.at(self.position).len);
+            let length = self.length(self.position);
+            let frames = u64::from(length > 0);
+            self.sent.frames -= frames;
+            self.sent.bytes -= length;
             self.position = self.position.wrapping_add(1);
-            left += 1;
+            left += frames;
         }
         self.stuck = false;
         left
@@ -138,7 +162,14 @@ impl Sender {
         is_ahead
     }
 
-    fn has_room(&mut self, socket: &mut Socket) -> bool {
-        !self.free.is_empty() && socket.transmit.as_mut().is_some_and(|ring| ring.room(1) > 0)
+    /// The length of the frame whose last piece is at this place of the ring, or zero.
+    fn length(&self, place: u32) -> u64 {
+        u64::from(self.ends[place as usize & (self.ends.len() - 1)])
+    }
+
+    fn has_room(&mut self, socket: &mut Socket, pieces: usize) -> bool {
+        let pieces = pieces as u32;
+        let in_ring = socket.transmit.as_mut().is_some_and(|ring| ring.room(pieces) >= pieces);
+        in_ring && self.free.len() >= pieces as usize
     }
 }

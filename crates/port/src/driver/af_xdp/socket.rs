@@ -11,6 +11,8 @@ const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 /// Tries of a binding that finds its queue still held by a socket that is being closed, and the time between them.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
+/// A native program without fragments wants headroom, frame and the kernel's notes in one page of memory.
+const MAX_MTU_OF_ONE: u32 = 3506;
 
 /// How the kernel moves frames between the device and the shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,37 @@ pub(super) enum Mode {
     ZeroCopy,
     /// The kernel copies.
     Copy,
+}
+
+/// How many pieces of shared memory a frame may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Buffers {
+    /// One: any kernel and driver can do that.
+    One,
+    /// Several (`XDP_USE_SG`, Linux 6.6): for an MTU that one has no room for.
+    Several,
+}
+
+impl Buffers {
+    /// What this MTU needs.
+    pub(super) const fn for_mtu(mtu: u32) -> Self {
+        if mtu > MAX_MTU_OF_ONE { Self::Several } else { Self::One }
+    }
+
+    pub(super) const fn max_mtu(self) -> u32 {
+        match self {
+            Self::One => MAX_MTU_OF_ONE,
+            Self::Several => super::MAX_MTU,
+        }
+    }
+
+    /// The most pieces of a frame to send.
+    pub(super) const fn most(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Several => longwire_packet::MAX_FRAME.div_ceil(super::umem::FRAME),
+        }
+    }
 }
 
 /// A socket and the rings it has. Every socket has a fill ring and a completion ring, as binding demands.
@@ -94,19 +127,20 @@ impl Socket {
         self.fill.publish_filled();
     }
 
-    /// Binds to a queue of the interface with this index. `shared` is the socket whose memory is used; its mode goes
+    /// Binds to a queue of the interface with this index. `shared` is the socket whose memory is used; its mode and its buffers go
     /// for this one too, and no flag but that of sharing may be passed.
     pub(super) fn bind(
         &self,
         index: u32,
         queue: u32,
-        mode: Mode,
+        (mode, buffers): (Mode, Buffers),
         shared: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
+        let several = if buffers == Buffers::Several { libc::XDP_USE_SG } else { 0 };
         let flags = match (shared, mode) {
             (Some(_), _) => libc::XDP_SHARED_UMEM,
-            (None, Mode::ZeroCopy) => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP,
-            (None, Mode::Copy) => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP,
+            (None, Mode::ZeroCopy) => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP | several,
+            (None, Mode::Copy) => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP | several,
         };
         let address = libc::sockaddr_xdp {
             sxdp_family: libc::AF_XDP as u16,

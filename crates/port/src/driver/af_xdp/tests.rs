@@ -1,3 +1,4 @@
+mod jumbo;
 use super::*;
 use crate::interface::{Feature, OpenError};
 use longwire_packet::{Checksum, Gso, Handle};
@@ -58,13 +59,7 @@ impl Far {
             let length = size_of_val(&address) as u32;
             assert_eq!(libc::bind(fd, (&raw const address).cast(), length), 0);
             let bytes = 16 << 20;
-            libc::setsockopt(
-                fd,
-                libc::SOL_SOCKET,
-                libc::SO_RCVBUFFORCE,
-                (&raw const bytes).cast::<libc::c_void>(),
-                4,
-            );
+            libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (&raw const bytes).cast(), 4);
             let one = 1;
             libc::setsockopt(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, (&raw const one).cast(), 4);
             Self(OwnedFd::from_raw_fd(fd))
@@ -438,8 +433,8 @@ fn what_cannot_be_is_refused_with_the_fix() {
         assert!(error(AfXdpPlan::on("none")).contains("ip link"));
         assert!(error(AfXdpPlan::on("lo")).contains("does not carry Ethernet"));
 
-        ip("link set near mtu 9000");
-        assert!(error(AfXdpPlan::on("near")).contains("ip link set near mtu 3506"));
+        ip("link set near mtu 65535");
+        assert!(error(AfXdpPlan::on("near")).contains("ip link set near mtu 65521"));
         ip("link set near mtu 1500");
         ip("link set far mtu 9000");
         let far_mtu = error(AfXdpPlan::on("near"));
@@ -455,7 +450,13 @@ fn what_cannot_be_is_refused_with_the_fix() {
         let socket =
             Socket::open(Some(&Umem::new(64).unwrap()), socket::Sizes { receive: 64, transmit: None })
                 .unwrap();
-        let other = Redirect::attach(near.index(), &[socket.fd.as_fd()], program::Attach::Native).unwrap();
+        let other = Redirect::attach(
+            near.index(),
+            &[socket.fd.as_fd()],
+            program::Attach::Native,
+            socket::Buffers::One,
+        )
+        .unwrap();
         assert!(error(AfXdpPlan::on("near")).contains("ip link set near xdp off"));
         drop(other);
         // The failures above have let go of everything, and a queue let go of late is waited for.

@@ -2,22 +2,27 @@
 //! offload, so that the host's stack leaves trains whole and checksums open.
 #![allow(unsafe_code)]
 
-use super::af_packet::clock::monotonic_now;
+mod queue;
+mod read;
+mod ring;
+mod send;
+
+pub use send::Writes;
+
 use super::reopening::Reopening;
 use crate::interface::{Counters, Interface, OpenError, Request};
-use crate::vnet::{self, Found};
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{BATCH_BYTES, Batch, Handle, MAX_FRAME, Pool};
+use longwire_packet::{BATCH_BYTES, Batch, Pool};
 use longwire_units::Nanos;
-use longwire_wire::virtio;
+use queue::{namespace_of, open_queue, watch};
+use read::Reader;
+use send::{Answer, Sender};
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// How often the interface's state is looked at, in nanoseconds.
 const STATE_EVERY: u64 = 50_000_000;
-/// Attempts to write one frame that the kernel would not take at once.
-const TRIES: u32 = 4;
 
 /// How to make a TAP interface.
 #[derive(Debug, Clone)]
@@ -33,11 +38,13 @@ pub struct TapOptions {
     pub queue_length: u32,
     /// Whether to set it up at once. Leave it down if it is to move into another namespace first.
     pub up: bool,
+    /// How frames are written.
+    pub writes: Writes,
 }
 
 impl Default for TapOptions {
     fn default() -> Self {
-        Self { queues: 1, mac: None, mtu: 1500, queue_length: 4096, up: false }
+        Self { queues: 1, mac: None, mtu: 1500, queue_length: 4096, up: false, writes: Writes::default() }
     }
 }
 
@@ -50,8 +57,8 @@ pub struct Tap {
     ready: OwnedFd,
     /// The queue to begin with.
     turn: usize,
-    /// A virtio header and a frame.
-    staging: Box<[u8]>,
+    sender: Sender,
+    reader: Reader,
     mtu: u32,
     state: State,
     next_state: u64,
@@ -134,13 +141,15 @@ impl Tap {
             device.set_up(true)?;
         }
         let counters = Counters::open(interface)?;
+        let sender = Sender::new(queues[0].as_fd(), options.writes);
         Ok(Self {
             name: name.into(),
             interface: made,
+            sender,
             queues,
             ready,
             turn: 0,
-            staging: vec![0; vnet::LEN + MAX_FRAME].into(),
+            reader: Reader::new(),
             mtu: options.mtu,
             state: State::Up,
             next_state: 0,
@@ -194,30 +203,18 @@ impl Tap {
         })
     }
 
-    /// Takes what waits in one queue, and says whether it is empty.
+    /// Takes what waits in one queue.
     fn drain(&mut self, queue: usize, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
-        let fd = self.queues[queue].as_raw_fd();
+        let Self { queues, reader, stats, .. } = self;
         // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
-        let enough = self.stats.in_bytes + BATCH_BYTES;
+        let enough = stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
-            if self.stats.in_bytes >= enough {
+            if stats.in_bytes >= enough {
                 break;
             }
-            // SAFETY: the buffer is ours and as long as said.
-            let read = unsafe { libc::read(fd, self.staging.as_mut_ptr().cast(), self.staging.len()) };
-            if read < 0 {
-                let error = io::Error::last_os_error();
-                return if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) };
-            }
-            match self.staging[..read as usize].split_first_chunk::<{ vnet::LEN }>() {
-                None => self.stats.in_bad += 1,
-                Some((&header, bytes)) => {
-                    // Not the time of the poll: a frame that came after it was looked up must not leave early.
-                    let arrival = monotonic_now();
-                    let found =
-                        Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
-                    found.keep(pool, &mut self.stats, batch);
-                }
+            match reader.read(queues[queue].as_fd(), pool, stats, batch) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                result => result?,
             }
         }
         Ok(())
@@ -236,43 +233,6 @@ impl Tap {
             events if events & libc::POLLOUT != 0 => State::Up,
             _ => State::Down,
         };
-    }
-
-    /// Writes one frame.
-    fn write(&mut self, pool: &Pool, handle: Handle) {
-        let (meta, frame) = (pool.meta(handle), pool.data(handle));
-        let segments = u64::from(meta.segments);
-        if frame.len() < vnet::ETHERNET || !vnet::fits(self.mtu, meta, frame) {
-            self.stats.out_oversize += segments;
-            return;
-        }
-        let mut header = virtio::Header::write(meta);
-        let vectors = [
-            libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
-            libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() },
-        ];
-        for _ in 0..TRIES {
-            // SAFETY: both vectors point to memory that outlives the call and is only read.
-            let written = unsafe { libc::writev(self.queues[0].as_raw_fd(), vectors.as_ptr(), 2) };
-            if written >= 0 {
-                self.stats.out_frames += segments;
-                self.stats.out_bytes += meta.segment_bytes();
-                return;
-            }
-            match io::Error::last_os_error().raw_os_error() {
-                Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM) => {}
-                Some(libc::EINVAL | libc::EMSGSIZE) => {
-                    self.stats.out_oversize += segments;
-                    return;
-                }
-                code => {
-                    self.state = if code == Some(libc::EBADFD) { State::Gone } else { State::Down };
-                    self.stats.out_down += segments;
-                    return;
-                }
-            }
-        }
-        self.stats.out_full += segments;
     }
 
     fn check(&self) -> Result<(), PortError> {
@@ -299,9 +259,10 @@ impl Port for Tap {
     fn describe(&self) -> String {
         let queues = self.queues.len();
         format!(
-            "tap {}, with the virtio header, {queues} queue{}",
+            "tap {}, with the virtio header, {queues} queue{}, {}",
             self.interface,
-            if queues > 1 { "s" } else { "" }
+            if queues > 1 { "s" } else { "" },
+            self.sender.describe()
         )
     }
 
@@ -330,12 +291,16 @@ impl Port for Tap {
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        let before = self.stats.out_down;
-        for &handle in batch.as_slice() {
-            self.write(pool, handle);
-            pool.free(handle);
+        let queue = self.queues[0].as_fd();
+        let not_up = self.sender.send(queue, pool, batch, self.mtu, &mut self.stats);
+        batch.as_slice().iter().for_each(|&handle| pool.free(handle));
+        match not_up {
+            None => Ok(()),
+            Some(answer) => {
+                self.state = if answer == Answer::Gone { State::Gone } else { State::Down };
+                self.check()
+            }
         }
-        if self.stats.out_down == before { Ok(()) } else { self.check() }
     }
 
     fn readable_fd(&self) -> Option<i32> {
@@ -357,78 +322,5 @@ impl Port for Tap {
     }
 }
 
-/// Opens a queue of the interface, which must not be there if it is the `first`. Returns the interface's name besides.
-fn open_queue(interface: &str, several: bool, first: bool) -> Result<(OwnedFd, String), OpenError> {
-    let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    // SAFETY: the path is a C string; the descriptor returned is owned by nobody else.
-    let queue = unsafe {
-        match libc::open(c"/dev/net/tun".as_ptr(), flags) {
-            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
-            _ => return Err(tun_error(interface, "open /dev/net/tun")),
-        }
-    };
-    let mut flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-    flags |= if several { libc::IFF_MULTI_QUEUE } else { 0 };
-    flags |= if first { libc::IFF_TUN_EXCL } else { 0 };
-    let mut request = Request::named(interface)?;
-    request.data[..2].copy_from_slice(&(flags as u16).to_ne_bytes());
-    request.call(queue.as_fd(), libc::TUNSETIFF).map_err(|e| match e.raw_os_error() {
-        Some(libc::EBUSY | libc::EEXIST) if first => OpenError::Exists { name: interface.into() },
-        _ => OpenError::from_io(interface, "make it", e),
-    })?;
-    let length = vnet::LEN as libc::c_int;
-    // SAFETY: TUNSETVNETHDRSZ reads an int.
-    if unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const length) } != 0 {
-        return Err(tun_error(interface, "set the length of its virtio header"));
-    }
-    accept_offloads(queue.as_fd(), interface)?;
-    Ok((queue, request.name()))
-}
-
-/// Lets the host leave checksums open and trains whole, as far as this kernel can: UDP since Linux 6.2.
-fn accept_offloads(queue: BorrowedFd<'_>, interface: &str) -> Result<(), OpenError> {
-    let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
-    for offloads in [tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6, tcp] {
-        // SAFETY: TUNSETOFFLOAD takes the flags themselves, no pointer.
-        if unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) } == 0
-        {
-            return Ok(());
-        }
-    }
-    Err(tun_error(interface, "set its offloads"))
-}
-
-fn tun_error(interface: &str, action: &'static str) -> OpenError {
-    OpenError::System { name: interface.into(), action, source: io::Error::last_os_error() }
-}
-
-/// The network namespace in which the interface behind `queue` is.
-fn namespace_of(queue: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: TUNGETDEVNETNS takes no argument; the descriptor it returns is owned by nobody else.
-    unsafe {
-        match libc::ioctl(queue.as_raw_fd(), libc::TUNGETDEVNETNS) {
-            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// A descriptor that is readable when one of the queues is.
-fn watch(queues: &[OwnedFd]) -> io::Result<OwnedFd> {
-    // SAFETY: epoll_create1 takes no pointers; the descriptor it returns is owned by nobody else.
-    let ready = unsafe {
-        match libc::epoll_create1(libc::EPOLL_CLOEXEC) {
-            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
-            _ => return Err(io::Error::last_os_error()),
-        }
-    };
-    for queue in queues {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-        let (epoll, fd) = (ready.as_raw_fd(), queue.as_raw_fd());
-        // SAFETY: `event` is a valid epoll_event, read during the call.
-        if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(ready)
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Queues of a TAP interface: descriptors of `/dev/net/tun` and what they are asked.
+
+use crate::interface::{OpenError, Request};
+use crate::vnet;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Opens a queue of the interface, which must not be there if it is the `first`. Returns the interface's name besides.
+pub(super) fn open_queue(
+    interface: &str,
+    several: bool,
+    first: bool,
+) -> Result<(OwnedFd, String), OpenError> {
+    let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    // SAFETY: the path is a C string; the descriptor returned is owned by nobody else.
+    let queue = unsafe {
+        match libc::open(c"/dev/net/tun".as_ptr(), flags) {
+            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+            _ => return Err(tun_error(interface, "open /dev/net/tun")),
+        }
+    };
+    let mut flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+    flags |= if several { libc::IFF_MULTI_QUEUE } else { 0 };
+    flags |= if first { libc::IFF_TUN_EXCL } else { 0 };
+    let mut request = Request::named(interface)?;
+    request.data[..2].copy_from_slice(&(flags as u16).to_ne_bytes());
+    request.call(queue.as_fd(), libc::TUNSETIFF).map_err(|e| match e.raw_os_error() {
+        Some(libc::EBUSY | libc::EEXIST) if first => OpenError::Exists { name: interface.into() },
+        _ => OpenError::from_io(interface, "make it", e),
+    })?;
+    let length = vnet::LEN as libc::c_int;
+    // SAFETY: TUNSETVNETHDRSZ reads an int.
+    if unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const length) } != 0 {
+        return Err(tun_error(interface, "set the length of its virtio header"));
+    }
+    accept_offloads(queue.as_fd(), interface)?;
+    Ok((queue, request.name()))
+}
+
+/// Lets the host leave checksums open and trains whole, as far as this kernel can: UDP since Linux 6.2.
+fn accept_offloads(queue: BorrowedFd<'_>, interface: &str) -> Result<(), OpenError> {
+    let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    for offloads in [tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6, tcp] {
+        // SAFETY: TUNSETOFFLOAD takes the flags themselves, no pointer.
+        if unsafe { libc::ioctl(queue.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) } == 0
+        {
+            return Ok(());
+        }
+    }
+    Err(tun_error(interface, "set its offloads"))
+}
+
+fn tun_error(interface: &str, action: &'static str) -> OpenError {
+    OpenError::System { name: interface.into(), action, source: io::Error::last_os_error() }
+}
+
+/// The network namespace in which the interface behind `queue` is.
+pub(super) fn namespace_of(queue: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: TUNGETDEVNETNS takes no argument; the descriptor it returns is owned by nobody else.
+    unsafe {
+        match libc::ioctl(queue.as_raw_fd(), libc::TUNGETDEVNETNS) {
+            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// A descriptor that is readable when one of the queues is.
+pub(super) fn watch(queues: &[OwnedFd]) -> io::Result<OwnedFd> {
+    // SAFETY: epoll_create1 takes no pointers; the descriptor it returns is owned by nobody else.
+    let ready = unsafe {
+        match libc::epoll_create1(libc::EPOLL_CLOEXEC) {
+            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+            _ => return Err(io::Error::last_os_error()),
+        }
+    };
+    for queue in queues {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        let (epoll, fd) = (ready.as_raw_fd(), queue.as_raw_fd());
+        // SAFETY: `event` is a valid epoll_event, read during the call.
+        if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(ready)
+}
