@@ -24,17 +24,20 @@ impl Shelf {
     /// Adds a slot. Whether there was room for it.
     #[inline]
     pub fn push(&mut self, slot: u32) -> bool {
-        let place = self.slots.get_mut(self.count);
-        self.count += usize::from(place.is_some());
-        place.map(|place| *place = slot).is_some()
+        let Some(place) = self.slots.get_mut(self.count) else { return false };
+        *place = slot;
+        self.count += 1;
+        true
     }
 
     /// Takes the slot that was added last.
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
-        let last = self.count.checked_sub(1)?;
+        // Of an empty one there is no such place.
+        let last = self.count.wrapping_sub(1);
+        let &slot = self.slots.get(last)?;
         self.count = last;
-        self.slots.get(last).copied()
+        Some(slot)
     }
 
     /// The slots that were added last, at most so many.
