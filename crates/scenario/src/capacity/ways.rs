@@ -115,13 +115,15 @@ impl<'p> Ways<'p> {
     /// The ways of what sources send.
     fn join_sources(&mut self, graph: &Graph<'_>) {
         let plan = self.plan;
-        if plan.sources.is_empty() {
+        // What comes in by any other port is in real time what programs there send.
+        let run = |source: &&Source| !sends_by_itself(plan, source.in_port);
+        if !plan.sources.iter().any(|source| run(&source)) {
             return;
         }
         let rules = plan.address_rules.iter().map(|rule| ((rule.source, rule.destination), rule.route));
         let by_address: HashMap<(IpAddr, IpAddr), Route> = rules.collect();
         let mut from_port: HashMap<u16, Vec<Joined>> = HashMap::new();
-        for source in &plan.sources {
+        for source in plan.sources.iter().filter(run) {
             let (offered, bytes) = (packets_of(source), Some(u64::from(source.size())));
             let own = by_address.get(&(source.source, source.destination)).filter(|route| route.exists());
             if let Some(route) = own {
