@@ -2,9 +2,10 @@
 
 use crate::engine::{Case, Outcome, run};
 use crate::{BenchError, Sample, Settings};
-use longwire_block::Values;
+use longwire_block::{Spec, Values};
 use longwire_link::{LinkConfig, registry};
 use longwire_report::Row;
+use longwire_scenario::block_price;
 use std::time::Duration;
 
 /// A block beside what it is compared with: key, kind, parameters, and the most it may cost in ns.
@@ -104,6 +105,35 @@ pub(crate) fn configs() -> Result<Vec<(String, LinkConfig)>, BenchError> {
     Ok(configs)
 }
 
+/// A trial as lines of a scenario.
+pub(crate) struct Scenario {
+    /// What its price is called.
+    pub price: String,
+    /// Keys of the link that it is compared with.
+    pub base: String,
+    /// Keys of the link with the block.
+    pub keys: String,
+}
+
+/// All trials as lines of scenarios.
+pub(crate) fn scenarios() -> Result<Vec<Scenario>, BenchError> {
+    let mut scenarios = Vec::new();
+    for (base, _, trials) in GROUPS {
+        let base: String = base.iter().map(|(key, text)| format!("{key} = \"{text}\"\n")).collect();
+        for trial in trials {
+            let spec = trial.spec()?;
+            let given = trial.given.iter().map(|(name, text)| format!(", {name} = \"{text}\""));
+            let keys =
+                format!("{} = {{ kind = \"{}\"{} }}\n", trial.key, trial.kind, given.collect::<String>());
+            // Its rate or delay takes the place of the other's.
+            let keys = if base.starts_with(trial.key) { keys } else { format!("{base}{keys}") };
+            let price = block_price(spec, &Values::read(spec, trial.given)?);
+            scenarios.push(Scenario { price, base: base.clone(), keys });
+        }
+    }
+    Ok(scenarios)
+}
+
 fn link(keys: &[(&str, &str)]) -> Result<LinkConfig, BenchError> {
     let mut config = LinkConfig::default();
     for (key, text) in keys {
@@ -122,12 +152,14 @@ impl Trial {
         }
     }
 
+    fn spec(&self) -> Result<&'static Spec, BenchError> {
+        let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (self.key, self.kind));
+        spec.ok_or_else(|| BenchError::NotHere(format!("there is no {}", self.shown())))
+    }
+
     /// This block on a link.
     fn on(&self, base: &LinkConfig) -> Result<LinkConfig, BenchError> {
-        let wanted = |spec: &&&'static longwire_block::Spec| (spec.key, spec.kind) == (self.key, self.kind);
-        let registry = registry();
-        let spec = registry.iter().find(wanted);
-        let spec = spec.ok_or_else(|| BenchError::NotHere(format!("there is no {}", self.shown())))?;
+        let spec = self.spec()?;
         Ok(base.clone().with(spec, Values::read(spec, self.given)?))
     }
 }

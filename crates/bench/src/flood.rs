@@ -22,6 +22,7 @@ pub struct Flood {
     port: AfPacket,
     back: AfPacket,
     macs: ([u8; 6], [u8; 6]),
+    frame_bytes: usize,
 }
 
 impl Flood {
@@ -37,7 +38,12 @@ impl Flood {
             Ok((host.run(|| AfPacket::open("flood", host.interface(), &options))??, mac))
         };
         let ((port, from), (back, to)) = (open("a")?, open("b")?);
-        Ok(Self { port, back, macs: (to, from) })
+        Ok(Self { port, back, macs: (to, from), frame_bytes: FRAME })
+    }
+
+    /// With frames of so many bytes without FCS, 42 to 1514.
+    pub fn with_frames_of(self, bytes: usize) -> Self {
+        Self { frame_bytes: bytes, ..self }
     }
 
     /// Sends one frame the other way, by which a bridge learns where its sender is.
@@ -46,7 +52,7 @@ impl Flood {
     /// As for the port.
     pub fn greet(&mut self) -> Result<(), BenchError> {
         let (to, from) = self.macs;
-        send(&mut self.back, &mut Pool::new(1 << 20)?, &mut source((from, to), 1)?)
+        send(&mut self.back, &mut Pool::new(1 << 20)?, &mut source((from, to), self.frame_bytes, 1)?)
     }
 
     /// Sends one frame the way that the flood will go.
@@ -54,7 +60,7 @@ impl Flood {
     /// # Errors
     /// As for the port.
     pub fn probe(&mut self) -> Result<(), BenchError> {
-        send(&mut self.port, &mut Pool::new(1 << 20)?, &mut source(self.macs, 1)?)
+        send(&mut self.port, &mut Pool::new(1 << 20)?, &mut source(self.macs, self.frame_bytes, 1)?)
     }
 
     /// Sends on the processor that the engine leaves free, until `stop` is set.
@@ -64,7 +70,7 @@ impl Flood {
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BenchError> {
         settle_beside();
         let mut pool = Pool::new(1 << 20)?;
-        let mut frames = source(self.macs, u64::MAX)?;
+        let mut frames = source(self.macs, self.frame_bytes, u64::MAX)?;
         while !stop.load(Ordering::Relaxed) {
             send(&mut self.port, &mut pool, &mut frames)?;
         }
@@ -72,10 +78,10 @@ impl Flood {
     }
 }
 
-fn source(macs: ([u8; 6], [u8; 6]), count: u64) -> Result<Blast, BenchError> {
+fn source(macs: ([u8; 6], [u8; 6]), frame_bytes: usize, count: u64) -> Result<Blast, BenchError> {
     let pairs = vec![(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2))];
-    let plan = BlastPlan { frame_bytes: FRAME, pairs, count, macs, ..BlastPlan::sink() };
-    Ok(Blast::new("flood", plan).expect("60-byte frames are in range"))
+    let plan = BlastPlan { frame_bytes, pairs, count, macs, ..BlastPlan::sink() };
+    Ok(Blast::new("flood", plan).expect("frames of 42 to 1514 bytes are in range"))
 }
 
 /// Sends one batch.

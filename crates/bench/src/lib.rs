@@ -9,6 +9,7 @@ mod aqm;
 mod bare;
 mod blocks;
 pub mod calibrate;
+pub mod capacity;
 pub mod carry;
 mod carry_ports;
 mod delay;
@@ -150,6 +151,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("engine", "packets a second, memory to memory", engine::rows),
     ("mapping", "one worker against two, in parallel and as a pipeline", mapping::rows),
     ("blocks", "what each block of a link costs", blocks::rows),
+    ("capacity", "what scenarios take of a core, as predicted and as measured", capacity::rows),
     ("sched", "what schedulers of processors and ports cost", sched::rows),
     ("memory", "memory of waiting packets", memory::rows),
     ("router", "a router alone: minimal IP, programs, and the time that is promised", routing::rows),

@@ -4,6 +4,7 @@
 //! is an error, printed with its causes.
 #![forbid(unsafe_code)]
 
+mod capacity_rows;
 mod carriers;
 pub mod commands;
 pub mod control_planes;

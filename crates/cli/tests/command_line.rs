@@ -157,6 +157,30 @@ fn a_scenario_is_checked() {
     );
 }
 
+#[test]
+fn check_predicts_the_load_by_prices() {
+    let folder = Folder::new("check-prices");
+    let scenario = repository("scenarios/two-hosts.toml");
+    let check = |more: &[&str]| longwire(&[&["check", scenario.to_str().unwrap()], more].concat());
+    let load = |frame: &str| {
+        let report = json(&check(&["--prices", "assumed", "--frame-bytes", frame, "--json"]), 0);
+        assert_eq!((&report["prices"], &report["capacity"]["measured"]), (&"assumed".into(), &false.into()));
+        report["capacity"]["workers"][0]["load_ppm"].as_u64().unwrap()
+    };
+    let (short, long) = (load("60"), load("1514"));
+    assert!(short > 10 * long && long > 0, "{short} {long}");
+    let output = check(&["--prices", "assumed"]);
+    assert!(stdout(&output).contains("worker 0, load") && stdout(&output).contains("saturated at"));
+    assert!(stderr(&output).contains("assumed prices; \"longwire calibrate\""), "{}", stderr(&output));
+    // As versions before there was a format wrote them.
+    let old = folder.write("old", "# Prices in picoseconds.\ninstruction = 391\n");
+    let output = check(&["--prices", &old]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("older version") && stderr(&output).contains("\"longwire calibrate\""));
+    let output = check(&["--frame-bytes", "59"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
 /// Where standard error is no terminal, each row and each bench is a line when it begins.
 #[test]
 fn what_takes_long_says_where_it_is() {

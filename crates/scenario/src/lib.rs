@@ -7,6 +7,7 @@
 
 mod address;
 mod build;
+mod capacity;
 mod event;
 mod file;
 mod file_forwarder;
@@ -44,6 +45,10 @@ pub use build::{
     BuildError, Built, Levels, LevelsError, TO_THE_END, build, change_router, measure_processors,
     port_workers, tolerance,
 };
+pub use capacity::{
+    Capacity, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, PortLoad, Price, WAITS, WHOLE, WorkerLoad,
+    block_price, predict,
+};
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
 pub use finding::{Finding, ScenarioError, suggestion};
 pub use forwarder_plan::{
@@ -59,7 +64,9 @@ pub use plan::{
     PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Steer, Wish,
 };
 pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};
-pub use prices_file::{PricesError, named_prices, own_prices, prices_of, read_prices, write_prices};
+pub use prices_file::{
+    Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
+};
 pub use program_plan::{LONGEST_OBJECT, near_shipped};
 pub use resolve::medium_edit;
 pub use router_plan::{

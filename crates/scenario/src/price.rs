@@ -41,6 +41,9 @@ pub struct Calibration {
     pub memory: Option<Bytes>,
     /// Processors of the machine, if known. Default: not known.
     pub processors: Option<u32>,
+    /// Packets a second that all workers carry, if that was predicted ([`predict`](crate::predict)), which then also says whether it is
+    /// enough. Default: by the processor times above.
+    pub capacity: Option<u64>,
 }
 
 impl Default for Calibration {
@@ -57,6 +60,7 @@ impl Default for Calibration {
             frame: Bytes(1514),
             memory: None,
             processors: None,
+            capacity: None,
         }
     }
 }
@@ -115,15 +119,15 @@ struct Load {
 
 /// How fast a link sends.
 #[derive(Clone, Copy)]
-struct Pace {
+pub(crate) struct Pace {
     /// As its queue computes.
     rate: Rate,
     /// The most that can go on for long.
-    highest: Rate,
+    pub highest: Rate,
 }
 
 impl Pace {
-    fn of(profile: &Profile, frame: Bytes) -> Self {
+    pub fn of(profile: &Profile, frame: Bytes) -> Self {
         let Some(mut sender) = profile.sender() else {
             return Self { rate: Rate::UNLIMITED, highest: Rate::UNLIMITED };
         };
@@ -141,7 +145,7 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let worker_ns = 1e9 * f64::from(plan.engine.workers);
     let links_ns = hops * routers.max(1.0) * calibration.hop_ns as f64;
     let packet_ns = calibration.port_ns as f64 + links_ns + routers * calibration.router_ns as f64;
-    let capacity = worker_ns / packet_ns.max(1.0);
+    let capacity = calibration.capacity.map_or(worker_ns / packet_ns.max(1.0), |packets| packets as f64);
     // However fast the links are, no more comes in than the workers take.
     let arriving = |delay: Nanos| (capacity * delay.as_secs_f64() * hops.max(1.0)) as u128;
     let unlimited = arriving(load.longest_unlimited);
@@ -391,7 +395,7 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
         // A queue without a limit is one that somebody asked for.
         Some(_) | None => {}
     }
-    if let Some(demand) = pricing.demand
+    if let (Some(demand), None) = (pricing.demand, calibration.capacity)
         && demand > pricing.capacity
     {
         let what = format!(

@@ -1,5 +1,6 @@
-//! What admission prices, as a file: an item a line with its picoseconds on one machine, as `longwire calibrate` writes it.
+//! What a machine was measured to take, as a file that `longwire calibrate` writes: a name a line with its picoseconds. Admission of programs and `longwire check` read it.
 
+use crate::capacity::{EnginePrices, Price};
 use longwire_program::{Item, Prices};
 use longwire_router::RouterPrices;
 use std::io::Read;
@@ -11,12 +12,36 @@ const CLASSIFY: &str = "classify";
 const FORWARD: &str = "forward";
 /// No price is as high as this, in picoseconds: a thousandth of a second.
 const HIGHEST: u64 = 1_000_000_000;
+/// Nothing leaves later than this, in picoseconds: a second.
+const LATEST: u64 = 1_000_000_000_000;
+/// What the line is called that says how the file is written, and the number of this way.
+const FORMAT: &str = "format";
+const THIS_FORMAT: u64 = 2;
+
+/// What a machine was measured to take.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Calibrated {
+    /// Programs on routers.
+    pub router: RouterPrices,
+    /// The engine's stages, the blocks of links, and port drivers.
+    pub engine: EnginePrices,
+}
 
 /// Why a text is no list of prices.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PricesError {
+    /// It was written by a version that measured less, or differently.
+    #[error(
+        "it was written by an older version of longwire, which measured less: measure again with \"longwire calibrate\""
+    )]
+    Old,
+    /// It was written by a version that measures something else.
+    #[error(
+        "it was written by a newer version of longwire: measure again with this one by \"longwire calibrate\""
+    )]
+    New,
     /// It is not of the form `name = number`.
-    #[error("line {line}: not \"item = picoseconds\"")]
+    #[error("line {line}: not \"item = picoseconds\", or \"item = median least most\"")]
     Line {
         /// Which line, from 1.
         line: usize,
@@ -30,7 +55,9 @@ pub enum PricesError {
         name: String,
     },
     /// A price that can't be.
-    #[error("line {line}: a price is 0 to {HIGHEST} picoseconds")]
+    #[error(
+        "line {line}: a price is 0 to {HIGHEST} picoseconds, a lateness 0 to {LATEST}, the median between least and most"
+    )]
     Number {
         /// Which line, from 1.
         line: usize,
@@ -55,44 +82,79 @@ pub fn named_prices(prices: &RouterPrices) -> impl Iterator<Item = (&'static str
     names().zip(items.chain([prices.classify, prices.forward]))
 }
 
-/// Reads a list of prices. All that is priced must be there; lines that begin with `#` are read over.
+/// Reads a list of prices. All that every measurement has must be there; lines that begin with `#` are read over.
 ///
 /// # Errors
 /// Names the line and what is wrong with it, or what is missing.
-pub fn read_prices(text: &str) -> Result<RouterPrices, PricesError> {
+pub fn read_prices(text: &str) -> Result<Calibrated, PricesError> {
     let mut found = vec![None; names().count()];
-    for (line, text) in text.lines().enumerate().map(|(line, text)| (line + 1, text.trim())) {
-        if text.is_empty() || text.starts_with('#') {
-            continue;
-        }
-        let (name, number) = text.split_once('=').ok_or(PricesError::Line { line })?;
+    let mut engine = EnginePrices::default();
+    let mut lines = text.lines().enumerate().map(|(line, text)| (line + 1, text.trim()));
+    let mut lines = lines.by_ref().filter(|(_, text)| !text.is_empty() && !text.starts_with('#'));
+    check_format(lines.next())?;
+    for (line, text) in lines {
+        let (name, numbers) = text.split_once('=').ok_or(PricesError::Line { line })?;
         let name = name.trim();
-        let place = names().position(|known| known == name);
-        let place = place.ok_or_else(|| PricesError::Unknown { line, name: name.into() })?;
-        let number = number.trim().parse().ok().filter(|number| *number <= HIGHEST);
-        found[place] = Some(number.ok_or(PricesError::Number { line })?);
+        match names().position(|known| known == name) {
+            Some(place) => {
+                let number = numbers.trim().parse().ok().filter(|number| *number <= HIGHEST);
+                found[place] = Some(number.ok_or(PricesError::Number { line })?);
+            }
+            None if EnginePrices::is_name(name) => engine.set(name, read_price(name, numbers, line)?),
+            None => return Err(PricesError::Unknown { line, name: name.into() }),
+        }
     }
-    let mut prices = RouterPrices { items: Prices::NONE, classify: 0, forward: 0 };
+    let mut router = RouterPrices { items: Prices::NONE, classify: 0, forward: 0 };
     for ((name, number), place) in names().zip(found).zip(0..) {
         let number = number.ok_or(PricesError::Missing(name))?;
         match items().nth(place) {
-            Some(item) => prices.items = prices.items.with(item, number),
-            None if name == CLASSIFY => prices.classify = number,
-            None => prices.forward = number,
+            Some(item) => router.items = router.items.with(item, number),
+            None if name == CLASSIFY => router.classify = number,
+            None => router.forward = number,
         }
     }
-    Ok(prices)
+    match EnginePrices::required().find(|name| !engine.is_measured(name)) {
+        Some(name) => Err(PricesError::Missing(name)),
+        None => Ok(Calibrated { router, engine }),
+    }
+}
+
+/// The first line that says something says how the file is written. Before there was such a line, files began with an item.
+fn check_format(first: Option<(usize, &str)>) -> Result<(), PricesError> {
+    let (line, text) = first.ok_or(PricesError::Missing(FORMAT))?;
+    let (name, number) = text.split_once('=').ok_or(PricesError::Line { line })?;
+    if name.trim() != FORMAT {
+        return Err(PricesError::Old);
+    }
+    match number.trim().parse::<u64>().map_err(|_| PricesError::Line { line })? {
+        THIS_FORMAT => Ok(()),
+        number if number < THIS_FORMAT => Err(PricesError::Old),
+        _ => Err(PricesError::New),
+    }
+}
+
+/// The median of a price, and behind it the least and the most.
+fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesError> {
+    let highest = if name.starts_with("late-") { LATEST } else { HIGHEST };
+    let numbers: Result<Vec<u64>, _> = numbers.split_ascii_whitespace().map(str::parse).collect();
+    match numbers.map_err(|_| PricesError::Number { line })?[..] {
+        [median, least, most] if least <= median && median <= most && most <= highest => {
+            Ok(Price { median, least, most })
+        }
+        [_, _, _] => Err(PricesError::Number { line }),
+        _ => Err(PricesError::Line { line }),
+    }
 }
 
 /// The prices that someone means: `assumed`, `calibrated` for this machine's, or a file, whose name counts from `folder`.
 ///
 /// # Errors
 /// There is no such file, or it is no list of prices: says which, and why.
-pub fn prices_of(meant: &str, folder: &Path) -> Result<RouterPrices, String> {
+pub fn prices_of(meant: &str, folder: &Path) -> Result<Calibrated, String> {
     /// Longest file in bytes.
     const LONGEST: u64 = 64 << 10;
     let path = match meant {
-        "assumed" => return Ok(RouterPrices::default()),
+        "assumed" => return Ok(Calibrated::default()),
         "calibrated" => {
             own_prices().ok_or("neither XDG_CONFIG_HOME nor HOME says where this machine's are")?
         }
@@ -106,10 +168,18 @@ pub fn prices_of(meant: &str, folder: &Path) -> Result<RouterPrices, String> {
 }
 
 /// Writes a list of prices, with what is known of the machine above it.
-pub fn write_prices(prices: &RouterPrices, machine: &str) -> String {
+pub fn write_prices(prices: &Calibrated, machine: &str) -> String {
     let mut text = String::from("# Prices in picoseconds, measured by \"longwire calibrate\".\n");
     text.extend(machine.lines().map(|line| format!("# {line}\n")));
-    text.extend(named_prices(prices).map(|(name, number)| format!("{name} = {number}\n")));
+    text += &format!("{FORMAT} = {THIS_FORMAT}\n# Programs on routers.\n");
+    text.extend(named_prices(&prices.router).map(|(name, number)| format!("{name} = {number}\n")));
+    text += "# The engine, blocks of links, and ports: median, least and most of several runs.\n";
+    let line = |(name, price): (&str, Price)| {
+        let highest = if name.starts_with("late-") { LATEST } else { HIGHEST };
+        let [median, least, most] = [price.median, price.least, price.most].map(|number| number.min(highest));
+        format!("{name} = {median} {least} {most}\n")
+    };
+    text.extend(prices.engine.measured().map(line));
     text
 }
 
@@ -124,26 +194,57 @@ pub fn own_prices() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    fn measured() -> Calibrated {
+        let mut all = Calibrated::default();
+        for name in EnginePrices::required() {
+            all.engine.set(name, Price { median: 20, least: 10, most: 40 });
+        }
+        all
+    }
+
     #[test]
     fn what_is_written_is_read() {
-        let mut prices = RouterPrices::default();
-        prices.items = prices.items.with(Item::Hash, 4711);
-        prices.classify = 12;
-        let text = write_prices(&prices, "A machine\nof two lines");
-        assert!(text.contains("\n# of two lines\n") && text.contains("\nhash = 4711\n"), "{text}");
-        assert_eq!(read_prices(&text), Ok(prices));
+        let mut all = measured();
+        all.router.items = all.router.items.with(Item::Hash, 4711);
+        all.router.classify = 12;
+        all.engine.set("block-queue-red", Price { median: 3, least: 2, most: 4 });
+        let text = write_prices(&all, "A machine\nof two lines");
+        assert!(
+            text.contains("\n# of two lines\nformat = 2\n") && text.contains("\nhash = 4711\n"),
+            "{text}"
+        );
+        assert!(text.contains("\nblock-queue-red = 3 2 4\n") && !text.contains("tap-receive"), "{text}");
+        assert_eq!(read_prices(&text), Ok(all));
     }
 
     #[test]
     fn mistakes_have_their_lines() {
-        let all = write_prices(&RouterPrices::default(), "");
+        let all = write_prices(&measured(), "");
         let wrong = |from: &str, to: &str| read_prices(&all.replace(from, to)).unwrap_err();
         assert_eq!(wrong("classify = 30000\n", ""), PricesError::Missing("classify"));
-        let line = all.lines().position(|line| line.starts_with("classify")).unwrap() + 1;
+        assert_eq!(wrong("\nturn = 20 10 40", ""), PricesError::Missing("turn"));
+        let at = |name: &str| all.lines().position(|line| line.starts_with(name)).unwrap() + 1;
+        let line = at("classify");
         assert_eq!(wrong("classify = 30000", "classify 30000"), PricesError::Line { line });
         assert_eq!(wrong("classify = 30000", "classify = -1"), PricesError::Number { line });
         assert_eq!(wrong("classify = 30000", "classify = 2000000000"), PricesError::Number { line });
         let name = "clasify".to_owned();
         assert_eq!(wrong("classify = 30000", "clasify = 30000"), PricesError::Unknown { line, name });
+        let line = at("turn");
+        assert_eq!(wrong("\nturn = 20 10 40", "\nturn = 20 10"), PricesError::Line { line });
+        assert_eq!(wrong("\nturn = 20 10 40", "\nturn = 20 30 40"), PricesError::Number { line });
+    }
+
+    /// Before there was a format, a file began with an item.
+    #[test]
+    fn files_of_other_versions_say_how_they_are_made_anew() {
+        let all = write_prices(&measured(), "");
+        let of = |format: &str| read_prices(&all.replace("format = 2\n", format)).unwrap_err();
+        assert_eq!(
+            [of(""), of("format = 1\n"), of("format = 3\n")],
+            [PricesError::Old, PricesError::Old, PricesError::New]
+        );
+        assert!(of("").to_string().contains("longwire calibrate"));
+        assert_eq!(read_prices("# nothing\n"), Err(PricesError::Missing("format")));
     }
 }

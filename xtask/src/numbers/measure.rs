@@ -33,6 +33,7 @@ pub(super) const STEPS: &[Step] = &[
         usual: true,
     },
     Step { name: "mapping", args: &["bench", "mapping"], crates: PATH, seconds: 120, usual: false },
+    Step { name: "capacity", args: &["bench", "capacity"], crates: PATH, seconds: 300, usual: false },
     Step { name: "sched", args: &["bench", "sched"], crates: &["sched", "bench"], seconds: 30, usual: true },
     Step {
         name: "linkem",

@@ -8,26 +8,26 @@ use anyhow::Context;
 use longwire_bench::Settings;
 use longwire_report::{Report, Row};
 use longwire_router::RouterPrices;
-use longwire_scenario::{named_prices, own_prices, write_prices};
+use longwire_scenario::{Calibrated, EnginePrices, named_prices, own_prices, write_prices};
 use std::path::{Path, PathBuf};
 
-/// Measure what programs and forwarding cost on this machine
+/// Measure what packets, links, ports and programs cost on this machine
 ///
-/// A router that has a line rate as its budget admits programs by what they cost at worst. Without a measurement these
-/// prices are assumptions. This measures them: instructions, divisions, accesses to packets, state and maps, helpers, classifying
-/// and forwarding, everything that is not in the packet as a cache miss. They are written to a file, which a router uses
-/// that says prices = "calibrated", or its name.
+/// `longwire check` computes from these prices how much of each worker and port a scenario takes, and how late packets leave; a router that
+/// says prices = "calibrated" admits programs by them. Measured are the engine's stages, each block of a link, links and packets that no
+/// cache holds, packets handed to another worker, the drivers of ports (TAP, AF_PACKET, AF_XDP: as root, in namespaces of their own), how late
+/// packets leave by the way workers wait, and what programs on routers do. The file has medians, and how far the runs lay apart.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  longwire calibrate
+  sudo longwire calibrate
   longwire calibrate --output ./prices --json
   longwire calibrate --quick
 
-The file is longwire/prices in $XDG_CONFIG_HOME, or in ~/.config. It takes about a minute. Let the machine do nothing else meanwhile.")]
+The file is longwire/prices in $XDG_CONFIG_HOME, or in ~/.config. It takes about five minutes. Let the machine do nothing else meanwhile.")]
 pub struct Args {
-    /// Write the prices to this file. Default: where routers look for this machine's.
-    #[arg(long, value_name = "FILE")]
+    /// Write the prices to this file. Default: where routers and check look for this machine's.
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Measure shorter: shows that it works, not what things cost. Nothing is written without --output.
@@ -52,13 +52,14 @@ impl Args {
         let progress = Progress::of_steps("calibrate");
         let say = |what: &str| progress.say(what);
         let settings = Settings { runs: None, quick: self.quick, say: &say, stop: &stop };
-        let prices = longwire_bench::calibrate::prices(&settings)?;
+        let (engine, skipped) = longwire_bench::capacity::prices(&settings)?;
+        let router = longwire_bench::calibrate::prices(&settings)?;
         drop(progress);
+        let prices = Calibrated { router, engine };
         let mut report = Report::new("calibrate").with("quick", self.quick);
-        let assumed = RouterPrices::default();
-        for ((name, price), (_, assumed)) in named_prices(&prices).zip(named_prices(&assumed)) {
-            let row = Row::new(name, "ns").extra("picoseconds", price).measured(price as f64 / 1e3);
-            report.push(row.note(format!("assumed without a measurement: {} ns", assumed as f64 / 1e3)));
+        report.extend(rows(&prices));
+        for (driver, why) in &skipped {
+            report.push(Row::new(*driver, "").measured("not measured").note(why.clone()));
         }
         let place = match self.output {
             Some(output) => Some(output),
@@ -75,6 +76,22 @@ impl Args {
         }
         print_report(&report, self.json)
     }
+}
+
+/// A row for each price.
+fn rows(prices: &Calibrated) -> Vec<Row> {
+    let ns = |picoseconds: u64| picoseconds as f64 / 1e3;
+    let row = |name: &str, price: u64, assumed: u64| {
+        let row = Row::new(name, "ns").extra("picoseconds", price).measured(ns(price));
+        row.note(format!("assumed without a measurement: {} ns", ns(assumed)))
+    };
+    let engine = prices.engine.measured().map(|(name, price)| {
+        let row = row(name, price.median, EnginePrices::assumed(name));
+        row.extra("least", ns(price.least)).extra("most", ns(price.most))
+    });
+    let assumed = RouterPrices::default();
+    let programs = named_prices(&prices.router).zip(named_prices(&assumed));
+    engine.chain(programs.map(|((name, price), (_, assumed))| row(name, price, assumed))).collect()
 }
 
 /// Writes a file whole, or not at all.

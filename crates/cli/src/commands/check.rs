@@ -1,31 +1,45 @@
 //! `longwire check`
 
-use crate::live_sources::why_silent;
+use crate::capacity_rows;
 use crate::fitted::fit_pool;
+use crate::live_sources::why_silent;
 use crate::{Outcome, outcome};
 use longwire_report::{Report, Row};
-use longwire_scenario::{Calibration, Plan, Pricing, Who, price};
+use longwire_scenario::{Calibrated, Calibration, Capacity, Plan, Pricing, Who, own_prices, predict, price, prices_of};
 use longwire_units::Bytes;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most events that are printed.
 const MOST_EVENTS: usize = 100;
 
 /// Check a scenario and say what will not fit on this machine
 ///
-/// Reads the scenario, names every mistake with its place and the fix, and works out what it needs of the machine if every
-/// link carries all it can: packets a second, memory for links, for packets on their way and for packets that wait.
+/// Reads the scenario, names every mistake with its place and the fix, and predicts what it takes of the machine if every
+/// link is full and every source sends: the load of each worker and of each port's driver, how late packets leave, memory for links, for
+/// packets on their way and for packets that wait. Prices are those that `longwire calibrate` measured on this machine, if it did.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire check scenarios/two-hosts.toml
   longwire check scenarios/dsl-1000.toml --json
+  longwire check scenarios/two-hosts.toml --frame-bytes 60
+  longwire check scenarios/two-hosts.toml --prices ./prices
   longwire import netem 'delay 100ms loss 1%' | longwire check -
 
 Exit status: 0 if it fits, 1 if something does not, 2 if the scenario has mistakes.")]
 pub struct Args {
     /// The scenario file, or - for standard input.
     scenario: PathBuf,
+
+    /// Prices that "longwire calibrate" has measured: "calibrated", "assumed", or a file that it wrote. Default: this machine's if there are
+    /// any, else assumed.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<String>,
+
+    /// Length of the frames that fill links, without FCS, 60 to 65535: short ones are more packets a second. Default: 1514.
+    #[arg(long, value_name = "N", default_value_t = 1514, hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(60..=65_535))]
+    frame_bytes: u64,
 
     /// Print JSON.
     #[arg(long)]
@@ -44,14 +58,11 @@ impl Args {
         let silent = plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         let silent = silent.collect::<Vec<_>>();
         let processes: Vec<&str> = processes(&plan).collect();
-        let mut report = Report::new("check").with("scenario", plan.file.as_str());
-        let machine = &report.machine;
-        let calibration = Calibration {
-            memory: (machine.memory_bytes > 0).then_some(Bytes(machine.memory_bytes)),
-            processors: u32::try_from(machine.cores).ok().filter(|&cores| cores > 0),
-            ..Calibration::default()
-        };
-        let pricing = price(&plan, &calibration);
+        let (prices, from) = self.prices()?;
+        let mut report = Report::new("check").with("scenario", plan.file.as_str()).with("prices", from.as_str());
+        let capacity = predict(&plan, &prices.engine, Bytes(self.frame_bytes));
+        let pricing = priced(&plan, &report, &capacity);
+        report.set("capacity", serde_json::to_value(&capacity)?);
         report.set("pricing", serde_json::to_value(&pricing)?);
         report.set("hosts", plan.hosts.len());
         report.set("ports", plan.ports.len());
@@ -62,7 +73,8 @@ impl Args {
         report.set("control_processes", processes.len());
         report.set("events", timeline(&plan));
         report.extend(rows(&pricing));
-        for shortfall in &pricing.shortfalls {
+        report.extend(capacity_rows::rows(&capacity));
+        for shortfall in pricing.shortfalls.iter().chain(&capacity.shortfalls) {
             report.fail(format!("{}: {}", shortfall.what, shortfall.fix));
         }
         let checked = outcome::print_report(&report, self.json)?;
@@ -83,6 +95,9 @@ impl Args {
             let refused = plan.routers.iter().filter_map(|router| router.not_in_real_time.as_ref());
             refused.for_each(|finding| outcome::note(&format!("note: a run in real time refuses this: {finding}")));
         }
+        if !self.json {
+            capacity_rows::notes(&capacity, &from).iter().for_each(|note| outcome::note(note));
+        }
         let cores = u32::try_from(report.machine.cores).unwrap_or(u32::MAX);
         if !self.json && let Some(note) = crowded(&plan, cores) {
             outcome::note(&note);
@@ -93,6 +108,39 @@ impl Args {
         }
         Ok(checked)
     }
+
+    /// The prices that are meant, and where they come from.
+    fn prices(&self) -> anyhow::Result<(Calibrated, String)> {
+        let here = Path::new("");
+        if let Some(meant) = &self.prices {
+            let prices = prices_of(meant, here).map_err(|why| anyhow::anyhow!("--prices: {why}"))?;
+            return Ok((prices, meant.clone()));
+        }
+        let Some(place) = own_prices().filter(|place| place.exists()) else {
+            return Ok((Calibrated::default(), "assumed".into()));
+        };
+        match prices_of("calibrated", here) {
+            Ok(prices) => Ok((prices, place.display().to_string())),
+            Err(why) => {
+                outcome::note(&format!("note: {why}"));
+                Ok((Calibrated::default(), "assumed".into()))
+            }
+        }
+    }
+}
+
+/// What is needed of memory, where workers carry what was predicted.
+fn priced(plan: &Plan, report: &Report, capacity: &Capacity) -> Pricing {
+    let machine = &report.machine;
+    let carried = capacity.workers.iter().map(|worker| worker.saturated_at).sum();
+    let calibration = Calibration {
+        memory: (machine.memory_bytes > 0).then_some(Bytes(machine.memory_bytes)),
+        processors: u32::try_from(machine.cores).ok().filter(|&cores| cores > 0),
+        frame: capacity.frame,
+        capacity: Some(carried),
+        ..Calibration::default()
+    };
+    price(plan, &calibration)
 }
 
 /// The control processes that are expected.
@@ -128,18 +176,12 @@ fn timeline(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// What it needs, beside what there is.
+/// What it needs of memory.
 fn rows(pricing: &Pricing) -> Vec<Row> {
-    let packets = Row::new("packets a second that the links carry", "packets/s");
     let queues = Row::new("memory for packets in queues, at most", "bytes");
     let mut rows = vec![
         Row::new("links", "").measured(pricing.links),
         Row::new("links that a packet passes, on average", "").measured(pricing.hops),
-        match pricing.demand {
-            Some(demand) => packets.measured(demand),
-            None => packets.measured("unlimited"),
-        },
-        Row::new("packets a second that the workers carry", "packets/s").measured(pricing.capacity),
         Row::new("memory for links and rules", "bytes").measured(pricing.link_memory.0),
         Row::new("memory for packets (engine.pool)", "bytes").measured(pricing.pool.0),
         Row::new("memory for packets in delay lines, at most", "bytes").measured(pricing.delay_lines.0),

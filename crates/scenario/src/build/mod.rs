@@ -22,7 +22,7 @@ use longwire_packet::{Pool, PoolError};
 use longwire_router::Bridge;
 pub use router_changes::change_router;
 pub use routers::measure_processors;
-use shards::Shards;
+pub(crate) use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;

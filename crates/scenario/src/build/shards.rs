@@ -11,7 +11,7 @@ use std::ops::Range;
 const SHORT: Nanos = Nanos::from_micros(50);
 
 /// The links shared out over the workers.
-pub(super) struct Shards {
+pub(crate) struct Shards {
     /// By a link's place in the plan: its worker.
     pub link_workers: Vec<u32>,
     /// By a link's place: whether packets go on from it to another worker's link.
@@ -27,7 +27,7 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan) -> Self {
         let steps = steps(plan);
         let turns = Turns::of(plan);
         let (link_workers, segment_workers) = assign(plan, &steps, &turns);

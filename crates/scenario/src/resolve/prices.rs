@@ -14,7 +14,7 @@ impl Desk<'_, '_> {
         let Some(prices) = &written.prices else { return Some(RouterPrices::default()) };
         let Text(name) = self.term(entry, "prices", prices)?;
         match prices_of(&name, &self.folder) {
-            Ok(prices) => Some(prices),
+            Ok(prices) => Some(prices.router),
             Err(fault) => {
                 self.error(&prices.span, entry, "prices", fault, FIX);
                 None

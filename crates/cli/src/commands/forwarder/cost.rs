@@ -63,7 +63,9 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let written = self.chosen.of(self.program);
         let program = written.any_program(&written.object(Path::new(""))?)?;
-        let prices = self.prices.as_deref().map_or(Ok(RouterPrices::default()), |name| prices_of(name, Path::new("")));
+        let prices = self.prices.as_deref().map_or(Ok(RouterPrices::default()), |name| {
+            prices_of(name, Path::new("")).map(|prices| prices.router)
+        });
         let prices = prices.map_err(|error| anyhow::anyhow!("--prices: {error}"))?;
         let mut rates = vec![Rate(1_000_000_000)];
         if let Some(rate) = self.line_rate {

@@ -1,0 +1,198 @@
+//! A scenario driven from memory to memory as fast as its worker goes, and the processor time that a packet takes there.
+
+use crate::engine::Punctual;
+use crate::{BenchError, Settings};
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_packet::{Batch, Pool};
+use longwire_port::driver::memory::{Blast, BlastPlan, Pair};
+use longwire_scenario::Plan;
+use longwire_units::Nanos;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// 64 bytes with FCS.
+pub(crate) const FRAME: usize = 60;
+
+/// The hardware address of what is behind a port.
+const fn mac(place: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 1, place as u8]
+}
+
+/// A scenario whose first port sends to its second.
+#[derive(Debug, Clone)]
+pub(crate) struct Course {
+    pub name: String,
+    pub plan: Plan,
+    /// Addresses of the packets, met in this order, or in a random one.
+    pub pairs: Vec<Pair>,
+    pub shuffled: bool,
+    pub frame_bytes: usize,
+    /// Where frames are sent, if that is not what is behind the second port: a router.
+    pub to: Option<[u8; 6]>,
+    /// How long packets travel: it is not measured before the first of them have left.
+    pub delay: Duration,
+}
+
+impl Course {
+    /// Of eight pairs of addresses, as [`links`] have them.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario.
+    pub(crate) fn new(name: impl Into<String>, scenario: &str) -> Result<Self, BenchError> {
+        Ok(Self {
+            name: name.into(),
+            plan: longwire_scenario::parse("bench capacity", scenario)?,
+            pairs: pairs(8),
+            shuffled: false,
+            frame_bytes: FRAME,
+            to: None,
+            delay: Duration::ZERO,
+        })
+    }
+
+    /// With so many pairs of addresses, in random order.
+    pub(crate) fn shuffled(self, count: u32) -> Self {
+        Self { pairs: pairs(count), shuffled: true, ..self }
+    }
+
+    fn blast(&self, place: usize, gap: Option<Nanos>) -> BlastPlan {
+        let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
+        if place > 0 {
+            // One packet, by which a bridge learns where it is.
+            return BlastPlan {
+                count: 1,
+                pairs: vec![nobody],
+                macs: (mac(0), mac(place)),
+                ..BlastPlan::sink()
+            };
+        }
+        BlastPlan {
+            frame_bytes: self.frame_bytes,
+            pairs: self.pairs.clone(),
+            shuffle: self.shuffled.then_some(1),
+            count: u64::MAX,
+            gap,
+            macs: (self.to.unwrap_or(mac(1)), mac(0)),
+        }
+    }
+
+    /// Its ports: the first sends a packet each `gap`, or as fast as it is asked.
+    pub(crate) fn ports(&self, gap: Option<Nanos>) -> Vec<Box<dyn Port>> {
+        let port = |place| {
+            let blast = Blast::new("memory", self.blast(place, gap))
+                .expect("frames of 60 to 1514 bytes are in range");
+            Box::new(Punctual::new(blast)) as Box<dyn Port>
+        };
+        (0..self.plan.ports.len()).map(port).collect()
+    }
+
+    /// Nanoseconds of processor time that the first port's worker takes for a packet that comes in, when there is always another one.
+    ///
+    /// # Errors
+    /// It is time to stop, or there is not the memory.
+    pub(crate) fn cost(&self, settings: &Settings<'_>) -> Result<f64, BenchError> {
+        settings.next(&format!("capacity: {}", self.name))?;
+        let time = settings.time(Duration::from_millis(200));
+        let thread = Arc::new(OnceLock::new());
+        let mut ports = self.ports(None);
+        let first = ports.remove(0);
+        ports.insert(0, Box::new(Seen { port: first, thread: Arc::clone(&thread) }));
+        let run = longwire_scenario::build(&self.plan, ports, |_| None)?.setup.start();
+        let remote = run.remote();
+        let counted = || -> Result<(u64, f64), BenchError> {
+            let (flow, at) = remote.flow()?;
+            let spent = thread.get().and_then(|place| spent(place));
+            Ok((flow.taken, spent.unwrap_or(at.0) as f64))
+        };
+        let measured = settings.pause(time / 2 + self.delay * 2).and_then(|()| {
+            let (first, from) = counted()?;
+            settings.pause(time)?;
+            let (second, to) = counted()?;
+            Ok((to - from) / second.saturating_sub(first).max(1) as f64)
+        });
+        drop(run.stop());
+        measured
+    }
+}
+
+/// Addresses of so many flows.
+pub(crate) fn pairs(count: u32) -> Vec<Pair> {
+    (1..=count).map(|n| (Ipv4Addr::from(0x0a00_0000 + n), Ipv4Addr::from(0x0b00_0000 + n))).collect()
+}
+
+/// Settings of a worker that spins on the first processor, and two ports in memory.
+pub(crate) fn ports(engine: &str) -> String {
+    let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");
+    format!("[engine]\nwait = \"spin\"\npool = \"256 MiB\"\n{engine}\n{}{}", port("a"), port("b"))
+}
+
+/// So many links from the first port to the second, one for each pair of addresses.
+pub(crate) fn links(count: u32, keys: &str) -> String {
+    format!(
+        "[[link]]\nname = \"l{{n}}\"\ncount = {count}\nfrom = \"a\"\nto = \"b\"\n{keys}\n\
+         match = [{{ source = \"{{10.0.0.0 + n}}\", destination = \"{{11.0.0.0 + n}}\" }}]\n"
+    )
+}
+
+/// Nanoseconds that a thread was on a processor.
+fn spent(thread: &PathBuf) -> Option<u64> {
+    std::fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+}
+
+/// The port by which it is found out which thread the worker is.
+struct Seen {
+    port: Box<dyn Port>,
+    thread: Arc<OnceLock<PathBuf>>,
+}
+
+impl Port for Seen {
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+
+    fn describe(&self) -> String {
+        self.port.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.port.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        self.thread.get_or_init(|| {
+            let own = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+            PathBuf::from("/proc").join(own)
+        });
+        self.port.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        self.port.transmit(pool, batch)
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        self.port.next_arrival()
+    }
+
+    fn stats(&self) -> PortStats {
+        self.port.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_packet_takes_time() {
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
+        let text =
+            ports("pool = \"16 MiB\"").replace("pool = \"256 MiB\"\n", "") + &links(8, "delay = \"10 us\"");
+        let course = Course::new("a test", &text).unwrap();
+        assert!(course.cost(&settings).unwrap() > 0.0);
+        assert_eq!(course.plan.address_rules.len(), 8);
+    }
+}

@@ -1,0 +1,166 @@
+//! What port drivers take to receive and to transmit a frame: each call timed, in a loop that does nothing else.
+
+use crate::capacity::drive::FRAME;
+use crate::flood::Flood;
+use crate::world::{Driver, World, require_hosts};
+use crate::{BenchError, Sample, Settings};
+use longwire_block::Port;
+use longwire_engine::clock::monotonic;
+use longwire_packet::{Batch, Pool};
+use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_scenario::{EnginePrices, Price};
+use longwire_units::Nanos;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The longer frame, without FCS.
+pub(crate) const LONG: usize = 1514;
+/// Batches whose times are added up, so that reading the clock does not matter.
+const BATCHES: usize = 64;
+/// How long to wait for frames.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Nanoseconds a frame of receiving and transmitting, of rounds short enough for most of them not to be interrupted.
+#[derive(Default)]
+struct Rounds([Vec<f64>; 2]);
+
+impl Rounds {
+    /// The medians of thirds of the rounds: their spread is that of the measurement.
+    fn samples(&self) -> [Sample; 2] {
+        let third = |values: &[f64]| values.iter().copied().collect::<Sample>().median();
+        [&self.0[0], &self.0[1]]
+            .map(|values| values.chunks(values.len().div_ceil(3).max(1)).map(third).collect())
+    }
+}
+
+/// Measures ports in memory, and those of all drivers that this machine has. Drivers that can't be measured are said with the reason.
+///
+/// # Errors
+/// It is time to stop.
+pub(crate) fn measure(
+    settings: &Settings<'_>,
+    prices: &mut EnginePrices,
+) -> Result<Vec<(&'static str, String)>, BenchError> {
+    memory(settings, prices)?;
+    let mut skipped = Vec::new();
+    for driver in Driver::ALL {
+        match require_hosts(driver.name()).and_then(|()| of_driver(settings, driver)) {
+            Ok([short, long]) => set(prices, driver.name(), [&short, &long]),
+            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
+            Err(why) => skipped.push((driver.name(), why.to_string())),
+        }
+    }
+    Ok(skipped)
+}
+
+/// Measures ports in memory.
+///
+/// # Errors
+/// It is time to stop.
+pub(crate) fn memory(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), BenchError> {
+    settings.next("capacity: ports in memory")?;
+    let [short, long] = [FRAME, LONG].map(|bytes| -> Result<Rounds, BenchError> {
+        let pairs = vec![(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(11, 0, 0, 1))];
+        let plan = BlastPlan { frame_bytes: bytes, pairs, count: u64::MAX, ..BlastPlan::sink() };
+        let blast = |plan| Blast::new("memory", plan).expect("60 and 1514 bytes are in range");
+        let mut ports = [Box::new(blast(plan)) as Box<dyn Port>, Box::new(blast(BlastPlan::sink()))];
+        rounds(&mut ports, settings.time(Duration::from_millis(500)), || settings.go_on())
+    });
+    set(prices, "memory", [&short?, &long?]);
+    Ok(())
+}
+
+/// Frames of both lengths through two ports of a driver, on the first processor; the generator has the last.
+fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<[Rounds; 2], BenchError> {
+    let world = World::new(driver, false)?;
+    let of = |bytes: usize| -> Result<Rounds, BenchError> {
+        settings.next(&format!("capacity: {}, {bytes} bytes", driver.name()))?;
+        let mut ports = world.open()?;
+        let mut flood = Flood::open(&world)?.with_frames_of(bytes);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let flooding = scope.spawn(|| flood.run(&stop));
+            let timed = scope.spawn(|| {
+                longwire_engine::clock::settle_thread(Some(0));
+                rounds(&mut ports, settings.time(Duration::from_millis(1500)), || settings.go_on())
+            });
+            let timed = timed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            stop.store(true, Ordering::Relaxed);
+            let flooded = flooding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            flooded.and(timed)
+        })
+    };
+    Ok([of(FRAME)?, of(LONG)?])
+}
+
+/// Times what comes in by the first port and goes out by the second.
+fn rounds(
+    ports: &mut [Box<dyn Port>],
+    time: Duration,
+    go_on: impl Fn() -> Result<(), BenchError>,
+) -> Result<Rounds, BenchError> {
+    let [from, to] = ports else { return Ok(Rounds::default()) };
+    let mut pool = Pool::new(16 << 20)?;
+    let mut batch = Batch::new();
+    let mut rounds = Rounds::default();
+    let begun = Instant::now();
+    let mut last = begun;
+    while begun.elapsed() < time || rounds.0[0].is_empty() {
+        go_on()?;
+        let (mut spent, mut frames) = ([0u64; 2], 0);
+        let mut batches = 0;
+        while batches < BATCHES {
+            let begin = monotonic();
+            from.receive(&mut pool, begin, &mut batch)?;
+            let middle = monotonic();
+            if batch.is_empty() {
+                if last.elapsed() > PATIENCE {
+                    return Err(BenchError::Silent(PATIENCE));
+                }
+                continue;
+            }
+            to.transmit(&mut pool, &batch)?;
+            let end = monotonic();
+            let took = |from: Nanos, to: Nanos| to.since(from).0;
+            spent = [spent[0] + took(begin, middle), spent[1] + took(middle, end)];
+            frames += batch.len();
+            batches += 1;
+            batch.clear();
+        }
+        last = Instant::now();
+        rounds
+            .0
+            .iter_mut()
+            .zip(spent)
+            .for_each(|(list, spent)| list.push(spent as f64 / frames.max(1) as f64));
+    }
+    Ok(rounds)
+}
+
+/// Writes down what a frame of no length costs, and each byte.
+fn set(prices: &mut EnginePrices, driver: &str, [short, long]: [&Rounds; 2]) {
+    for ((what, short), long) in ["receive", "transmit"].into_iter().zip(short.samples()).zip(long.samples())
+    {
+        let byte = ((long.median() - short.median()) / (LONG - FRAME) as f64).max(0.0);
+        let price = |sample: f64| super::picoseconds(sample - byte * FRAME as f64);
+        let [median, least, most] = [short.median(), short.least(), short.most()].map(price);
+        prices.set(&format!("{driver}-{what}"), Price { median, least, most });
+        prices.set(&format!("{driver}-{what}-byte"), Price::exact(super::picoseconds(byte)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bytes_price_is_what_long_frames_cost_more() {
+        let of = |receive: f64, transmit: f64| Rounds([vec![receive; 9], vec![transmit; 9]]);
+        let mut prices = EnginePrices::default();
+        set(&mut prices, "tap", [&of(130.0, 80.0), &of(1584.0, 70.0)]);
+        let read = ["receive", "receive-byte", "transmit", "transmit-byte"]
+            .map(|what| prices.price(&format!("tap-{what}")));
+        assert_eq!(read, [70_000, 1_000, 80_000, 0]);
+    }
+}

@@ -1,0 +1,323 @@
+//! What the engine's stages, blocks, and misses cost: scenarios with a thing and without it, by turns, a round after the other.
+
+use super::drive::{Course, links, ports};
+use super::{drivers, picoseconds};
+use crate::{BenchError, Sample, Settings, blocks};
+use longwire_scenario::{EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS};
+use longwire_units::Nanos;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Links that stand for one: few enough for the near caches.
+const FEW: u32 = 8;
+const RATE: &str = "rate = \"100 Gbit/s\"\n";
+/// Links on which blocks are measured: of very few each has several packets of a batch, which costs less than one.
+const BLOCKS_ON: u32 = 32;
+/// So short that hardly any packets are on their way.
+const SHORT: &str = "delay = \"10 us\"\n";
+/// The course that many links with a delay are compared with.
+const FAR: &str = "few links, 10 ms";
+/// How many links packets pass one after the other.
+const CHAIN: u32 = 4;
+/// What a quick measurement leaves out.
+const QUICK_LINKS: u64 = 10_000;
+const QUICK_FLIGHT: u64 = 10_000;
+
+/// The engine's prices on this machine, those of real ports aside, and what each of some `others` costs a packet, measured in the same rounds.
+///
+/// # Errors
+/// It is time to stop, or there is not the memory.
+pub(crate) fn engine(
+    settings: &Settings<'_>,
+    others: &[Course],
+) -> Result<(EnginePrices, Vec<Sample>), BenchError> {
+    let mut prices = EnginePrices::default();
+    drivers::memory(settings, &mut prices)?;
+    let flights = flights(settings)?;
+    let (blocks, bases) = with_blocks()?;
+    let all: Vec<Course> = [stages(settings)?, flights, blocks, others.to_vec()].concat();
+    let rounds = Rounds::of(settings, &all)?;
+    price_stages(&rounds, &mut prices);
+    price_misses(settings, &rounds, &mut prices);
+    for (block, base) in &bases {
+        prices.set(block, rounds.price([block, base], |[with, without]| with - without));
+    }
+    lateness(settings, &mut prices)?;
+    Ok((prices, others.iter().map(|course| rounds.sample(&course.name)).collect()))
+}
+
+/// Nanoseconds a packet of each course, a round after the other.
+struct Rounds(BTreeMap<String, Vec<f64>>);
+
+impl Rounds {
+    fn of(settings: &Settings<'_>, courses: &[Course]) -> Result<Self, BenchError> {
+        let mut rounds = BTreeMap::<String, Vec<f64>>::new();
+        for _ in 0..settings.runs(7) {
+            for course in courses {
+                rounds.entry(course.name.clone()).or_default().push(course.cost(settings)?);
+            }
+        }
+        Ok(Self(rounds))
+    }
+
+    fn sample(&self, name: &str) -> Sample {
+        self.0.get(name).into_iter().flatten().copied().collect()
+    }
+
+    /// What a thing costs, by the costs of some courses in the same round.
+    fn price<const N: usize>(&self, of: [&str; N], price: impl Fn([f64; N]) -> f64) -> Price {
+        let rounds = self.0.values().map(Vec::len).min().unwrap_or(0);
+        let cost = |name: &str, round: usize| self.0.get(name).and_then(|costs| costs.get(round)).copied();
+        let each = (0..rounds).map(|round| price(of.map(|name| cost(name, round).unwrap_or_default())));
+        priced(&each.collect())
+    }
+}
+
+/// A price of measurements in nanoseconds, none below nothing.
+fn priced(sample: &Sample) -> Price {
+    let [median, least, most] = [sample.median(), sample.least(), sample.most()].map(picoseconds);
+    Price { median, least, most }
+}
+
+fn price_stages(rounds: &Rounds, prices: &mut EnginePrices) {
+    let memory = |bytes: u64| {
+        let each = |what: &str| {
+            prices.price(&format!("memory-{what}")) + bytes * prices.price(&format!("memory-{what}-byte"))
+        };
+        (each("receive") + each("transmit")) as f64 / 1e3
+    };
+    let (short, long) = (memory(super::drive::FRAME as u64), memory(drivers::LONG as u64));
+    let mut list = vec![
+        ("packet".to_owned(), rounds.price(["none"], |[none]| none - short)),
+        ("bridge".into(), rounds.price(["bridge", "none"], |[bridge, none]| bridge - none)),
+        ("in-order".into(), rounds.price(["in-order", "link-rate-delay"], |[order, link]| order - link)),
+        ("router".into(), rounds.price(["router", "none"], |[router, none]| router - none)),
+        ("hand-over".into(), rounds.price(["hand-over", "none"], |[over, none]| over - none)),
+    ];
+    for kind in ["link", "link-rate", "link-delay", "link-rate-delay"] {
+        list.push((kind.into(), rounds.price([kind, "none"], |[link, none]| link - none)));
+    }
+    let chain = ["chain", "in-order", "link-rate-delay", "none", "bridge"];
+    let further = |[chain, order, link, none, bridge]: [f64; 5]| {
+        (chain - order - (bridge - none)) / f64::from(CHAIN - 1) - (link - none)
+    };
+    list.push(("further-link".into(), rounds.price(chain, further)));
+    let turn = ["routers", "router", "none", "link", "in-order", "link-rate-delay"];
+    let turn = rounds.price(turn, |[routers, router, none, link, order, timed]| {
+        routers - router - (router - none) - (link - none) - (order - timed)
+    });
+    list.push(("turn".into(), turn));
+    let byte = rounds.price(["hand-over, long", "hand-over"], |[over, under]| {
+        (over - long - (under - short)) / (drivers::LONG - super::drive::FRAME) as f64
+    });
+    list.push(("hand-over-byte".into(), byte));
+    // The price is that of a frame without bytes.
+    let bytes = byte.median * super::drive::FRAME as u64;
+    list.iter_mut()
+        .filter(|(name, _)| name == "hand-over")
+        .for_each(|(_, price)| *price = less(*price, bytes));
+    list.iter().for_each(|(name, price)| prices.set(name, *price));
+}
+
+/// What is in no cache costs more: links of which there are many, and packets that are met again much later.
+fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePrices) {
+    for (kind, base) in [("links", "link"), ("timed-links", FAR)] {
+        for count in LINK_COUNTS {
+            // What was left out costs what as many as were looked at cost.
+            let looked_at = if settings.quick { count.min(QUICK_LINKS) } else { count };
+            let name = format!("{kind}-{looked_at}");
+            prices.set(&format!("{kind}-{count}"), rounds.price([&name, base], |[many, few]| many - few));
+        }
+    }
+    for count in FLIGHT_COUNTS {
+        let looked_at = if settings.quick { count.min(QUICK_FLIGHT) } else { count };
+        let name = format!("in-flight-{looked_at}");
+        let price = rounds.price([&name, "link-rate-delay"], |[far, near]| far - near);
+        prices.set(&format!("in-flight-{count}"), price);
+    }
+}
+
+fn less(price: Price, picoseconds: u64) -> Price {
+    let [median, least, most] =
+        [price.median, price.least, price.most].map(|number| number.saturating_sub(picoseconds));
+    Price { median, least, most }
+}
+
+/// Scenarios with a stage each.
+fn stages(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
+    let (spin, both) = (ports(SPIN), format!("{RATE}{SHORT}"));
+    let of = |name: &str, text: String| Course::new(name, &format!("{spin}{text}"));
+    let change = "[[at]]\ntime = \"1000 s\"\nlink = \"l1\"\ndelay = \"10 us\"\n";
+    let more: String =
+        (0..2).map(|n| format!("[[port]]\nname = \"more{n}\"\ndriver = \"memory\"\n")).collect();
+    let pipeline = |name: &str| {
+        let engine = "workers = 2\nmapping = \"pipeline\"\ncpus = [0, 1]\n";
+        Course::new(name, &(ports(engine) + &links(FEW, "")))
+    };
+    let mut courses = vec![
+        of("none", String::new())?,
+        of("bridge", more)?,
+        of("link", links(FEW, ""))?,
+        of("link-rate", links(FEW, RATE))?,
+        of("link-delay", links(FEW, SHORT))?,
+        of("link-rate-delay", links(FEW, &both))?,
+        of("in-order", links(FEW, &both) + change)?,
+        of("chain", chain(&both))?,
+        routed(of("router", router())?),
+        routed(of("routers", routers())?),
+        pipeline("hand-over")?,
+        Course { frame_bytes: drivers::LONG, ..pipeline("hand-over, long")? },
+    ];
+    // Where there are many links with a delay, as many are in the timing wheel as packets are on their way.
+    let far = format!("{RATE}delay = \"10 ms\"\n");
+    let delayed = |course: Course| Course { delay: Duration::from_millis(10), ..course };
+    courses.push(delayed(of(FAR, links(FEW, &far))?));
+    for count in LINK_COUNTS.into_iter().filter(|count| !settings.quick || *count <= QUICK_LINKS) {
+        let count = count as u32;
+        courses.push(of(&format!("links-{count}"), links(count, ""))?.shuffled(count));
+        courses.push(delayed(of(&format!("timed-links-{count}"), links(count, &far))?.shuffled(count)));
+    }
+    Ok(courses)
+}
+
+/// The worker on the first processor.
+const SPIN: &str = "cpus = [0]\n";
+
+/// Links one behind the other.
+pub(crate) fn chain(keys: &str) -> String {
+    let mut text = String::new();
+    for n in 1..CHAIN {
+        text += &format!("[[bridge]]\nname = \"x{n}\"\n");
+    }
+    for n in 0..CHAIN {
+        let from = if n == 0 { "a".into() } else { format!("x{n}") };
+        let to = if n + 1 == CHAIN { "b".into() } else { format!("x{}", n + 1) };
+        text += &format!("[[link]]\nname = \"c{n}\"\nfrom = \"{from}\"\nto = \"{to}\"\n{keys}\n");
+    }
+    text
+}
+
+/// The router's address on the side of the first port.
+const GATE: &str = "02:00:00:00:00:fe";
+
+fn routed(course: Course) -> Course {
+    Course { to: Some([2, 0, 0, 0, 0, 0xfe]), ..course }
+}
+
+/// A router on both ports.
+pub(crate) fn router() -> String {
+    format!(
+        "[[router]]\nname = \"r\"\nports = [\n{{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
+         {{ port = \"b\", addresses = \"11.0.1.1/16\" }},\n]\nneighbours = [\n{}]\n",
+        neighbours("11.0.0")
+    )
+}
+
+/// Hosts 1 to 8 of a network.
+fn neighbours(network: &str) -> String {
+    (1..=FEW).map(|n| format!("{{ address = \"{network}.{n}\", mac = \"02:00:00:00:01:01\" }},\n")).collect()
+}
+
+/// A router on each port, and a link between them.
+pub(crate) fn routers() -> String {
+    let peers = ["02:00:00:00:00:f1", "02:00:00:00:00:f2"];
+    format!(
+        "[[router]]\nname = \"r1\"\nports = [\n{{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
+         {{ port = \"r1-east\", mac = \"{0}\", addresses = \"10.9.0.1/30\" }},\n]\n\
+         routes = [{{ to = \"11.0.0.0/16\", via = \"10.9.0.2\" }}]\n\
+         neighbours = [{{ address = \"10.9.0.2\", mac = \"{1}\" }}]\n\
+         [[router]]\nname = \"r2\"\nports = [\n{{ port = \"r2-west\", mac = \"{1}\", addresses = \"10.9.0.2/30\" }},\n\
+         {{ port = \"b\", addresses = \"11.0.1.1/16\" }},\n]\nneighbours = [\n{2}]\n\
+         [[link]]\nname = \"between\"\nfrom = \"r1-east\"\nto = \"r2-west\"\n",
+        peers[0],
+        peers[1],
+        neighbours("11.0.0")
+    )
+}
+
+/// Few links, with so many packets on their way: by what a packet cost when it was tried.
+fn flights(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
+    let with = |name: &str, delay: Nanos| {
+        let text = ports(SPIN) + &links(FEW, &format!("{RATE}delay = \"{} ns\"\n", delay.0));
+        let delay = Duration::from_nanos(delay.0);
+        Course::new(name, &text).map(|course| Course { delay, ..course })
+    };
+    let mut each = with("how long packets travel", Nanos::from_micros(10))?.cost(settings)?;
+    let mut flights = Vec::new();
+    for count in FLIGHT_COUNTS.into_iter().filter(|count| !settings.quick || *count <= QUICK_FLIGHT) {
+        let course = with(&format!("in-flight-{count}"), Nanos((count as f64 * each) as u64))?;
+        each = course.cost(settings)?;
+        flights.push(course);
+    }
+    Ok(flights)
+}
+
+/// Scenarios with a block each and those that they are compared with; and the names of both.
+fn with_blocks() -> Result<(Vec<Course>, Vec<(String, String)>), BenchError> {
+    let (mut courses, mut names) = (Vec::<Course>::new(), Vec::new());
+    for trial in blocks::scenarios()? {
+        let with = |name: &str, keys: &str| {
+            Course::new(name, &(ports(SPIN) + &links(BLOCKS_ON, keys)))
+                .map(|course| course.shuffled(BLOCKS_ON))
+        };
+        let base = format!("a link with {}", trial.base.trim());
+        if !courses.iter().any(|course| course.name == base) {
+            courses.push(with(&base, &trial.base)?);
+        }
+        courses.push(with(&trial.price, &trial.keys)?);
+        names.push((trial.price, base));
+    }
+    Ok((courses, names))
+}
+
+/// How late packets leave at 100 000 a second on 100 links, by how the worker waits; pauses of the machine aside.
+fn lateness(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), BenchError> {
+    for wait in WAITS {
+        let keys = "rate = \"1 Gbit/s\"\ndelay = \"10 ms\"\n";
+        let text = (ports(SPIN) + &links(100, keys)).replace("\"spin\"", &format!("\"{wait}\""));
+        let course = Course::new("lateness", &text)?.shuffled(100);
+        let mut found = [Vec::new(), Vec::new()];
+        for _ in 0..settings.runs(3) {
+            settings.next(&format!("capacity: lateness, {wait}"))?;
+            let ports = course.ports(Some(Nanos::from_micros(10)));
+            let run = longwire_scenario::build(&course.plan, ports, |_| None)?.setup.start();
+            let waited = settings.pause(settings.time(Duration::from_secs(1)));
+            let report = run.stop();
+            waited?;
+            let late = report.fidelity.map(|fidelity| fidelity.lateness.without_pauses).unwrap_or_default();
+            found.iter_mut().zip([late.p50, late.p99]).for_each(|(list, late)| list.push(late.0 as f64));
+        }
+        for (share, list) in ["p50", "p99"].into_iter().zip(found) {
+            prices.set(&format!("late-{wait}-{share}"), priced(&list.into_iter().collect()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn every_course_is_a_scenario() {
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
+        let courses = stages(&settings).unwrap();
+        let names: std::collections::BTreeSet<_> = courses.iter().map(|course| &course.name).collect();
+        assert_eq!(names.len(), courses.len());
+        let chain = courses.iter().find(|course| course.name == "chain").unwrap();
+        let rule = &chain.plan.pair_rules[0];
+        assert_eq!(chain.plan.routes.links(&rule.route).len(), CHAIN as usize);
+    }
+
+    #[test]
+    fn prices_are_differences_within_a_round() {
+        let rounds = Rounds(BTreeMap::from([
+            ("with".to_owned(), vec![30.0, 50.0, 41.0]),
+            ("without".to_owned(), vec![20.0, 41.0, 20.0]),
+        ]));
+        let price = rounds.price(["with", "without"], |[with, without]| with - without);
+        assert_eq!(price, Price { median: 10_000, least: 9_000, most: 21_000 });
+        assert_eq!(rounds.price(["without", "with"], |[a, b]| a - b), Price::exact(0));
+    }
+}
