@@ -77,6 +77,16 @@ fn packets_on_their_way_and_many_links_cost_misses() {
     assert_eq!((worker.in_flight, worker.packet_picoseconds), (2000, 100_000));
     // At its limit more than a million are on their way.
     assert_eq!(worker.saturated_at, 1_000_000_000_000 / 112_000);
+    let jitter = "delay = { kind = \"jitter\", delay = \"2 s\", jitter = \"1 ms\" }";
+    let given = [
+        ("in-flight-varied-1000", 9_000),
+        ("in-flight-varied-10000", 9_000),
+        ("link-delay", 90_000),
+        ("block-delay-jitter", 1_000),
+    ];
+    let text = ports(&["a", "b"]) + &link("a", "b", &format!("{THOUSAND}{jitter}"));
+    let given = [&given[..], &[("link-rate-delay", 90_000)]].concat();
+    assert_eq!(predicted(&text, &given).workers[0].packet_picoseconds, 100_000);
     let many = ports(&["a", "b"])
         + "[[link]]\nname = \"l{n}\"\ncount = 1000\nfrom = \"a\"\nto = \"b\"\nrate = \"12144 kbit/s\"\n\
            match = [{ source = \"{10.0.0.0 + n}\", destination = \"11.0.0.1\" }]\n";

@@ -8,7 +8,7 @@ use longwire_port::driver::memory::{Blast, BlastPlan, Pair};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ impl Course {
         let remote = run.remote();
         let counted = || -> Result<(u64, f64), BenchError> {
             let (flow, at) = remote.flow()?;
-            let spent = thread.get().and_then(|place| spent(place));
+            let spent = thread.get().map(PathBuf::as_path).and_then(spent);
             Ok((flow.taken, spent.unwrap_or(at.0) as f64))
         };
         let measured = settings.pause(time / 2 + self.delay * 2).and_then(|()| {
@@ -137,7 +137,7 @@ pub(crate) fn links(count: u32, keys: &str) -> String {
 }
 
 /// Nanoseconds that a thread was on a processor.
-fn spent(thread: &PathBuf) -> Option<u64> {
+fn spent(thread: &Path) -> Option<u64> {
     std::fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
 }
 

@@ -1,6 +1,7 @@
 //! What port drivers take to receive and to transmit a frame: each call timed, in a loop that does nothing else.
 
-use crate::capacity::drive::FRAME;
+use super::Skipped;
+use super::drive::FRAME;
 use crate::flood::Flood;
 use crate::world::{Driver, World, require_hosts};
 use crate::{BenchError, Sample, Settings};
@@ -41,7 +42,7 @@ impl Rounds {
 pub(crate) fn measure(
     settings: &Settings<'_>,
     prices: &mut EnginePrices,
-) -> Result<Vec<(&'static str, String)>, BenchError> {
+) -> Result<Vec<Skipped>, BenchError> {
     memory(settings, prices)?;
     let mut skipped = Vec::new();
     for driver in Driver::ALL {

@@ -134,6 +134,9 @@ fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePri
         let name = format!("in-flight-{looked_at}");
         let price = rounds.price([&name, "link-rate-delay"], |[far, near]| far - near);
         prices.set(&format!("in-flight-{count}"), price);
+        let name = format!("in-flight-varied-{looked_at}");
+        let price = rounds.price([&name, "block-delay-jitter"], |[far, near]| far - near);
+        prices.set(&format!("in-flight-varied-{count}"), price);
     }
 }
 
@@ -235,29 +238,50 @@ pub(crate) fn routers() -> String {
     )
 }
 
-/// Few links, with so many packets on their way: by what a packet cost when it was tried.
+/// Few links with so many packets on their way, by what a packet cost when it was tried: of a constant delay, and of a varied one.
 fn flights(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
-    let with = |name: &str, delay: Nanos| {
-        let text = ports(SPIN) + &links(FEW, &format!("{RATE}delay = \"{} ns\"\n", delay.0));
-        let delay = Duration::from_nanos(delay.0);
-        Course::new(name, &text).map(|course| Course { delay, ..course })
+    let constant = |time: Nanos| links(FEW, &format!("{RATE}delay = \"{} ns\"\n", time.0));
+    let varied = |time: Nanos| {
+        let jitter = format!("kind = \"jitter\", delay = \"{} ns\", jitter = \"{} ns\"", time.0, time.0 / 10);
+        links(BLOCKS_ON, &format!("delay = {{ {jitter} }}\n"))
     };
-    let mut each = with("how long packets travel", Nanos::from_micros(10))?.cost(settings)?;
+    let mut flights = flights_of(settings, "in-flight", FEW, constant)?;
+    flights.extend(flights_of(settings, "in-flight-varied", BLOCKS_ON, varied)?);
+    Ok(flights)
+}
+
+fn flights_of(
+    settings: &Settings<'_>,
+    kind: &str,
+    pairs: u32,
+    link: impl Fn(Nanos) -> String,
+) -> Result<Vec<Course>, BenchError> {
+    let with = |name: &str, time: Nanos| {
+        let course = Course::new(name, &(ports(SPIN) + &link(time)))?.shuffled(pairs);
+        Ok::<_, BenchError>(Course { delay: Duration::from_nanos(time.0), ..course })
+    };
+    let mut each = with(&format!("{kind}, few"), Nanos::from_micros(10))?.cost(settings)?;
     let mut flights = Vec::new();
     for count in FLIGHT_COUNTS.into_iter().filter(|count| !settings.quick || *count <= QUICK_FLIGHT) {
-        let course = with(&format!("in-flight-{count}"), Nanos((count as f64 * each) as u64))?;
+        let course = with(&format!("{kind}-{count}"), Nanos((count as f64 * each) as u64))?;
         each = course.cost(settings)?;
         flights.push(course);
     }
     Ok(flights)
 }
 
+/// The names of two courses, with a block and without it.
+type Compared = (String, String);
+
 /// Scenarios with a block each and those that they are compared with; and the names of both.
-fn with_blocks() -> Result<(Vec<Course>, Vec<(String, String)>), BenchError> {
+fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
     let (mut courses, mut names) = (Vec::<Course>::new(), Vec::new());
     for trial in blocks::scenarios()? {
+        // With a delay so short that hardly any packets are on their way: these have prices of their own.
+        let short =
+            |keys: &str| if trial.base.contains("delay") { keys.replace(" ms", " us") } else { keys.into() };
         let with = |name: &str, keys: &str| {
-            Course::new(name, &(ports(SPIN) + &links(BLOCKS_ON, keys)))
+            Course::new(name, &(ports(SPIN) + &links(BLOCKS_ON, &short(keys))))
                 .map(|course| course.shuffled(BLOCKS_ON))
         };
         let base = format!("a link with {}", trial.base.trim());

@@ -16,11 +16,14 @@ const TOLERANCE: f64 = 25.0;
 /// The rate at which loads are told, in packets a second.
 const TOLD_AT: f64 = 1e6;
 
-/// The engine's prices on this machine, and those of its port drivers; beside them the drivers that were not measured, and why.
+/// A driver that was not measured, and why.
+pub type Skipped = (&'static str, String);
+
+/// The engine's prices on this machine, and those of its port drivers; beside them the drivers that were not measured.
 ///
 /// # Errors
 /// It is time to stop, or there is not the memory.
-pub fn prices(settings: &Settings<'_>) -> Result<(EnginePrices, Vec<(&'static str, String)>), BenchError> {
+pub fn prices(settings: &Settings<'_>) -> Result<(EnginePrices, Vec<Skipped>), BenchError> {
     let (mut prices, _) = measure::engine(settings, &[])?;
     let skipped = drivers::measure(settings, &mut prices)?;
     Ok((prices, skipped))

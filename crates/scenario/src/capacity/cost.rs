@@ -20,6 +20,8 @@ struct LinkCost {
     /// Whether it is in the timing wheel while packets are on it.
     timed: bool,
     delay: Nanos,
+    /// Whether its packets have delays of their own: they are sorted, or wait for each other.
+    varied: bool,
 }
 
 /// What things cost in a plan.
@@ -43,8 +45,8 @@ pub(super) struct Costs<'p> {
 struct Part {
     worker: u32,
     picoseconds: u64,
-    /// Links with a delay, and how long they delay together.
-    delayed: u64,
+    /// Links with a constant delay, those with a varied one, and how long they delay together.
+    delayed: [u64; 2],
     delay: Nanos,
 }
 
@@ -85,7 +87,7 @@ impl<'p> Costs<'p> {
     fn each_part(&self, way: &Way<'_>, mut show: impl FnMut(Part)) {
         let bytes = way.bytes.unwrap_or(self.frame.0);
         let pay =
-            |worker: u32, picoseconds: u64| Part { worker, picoseconds, delayed: 0, delay: Nanos::ZERO };
+            |worker: u32, picoseconds: u64| Part { worker, picoseconds, delayed: [0; 2], delay: Nanos::ZERO };
         let first = way.from.map(|place| self.port_worker(place));
         let begins = first.or_else(|| way.links.first().map(|&link| self.shards.link_workers[link as usize]));
         let mut at = begins.unwrap_or(0);
@@ -105,7 +107,8 @@ impl<'p> Costs<'p> {
             let cost = self.profiles[self.plan.links[link as usize].profile as usize];
             let further = if number > 0 { self.prices.price("further-link") } else { 0 };
             let many = self.links[worker as usize].1[usize::from(cost.timed)];
-            let delayed = u64::from(cost.delay > Nanos::ZERO);
+            let mut delayed = [0; 2];
+            delayed[usize::from(cost.varied)] = u64::from(cost.delay > Nanos::ZERO);
             show(Part { worker, picoseconds: cost.picoseconds + further + many, delayed, delay: cost.delay });
         }
         if let Some(to) = way.to {
@@ -173,7 +176,9 @@ fn link_cost(prices: &EnginePrices, profile: &Profile, in_medium: bool) -> LinkC
     };
     let blocks = profile.blocks.iter().filter(|(spec, _)| is_priced(spec.key, spec.kind));
     let blocks: u64 = blocks.map(|(spec, values)| prices.block(spec, values).0).sum();
-    LinkCost { picoseconds: prices.price(kind) + blocks, timed: rated || delayed, delay: profile.delays.mean }
+    let varied = profile.blocks.iter().any(|(spec, _)| spec.key == "delay" && spec.kind != "constant");
+    let picoseconds = prices.price(kind) + blocks;
+    LinkCost { picoseconds, timed: rated || delayed, delay: profile.delays.mean, varied }
 }
 
 /// What the prices of a port's driver are called.
@@ -196,7 +201,7 @@ struct Sum {
     /// How often its packets count: packets a second, or one a way.
     packets: u128,
     picoseconds: u128,
-    delayed: u128,
+    delayed: [u128; 2],
     delay: u128,
 }
 
@@ -227,7 +232,7 @@ impl Sum {
         let times = u128::from(times);
         self.packets += times;
         self.picoseconds += times * u128::from(part.picoseconds);
-        self.delayed += times * u128::from(part.delayed);
+        self.delayed.iter_mut().zip(part.delayed).for_each(|(sum, links)| *sum += times * u128::from(links));
         self.delay += times * u128::from(part.delay.0);
     }
 
@@ -238,8 +243,10 @@ impl Sum {
 
     /// What a packet costs at so many packets a second.
     fn packet(&self, prices: &EnginePrices, packets: u64) -> u128 {
-        let misses = u128::from(prices.in_flight(self.in_flight(packets)));
-        (self.picoseconds + self.delayed * misses) / self.packets.max(1)
+        let in_flight = self.in_flight(packets);
+        let misses = [false, true].map(|varied| u128::from(prices.in_flight(in_flight, varied)));
+        let misses = self.delayed[0] * misses[0] + self.delayed[1] * misses[1];
+        (self.picoseconds + misses) / self.packets.max(1)
     }
 
     /// The most packets a second that take no more than a second.
@@ -278,7 +285,7 @@ impl Sums {
         costs.each_part(way, |part| match parts.iter_mut().find(|known| known.worker == part.worker) {
             Some(known) => {
                 known.picoseconds += part.picoseconds;
-                known.delayed += part.delayed;
+                known.delayed.iter_mut().zip(part.delayed).for_each(|(sum, links)| *sum += links);
                 known.delay += part.delay;
             }
             None => parts.push(part),

@@ -59,6 +59,10 @@ const STAGES: &[(&str, u64)] = &[
     ("in-flight-10000", 20_000),
     ("in-flight-100000", 50_000),
     ("in-flight-1000000", 80_000),
+    ("in-flight-varied-1000", 5_000),
+    ("in-flight-varied-10000", 40_000),
+    ("in-flight-varied-100000", 100_000),
+    ("in-flight-varied-1000000", 160_000),
     ("memory-receive", 10_000),
     ("memory-receive-byte", 20),
     ("memory-transmit", 10_000),
@@ -123,7 +127,7 @@ impl EnginePrices {
             let plain = block_name(spec, &[]);
             name.strip_prefix(plain.as_str()).is_some_and(|rest| matches!(rest, "" | "-wire" | "-reorder"))
         };
-        listed || longwire_link::registry().iter().any(|spec| of_block(spec))
+        listed || longwire_link::registry().iter().any(of_block)
     }
 
     /// Writes down what was measured.
@@ -186,9 +190,10 @@ impl EnginePrices {
         interpolated((FEW_LINKS, 0), &points, count)
     }
 
-    /// What each packet costs more on a link with a delay, where so many are on their way.
-    pub(super) fn in_flight(&self, packets: u64) -> u64 {
-        let points = FLIGHT_COUNTS.map(|count| (count, self.price(&format!("in-flight-{count}"))));
+    /// What each packet costs more on a link with a delay, constant or varied, where so many are on their way.
+    pub(super) fn in_flight(&self, packets: u64, varied: bool) -> u64 {
+        let kind = if varied { "in-flight-varied" } else { "in-flight" };
+        let points = FLIGHT_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
         interpolated((FEW_PACKETS, 0), &points, packets)
     }
 }

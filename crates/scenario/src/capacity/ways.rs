@@ -277,8 +277,10 @@ mod tests {
     const PORTS: &str =
         "[[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n";
 
-    /// From, to, links and segments of all ways.
-    fn ways(text: &str) -> Vec<(u16, u16, Vec<u32>, usize, Option<u64>)> {
+    /// From, to, links, number of segments, and what is offered.
+    type Found = (u16, u16, Vec<u32>, usize, Option<u64>);
+
+    fn ways(text: &str) -> Vec<Found> {
         let plan = crate::parse("ways.toml", text).unwrap_or_else(|error| panic!("{error}"));
         let mut found = Vec::new();
         Ways::of(&plan).each(|way| {
