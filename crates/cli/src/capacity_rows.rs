@@ -29,7 +29,9 @@ fn packets(capacity: &Capacity) -> Row {
     );
     match (capacity.packets_per_second, capacity.unbounded) {
         (0, true) => row.measured("unlimited").note("no link has a rate, and no source sends"),
-        (packets, true) => row.measured(packets).note(frame).note("and what comes by ways that nothing bounds"),
+        (packets, true) => {
+            row.measured(packets).note(frame).note("and what comes by ways that nothing bounds")
+        }
         (packets, false) => row.measured(packets).note(frame),
     }
 }
@@ -48,7 +50,11 @@ fn worker(worker: &WorkerLoad) -> Row {
             row.measured(percent(worker.load_ppm)).note(format!("{packets} packets/s{more}; {limit}"))
         }
     };
-    if worker.in_flight == 0 { row } else { row.note(format!("{} packets on their way at once", worker.in_flight)) }
+    if worker.in_flight == 0 {
+        row
+    } else {
+        row.note(format!("{} packets on their way at once", worker.in_flight))
+    }
 }
 
 fn port(port: &PortLoad) -> Row {

@@ -113,7 +113,7 @@ fn prices_are_measured_and_used() {
     let (_, assumed) = told("assumed");
     assert!(!assumed.contains("picoseconds"), "{assumed}");
     let (_, measured) = told("prices");
-    assert!(!measured.contains("no list") && !measured.contains("calibrate"), "{measured}");
+    assert!(!measured.contains("no list") && !measured.contains("run \"longwire calibrate\""), "{measured}");
     let (code, dear) = told("dear");
     assert!(code == Some(2) && dear.contains("picoseconds, 6720000 allowed"), "{dear}");
     let (code, none) = told("none");
