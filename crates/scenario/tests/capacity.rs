@@ -180,6 +180,19 @@ fn sources_and_shared_links_bound_what_comes() {
     assert_eq!((received[0].0, received[1].0), (500, 500));
 }
 
+/// Where spinning would be in time it is the fix; where it would not, something else has the processor.
+#[test]
+fn lateness_above_what_is_allowed_is_noted() {
+    for (spinning, fix) in [(5_000_000, "set wait = \"spin\""), (200_000_000, "spinning does not help")] {
+        let given = [("late-sleep-then-spin-p99", 150_000_000), ("late-spin-p99", spinning)];
+        let notes = predicted(&(ports(&["a", "b"]) + &link("a", "b", THOUSAND)), &given).notes;
+        assert!(
+            notes.iter().any(|note| note.contains("leaves 150 us late") && note.contains(fix)),
+            "{notes:?}"
+        );
+    }
+}
+
 #[test]
 fn what_nothing_bounds_has_a_limit_instead() {
     let given = [("packet", 30_000), ("link", 20_000)];

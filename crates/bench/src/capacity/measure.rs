@@ -294,16 +294,18 @@ fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
     Ok((courses, names))
 }
 
-/// How late packets leave at 100 000 a second on 100 links, by how the worker waits; pauses of the machine aside.
+/// How late packets leave on 100 links, by how the worker waits; pauses of the machine aside. One that sleeps has a packet each millisecond:
+/// with more it would have no time to sleep.
 fn lateness(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), BenchError> {
     for wait in WAITS {
         let keys = "rate = \"1 Gbit/s\"\ndelay = \"10 ms\"\n";
         let text = (ports(SPIN) + &links(100, keys)).replace("\"spin\"", &format!("\"{wait}\""));
         let course = Course::new("lateness", &text)?.shuffled(100);
+        let gap = if wait == "spin" { Nanos::from_micros(10) } else { Nanos::from_millis(1) };
         let mut found = [Vec::new(), Vec::new()];
         for _ in 0..settings.runs(3) {
             settings.next(&format!("capacity: lateness, {wait}"))?;
-            let ports = course.ports(Some(Nanos::from_micros(10)));
+            let ports = course.ports(Some(gap));
             let run = longwire_scenario::build(&course.plan, ports, |_| None)?.setup.start();
             let waited = settings.pause(settings.time(Duration::from_secs(1)));
             let report = run.stop();

@@ -33,8 +33,14 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
     let within = plan.fidelity.within;
     let [_, p99] = capacity.lateness;
     if p99 > within {
+        let spinning = prices.price("late-spin-p99") / 1000;
+        let fix = if spinning <= within.0 {
+            "set wait = \"spin\" in [engine], or allow more"
+        } else {
+            "spinning does not help: leave the workers' processors to them and calibrate again, or allow more"
+        };
         capacity.notes.push(format!(
-            "with wait = \"{}\" one packet in a hundred leaves {p99} late, and [fidelity] allows {within}: set wait = \"spin\" in [engine], or allow more",
+            "with wait = \"{}\" one packet in a hundred leaves {p99} late, and [fidelity] allows {within}: {fix}",
             plan.engine.wait.word()
         ));
     }
