@@ -74,21 +74,21 @@ impl Link {
         loop {
             let phantom = self.next_phantom();
             let finish = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
-            let resume = if self.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
+            let resume = if self.line.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
             let front = self.next_in_front();
             let next = finish.min(resume).min(phantom).min(front);
             if next > now || next == Nanos::NEVER {
                 return;
             }
             if next == finish {
-                if self.features & has::OPPORTUNITIES == 0 {
+                if self.line.features & has::OPPORTUNITIES == 0 {
                     self.send_off(pool, finish);
                 } else {
                     self.send_off_by_opportunities(pool, finish);
                 }
             } else if next == resume {
                 self.latest = self.latest.max(resume);
-                if self.features & has::OPPORTUNITIES == 0 {
+                if self.line.features & has::OPPORTUNITIES == 0 {
                     self.begin_next(pool, resume);
                 } else {
                     self.take_next(pool, resume);
@@ -103,7 +103,7 @@ impl Link {
 
     /// When background traffic alone asks for a look; never in simulated time, where nobody sees it.
     pub(crate) fn keep_up(&self) -> Nanos {
-        let rare = self.books.counters.rare.as_ref();
+        let rare = self.known_rare();
         match rare.and_then(|rare| rare.background.as_ref()).filter(|background| background.real_time) {
             Some(background) if background.next() != Nanos::NEVER => background.next() + KEEP_UP,
             _ => Nanos::NEVER,
@@ -117,8 +117,8 @@ impl Link {
 
     /// When a packet comes to the queue by itself, or the queue has one again.
     pub(crate) fn next_at_queue(&self) -> Nanos {
-        let resume = if self.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
-        if self.features & (has::BACKGROUND | has::FRONT) == 0 {
+        let resume = if self.line.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
+        if self.line.features & (has::BACKGROUND | has::FRONT) == 0 {
             return resume;
         }
         resume.min(self.next_phantom()).min(self.next_in_front())
@@ -130,25 +130,25 @@ impl Link {
     }
 
     fn next_phantom(&self) -> Nanos {
-        let rare = self.books.counters.rare.as_ref();
+        let rare = self.known_rare();
         rare.and_then(|rare| rare.background.as_ref()).map_or(Nanos::NEVER, Background::next)
     }
 
     /// A background packet joins the queue, or is dropped.
     fn phantom_arrives(&mut self, pool: &mut Pool, now: Nanos) {
-        let rare = self.books.counters.rare();
+        let rare = self.rare();
         let Some(background) = &mut rare.background else { return };
         let (_, size) = background.process.next();
         rare.made += 1;
         let Some(handle) = phantom(pool, now, size) else {
-            return self.books.counters.drop(DropReason::PoolFull, 1);
+            return self.count_drop(DropReason::PoolFull, 1);
         };
         self.latest = self.latest.max(now);
         let bytes = self.counted(pool, handle, size);
         if let Verdict::Drop(reason) = self.admit(pool, handle, now, bytes, Meta::NO_BAND) {
             return self.drop(pool, handle, reason);
         }
-        self.books.counters.rare().phantoms += 1;
+        self.rare().phantoms += 1;
         self.wait_or_begin(pool, handle, now, bytes);
     }
 }

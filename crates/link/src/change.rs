@@ -5,7 +5,7 @@ use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::judge::{Chain, Either};
-use crate::link::Link;
+use crate::link::{Blocks, Link};
 use crate::queue::Queue;
 use crate::registry::NONE;
 use crate::transmit::Transmit;
@@ -13,6 +13,7 @@ use crate::transmit::framing::BYTE;
 use longwire_block::{Dice, Spec, Values};
 use longwire_packet::Pool;
 use longwire_units::Nanos;
+use std::sync::Arc;
 
 /// When a change happens, and what new blocks are given.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +21,8 @@ pub(crate) struct When {
     pub now: Nanos,
     pub begin: Nanos,
     pub seed: u64,
+    /// The link's place in the plan.
+    pub place: u32,
     /// Segments of a train that leave within this of each other stay together.
     pub spread: Nanos,
 }
@@ -27,19 +30,19 @@ pub(crate) struct When {
 /// Gives `link`, which is caught up to `when.now`, new parameters for a block, or a block of another kind.
 pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &Values), when: When) {
     let (spec, values) = change;
-    let place = link.place;
+    let place = when.place;
     let dice = || Dice::named(when.seed, &format!("links/added-{place}/{}", spec.key));
-    if spec.key == link.transmit.spec().key {
+    if spec.key == link.blocks().transmit.spec().key {
         change_transmit(link, pool, change, when, dice);
-    } else if spec.key == link.queue.spec().key {
+    } else if spec.key == link.blocks().queue.spec().key {
         change_queue(link, pool, change, when, dice);
-    } else if spec.key == link.delay.spec().key {
+    } else if spec.key == link.blocks().delay.spec().key {
         change_delay(link, change, when, dice);
         link.part_waiting(pool, when.spread);
     } else if Background::has(spec) {
-        match link.books.counters.rare.as_mut().and_then(|rare| rare.background.as_mut()) {
+        match link.known_rare_mut().and_then(|rare| rare.background.as_mut()) {
             // Those of its packets that wait are sent, and told from others as before.
-            Some(_) if spec.kind == NONE => link.books.counters.rare().background = None,
+            Some(_) if spec.kind == NONE => link.rare().background = None,
             None if spec.kind == NONE => {}
             Some(background) => background.change(spec, values, when.now),
             None => {
@@ -62,29 +65,29 @@ fn change_transmit(
 ) {
     let busy = !link.sending.is_none();
     link.untake();
-    let same = spec.is(link.transmit.spec());
+    let same = spec.is(link.blocks().transmit.spec());
     let sent = if busy { link.sent_segments(pool, when.now) } else { 0 };
-    link.transmit.settle(when.now);
-    let work = if busy { link.transmit.work_left() } else { 0 };
+    link.blocks().transmit.settle(when.now);
+    let work = if busy { link.blocks().transmit.work_left() } else { 0 };
     if same {
-        link.transmit.change(values);
+        link.blocks().transmit.change(values);
     } else if let Some(mut transmit) = Transmit::build(spec, values, dice) {
         transmit.start(when.begin);
-        link.transmit = transmit;
+        link.blocks().transmit = transmit;
     }
-    link.framing = link.transmit.framing();
+    link.note_framing();
     link.part_waiting(pool, when.spread);
     // Of a sender that takes trains apart by itself, one is left whole only where the pool has no room.
-    let parts = busy && (!same || link.transmit.whole_trains());
+    let parts = busy && (!same || link.blocks().transmit.whole_trains());
     let waits = if parts { link.part_sending(pool, when.now, when.spread, sent) } else { 0 };
     if busy && (!same || waits > 0) {
-        link.transmit.take_over(when.now, work.saturating_sub(waits * BYTE));
+        link.blocks().transmit.take_over(when.now, work.saturating_sub(waits * BYTE));
     }
-    let waited = link.features & has::OPPORTUNITIES != 0;
+    let waited = link.line.features & has::OPPORTUNITIES != 0;
     link.note_transmit();
     if busy {
         link.note_taken(pool);
-    } else if link.books.queued_packets > 0 && (waited || link.features & has::OPPORTUNITIES != 0) {
+    } else if link.waiting.packets > 0 && (waited || link.line.features & has::OPPORTUNITIES != 0) {
         // They wait for an opportunity that no longer comes, or comes at another time, or from now on.
         link.begin_next(pool, when.now);
     }
@@ -98,10 +101,11 @@ fn change_delay(
 ) {
     let before = before_queue(spec, values);
     let moved = link.place_delay(before);
-    let front = link.books.counters.rare.as_mut().and_then(|rare| rare.front.as_deref_mut());
+    let blocks = link.blocks();
+    let front = blocks.books.rare.as_mut().and_then(|rare| rare.front.as_deref_mut());
     let (last, delay) = match front {
         Some(front) if before => (front.last(), &mut front.delay),
-        _ => (link.line.last(), &mut link.delay),
+        _ => (blocks.last, &mut blocks.delay),
     };
     let mut handed_over = false;
     if spec.is(delay.spec()) {
@@ -127,16 +131,16 @@ fn change_queue(
     when: When,
     dice: impl Fn() -> Dice,
 ) {
-    if spec.is(link.queue.spec()) {
-        link.queue.change(values);
+    if spec.is(link.blocks().queue.spec()) {
+        link.blocks().queue.change(values);
         let (queue, mut hall) = link.hall(pool, when.now);
         queue.resettle(&mut hall);
     } else if let Some(mut queue) = Queue::build(spec, values, dice) {
         queue.start(when.begin);
         let mut waiting = link.waiting(pool);
-        link.queue = queue;
+        link.blocks().queue = queue;
         link.note_discipline();
-        if !link.queue.whole_trains() {
+        if !link.blocks().queue.whole_trains() {
             waiting = link.parted(pool, waiting, when.spread);
         }
         if !waiting.is_empty() {
@@ -144,7 +148,7 @@ fn change_queue(
             queue.adopt(&mut hall, waiting);
         }
     }
-    if link.sending.is_none() && link.books.queued_packets > 0 {
+    if link.sending.is_none() && link.waiting.packets > 0 {
         link.begin_next(pool, when.now);
     }
 }
@@ -176,21 +180,24 @@ fn change_judges(
 impl Link {
     /// Tells every block when the run begins.
     pub(crate) fn start(&mut self, begin: Nanos) {
-        self.chain.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
-        if let Some(rare) = &mut self.books.counters.rare {
+        // Plain blocks mind nothing of it.
+        let Some(blocks) = self.known_blocks() else { return };
+        let Blocks { chain, queue, transmit, delay, books, .. } = blocks;
+        chain.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        if let Some(rare) = &mut books.rare {
             rare.wire.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
             rare.background.iter_mut().for_each(|background| background.start(begin));
             rare.front.iter_mut().for_each(|front| front.delay.start(begin));
         }
-        self.queue.start(begin);
-        self.transmit.start(begin);
-        self.delay.start(begin);
+        queue.start(begin);
+        transmit.start(begin);
+        delay.start(begin);
     }
 
     /// All that judge, before the queue and on the wire; they are to be seated again.
     pub(crate) fn take_judges(&mut self) -> Vec<Either> {
-        let mut judges = std::mem::take(&mut self.chain).into_vec();
-        if let Some(rare) = &mut self.books.counters.rare {
+        let mut judges = std::mem::take(&mut self.blocks().chain).into_vec();
+        if let Some(rare) = self.known_rare_mut() {
             judges.extend(std::mem::take(&mut rare.wire).into_vec());
         }
         judges
@@ -202,52 +209,60 @@ impl Link {
         for mut judge in judges {
             if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
         }
-        self.chain = Chain::new(before);
-        self.features &= !(has::WIRE | has::AHEAD);
+        self.blocks().chain = Chain::new(before);
+        self.line.features &= !(has::WIRE | has::AHEAD);
         if wire.iter_mut().any(Either::hastens) {
-            self.features |= has::AHEAD;
+            self.line.features |= has::AHEAD;
         }
         if !wire.is_empty() {
-            self.features |= has::WIRE;
-            self.books.counters.rare().wire = Chain::new(wire);
+            self.line.features |= has::WIRE;
+            self.rare().wire = Chain::new(wire);
         }
     }
 
     /// Gives the link its background traffic, if there is any.
     pub(crate) fn set_background(&mut self, background: Option<Background>) {
         if background.is_some() {
-            self.features |= has::BACKGROUND;
-            self.books.counters.rare().background = background;
+            self.line.features |= has::BACKGROUND;
+            self.rare().background = background;
         }
     }
 
     /// Notes whether the queue discipline has more to decide than whom to let in.
     pub(crate) fn note_discipline(&mut self) {
-        self.features &= !(has::DISCIPLINE | has::DIRECT);
-        let waits = self.features & has::OPPORTUNITIES != 0;
-        if waits || !self.queue.plain() {
-            self.features |= has::DISCIPLINE;
+        self.line.features &= !(has::DISCIPLINE | has::DIRECT);
+        let waits = self.line.features & has::OPPORTUNITIES != 0;
+        if waits || !self.blocks().queue.plain() {
+            self.line.features |= has::DISCIPLINE;
         }
-        if !waits && self.queue.direct() {
-            self.features |= has::DIRECT;
+        if !waits && self.blocks().queue.direct() {
+            self.line.features |= has::DIRECT;
         }
+    }
+
+    /// Notes what packets count.
+    fn note_framing(&mut self) {
+        let framing = self.blocks().transmit.framing();
+        Arc::make_mut(&mut self.profile).framing = framing;
     }
 
     /// Notes what packets count, when the one being sent is finished, and whether they wait for opportunities.
     pub(crate) fn note_transmit(&mut self) {
-        self.framing = self.transmit.framing();
-        self.finish = self.transmit.finish();
-        self.features &= !has::OPPORTUNITIES;
-        if self.transmit.by_opportunities() {
-            self.features |= has::OPPORTUNITIES;
+        self.note_framing();
+        let transmit = &mut self.blocks().transmit;
+        let (finish, by_opportunities) = (transmit.finish(), transmit.by_opportunities());
+        self.finish = finish;
+        self.line.features &= !has::OPPORTUNITIES;
+        if by_opportunities {
+            self.line.features |= has::OPPORTUNITIES;
         }
         self.note_discipline();
     }
 
     /// Takes out all packets that wait to be sent, in an order in which they could be.
     pub(crate) fn waiting(&mut self, pool: &mut Pool) -> Fifo {
-        let mut waiting = self.books.list.take();
-        let mut others = self.queue.drain(pool);
+        let mut waiting = self.blocks().books.list.take();
+        let mut others = self.blocks().queue.drain(pool);
         while let Some(handle) = others.pop(pool) {
             waiting.push(pool, handle);
         }
@@ -256,13 +271,14 @@ impl Link {
 
     /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.
     pub(crate) fn note_order(&mut self) {
-        self.order = self.delay.order();
-        if self.order != Order::InOrder || self.line.is_irregular() {
-            self.features |= has::DISORDER;
+        let (line, _, blocks) = self.parts();
+        blocks.order = blocks.delay.order();
+        if blocks.order != Order::InOrder || line.is_irregular() {
+            line.features |= has::DISORDER;
         }
-        self.features &= !has::LOSSY_DELAY;
-        if self.delay.may_lose() {
-            self.features |= has::LOSSY_DELAY;
+        line.features &= !has::LOSSY_DELAY;
+        if blocks.delay.may_lose() {
+            line.features |= has::LOSSY_DELAY;
         }
     }
 }

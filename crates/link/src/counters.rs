@@ -10,24 +10,12 @@ use longwire_block::{DropCounts, DropReason};
 use longwire_units::Nanos;
 use serde::Serialize;
 
-/// Counters within a link's record. Segments of a train count one each.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub(crate) struct Counters {
-    // What is counted together does not stand together: compilers would put both into one register first, which takes longer.
-    pub in_packets: u64,
-    pub out_packets: u64,
-    pub max_late: Nanos,
-    pub out_bytes: u64,
-    /// Made when it is first needed: most of a million links never do.
-    pub rare: Option<Box<Rare>>,
-    pub in_bytes: u64,
-}
-
 /// What few links have.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
     pub drops: DropCounts,
+    /// The most a packet was late, if the link's record has no room for it.
+    pub max_late: Nanos,
     /// Made at the start for links that ask for it.
     pub histogram: Option<Box<Histogram>>,
     /// Packets marked as having met congestion, by the queue or before it.
@@ -65,38 +53,6 @@ pub(crate) struct Taken {
     pub packets: u32,
     /// The bytes it counts.
     pub bytes: u64,
-}
-
-impl Counters {
-    #[inline]
-    pub(crate) fn rare(&mut self) -> &mut Rare {
-        /// Out of the way of those that have it.
-        #[cold]
-        #[inline(never)]
-        fn make(rare: &mut Option<Box<Rare>>) -> &mut Rare {
-            rare.insert(Box::default())
-        }
-        match &mut self.rare {
-            Some(rare) => rare,
-            none => make(none),
-        }
-    }
-
-    /// Notes that a packet was later than all before: that seldom happens.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn raise_max_late(&mut self, late: Nanos) {
-        self.max_late = late;
-    }
-
-    #[inline(never)]
-    pub(crate) fn drop(&mut self, reason: DropReason, packets: u64) {
-        self.rare().drops[reason as usize] += packets;
-    }
-
-    pub(crate) fn dropped(&self, reason: DropReason) -> u64 {
-        self.rare.as_ref().map_or(0, |rare| rare.drops[reason as usize])
-    }
 }
 
 /// What a link has done so far. in + made = out + dropped + consumed + steered + queued + travelling.
@@ -137,20 +93,31 @@ pub struct LinkStats {
 }
 
 impl Link {
+    /// Notes that a packet was later than all before: that seldom happens.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_max_late(&mut self, late: Nanos) {
+        self.max_late = u32::try_from(late.0).unwrap_or(u32::MAX);
+        if self.max_late == u32::MAX {
+            let max_late = &mut self.rare().max_late;
+            *max_late = late.max(*max_late);
+        }
+    }
+
     /// What it has done so far, but for what its medium counts.
     pub(crate) fn stats(&self) -> LinkStats {
-        let counters = &self.books.counters;
-        let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), counters.dropped(reason)));
-        let rare = counters.rare.as_deref();
+        let rare = self.known_rare();
+        let dropped = |reason: DropReason| rare.map_or(0, |rare| rare.drops[reason as usize]);
+        let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), dropped(reason)));
         let rarely = |of: fn(&Rare) -> u64| rare.map_or(0, of);
         let taken = rare.map_or(Taken::default(), |rare| rare.taken);
         // On a decided link, what waits lies on the line.
-        let waiting_on_line = if self.is_decided() { self.books.queued_packets } else { 0 };
+        let waiting_on_line = if self.is_decided() { self.waiting.packets } else { 0 };
         LinkStats {
-            in_packets: counters.in_packets,
-            in_bytes: counters.in_bytes,
-            out_packets: counters.out_packets,
-            out_bytes: counters.out_bytes,
+            in_packets: self.in_packets,
+            in_bytes: self.in_bytes,
+            out_packets: self.out_packets,
+            out_bytes: self.out_bytes,
             made_packets: rarely(|rare| rare.made),
             consumed_packets: rarely(|rare| rare.consumed),
             steered_packets: rarely(|rare| rare.steered),
@@ -158,12 +125,12 @@ impl Link {
             corrupted_packets: rarely(|rare| rare.corrupted),
             collisions: 0,
             drops: drops.filter(|(_, packets)| *packets > 0).collect(),
-            queued_packets: u64::from(self.books.queued_packets) + u64::from(taken.packets),
-            queued_bytes: self.books.queued_bytes + taken.bytes,
+            queued_packets: u64::from(self.waiting.packets) + u64::from(taken.packets),
+            queued_bytes: self.waiting.bytes + taken.bytes,
             travelling_packets: u64::from(self.line.packets() - waiting_on_line)
                 + u64::from(self.packets_in_front()),
-            late_packets: u64::from(self.books.late),
-            max_late: counters.max_late,
+            late_packets: u64::from(self.late),
+            max_late: rare.map_or(Nanos::ZERO, |rare| rare.max_late).max(Nanos(self.max_late.into())),
         }
     }
 }

@@ -12,65 +12,61 @@
 use crate::delay::Delay;
 use crate::fifo::Fifo;
 use crate::has;
-use crate::impair::Impair;
-use crate::judge::{Chain, Either};
 use crate::link::{Link, Surroundings};
 use crate::links::Arrival;
-use crate::plain::Fate;
-use crate::queue::Queue;
-use crate::transmit::{Sender, Transmit};
+use crate::plain::{Fate, Profile};
+use crate::queue::{Queue, Waiting};
+use crate::transmit::Transmit;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
+use std::sync::Arc;
 
 impl Link {
-    /// Notes whether all is decided when packets arrive, as the blocks are now. The link must be served.
+    /// Notes whether all is decided when packets arrive, as the blocks are now, and what its profile is. The link must be served.
     pub(crate) fn note_decidable(&mut self) {
-        let others = self.features & !(has::DECIDABLE | has::INSTANT | has::PLAIN);
-        self.features = others;
-        if others != 0 || !self.transmit.foresees() || !matches!(self.delay, Delay::Constant(_)) {
+        self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN);
+        let (profile, plain) = Profile::of(self.blocks());
+        *Arc::make_mut(&mut self.profile) = profile;
+        let blocks = self.blocks();
+        let decidable = blocks.transmit.foresees() && matches!(blocks.delay, Delay::Constant(_));
+        if self.line.features & !has::HISTOGRAM != 0 || !decidable {
             return;
         }
-        self.features |= has::DECIDABLE;
-        let (Transmit::Constant(transmit), Queue::TailDrop(_)) = (&mut self.transmit, &self.queue) else {
+        self.line.features |= has::DECIDABLE;
+        if !plain {
             return;
-        };
-        let rate = transmit.rate();
-        let drops = match &self.chain {
-            Chain::One(Either::Impair(Impair::Independent(loss))) => loss.drops(),
-            _ => true,
-        };
-        // Of others, where the IP header is has to be known.
-        if drops && !self.framing.counts_ip() {
-            self.features |= has::PLAIN;
         }
-        let takes_no_time = rate == Rate::UNLIMITED && self.delay.least() == Nanos::ZERO;
+        self.line.features |= has::PLAIN;
+        let rate = profile.law.rate();
+        let takes_no_time = rate == Rate::UNLIMITED && profile.delay == Nanos::ZERO;
         // The longest packet, whatever it counts.
-        if takes_no_time && self.has_room(u32::MAX.into(), rate) {
-            self.features |= has::INSTANT;
+        if takes_no_time && profile.queue.has_room((0, 0), u32::MAX.into(), rate) {
+            self.line.features |= has::INSTANT;
         }
     }
 
     #[inline]
     pub(crate) fn is_decided(&self) -> bool {
-        self.features & has::DECIDED != 0
+        self.line.features & has::DECIDED != 0
     }
 
-    /// Before a packet, and no train, that arrives at `now`: an idle link becomes a decided one, if it can.
+    /// Before a packet, and no train, that arrives at `now`, and before the first: an idle link becomes a decided one, if it can.
     #[inline]
     pub(crate) fn begin_to_decide(&mut self, now: Nanos) {
-        if self.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
+        if self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
             && self.sending.is_none()
             && self.leaves_in_order(now)
         {
-            self.features |= has::DECIDED;
+            self.line.features |= has::DECIDED;
         }
     }
 
     /// Whether a packet that is sent at `finish` leaves when the delay says, and not because of one before it.
     #[inline]
     fn leaves_in_order(&mut self, finish: Nanos) -> bool {
-        !self.line.is_irregular() && self.line.last() <= finish + self.delay.least()
+        let least = self.profile.delay;
+        !self.line.is_irregular() && self.blocks().last <= finish + least
     }
 
     /// Lets a packet into the queue of a decided link, or drops it.
@@ -81,27 +77,24 @@ impl Link {
         handle: Handle,
         (now, frame): (Nanos, u32),
     ) -> Arrival {
-        if self.passes_through(now) {
-            self.pass_through(at.pool.meta_mut(handle), now);
-            return Arrival::Through;
-        }
-        if self.has_sent(now) {
-            let leave = self.finish + self.delay.least();
-            self.all_sent(leave);
-        }
-        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return Arrival::Kept };
-        if self.features & has::PLAIN != 0 {
-            let fate = self.join_plain(at.pool.meta_mut(handle), handle, now, bytes);
+        if self.is_plain() {
+            let fate = self.enter_plain(at.pool, handle, now);
             return self.follow_fate(at, handle, fate);
         }
+        let delay = self.profile.delay;
+        if self.has_sent(now) {
+            self.all_sent();
+        }
+        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return Arrival::Kept };
         let pause = self.sending.is_none();
         if pause {
             self.sending = handle;
         }
-        self.books.queued_packets += 1;
-        self.books.queued_bytes += bytes;
-        self.finish = self.transmit.send(pause, if pause { now } else { self.finish }, bytes);
-        let leave = self.finish + self.delay.least();
+        self.waiting.packets += 1;
+        self.waiting.bytes += bytes;
+        let start = if pause { now } else { self.finish };
+        self.finish = self.blocks().transmit.send(pause, start, bytes);
+        let leave = self.finish + delay;
         let fate = match self.line.join_plain(at.pool.meta_mut(handle), handle, leave) {
             None => Fate::First(leave),
             Some(other) => Fate::Behind(other),
@@ -135,69 +128,66 @@ impl Link {
     /// The bytes that a packet counts, if the queue accepts it; else it is dropped. It does not count as waiting yet.
     #[inline]
     fn let_in_decided(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
-        if !matches!(self.queue, Queue::TailDrop(_)) {
+        let Queue::TailDrop(queue) = self.blocks().queue else {
             self.recount(pool, now);
             let bytes = self.let_in(pool, handle, (now, frame))?;
             self.unadmit(1, bytes);
             return Some(bytes);
-        }
+        };
         let bytes = self.counted(pool, handle, frame);
-        let rate = self.transmit.rate();
-        if !(self.has_room(bytes, rate) || self.has_overcounted(pool, now) && self.has_room(bytes, rate)) {
+        let rate = self.blocks().transmit.rate();
+        let has_room = |link: &Self| {
+            // Where sending takes no time, nothing waits.
+            let waiting = (link.waiting.packets.into(), link.waiting.bytes);
+            queue.has_room(if rate == Rate::UNLIMITED { (0, 0) } else { waiting }, bytes, rate)
+        };
+        if !(has_room(self) || self.has_overcounted(pool, now) && has_room(self)) {
             self.drop(pool, handle, DropReason::QueueFull);
             return None;
         }
         Some(bytes)
     }
 
-    /// Whether the tail drop of a decided link has room for a packet of `bytes` counted bytes, as far as is known.
+    /// All that a decided link holds is sent.
     #[inline]
-    fn has_room(&mut self, bytes: u64, rate: Rate) -> bool {
-        let Queue::TailDrop(queue) = &self.queue else { return false };
-        // Where sending takes no time, nothing waits.
-        let (packets, waiting) = (self.books.queued_packets.into(), self.books.queued_bytes);
-        queue.has_room(if rate == Rate::UNLIMITED { (0, 0) } else { (packets, waiting) }, bytes, rate)
-    }
-
-    /// All that a decided link holds is sent; the last one leaves at `leave`.
-    #[inline]
-    pub(crate) fn all_sent(&mut self, leave: Nanos) {
+    pub(crate) fn all_sent(&mut self) {
         self.latest = self.latest.max(self.finish);
-        self.line.pass(leave);
         self.sending = Handle::NONE;
-        self.books.idle_since = self.finish;
-        (self.books.queued_packets, self.books.queued_bytes) = (0, 0);
+        self.waiting = Waiting::default();
+        if self.line.features & has::PLAIN == 0 {
+            // A plain link has nobody who asks.
+            let finish = self.finish;
+            self.blocks().books.idle_since = finish;
+        }
     }
 
     /// The first packet that was thought to wait has been sent.
     #[inline]
     pub(crate) fn pass(&mut self, pool: &Pool, handle: Handle) {
         let meta = pool.meta(handle);
-        let (leave, next) = (Nanos(meta.leave), Handle(meta.next));
-        let finish = leave.since(self.delay.least());
+        let (finish, next) = (Nanos(meta.leave).since(self.profile.delay), Handle(meta.next));
         if finish == self.finish || next.is_none() {
             // Others may be sent at the same moment: those wait no longer, either.
-            return self.all_sent(leave);
+            return self.all_sent();
         }
         self.latest = self.latest.max(finish);
-        self.line.pass(leave);
-        self.books.queued_packets -= 1;
-        self.books.queued_bytes -= self.counted(pool, handle, meta.wire_len);
+        self.waiting.packets -= 1;
+        self.waiting.bytes -= self.counted(pool, handle, meta.wire_len);
         self.sending = next;
-        if !matches!(self.transmit, Transmit::Constant(_)) {
+        if self.line.features & has::PLAIN == 0 {
             let bytes = self.counted(pool, next, pool.meta(next).wire_len);
-            self.transmit.pass(finish, bytes);
+            self.blocks().transmit.pass(finish, bytes);
         }
     }
 
     /// Counts what waits at `now`, exactly. Each packet is passed once.
     #[inline]
     pub(crate) fn recount(&mut self, pool: &Pool, now: Nanos) {
-        let delay = self.delay.least();
-        if !self.sending.is_none() && self.finish <= now {
-            return self.all_sent(self.finish + delay);
+        if self.has_sent(now) {
+            return self.all_sent();
         }
-        while !self.sending.is_none() && Nanos(pool.meta(self.sending).leave).since(delay) <= now {
+        while !self.sending.is_none() && Nanos(pool.meta(self.sending).leave).since(self.profile.delay) <= now
+        {
             self.pass(pool, self.sending);
         }
     }
@@ -205,9 +195,9 @@ impl Link {
     /// The queue has refused a packet at `now`: whether that was for packets that wait no longer.
     #[inline(never)]
     pub(crate) fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
-        let before = self.books.queued_packets;
+        let before = self.waiting.packets;
         self.recount(pool, now);
-        self.books.queued_packets < before
+        self.waiting.packets < before
     }
 
     /// Makes a decided link a served one at `now`: what waits goes back to where it waits for the transmitter.
@@ -217,13 +207,24 @@ impl Link {
             return;
         }
         self.recount(pool, now);
-        self.features &= !has::DECIDED;
-        if self.sending.is_none() {
-            return;
+        let (plain, finish, rest) = (self.is_plain(), self.finish, self.rest);
+        self.line.features &= !has::DECIDED;
+        let waiting =
+            if self.sending.is_none() { Fifo::EMPTY } else { self.line.part_from(pool, self.sending) };
+        let sent = self.line.last_leaving(pool);
+        let blocks = self.blocks();
+        blocks.last = blocks.last.max(sent);
+        if plain {
+            blocks.transmit.take_over(finish, rest);
         }
-        let delay = self.delay.least();
-        let mut waiting = self.line.part_from(pool, self.sending);
-        let first = Nanos(pool.meta(self.sending).leave).since(delay);
+        if !waiting.is_empty() {
+            self.wait_again(pool, now, waiting);
+        }
+    }
+
+    /// Lets packets wait, of which the first is being sent, that were decided.
+    fn wait_again(&mut self, pool: &mut Pool, now: Nanos, mut waiting: Fifo) {
+        let first = Nanos(pool.meta(self.sending).leave).since(self.profile.delay);
         let (mut list, mut behind) = (Fifo::EMPTY, 0);
         while let Some(handle) = waiting.pop(pool) {
             let bytes = self.counted(pool, handle, pool.meta(handle).wire_len);
@@ -233,34 +234,40 @@ impl Link {
                 behind += bytes;
             }
         }
-        self.books.list = list;
-        self.transmit.go_back(now, first, self.finish, behind);
+        let last = self.finish;
+        let blocks = self.blocks();
+        blocks.books.list = list;
+        blocks.transmit.go_back(now, first, last, behind);
         self.finish = first;
     }
 
     /// After a change: decides about what waits, if the link is one that decides now, unless there is a train, or a packet that does not count
     /// what it would count if it came now.
     pub(crate) fn decide_waiting(&mut self, pool: &mut Pool) {
+        let decidable = self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE;
+        if !decidable || self.sending.is_none() || !self.leaves_in_order(self.finish) {
+            return;
+        }
+        let mut waiting = self.blocks().books.list;
         let ordinary = |handle: Handle| {
             let meta = pool.meta(handle);
             !meta.is_train() && meta.counted() == self.counted(pool, handle, meta.wire_len)
         };
-        if self.features & (has::DECIDED | has::DECIDABLE) != has::DECIDABLE
-            || self.sending.is_none()
-            || !ordinary(self.sending)
-            || !self.books.list.iter(pool).all(ordinary)
-            || !self.leaves_in_order(self.finish)
-        {
+        if !ordinary(self.sending) || !waiting.iter(pool).all(ordinary) {
             return;
         }
-        self.features |= has::DECIDED;
-        let delay = self.delay.least();
-        let mut waiting = self.books.list.take();
-        self.transmit.look_ahead();
-        self.line.join_decided(pool, self.sending, self.finish + delay);
+        self.line.features |= has::DECIDED;
+        let (delay, mut finish) = (self.profile.delay, self.finish);
+        self.blocks().books.list = Fifo::EMPTY;
+        self.blocks().transmit.look_ahead();
+        self.line.join_decided(pool, self.sending, finish + delay);
         while let Some(handle) = waiting.pop(pool) {
-            self.finish = self.transmit.send(false, self.finish, pool.meta(handle).counted());
-            self.line.join_decided(pool, handle, self.finish + delay);
+            finish = self.blocks().transmit.send(false, finish, pool.meta(handle).counted());
+            self.line.join_decided(pool, handle, finish + delay);
+        }
+        self.finish = finish;
+        if let Transmit::Constant(transmit) = &self.blocks().transmit {
+            self.rest = transmit.rest(finish);
         }
     }
 }

@@ -108,6 +108,12 @@ impl Fifo {
         if self.head.is_none() { None } else { Some(self.head) }
     }
 
+    /// The last packet.
+    #[inline]
+    pub(crate) fn last(&self) -> Option<Handle> {
+        self.first().map(|_| self.tail)
+    }
+
     /// Whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {

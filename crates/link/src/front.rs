@@ -21,21 +21,23 @@ pub(crate) struct Front {
     /// Whether it is the link's.
     holds: bool,
     line: Line,
+    /// When the last of those comes to the queue that keep their places, or has come.
+    last: Nanos,
     heaps: Heaps,
 }
 
 impl Front {
     /// When the last of those comes to the queue that keep their places, or has come.
     pub(crate) fn last(&self) -> Nanos {
-        self.line.last()
+        self.last
     }
 
     fn join(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
         let (leave, order) = (now + self.delay.travel(now), self.delay.order());
         if order == Order::InOrder && !self.line.is_irregular() {
-            return self.line.join(pool, handle, leave);
+            return self.line.join(&mut self.last, pool, handle, leave);
         }
-        self.line.join_heaps(&mut self.heaps, pool, handle, (leave, order));
+        self.line.join_heaps((&mut self.heaps, &mut self.last), pool, handle, (leave, order));
     }
 
     fn take(&mut self, pool: &mut Pool) -> Option<Handle> {
@@ -49,7 +51,7 @@ impl Front {
 
 impl Link {
     pub(crate) fn front(&mut self) -> Option<&mut Front> {
-        self.books.counters.rare.as_mut()?.front.as_deref_mut()
+        self.known_rare_mut()?.front.as_deref_mut()
     }
 
     /// Lets the link's delay come before the queue, or behind it. Whether it did not.
@@ -61,23 +63,25 @@ impl Link {
         }
         let none = || {
             let (delay, line) = (Delay::Constant(Constant::NONE), Line::default());
-            Box::new(Front { delay, holds: false, line, heaps: Heaps::default() })
+            Box::new(Front { delay, holds: false, line, last: Nanos::ZERO, heaps: Heaps::default() })
         };
-        let front = self.books.counters.rare().front.get_or_insert_with(none);
-        std::mem::swap(&mut self.delay, &mut front.delay);
+        let blocks = self.blocks();
+        let front = blocks.books.rare().front.get_or_insert_with(none);
+        std::mem::swap(&mut blocks.delay, &mut front.delay);
         front.holds = before;
-        self.features |= has::FRONT;
+        self.line.features |= has::FRONT;
         true
     }
 
     /// After a change of the delay: what is sorted from now on comes behind those that travel.
     pub(crate) fn part_line(&mut self, before: bool) {
         if !before {
-            if self.order == Order::Sorted {
-                self.line.part(&mut self.books.counters.rare().heaps);
+            let blocks = self.blocks();
+            if blocks.order == Order::Sorted {
+                blocks.books.rare().heaps.floor = blocks.last;
             }
         } else if let Some(front) = self.front() {
-            front.line.part(&mut front.heaps);
+            front.heaps.floor = front.last;
         }
     }
 
@@ -86,8 +90,8 @@ impl Link {
     pub(crate) fn arrive_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         note_arrival(at.pool.meta_mut(handle), now);
         let meta = *at.pool.meta(handle);
-        self.books.counters.in_packets += u64::from(meta.segments);
-        self.books.counters.in_bytes += meta.segment_bytes();
+        self.in_packets += u64::from(meta.segments);
+        self.in_bytes += meta.segment_bytes();
         if meta.is_train() {
             for number in 0..meta.segments {
                 match longwire_wire::segment(at.pool, handle, number, 1) {
@@ -95,7 +99,7 @@ impl Link {
                         at.pool.meta_mut(segment).seq += u64::from(number);
                         self.judge_before(at, segment, now);
                     }
-                    None => self.books.counters.drop(DropReason::PoolFull, 1),
+                    None => self.count_drop(DropReason::PoolFull, 1),
                 }
             }
             at.pool.free(handle);
@@ -111,9 +115,9 @@ impl Link {
 
     fn judge_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         let frame = at.pool.meta(handle).wire_len;
-        if !self.chain.is_empty() {
+        if !self.blocks().chain.is_empty() {
             let mut offer = Offer::pooled(now, frame, at.pool, handle);
-            let verdict = self.chain.judge(&mut offer);
+            let verdict = self.blocks().chain.judge(&mut offer);
             if let Some(&effects) = offer.done() {
                 return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
             }
@@ -135,13 +139,13 @@ impl Link {
 
     /// When the next packet comes to the queue that travels there; never if there is none.
     pub(crate) fn next_in_front(&self) -> Nanos {
-        let rare = self.books.counters.rare.as_ref();
+        let rare = self.known_rare();
         rare.and_then(|rare| rare.front.as_ref()).map_or(Nanos::NEVER, |front| front.line.next())
     }
 
     /// Packets that travel to the queue.
     pub(crate) fn packets_in_front(&self) -> u32 {
-        let rare = self.books.counters.rare.as_ref();
+        let rare = self.known_rare();
         rare.and_then(|rare| rare.front.as_ref()).map_or(0, |front| front.line.packets())
     }
 

@@ -1,4 +1,4 @@
-//! Which of the things that few links have a link has: bits of `Link::features`.
+//! Which of the things that few links have a link has: bits of `Line::features`.
 
 /// Something judges packets on the wire.
 pub const WIRE: u16 = 1;
@@ -31,6 +31,8 @@ pub const DECIDED: u16 = 4096;
 pub const INSTANT: u16 = 8192;
 /// Of those that can be decided: the queue is a tail drop and the rate constant, as [`crate::plain`] takes them.
 pub const PLAIN: u16 = 16_384;
+/// It keeps a histogram of lateness.
+pub const HISTOGRAM: u16 = 32_768;
 /// Something other than ends of transmission happens at the queue.
 pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
 /// Those of links on which more happens than ends of transmission.

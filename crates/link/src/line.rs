@@ -12,14 +12,14 @@ use longwire_units::Nanos;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Line {
+    /// When the next packet leaves; never if there is none.
+    next: Nanos,
     fifo: Fifo,
     packets: u32,
     /// Whether the heaps hold anything.
     irregular: bool,
-    /// When the next packet leaves; never if there is none.
-    next: Nanos,
-    /// The latest time at which one leaves that keeps its place.
-    last: Nanos,
+    /// Which of the things that few links have its link has: see `has.rs`. It stands here because there is room.
+    pub features: u16,
 }
 
 /// What a delay line has besides if its packets overtake each other.
@@ -28,14 +28,14 @@ pub(crate) struct Heaps {
     /// The times at which packets of the list leave, if they are sorted apart from them: as many as it has packets.
     slots: Agenda<()>,
     /// No time of packets that are sorted comes before this: those sent before the last change of the delay leave by then.
-    floor: Nanos,
+    pub floor: Nanos,
     /// Packets that keep no place.
     free: Agenda<Handle>,
 }
 
 impl Default for Line {
     fn default() -> Self {
-        Self { fifo: Fifo::EMPTY, packets: 0, irregular: false, next: Nanos::NEVER, last: Nanos::ZERO }
+        Self { next: Nanos::NEVER, fifo: Fifo::EMPTY, packets: 0, irregular: false, features: 0 }
     }
 }
 
@@ -52,30 +52,23 @@ impl Line {
         self.packets
     }
 
-    /// When the last of those leaves that keep their places, or has left.
-    #[inline]
-    pub(crate) fn last(&self) -> Nanos {
-        self.last
-    }
-
     /// The first packet of those that keep their places.
     #[inline]
     pub(crate) fn first(&self) -> Option<Handle> {
         self.fifo.first()
     }
 
-    /// Whether it is empty, and all that it had has left by `now`.
-    #[inline]
-    pub(crate) fn is_over(&self, now: Nanos) -> bool {
-        self.next == Nanos::NEVER && self.last <= now
+    /// When the last one of those leaves that keep their places; at zero if there is none.
+    pub(crate) fn last_leaving(&self, pool: &Pool) -> Nanos {
+        self.fifo.last().map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave))
     }
 
-    /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it.
+    /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it, which leaves at `last`.
     #[inline]
-    pub(crate) fn join(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
+    pub(crate) fn join(&mut self, last: &mut Nanos, pool: &mut Pool, handle: Handle, leave: Nanos) {
         debug_assert!(!self.irregular);
-        let leave = leave.max(self.last);
-        self.last = leave;
+        let leave = leave.max(*last);
+        *last = leave;
         self.next = self.next.min(leave);
         self.append(pool, handle, leave);
     }
@@ -100,18 +93,6 @@ impl Line {
         last
     }
 
-    /// A packet leaves at `leave` from a line that [`Line::is_over`] then.
-    #[inline(always)]
-    pub(crate) fn pass_over(&mut self, leave: Nanos) {
-        self.last = leave;
-    }
-
-    /// A packet is sent that leaves at `leave`.
-    #[inline]
-    pub(crate) fn pass(&mut self, leave: Nanos) {
-        self.last = self.last.max(leave);
-    }
-
     /// Takes out a packet and all behind it.
     pub(crate) fn part_from(&mut self, pool: &mut Pool, first: Handle) -> Fifo {
         let parted = self.fifo.part_from(pool, first);
@@ -124,23 +105,23 @@ impl Line {
     #[inline(always)]
     pub(crate) fn join_heaps(
         &mut self,
-        heaps: &mut Heaps,
+        (heaps, last): (&mut Heaps, &mut Nanos),
         pool: &mut Pool,
         handle: Handle,
         (leave, order): (Nanos, Order),
     ) {
         if order == Order::Free {
             // It holds up nobody until another delay wants order again.
-            self.last = self.last.max(leave);
+            *last = (*last).max(leave);
             return self.join_apart(heaps, pool, handle, leave);
         }
         if order == Order::InOrder || heaps.slots.is_empty() {
-            return self.join_others(heaps, pool, handle, (leave, order));
+            return self.join_others((heaps, last), pool, handle, (leave, order));
         }
         // What happens all the time on a line whose times are sorted.
         let leave = leave.max(heaps.floor);
         heaps.slots.push(leave.0, ());
-        self.last = self.last.max(leave);
+        *last = (*last).max(leave);
         self.next = self.next.min(leave);
         self.append(pool, handle, leave);
     }
@@ -149,12 +130,12 @@ impl Line {
     #[inline(never)]
     fn join_others(
         &mut self,
-        heaps: &mut Heaps,
+        (heaps, last): (&mut Heaps, &mut Nanos),
         pool: &mut Pool,
         handle: Handle,
         (leave, order): (Nanos, Order),
     ) {
-        let leave = leave.max(if order == Order::InOrder { self.last } else { heaps.floor });
+        let leave = leave.max(if order == Order::InOrder { *last } else { heaps.floor });
         if order == Order::Sorted {
             // The times of those that joined in order are sorted already.
             self.fifo.iter(pool).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave, ()));
@@ -163,7 +144,7 @@ impl Line {
             self.irregular = true;
             heaps.slots.push(leave.0, ());
         }
-        self.last = self.last.max(leave);
+        *last = (*last).max(leave);
         self.next = self.next.min(leave);
         self.append(pool, handle, leave);
     }
@@ -176,11 +157,6 @@ impl Line {
         pool.meta_mut(handle).leave = leave.0;
         heaps.free.push(leave.0, handle);
         self.next = self.next.min(leave);
-    }
-
-    /// From now on packets that are sorted leave after all that are on their way.
-    pub(crate) fn part(&self, heaps: &mut Heaps) {
-        heaps.floor = self.last;
     }
 
     /// Whether [`Line::join`] and [`Line::take`] will not do.
@@ -267,7 +243,8 @@ impl Line {
 
     /// Takes all packets out: a run ends.
     pub(crate) fn drain(&mut self, heaps: Option<&mut Heaps>, pool: &mut Pool) -> Fifo {
-        let mut all = std::mem::take(self).fifo;
+        let features = self.features;
+        let mut all = std::mem::replace(self, Self { features, ..Self::default() }).fifo;
         if let Some(heaps) = heaps {
             heaps.slots.drain();
             heaps.free.drain().into_iter().for_each(|(_, handle)| all.push(pool, handle));

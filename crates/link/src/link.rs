@@ -4,51 +4,78 @@
 //! s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the queue to the delay line happen
 //! at f, but are carried out when the link is next looked at (see decision 2).
 
-use crate::counters::Taken;
+use crate::counters::{Rare, Taken};
 use crate::delay::{Delay, Order};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::judge::Chain;
 use crate::line::Line;
 use crate::links::Arrival;
-use crate::plain::{Affected, Fate};
-use crate::queue::{Admission, Books, Queue};
-use crate::transmit::framing::Framing;
+use crate::plain::{Affected, Draws, Fate, Profile};
+use crate::queue::{Admission, Books, Queue, Waiting};
 use crate::transmit::{Backlog, Transmit};
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
+use std::sync::Arc;
 
-/// A link with all its state: four cache lines, so that a million links fit and one is fetched at once. Two of them are all that a packet
-/// needs that leaves.
+/// A link: two cache lines, so that a million links fit. The first is all that a packet needs that leaves, but for the last of a busy period.
+///
+/// What links have in common lies in a [`Profile`] that they share; what a link has that is more than plain, or does not serve plainly now, in
+/// [`Blocks`] of its own.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Link {
     pub line: Line,
+    /// The time at which the timing wheel holds this link; never if it does not.
+    pub armed: Nanos,
+    // What is counted together does not stand together: compilers would put both into one register first, which takes longer. Segments of a
+    // train count one each.
+    pub out_packets: u64,
+    pub out_bytes: u64,
+    /// The most nanoseconds that a packet was late; `u32::MAX` if [`Rare::max_late`] says it.
+    pub max_late: u32,
+    /// Packets that left later than the run calls faithful.
+    pub late: u32,
     /// The packet being sent, or none; on a decided link the first that may still wait, and the others follow it on the line.
     pub sending: Handle,
-    /// Which of the things that few links have this one has: see `has.rs`.
-    pub features: u16,
-    /// What becomes of the order of packets, as the delay says.
-    pub order: Order,
+    pub waiting: Waiting,
     /// When it is sent: as the transmitter said when it was begun, or at the last change; on a decided link, when the last one is.
     pub finish: Nanos,
     /// The last arrival or end of transmission that was carried out: no later arrival comes before it.
     pub latest: Nanos,
-    /// The time at which the timing wheel holds this link; never if it does not.
-    pub armed: Nanos,
-    pub books: Books,
-    pub place: u32,
-    /// What a packet counts, as the transmitter says.
-    pub framing: Framing,
-    pub delay: Delay,
-    pub transmit: Transmit,
-    pub queue: Queue,
-    pub chain: Chain,
+    /// The work that the rate of a plain link has left over at `finish`.
+    pub rest: u64,
+    pub in_packets: u64,
+    pub profile: Arc<Profile>,
+    pub in_bytes: u64,
+    own: Option<Box<Blocks>>,
 }
 
-const _: () = assert!(size_of::<Link>() <= 256, "a link must fit four cache lines");
-const _: () = assert!(std::mem::offset_of!(Link, books) == 64 && Books::LEAVING <= 64);
+const _: () = assert!(size_of::<Link>() == 128, "a link must fit two cache lines");
+const _: () = assert!(std::mem::offset_of!(Link, waiting) < 64 && std::mem::offset_of!(Link, finish) >= 64);
+
+/// The blocks of a link, and what stands between them.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    pub transmit: Transmit,
+    pub queue: Queue,
+    pub delay: Delay,
+    pub chain: Chain,
+    /// What becomes of the order of packets, as the delay says.
+    pub order: Order,
+    /// The latest time at which a packet leaves the line that keeps its place, or has left; on a decided link, as long as that does not follow from
+    /// what is on the line.
+    pub last: Nanos,
+    pub books: Books,
+}
+
+impl Blocks {
+    pub(crate) fn new(chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
+        let (order, last, books) = (Order::InOrder, Nanos::ZERO, Books::default());
+        Self { transmit, queue, delay, chain, order, last, books }
+    }
+}
 
 /// What a packet meets at a link besides the link itself.
 pub(crate) struct Surroundings<'a> {
@@ -60,22 +87,89 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Link {
-    pub(crate) fn new(place: u32, chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
+    pub(crate) fn new(blocks: Blocks) -> Self {
         Self {
             line: Line::default(),
+            armed: Nanos::NEVER,
+            out_packets: 0,
+            out_bytes: 0,
+            max_late: 0,
+            late: 0,
             sending: Handle::NONE,
-            features: 0,
-            order: Order::InOrder,
+            waiting: Waiting::default(),
             finish: Nanos::ZERO,
             latest: Nanos::ZERO,
-            armed: Nanos::NEVER,
-            books: Books::default(),
-            place,
-            framing: Framing::ETHERNET,
-            delay,
-            transmit,
-            queue,
-            chain,
+            rest: 0,
+            in_packets: 0,
+            profile: Arc::default(),
+            in_bytes: 0,
+            own: Some(Box::new(blocks)),
+        }
+    }
+
+    /// The link's own blocks. One that has none is plain, and its profile says what they are.
+    #[inline]
+    pub(crate) fn blocks(&mut self) -> &mut Blocks {
+        self.parts().2
+    }
+
+    /// The delay line, what waits, and the blocks.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&mut Line, &mut Waiting, &mut Blocks) {
+        /// Out of the way of those that have them.
+        #[cold]
+        #[inline(never)]
+        fn make<'a>(own: &'a mut Option<Box<Blocks>>, profile: &Profile) -> &'a mut Blocks {
+            own.insert(Box::new(profile.blocks()))
+        }
+        let Self { line, waiting, own, profile, .. } = self;
+        let blocks = match own {
+            Some(own) => own,
+            none => make(none, profile),
+        };
+        (line, waiting, blocks)
+    }
+
+    /// The same, if it has any.
+    #[inline]
+    pub(crate) fn known_blocks(&mut self) -> Option<&mut Blocks> {
+        self.own.as_deref_mut()
+    }
+
+    /// Does without blocks of its own, which are as its profile says.
+    pub(crate) fn give_up_blocks(&mut self) {
+        self.own = None;
+    }
+
+    /// What few links have.
+    #[inline]
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.blocks().books.rare()
+    }
+
+    /// The same, if it has any of it.
+    #[inline]
+    pub(crate) fn known_rare(&self) -> Option<&Rare> {
+        self.own.as_ref()?.books.rare.as_deref()
+    }
+
+    /// The same.
+    #[inline]
+    pub(crate) fn known_rare_mut(&mut self) -> Option<&mut Rare> {
+        self.own.as_mut()?.books.rare.as_deref_mut()
+    }
+
+    /// Counts packets that are dropped.
+    pub(crate) fn count_drop(&mut self, reason: DropReason, packets: u64) {
+        self.blocks().books.drop(reason, packets);
+    }
+
+    /// Counts a packet as waiting no longer.
+    #[inline]
+    pub(crate) fn unqueue(&mut self, meta: &Meta) {
+        self.waiting.unqueue(meta);
+        if meta.flags & Meta::PHANTOM != 0 {
+            self.blocks().books.unqueue_phantom();
         }
     }
 
@@ -88,14 +182,19 @@ impl Link {
     /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment, but for itself, is appended to `at.out`; what
     /// is dropped is counted and freed.
     #[inline]
-    pub(crate) fn arrive(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
+    pub(crate) fn arrive(
+        &mut self,
+        (dice, number): Draws<'_>,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+    ) -> Arrival {
         let mut affected = None;
-        let mut fate = self.arrive_plain(at.pool.meta_mut(handle), handle);
+        let mut fate = self.arrive_plain((&mut *dice, number), at.pool.meta_mut(handle), handle);
         if let Fate::Judged(coming) = fate {
             fate = self.ask_judges(at.pool, handle, coming, &mut affected);
         }
         match fate {
-            Fate::Affected | Fate::NotPlain => self.go_on(at, handle, affected),
+            Fate::Affected | Fate::NotPlain => self.go_on((dice, number), at, handle, affected),
             fate => self.follow_fate(at, handle, fate),
         }
     }
@@ -104,36 +203,47 @@ impl Link {
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
+        (dice, number): Draws<'_>,
         at: &mut Surroundings<'_>,
         handle: Handle,
-        affected: Option<Affected>,
+        mut affected: Option<Affected>,
     ) -> Arrival {
+        let is_train = at.pool.meta(handle).is_train();
+        if affected.is_none() && self.is_plain() && !is_train {
+            let fate = self.arrive_crowded((&mut *dice, number), at.pool, handle, &mut affected);
+            if fate != Fate::Affected {
+                return self.follow_fate(at, handle, fate);
+            }
+        }
+        let meta = at.pool.meta_mut(handle);
         if let Some(affected) = affected {
-            let frame = at.pool.meta(handle).wire_len;
+            let frame = meta.wire_len;
             self.arrive_affected(at, handle, (self.latest, frame), affected);
             return Arrival::Stirred;
         }
-        let meta = at.pool.meta_mut(handle);
         let now = self.effective_arrival(Nanos(meta.arrival));
         self.latest = now;
-        if self.is_decided() && !meta.is_train() {
+        if self.is_decided() && !is_train {
             note_arrival(meta, now);
             let frame = meta.wire_len;
             return self.arrive_noted(at, handle, (now, frame));
         }
-        self.arrive_served(at, handle, now)
+        self.pick_up_dice((&mut *dice, number));
+        let arrival = self.arrive_served(at, handle, now);
+        self.lay_down_dice((dice, number));
+        arrival
     }
 
     /// The same at a link that serves packets, or is idle, or for a train.
     #[inline(never)]
     fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
-        if self.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
+        if self.line.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
             self.catch_up_sending(at.pool, now);
         }
-        if self.features & has::EVENTFUL != 0 {
+        if self.line.features & has::EVENTFUL != 0 {
             // Perhaps only since now: the queue has begun to make the link wait.
             self.catch_up_with_others(at.pool, now);
-            if self.features & has::FRONT != 0 {
+            if self.line.features & has::FRONT != 0 {
                 self.arrive_before(at, handle, now);
                 return Arrival::Stirred;
             }
@@ -167,11 +277,11 @@ impl Link {
         handle: Handle,
         (now, frame): (Nanos, u32),
     ) -> Arrival {
-        self.books.counters.in_packets += 1;
-        self.books.counters.in_bytes += u64::from(frame);
-        if !self.chain.is_empty() {
+        self.in_packets += 1;
+        self.in_bytes += u64::from(frame);
+        if !self.blocks().chain.is_empty() {
             let mut offer = Offer::pooled(now, frame, at.pool, handle);
-            let verdict = self.chain.judge_one(&mut offer);
+            let verdict = self.blocks().chain.judge_one(&mut offer);
             if let Some(effects) = offer.done() {
                 let effects = *effects;
                 self.arrive_affected(at, handle, (now, frame), (verdict, effects));
@@ -205,7 +315,7 @@ impl Link {
         for handle in [Some(handle), copy].into_iter().flatten() {
             if effects.past {
                 self.pass_by(at, handle, now);
-            } else if self.features & has::FRONT == 0 {
+            } else if self.line.features & has::FRONT == 0 {
                 if self.join(at, handle, (now, frame)) == Arrival::Through {
                     at.out.push(at.pool, handle);
                 }
@@ -250,52 +360,55 @@ impl Link {
     /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
     #[inline]
     pub(crate) fn counted(&self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
-        let link_header =
-            if self.framing.counts_ip() { longwire_wire::l3_offset(pool.data(handle)) as u32 } else { 0 };
-        self.framing.counted(frame, link_header)
+        let link_header = if self.profile.framing.counts_ip() {
+            longwire_wire::l3_offset(pool.data(handle)) as u32
+        } else {
+            0
+        };
+        self.profile.framing.counted(frame, link_header)
     }
 
     /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
     #[inline(always)]
     pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
-        let backlog = Backlog {
-            packets: u64::from(self.books.queued_packets) + 1,
-            bytes: self.books.queued_bytes + bytes,
-        };
-        let rate = self.transmit.departure_rate(backlog);
+        let backlog =
+            Backlog { packets: u64::from(self.waiting.packets) + 1, bytes: self.waiting.bytes + bytes };
+        let rate = self.blocks().transmit.departure_rate(backlog);
         let (sent_packets, sent_bytes) = self.sent_of_train(pool, now, rate);
-        let books = &self.books;
-        let verdict = self.queue.ask(|| Admission {
+        let waiting = self.waiting;
+        let Blocks { queue, books, .. } = self.blocks();
+        let idle_since = books.idle_since;
+        let verdict = queue.ask(|| Admission {
             now,
             bytes,
-            packets_waiting: u64::from(books.queued_packets) - sent_packets,
-            bytes_waiting: books.queued_bytes - sent_bytes,
+            packets_waiting: u64::from(waiting.packets) - sent_packets,
+            bytes_waiting: waiting.bytes - sent_bytes,
             rate,
-            idle_since: books.idle_since,
+            idle_since,
             packet: Some((pool, handle)),
             band,
         });
         if !matches!(verdict, Verdict::Drop(_)) {
-            self.books.queued_packets += 1;
-            self.books.queued_bytes += bytes;
+            self.waiting.packets += 1;
+            self.waiting.bytes += bytes;
         }
         verdict
     }
 
     /// Takes back the admission of segments that could not be kept.
     pub(crate) fn unadmit(&mut self, packets: u32, bytes: u64) {
-        self.books.queued_packets -= packets;
-        self.books.queued_bytes -= bytes;
+        self.waiting.packets -= packets;
+        self.waiting.bytes -= bytes;
     }
 
     /// Carries out everything up to `now` but leaving.
     #[inline]
     pub(crate) fn catch_up(&mut self, pool: &mut Pool, now: Nanos) {
-        if self.features & has::OTHERS != 0 {
+        if self.line.features & has::OTHERS != 0 {
             return self.catch_up_with_others(pool, now);
         }
         self.catch_up_sending(pool, now);
-        if self.features & has::WAITING != 0 {
+        if self.line.features & has::WAITING != 0 {
             // The queue has begun to make the link wait, and may be done with it by now.
             self.catch_up_with_others(pool, now);
         }
@@ -331,7 +444,7 @@ impl Link {
     /// Whether a packet that is not yet on its way may be the first to leave by `until`.
     #[inline]
     pub(crate) fn may_precede(&self, until: Nanos) -> bool {
-        self.line.next() > until || self.features & has::DISORDER != 0
+        self.line.next() > until || self.line.features & has::DISORDER != 0
     }
 
     /// The packet that leaves next, as far as is known.
@@ -349,7 +462,7 @@ impl Link {
     /// Counts and frees a packet that the link drops.
     #[inline]
     pub(crate) fn drop(&mut self, pool: &mut Pool, handle: Handle, reason: DropReason) {
-        self.books.counters.drop(reason, u64::from(pool.meta(handle).segments));
+        self.count_drop(reason, u64::from(pool.meta(handle).segments));
         pool.free(handle);
     }
 
@@ -358,11 +471,15 @@ impl Link {
         if self.is_decided() {
             // It lies on the line.
             self.sending = Handle::NONE;
-            self.features &= !has::DECIDED;
+            self.line.features &= !has::DECIDED;
         }
-        let heaps = self.books.counters.rare.as_mut().map(|rare| &mut rare.heaps);
-        let on_line = self.line.drain(heaps, pool);
-        let mut lists = [self.books.list.take(), self.queue.drain(pool), on_line, self.drain_front(pool)];
+        let (line, own) = (&mut self.line, &mut self.own);
+        let heaps = own.as_mut().and_then(|own| own.books.rare.as_mut()).map(|rare| &mut rare.heaps);
+        let on_line = line.drain(heaps, pool);
+        let [list, queue] = self
+            .known_blocks()
+            .map_or([Fifo::EMPTY; 2], |blocks| [blocks.books.list.take(), blocks.queue.drain(pool)]);
+        let mut lists = [list, queue, on_line, self.drain_front(pool)];
         if !self.sending.is_none() {
             self.drop(pool, self.sending, DropReason::Stopped);
             self.sending = Handle::NONE;
@@ -372,24 +489,24 @@ impl Link {
                 self.drop(pool, handle, DropReason::Stopped);
             }
         }
-        (self.books.queued_packets, self.books.queued_bytes) = (0, 0);
-        if let Some(rare) = &mut self.books.counters.rare {
+        self.waiting = Waiting::default();
+        if let Some(rare) = self.known_rare_mut() {
             (rare.phantoms, rare.taken, rare.background) = (0, Taken::default(), None);
         }
     }
 
     /// Packets that wait or are being sent, background traffic aside.
     pub(crate) fn real_packets(&self) -> u32 {
-        let rare = self.books.counters.rare.as_ref();
+        let rare = self.known_rare();
         let taken = rare.map_or(0, |rare| rare.taken.packets);
-        self.books.queued_packets + taken - rare.map_or(0, |rare| rare.phantoms)
+        self.waiting.packets + taken - rare.map_or(0, |rare| rare.phantoms)
     }
 
     /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the queue has a packet
     /// again.
     #[inline]
     pub(crate) fn wake(&mut self) -> Nanos {
-        if self.features & has::EVENTFUL != 0 {
+        if self.line.features & has::EVENTFUL != 0 {
             return self.wake_for_others();
         }
         if self.sending.is_none() || self.is_decided() {
@@ -401,13 +518,13 @@ impl Link {
     /// How long the packet being sent will travel at least: it need not be seen on its way before.
     #[inline]
     fn travels_at_least(&mut self) -> Nanos {
-        if self.features & has::AHEAD == 0 { self.delay.least() } else { Nanos::ZERO }
+        if self.line.features & has::AHEAD == 0 { self.blocks().delay.least() } else { Nanos::ZERO }
     }
 
     /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
     #[inline(never)]
     fn wake_for_others(&mut self) -> Nanos {
-        if self.features & has::MEDIUM != 0 {
+        if self.line.features & has::MEDIUM != 0 {
             return Nanos::NEVER;
         }
         let arrives = self.keep_up().min(self.next_in_front());
@@ -415,14 +532,14 @@ impl Link {
             return arrives;
         }
         let sent = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
-        let resume = if self.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
+        let resume = if self.line.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
         sent.min(resume).min(arrives)
     }
 
     /// Carries out what [`Link::wake`] waits for, which is due by `until`.
     #[inline]
     pub(crate) fn advance(&mut self, pool: &mut Pool, until: Nanos) {
-        if self.features & has::OTHERS == 0 {
+        if self.line.features & has::OTHERS == 0 {
             return self.send_off(pool, self.finish);
         }
         let next = self.wake().min(until);
@@ -454,14 +571,15 @@ impl Link {
         if handle == self.sending {
             self.pass(pool, handle);
         }
-        self.books.counters.out_packets += u64::from(meta.segments);
-        self.books.counters.out_bytes += meta.segment_bytes();
+        self.out_packets += u64::from(meta.segments);
+        self.out_bytes += meta.segment_bytes();
         Some((handle, meta))
     }
 
     #[inline(never)]
     fn take_irregular(&mut self, pool: &mut Pool) -> Option<Handle> {
-        self.line.take_heaps(&mut self.books.counters.rare().heaps, pool)
+        let (line, _, blocks) = self.parts();
+        line.take_heaps(&mut blocks.books.rare().heaps, pool)
     }
 }
 

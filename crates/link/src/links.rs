@@ -6,8 +6,9 @@ use crate::delay::{Delay, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::judge::Chain;
-use crate::link::{Link, Surroundings};
+use crate::link::{Blocks, Link, Surroundings};
 use crate::medium::Medium;
+use crate::plain::{Loss, Profile};
 use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
@@ -16,11 +17,21 @@ use longwire_block::{Dice, Spec, Values};
 use longwire_packet::{Handle, Meta, Pool, huge_vec, prefetch, prefetch_whole};
 use longwire_units::Nanos;
 use std::fmt;
+use std::sync::Arc;
+
+/// How many profiles of links are known that were added last.
+const RECENT: usize = 16;
 
 /// The links of a worker, by their place among them. Made before the run; nothing is allocated afterwards but a
 /// link's drop counters at its first drop.
 pub struct Links {
     pub(crate) links: Vec<Link>,
+    /// Their places in the plan.
+    places: Vec<u32>,
+    /// The dice of those that lose packets by chance and are plain; empty if none is, else as many as there are links.
+    pub(crate) dice: Vec<Dice>,
+    /// Profiles of the links added of late: those that come have the same, mostly.
+    recent: Vec<Arc<Profile>>,
     pub(crate) media: Vec<Medium>,
     /// Links and media whose deadlines have changed.
     pub(crate) stirred: Vec<u32>,
@@ -67,6 +78,9 @@ impl Links {
     pub fn with_capacity(capacity: usize, seed: u64, spread: Nanos) -> Self {
         Self {
             links: huge_vec(capacity),
+            places: Vec::with_capacity(capacity),
+            dice: Vec::new(),
+            recent: Vec::new(),
             media: Vec::new(),
             stirred: Vec::new(),
             seed,
@@ -93,8 +107,7 @@ impl Links {
                 background = Some(Background::new(spec, values, dice(spec), Nanos::ZERO));
             }
         }
-        let mut link = Link::new(
-            place,
+        let mut link = Link::new(Blocks::new(
             Chain::None,
             queue.unwrap_or_else(|| {
                 default_block(Queue::SPECS, |spec, values| Queue::build(spec, values, no_dice))
@@ -105,18 +118,52 @@ impl Links {
             delay.unwrap_or_else(|| {
                 default_block(Delay::SPECS, |spec, values| Delay::build(spec, values, no_dice))
             }),
-        );
+        ));
         link.seat_judges(judges);
         link.place_delay(before);
         link.note_order();
         link.note_transmit();
         link.set_background(background);
-        link.note_decidable();
         if config.histogram {
-            link.books.counters.rare().histogram = Some(Box::default());
+            link.line.features |= has::HISTOGRAM;
+            link.rare().histogram = Some(Box::default());
         }
+        link.note_decidable();
+        link.begin_to_decide(Nanos::ZERO);
         self.links.push(link);
-        self.links.len() as u32 - 1
+        self.places.push(place);
+        let number = self.links.len() as u32 - 1;
+        self.share(number);
+        number
+    }
+
+    /// Lets a new link, if it is plain, have nothing of its own that others have, too.
+    fn share(&mut self, number: u32) {
+        let link = &mut self.links[number as usize];
+        match self.recent.iter().find(|profile| **profile == link.profile) {
+            Some(profile) => link.profile = Arc::clone(profile),
+            None => {
+                self.recent.truncate(RECENT - 1);
+                self.recent.insert(0, Arc::clone(&link.profile));
+            }
+        }
+        self.make_room_for_dice(number);
+        let link = &mut self.links[number as usize];
+        link.lay_down_dice((&mut self.dice, number));
+        if link.is_plain() && link.profile.loss != Loss::Judges && link.known_rare().is_none() {
+            link.give_up_blocks();
+        }
+    }
+
+    /// Sees to it that dice can lie beside a link, if it needs that.
+    fn make_room_for_dice(&mut self, number: u32) {
+        if !matches!(self.links[number as usize].profile.loss, Loss::Chance(_)) && self.dice.is_empty() {
+            return;
+        }
+        if self.dice.is_empty() {
+            self.dice = huge_vec(self.links.capacity());
+        }
+        self.dice.resize_with(self.links.len(), no_dice);
     }
 
     /// Tells every link and medium when the run begins on the engine's clock: before anything else, and not at all if that
@@ -129,7 +176,7 @@ impl Links {
 
     /// Whether a link has background traffic, or had some.
     pub fn has_background(&self, link: u32) -> bool {
-        self.links[link as usize].features & has::BACKGROUND != 0
+        self.links[link as usize].line.features & has::BACKGROUND != 0
     }
 
     /// How many links there are.
@@ -148,24 +195,32 @@ impl Links {
         self.links.is_empty()
     }
 
-    /// Bytes that a link of this configuration takes besides its record and its packets: its discipline with its tables, and its histogram.
+    /// Bytes that a link of this configuration takes besides its record and its packets: its blocks, its discipline with its tables, and its histogram.
     pub fn tables_of(config: &LinkConfig) -> usize {
+        let mut links = Self::with_capacity(1, 0, Nanos::ZERO);
+        let link = links.add(0, "", config);
+        let blocks = links.links[link as usize].known_blocks().map_or(0, |_| size_of::<Blocks>());
         let of_queue = |mut queue: Queue| queue.record_bytes() + queue.memory_bytes();
         let queue = config.block("queue").and_then(|(spec, values)| Queue::build(spec, values, no_dice));
         let histogram = if config.histogram { size_of::<Rare>() + Histogram::BYTES } else { 0 };
-        queue.map_or(0, of_queue) + histogram
+        blocks + queue.map_or(0, of_queue) + histogram
     }
 
-    /// Bytes of memory that the links' records take, without drop counters and histograms.
+    /// Bytes of memory that the links' records take, with those beside them that every link has, without what some have of their own.
     pub fn memory_bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
+            + self.places.capacity() * size_of::<u32>()
+            + self.dice.capacity() * size_of::<Dice>()
     }
 
     /// Reads a link into the cache ahead of use.
     #[inline]
     pub fn prefetch(&self, link: u32) {
-        if let Some(link) = self.links.get(link as usize) {
-            prefetch_whole(link);
+        if let Some(of) = self.links.get(link as usize) {
+            prefetch_whole(of);
+        }
+        if let Some(dice) = self.dice.get(link as usize) {
+            prefetch(dice);
         }
     }
 
@@ -173,8 +228,7 @@ impl Links {
     #[inline]
     pub fn prefetch_leaving(&self, link: u32) {
         if let Some(link) = self.links.get(link as usize) {
-            prefetch(&link.line);
-            prefetch(&link.books);
+            prefetch_whole(link);
         }
     }
 
@@ -191,17 +245,17 @@ impl Links {
     pub fn effective_arrival(&self, link: u32, stamp: Nanos) -> Nanos {
         let of = &self.links[link as usize];
         let arrival = of.effective_arrival(stamp);
-        if of.features & has::MEDIUM == 0 { arrival } else { arrival.max(self.latest_on_medium(link)) }
+        if of.line.features & has::MEDIUM == 0 { arrival } else { arrival.max(self.latest_on_medium(link)) }
     }
 
     /// Lets a packet arrive at `Meta::arrival`. What leaves at once, but for itself, goes to `out`, with `Meta::leave` set.
     #[inline]
     pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) -> Arrival {
         let of = &mut self.links[link as usize];
-        if of.features & has::MEDIUM != 0 {
+        if of.line.features & has::MEDIUM != 0 {
             return self.arrive_at_station(pool, link, handle, out);
         }
-        of.arrive(&mut Surroundings { pool, spread: self.spread, out }, handle)
+        of.arrive((&mut self.dice, link), &mut Surroundings { pool, spread: self.spread, out }, handle)
     }
 
     /// The same with all that leaves at once in `out`.
@@ -255,21 +309,19 @@ impl Links {
     /// A link's place in the plan; media come behind all links.
     #[inline]
     pub fn place(&self, link: u32) -> u32 {
-        self.links.get(link as usize).map_or_else(|| self.medium_place(), |link| link.place)
+        self.places.get(link as usize).map_or_else(|| self.medium_place(), |&place| place)
     }
 
     /// Notes how much later than it should have a packet left `link`, if there is such a link.
     #[inline(always)]
     pub fn note_lateness(&mut self, link: u32, late: Nanos, tolerated: Nanos) {
         let Some(link) = self.links.get_mut(link as usize) else { return };
-        let books = &mut link.books;
-        let counters = &mut books.counters;
-        if late > counters.max_late {
-            counters.raise_max_late(late);
+        if late.0 > u64::from(link.max_late) {
+            link.raise_max_late(late);
         }
-        books.late += u32::from(late > tolerated);
-        if let Some(rare) = &mut counters.rare
-            && let Some(histogram) = &mut rare.histogram
+        link.late += u32::from(late > tolerated);
+        if link.line.features & has::HISTOGRAM != 0
+            && let Some(histogram) = &mut link.rare().histogram
         {
             histogram.record(late);
         }
@@ -294,26 +346,26 @@ impl Links {
             return Err(ChangeError { key: spec.key, shared: false });
         }
         let number = link;
-        let is_station = self.links[link as usize].features & has::MEDIUM != 0;
+        let is_station = self.links[link as usize].line.features & has::MEDIUM != 0;
         if let Some((spec, _)) = changes.iter().find(|(spec, _)| is_station && spec.key == "rate") {
             return Err(ChangeError { key: spec.key, shared: true });
         }
         self.advance_station(pool, number, now);
+        let place = self.places[link as usize];
         let link = &mut self.links[link as usize];
         link.catch_up(pool, now);
+        link.pick_up_dice((&mut self.dice, number));
         link.serve(pool, now);
         for (spec, values) in changes {
-            change::apply(
-                link,
-                pool,
-                (spec, values),
-                change::When { now, begin: self.begin, seed: self.seed, spread: self.spread },
-            );
+            let when = change::When { now, begin: self.begin, seed: self.seed, place, spread: self.spread };
+            change::apply(link, pool, (spec, values), when);
         }
         // A new rate may have ended the transmission at this very moment.
         link.catch_up(pool, now);
         link.note_decidable();
         link.decide_waiting(pool);
+        self.make_room_for_dice(number);
+        self.links[number as usize].lay_down_dice((&mut self.dice, number));
         self.hand_in(pool, number);
         Ok(())
     }
@@ -329,12 +381,13 @@ impl Links {
 
     /// Whether a link carries anything at all at `now`: its `state` says so.
     pub fn is_up(&mut self, link: u32, now: Nanos) -> bool {
-        self.links[link as usize].chain.as_mut_slice().iter_mut().all(|judge| judge.is_up(now))
+        let blocks = self.links[link as usize].known_blocks();
+        blocks.is_none_or(|blocks| blocks.chain.as_mut_slice().iter_mut().all(|judge| judge.is_up(now)))
     }
 
     /// A link's histogram of lateness, if it keeps one.
     pub fn histogram(&self, link: u32) -> Option<&Histogram> {
-        self.links[link as usize].books.counters.rare.as_ref()?.histogram.as_deref()
+        self.links[link as usize].known_rare()?.histogram.as_deref()
     }
 
     /// Drops all that is still held, as stopped: a run ends.

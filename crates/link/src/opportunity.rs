@@ -17,7 +17,7 @@ impl Link {
     /// Lets packets that a transmitter has which is idle at `now` wait for an opportunity.
     #[inline(never)]
     pub(crate) fn await_opportunity(&mut self, pool: &mut Pool, now: Nanos) {
-        let at = self.transmit.opportunity_after(now);
+        let at = self.blocks().transmit.opportunity_after(now);
         if at <= now {
             // The trace has ended, and nothing limits the link any more.
             self.take_next(pool, now);
@@ -32,20 +32,20 @@ impl Link {
         let (queue, mut hall) = self.hall(pool, now);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
-                self.features &= !has::WAITING;
-                self.transmit.follow(now, pool.meta(next).counted());
-                self.finish = self.transmit.finish();
+                self.line.features &= !has::WAITING;
+                self.blocks().transmit.follow(now, pool.meta(next).counted());
+                self.finish = self.blocks().transmit.finish();
                 self.sending = next;
                 if self.finish > now {
                     self.note_taken(pool);
-                    if self.books.queued_packets == 0 {
-                        self.books.idle_since = now;
+                    if self.waiting.packets == 0 {
+                        self.blocks().books.idle_since = now;
                     }
                 }
             }
             Next::Later(resume) => {
                 let resume = resume.max(now + Nanos(1));
-                let at = self.transmit.opportunity_after(resume - Nanos(1)).max(resume);
+                let at = self.blocks().transmit.opportunity_after(resume - Nanos(1)).max(resume);
                 self.idle(Next::Later(at), now);
             }
             Next::Empty => self.idle(Next::Empty, now),
@@ -57,10 +57,10 @@ impl Link {
     pub(crate) fn send_off_by_opportunities(&mut self, pool: &mut Pool, finish: Nanos) {
         self.untake();
         self.send_on(pool, self.sending, finish);
-        if self.books.queued_packets == 0 {
+        if self.waiting.packets == 0 {
             return self.idle(Next::Empty, finish);
         }
-        match self.transmit.next_opportunity(finish) {
+        match self.blocks().transmit.next_opportunity(finish) {
             at if at > finish => self.idle(Next::Later(at), finish),
             _ => self.take_next(pool, finish),
         }
@@ -68,20 +68,20 @@ impl Link {
 
     /// The packet being sent no longer counts as waiting, where it is sent by opportunities.
     pub(crate) fn note_taken(&mut self, pool: &Pool) {
-        if self.features & has::OPPORTUNITIES == 0 {
+        if self.line.features & has::OPPORTUNITIES == 0 {
             return;
         }
         let meta = pool.meta(self.sending);
-        self.books.unqueue_part(meta);
-        self.books.counters.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.counted() };
+        self.waiting.unqueue(meta);
+        self.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.counted() };
     }
 
     /// The packet being sent counts as waiting until it is sent, as elsewhere.
     pub(crate) fn untake(&mut self) {
-        if let Some(rare) = &mut self.books.counters.rare {
+        if let Some(rare) = self.known_rare_mut() {
             let taken = std::mem::take(&mut rare.taken);
-            self.books.queued_packets += taken.packets;
-            self.books.queued_bytes += taken.bytes;
+            self.waiting.packets += taken.packets;
+            self.waiting.bytes += taken.bytes;
         }
     }
 }

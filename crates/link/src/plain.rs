@@ -6,17 +6,98 @@
 //! does not have, and nothing is called: what is not so plain is left to others, untouched.
 
 use crate::delay::Delay;
+use crate::delay::constant::Constant as ConstantDelay;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
+use crate::impair::independent::Independent;
 use crate::judge::{Chain, Either};
-use crate::link::{Link, Surroundings};
+use crate::link::{Blocks, Link, Surroundings};
 use crate::links::{Arrival, Links};
-use crate::queue::Queue;
-use crate::transmit::{Sender, Transmit};
-use longwire_block::{DropReason, Effects, Offer, Verdict};
+use crate::queue::tail_drop::TailDrop;
+use crate::queue::{Queue, Waiting};
+use crate::transmit::Transmit;
+use crate::transmit::constant::{Constant, Law};
+use crate::transmit::framing::Framing;
+use longwire_block::{Dice, DropReason, Effects, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
-use longwire_units::Nanos;
+use longwire_units::{Nanos, Probability, Rate};
+
+/// What plain links have in common that are alike: they share it. Of others only what packets count is said here, and the delay if all is decided at
+/// the arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Profile {
+    pub law: Law,
+    pub queue: TailDrop,
+    pub delay: Nanos,
+    pub loss: Loss,
+    /// What a packet counts, as the transmitter says.
+    pub framing: Framing,
+}
+
+/// How a plain link loses packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Never.
+    None,
+    /// Each with this probability, by dice that lie beside the links.
+    Chance(Probability),
+    /// As its judges say.
+    Judges,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            law: Law::of(Rate::UNLIMITED),
+            queue: TailDrop::default(),
+            delay: Nanos::ZERO,
+            loss: Loss::None,
+            framing: Framing::ETHERNET,
+        }
+    }
+}
+
+impl Profile {
+    /// What is said of a link of these blocks, and whether it is plain.
+    pub(crate) fn of(blocks: &mut Blocks) -> (Self, bool) {
+        let framing = blocks.transmit.framing();
+        let least = blocks.delay.least();
+        let (Transmit::Constant(transmit), Queue::TailDrop(queue), Delay::Constant(delay)) =
+            (&blocks.transmit, &blocks.queue, &blocks.delay)
+        else {
+            return (Self { delay: least, framing, ..Self::default() }, false);
+        };
+        let loss = match &blocks.chain {
+            Chain::None => Loss::None,
+            Chain::One(Either::Impair(Impair::Independent(loss))) => {
+                loss.drops().map_or(Loss::Judges, Loss::Chance)
+            }
+            _ => Loss::Judges,
+        };
+        // Of others, where the IP header is has to be known.
+        let plain = !framing.counts_ip() && transmit.law().rate() != Rate::STALLED;
+        (Self { law: transmit.law(), queue: *queue, delay: delay.delay(), loss, framing }, plain)
+    }
+
+    /// The blocks that it stands for, which have done nothing yet.
+    pub(crate) fn blocks(&self) -> Blocks {
+        let chain = match self.loss {
+            Loss::Chance(probability) => {
+                let loss = Independent::new(probability, Dice::seeded(0));
+                Chain::One(Either::Impair(Impair::Independent(loss)))
+            }
+            Loss::None | Loss::Judges => Chain::None,
+        };
+        let transmit = Transmit::Constant(Constant::new(self.law, self.framing));
+        Blocks::new(
+            chain,
+            Queue::TailDrop(self.queue),
+            transmit,
+            Delay::Constant(ConstantDelay::new(self.delay)),
+        )
+    }
+}
 
 /// What becomes of a packet that arrives at a plain link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +127,6 @@ pub(crate) struct Coming {
     now: Nanos,
     /// Bytes of its frame.
     frame: u32,
-    /// Bytes that it counts in the queue; none if it passes through without waiting there.
-    bytes: Option<u64>,
 }
 
 /// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a time.
@@ -121,13 +200,14 @@ impl Links {
         mut pass: impl FnMut(Passed) -> bool,
     ) -> (usize, Stop) {
         let mut affected = None;
+        let Self { links, dice, .. } = self;
         for (at, &handle) in packets.iter().enumerate() {
             let meta = pool.meta_mut(handle);
             let &mut Meta { path, out_port, .. } = meta;
             // No link here has the number that another worker's, or none, or a longer path, comes to.
             let number = path ^ here;
-            let Some(link) = self.links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
-            let mut fate = link.arrive_plain(meta, handle);
+            let Some(link) = links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
+            let mut fate = link.arrive_plain((dice, number), meta, handle);
             if let Fate::Judged(coming) = fate {
                 fate = link.ask_judges(pool, handle, coming, &mut affected);
             }
@@ -144,7 +224,7 @@ impl Links {
                 Fate::Affected | Fate::NotPlain | Fate::Judged(_) => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
-                    match link.go_on(at_link, handle, affected.take()) {
+                    match link.go_on((dice, number), at_link, handle, affected.take()) {
                         Arrival::Through => out.push(pool, handle),
                         Arrival::Stirred => firsts.push(number, link.deadline()),
                         Arrival::Kept => {}
@@ -160,17 +240,24 @@ impl Links {
 }
 
 impl Link {
+    /// Whether the link is plain, and its state in its record.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        const PLAIN: u16 = has::PLAIN | has::DECIDED;
+        self.line.features & PLAIN == PLAIN
+    }
+
     /// Takes a packet in that arrives at `Meta::arrival`.
     #[inline(always)]
-    pub(crate) fn arrive_plain(&mut self, meta: &mut Meta, handle: Handle) -> Fate {
-        const PLAIN: u16 = has::PLAIN | has::DECIDED;
-        if self.features & PLAIN != PLAIN || meta.is_train() || meta.flags & Meta::BANDED != 0 {
+    pub(crate) fn arrive_plain(&mut self, dice: Draws<'_>, meta: &mut Meta, handle: Handle) -> Fate {
+        if !self.is_plain() || meta.is_train() || meta.flags & Meta::BANDED != 0 {
             return Fate::NotPlain;
         }
         let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
-        if self.passes_through(now) {
-            let Some(lost) = self.loses() else {
-                return Fate::Judged(Coming { now, frame, bytes: None });
+        let profile = *self.profile;
+        if self.passes_through() {
+            let Some(lost) = profile.loss.strikes(dice) else {
+                return Fate::Judged(Coming { now, frame });
             };
             self.note_arrival(meta, now, frame);
             if lost {
@@ -179,25 +266,42 @@ impl Link {
             self.pass_through(meta, now);
             return Fate::Through;
         }
-        let bytes = self.framing.counted_on_wire(frame);
-        if !self.has_room_for(bytes, self.is_sending(now)) {
+        let bytes = profile.framing.counted_on_wire(frame);
+        if !self.has_room_for(&profile, bytes, now) {
             return Fate::NotPlain;
         }
-        let Some(lost) = self.loses() else {
-            return Fate::Judged(Coming { now, frame, bytes: Some(bytes) });
+        let Some(lost) = profile.loss.strikes(dice) else {
+            return Fate::Judged(Coming { now, frame });
         };
         self.note_arrival(meta, now, frame);
-        if lost { Fate::Dropped(DropReason::Loss) } else { self.join_plain(meta, handle, now, bytes) }
+        if lost {
+            Fate::Dropped(DropReason::Loss)
+        } else {
+            self.join_plain(&profile, meta, handle, now, bytes)
+        }
     }
 
-    /// Whether the link loses the next packet; none if it has judges that are to be asked.
-    #[inline(always)]
-    fn loses(&mut self) -> Option<bool> {
-        if let Chain::One(Either::Impair(Impair::Independent(loss))) = &mut self.chain {
-            Some(loss.strikes())
-        } else {
-            matches!(self.chain, Chain::None).then_some(false)
-        }
+    /// The same for a packet that has a band, or for which there seemed to be no room.
+    #[inline(never)]
+    pub(crate) fn arrive_crowded(
+        &mut self,
+        dice: Draws<'_>,
+        pool: &mut Pool,
+        handle: Handle,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
+        let meta = pool.meta_mut(handle);
+        let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
+        let band = if meta.flags & Meta::BANDED != 0 { meta.band } else { Meta::NO_BAND };
+        meta.flags &= !Meta::BANDED;
+        let Some(lost) = self.profile.loss.strikes(dice) else {
+            let fate = self.ask_judges(pool, handle, Coming { now, frame }, affected);
+            pool.meta_mut(handle).band = band;
+            return fate;
+        };
+        self.note_arrival(meta, now, frame);
+        meta.band = band;
+        if lost { Fate::Dropped(DropReason::Loss) } else { self.enter_plain(pool, handle, now) }
     }
 
     /// Asks the judges about a packet to which nothing has happened yet. What they do to it besides goes to `affected`.
@@ -206,25 +310,48 @@ impl Link {
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        Coming { now, frame, bytes }: Coming,
+        Coming { now, frame }: Coming,
         affected: &mut Option<Affected>,
     ) -> Fate {
         let mut offer = Offer::pooled(now, frame, pool, handle);
-        let verdict = self.chain.judge_one(&mut offer);
+        let verdict = self.blocks().chain.judge_one(&mut offer);
         let done = offer.done().copied();
-        let meta = pool.meta_mut(handle);
-        self.note_arrival(meta, now, frame);
-        match (done, verdict, bytes) {
-            (Some(effects), ..) => {
+        self.note_arrival(pool.meta_mut(handle), now, frame);
+        match (done, verdict) {
+            (Some(effects), _) => {
                 *affected = Some((verdict, effects));
                 Fate::Affected
             }
-            (None, Verdict::Drop(reason), _) => Fate::Dropped(reason),
-            (None, _, Some(bytes)) => self.join_plain(meta, handle, now, bytes),
-            (None, _, None) => {
-                self.pass_through(meta, now);
-                Fate::Through
-            }
+            (None, Verdict::Drop(reason)) => Fate::Dropped(reason),
+            (None, _) => self.enter_plain(pool, handle, now),
+        }
+    }
+
+    /// Before a plain link may begin to serve: its dice are its own again.
+    pub(crate) fn pick_up_dice(&mut self, (dice, number): Draws<'_>) {
+        if self.is_plain()
+            && matches!(self.profile.loss, Loss::Chance(_))
+            && let (Some(own), Some(beside)) = (self.own_dice(), dice.get(number as usize))
+        {
+            *own = beside.clone();
+        }
+    }
+
+    /// Where a link may have become a plain one: its dice lie beside it then.
+    pub(crate) fn lay_down_dice(&mut self, (dice, number): Draws<'_>) {
+        if self.is_plain()
+            && matches!(self.profile.loss, Loss::Chance(_))
+            && let (Some(own), Some(beside)) = (self.own_dice(), dice.get_mut(number as usize))
+        {
+            *beside = own.clone();
+        }
+    }
+
+    /// The dice of the block that loses packets by chance.
+    fn own_dice(&mut self) -> Option<&mut Dice> {
+        match &mut self.blocks().chain {
+            Chain::One(Either::Impair(Impair::Independent(loss))) => Some(loss.dice()),
+            _ => None,
         }
     }
 
@@ -233,50 +360,64 @@ impl Link {
     fn note_arrival(&mut self, meta: &mut Meta, now: Nanos, frame: u32) {
         self.latest = now;
         (meta.arrival, meta.band) = (now.0, Meta::NO_BAND);
-        self.books.counters.in_packets += 1;
-        self.books.counters.in_bytes += u64::from(frame);
+        self.in_packets += 1;
+        self.in_bytes += u64::from(frame);
     }
 
-    /// Whether a packet that comes at `now` is sent and leaves at that moment, because the link holds nothing and neither takes time there.
+    /// Whether a packet that comes now is sent and leaves at that moment, because the link holds nothing and neither takes time there.
     #[inline(always)]
-    pub(crate) fn passes_through(&self, now: Nanos) -> bool {
-        self.features & has::INSTANT != 0 && self.sending.is_none() && self.line.is_over(now)
+    fn passes_through(&self) -> bool {
+        self.line.features & has::INSTANT != 0 && self.sending.is_none() && self.line.next() == Nanos::NEVER
     }
 
     /// Lets such a packet pass.
     #[inline(always)]
-    pub(crate) fn pass_through(&mut self, meta: &mut Meta, now: Nanos) {
+    fn pass_through(&mut self, meta: &mut Meta, now: Nanos) {
         self.finish = now;
-        self.line.pass_over(now);
-        self.books.idle_since = now;
         meta.leave = now.0;
-        self.books.counters.out_packets += 1;
-        self.books.counters.out_bytes += u64::from(meta.wire_len);
+        self.out_packets += 1;
+        self.out_bytes += u64::from(meta.wire_len);
+    }
+
+    /// Lets a packet that has been counted, and that no judge holds back, through the link, into its queue, or drops it if that is full.
+    #[inline]
+    pub(crate) fn enter_plain(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) -> Fate {
+        let profile = *self.profile;
+        let meta = pool.meta_mut(handle);
+        if self.passes_through() {
+            self.pass_through(meta, now);
+            return Fate::Through;
+        }
+        let bytes = profile.framing.counted_on_wire(meta.wire_len);
+        let has_room = self.has_room_for(&profile, bytes, now)
+            || self.has_overcounted(pool, now) && self.has_room_for(&profile, bytes, now);
+        if !has_room {
+            return Fate::Dropped(DropReason::QueueFull);
+        }
+        self.join_plain(&profile, pool.meta_mut(handle), handle, now, bytes)
     }
 
     /// Lets a packet that counts so many bytes, and for which there is room, into the queue, and onto the delay line.
     #[inline(always)]
-    pub(crate) fn join_plain(&mut self, meta: &mut Meta, handle: Handle, now: Nanos, bytes: u64) -> Fate {
-        let sending = self.is_sending(now);
-        let (Transmit::Constant(transmit), Delay::Constant(delay)) = (&mut self.transmit, &self.delay) else {
-            return Fate::NotPlain;
-        };
-        let delay = delay.delay();
-        if sending {
-            self.finish = transmit.send_behind(self.finish, bytes);
-            self.books.queued_packets += 1;
-            self.books.queued_bytes += bytes;
+    fn join_plain(
+        &mut self,
+        profile: &Profile,
+        meta: &mut Meta,
+        handle: Handle,
+        now: Nanos,
+        bytes: u64,
+    ) -> Fate {
+        let waits = self.is_sending(now);
+        let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
+        (self.finish, self.rest) = profile.law.send(start, rest, bytes);
+        if waits {
+            self.waiting.packets += 1;
+            self.waiting.bytes += bytes;
         } else {
-            if !self.sending.is_none() {
-                // All that was there is sent.
-                self.line.pass(self.finish + delay);
-                self.books.idle_since = self.finish;
-            }
-            self.finish = transmit.send(true, now, bytes);
             self.sending = handle;
-            (self.books.queued_packets, self.books.queued_bytes) = (1, bytes);
+            self.waiting = Waiting { packets: 1, bytes };
         }
-        let leave = self.finish + delay;
+        let leave = self.finish + profile.delay;
         match self.line.join_plain(meta, handle, leave) {
             None => Fate::First(leave),
             Some(other) => Fate::Behind(other),
@@ -333,7 +474,7 @@ impl Link {
             bytes += if meta.is_train() { meta.segment_bytes() } else { u64::from(meta.wire_len) };
             if handle == self.sending {
                 if self.line.next() == Nanos::NEVER {
-                    self.all_sent(Nanos(meta.leave));
+                    self.all_sent();
                 } else {
                     self.pass(pool, handle);
                 }
@@ -343,8 +484,8 @@ impl Link {
             }
         }
         self.line.count_taken(packets);
-        self.books.counters.out_packets += u64::from(packets);
-        self.books.counters.out_bytes += bytes;
+        self.out_packets += u64::from(packets);
+        self.out_bytes += bytes;
     }
 
     /// Whether something is still to be sent at `now`. Where sending takes no time, nothing ever is.
@@ -353,13 +494,29 @@ impl Link {
         !self.sending.is_none() && self.finish > now
     }
 
-    /// Whether the tail drop of a plain link has room for a packet of `bytes` counted bytes, as far as is known without counting anew.
+    /// Whether the queue has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew.
     #[inline(always)]
-    fn has_room_for(&mut self, bytes: u64, sending: bool) -> bool {
-        let (Transmit::Constant(transmit), Queue::TailDrop(queue)) = (&mut self.transmit, &self.queue) else {
-            return false;
-        };
-        let (packets, waiting) = (self.books.queued_packets.into(), self.books.queued_bytes);
-        queue.has_room(if sending { (packets, waiting) } else { (0, 0) }, bytes, transmit.rate())
+    fn has_room_for(&self, profile: &Profile, bytes: u64, now: Nanos) -> bool {
+        let waiting =
+            if self.is_sending(now) { (self.waiting.packets.into(), self.waiting.bytes) } else { (0, 0) };
+        profile.queue.has_room(waiting, bytes, profile.law.rate())
+    }
+}
+
+/// The dice of all plain links, and the number of the link that is meant.
+pub(crate) type Draws<'a> = (&'a mut [Dice], u32);
+
+impl Loss {
+    /// Whether the next packet is lost; none if judges are to be asked. Draws once for each, even at 0 %, so that a change of probability leaves
+    /// later draws in place.
+    #[inline(always)]
+    fn strikes(self, (dice, number): Draws<'_>) -> Option<bool> {
+        match self {
+            Self::None => Some(false),
+            Self::Chance(probability) => {
+                Some(dice.get_mut(number as usize).is_some_and(|dice| probability.happens(dice.draw())))
+            }
+            Self::Judges => None,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::delay::Order;
 use crate::has;
-use crate::link::{Link, Surroundings};
+use crate::link::{Blocks, Link, Surroundings};
 use crate::queue::{Hall, Next, Queue};
 use crate::transmit::Backlog;
 use longwire_block::{Effects, Offer, Verdict};
@@ -27,10 +27,10 @@ impl Link {
     #[inline(always)]
     pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
         pool.meta_mut(handle).set_counted(bytes);
-        if self.sending.is_none() && self.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE {
+        if self.sending.is_none() && self.line.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE {
             self.begin(handle, now, bytes);
-        } else if self.features & has::DISCIPLINE == 0 {
-            self.books.list.push(pool, handle);
+        } else if self.line.features & has::DISCIPLINE == 0 {
+            self.blocks().books.list.push(pool, handle);
         } else {
             self.push(pool, handle, now);
         }
@@ -49,8 +49,9 @@ impl Link {
     /// Begins to send a packet of `bytes` counted bytes after a pause.
     #[inline]
     fn begin(&mut self, handle: Handle, now: Nanos, bytes: u64) {
-        self.transmit.begin(now, bytes);
-        self.finish = self.transmit.finish();
+        let transmit = &mut self.blocks().transmit;
+        transmit.begin(now, bytes);
+        self.finish = transmit.finish();
         self.sending = handle;
     }
 
@@ -59,10 +60,11 @@ impl Link {
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
         let handle = self.sending;
         self.latest = self.latest.max(finish);
-        self.books.unqueue(pool.meta(handle));
-        if self.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
-            let leave = finish + self.delay.travel(finish);
-            self.line.join(pool, handle, leave);
+        self.unqueue(pool.meta(handle));
+        if self.line.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
+            let (line, _, Blocks { delay, last, .. }) = self.parts();
+            let leave = finish + delay.travel(finish);
+            line.join(last, pool, handle, leave);
         }
         self.follow(pool, finish);
     }
@@ -71,7 +73,7 @@ impl Link {
     #[inline(never)]
     pub(crate) fn send_on(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         self.latest = self.latest.max(finish);
-        self.books.unqueue(pool.meta(handle));
+        self.unqueue(pool.meta(handle));
         self.cross(pool, handle, finish);
     }
 
@@ -80,12 +82,12 @@ impl Link {
     #[inline(always)]
     fn passes_wire(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) -> bool {
         let meta = pool.meta(handle);
-        if self.features & has::BEYOND != has::WIRE || meta.is_train() || self.line.is_irregular() {
+        if self.line.features & has::BEYOND != has::WIRE || meta.is_train() || self.line.is_irregular() {
             self.send_off_otherwise(pool, handle, finish);
             return false;
         }
         let mut offer = Offer::pooled(finish, meta.wire_len, pool, handle);
-        let verdict = self.books.counters.rare().wire.judge_one(&mut offer);
+        let verdict = self.rare().wire.judge_one(&mut offer);
         let done = offer.done();
         if matches!(verdict, Verdict::Drop(_)) || done.is_some() {
             let effects = done.copied().unwrap_or_default();
@@ -113,29 +115,30 @@ impl Link {
     /// Sends a packet on its way on a link that has what few have.
     #[inline(never)]
     fn send_off_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
-        if self.features & has::BEYOND != has::DISORDER || pool.meta(handle).is_train() {
+        if self.line.features & has::BEYOND != has::DISORDER || pool.meta(handle).is_train() {
             return self.cross(pool, handle, finish);
         }
-        let leave = finish + self.delay.travel(finish);
-        let heaps = &mut self.books.counters.rare().heaps;
-        self.line.join_heaps(heaps, pool, handle, (leave, self.order));
+        let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
+        let leave = finish + delay.travel(finish);
+        line.join_heaps((&mut books.rare().heaps, last), pool, handle, (leave, *order));
     }
 
     /// Begins the next packet at the end of one.
     #[inline(always)]
     pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
-        if self.features & has::DISCIPLINE != 0 {
+        if self.line.features & has::DISCIPLINE != 0 {
             return self.pop(pool, finish);
         }
-        match self.books.list.pop(pool) {
+        match self.blocks().books.list.pop(pool) {
             Some(next) => {
-                self.transmit.follow(finish, pool.meta(next).counted());
-                self.finish = self.transmit.finish();
+                let transmit = &mut self.blocks().transmit;
+                transmit.follow(finish, pool.meta(next).counted());
+                self.finish = transmit.finish();
                 self.sending = next;
             }
             None => {
                 self.sending = Handle::NONE;
-                self.books.idle_since = finish;
+                self.blocks().books.idle_since = finish;
             }
         }
     }
@@ -146,8 +149,9 @@ impl Link {
         let (queue, mut hall) = self.hall(pool, finish);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
-                self.transmit.follow(finish, pool.meta(next).counted());
-                self.finish = self.transmit.finish();
+                let transmit = &mut self.blocks().transmit;
+                transmit.follow(finish, pool.meta(next).counted());
+                self.finish = transmit.finish();
                 self.sending = next;
             }
             other => self.idle(other, finish),
@@ -156,13 +160,13 @@ impl Link {
 
     /// Begins to send what the queue has for a transmitter that was idle at `now`.
     pub(crate) fn begin_next(&mut self, pool: &mut Pool, now: Nanos) {
-        if self.features & has::OPPORTUNITIES != 0 {
+        if self.line.features & has::OPPORTUNITIES != 0 {
             return self.await_opportunity(pool, now);
         }
         let (queue, mut hall) = self.hall(pool, now);
         match queue.pop(&mut hall) {
             Next::Packet(next) => {
-                self.features &= !has::WAITING;
+                self.line.features &= !has::WAITING;
                 self.begin(next, now, pool.meta(next).counted());
             }
             other => self.idle(other, now),
@@ -173,8 +177,8 @@ impl Link {
     #[inline]
     pub(crate) fn idle(&mut self, next: Next, now: Nanos) {
         self.sending = Handle::NONE;
-        self.books.idle_since = now;
-        self.features &= !has::WAITING;
+        self.blocks().books.idle_since = now;
+        self.line.features &= !has::WAITING;
         if let Next::Later(resume) = next {
             // Later is not now: a discipline that has rounded a time down would be asked for ever.
             self.wait(resume.max(now + Nanos(1)));
@@ -183,12 +187,12 @@ impl Link {
 
     #[inline(never)]
     pub(crate) fn wait(&mut self, resume: Nanos) {
-        self.features |= has::WAITING;
-        self.books.counters.rare().resume = resume;
+        self.line.features |= has::WAITING;
+        self.rare().resume = resume;
     }
 
     pub(crate) fn resume(&self) -> Nanos {
-        self.books.counters.rare.as_ref().map_or(Nanos::NEVER, |rare| rare.resume)
+        self.known_rare().map_or(Nanos::NEVER, |rare| rare.resume)
     }
 
     /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of it.
@@ -200,25 +204,26 @@ impl Link {
         finish: Nanos,
         (longer, ahead): (Nanos, Option<Nanos>),
     ) {
-        let travel = self.delay.travel(finish) + longer;
+        let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
+        let travel = delay.travel(finish) + longer;
         let leave = finish + travel.since(ahead.unwrap_or(Nanos::ZERO));
         let keeps_place = longer == Nanos::ZERO && ahead.is_none();
-        if keeps_place && self.order == Order::InOrder && !self.line.is_irregular() {
-            return self.line.join(pool, handle, leave);
+        if keeps_place && *order == Order::InOrder && !line.is_irregular() {
+            return line.join(last, pool, handle, leave);
         }
-        let heaps = &mut self.books.counters.rare().heaps;
+        let heaps = &mut books.rare().heaps;
         if keeps_place {
-            return self.line.join_heaps(heaps, pool, handle, (leave, self.order));
+            return line.join_heaps((heaps, last), pool, handle, (leave, *order));
         }
-        self.line.join_apart(heaps, pool, handle, leave);
+        line.join_apart(heaps, pool, handle, leave);
     }
 
     /// The queue, and what it works in.
     #[inline]
     pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> (&'a mut Queue, Hall<'a>) {
-        let backlog =
-            Backlog { packets: u64::from(self.books.queued_packets), bytes: self.books.queued_bytes };
-        let rate = self.transmit.departure_rate(backlog);
-        (&mut self.queue, Hall { pool, now, rate, books: &mut self.books, link: None })
+        let backlog = Backlog { packets: u64::from(self.waiting.packets), bytes: self.waiting.bytes };
+        let (_, waiting, Blocks { transmit, queue, books, .. }) = self.parts();
+        let rate = transmit.departure_rate(backlog);
+        (queue, Hall { pool, now, rate, waiting, books, link: None })
     }
 }

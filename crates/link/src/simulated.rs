@@ -27,15 +27,21 @@ impl Links {
     /// Carries out what happens on a link by `now`, and lets go of what leaves within the lead after it, to `out`.
     pub fn expire_ahead(&mut self, pool: &mut Pool, link: u32, now: Nanos, lead: Lead, out: &mut Fifo) {
         let link = &mut self.links[link as usize];
-        if link.features & has::MEDIUM == 0 {
+        if link.line.features & has::MEDIUM == 0 {
             link.catch_up(pool, now);
         }
         link.release(pool, (now + lead.by).min(lead.until), out);
+        if let Some(last) = out.last().filter(|_| link.is_decided()) {
+            // What is on the line does not say it any more, if a change is to know it.
+            let leave = Nanos(pool.meta(last).leave);
+            let blocks = link.blocks();
+            blocks.last = blocks.last.max(leave);
+        }
     }
 
     /// Background packets that a link holds.
     pub fn phantoms(&self, link: u32) -> u32 {
-        let rare = self.links[link as usize].books.counters.rare.as_ref();
+        let rare = self.links[link as usize].known_rare();
         rare.map_or(0, |rare| rare.phantoms)
     }
 
@@ -48,8 +54,12 @@ impl Links {
     /// packet is sent.
     pub fn vain_wait(&mut self, link: u32) -> Nanos {
         let link = &mut self.links[link as usize];
-        let lossy = link.features & (has::WIRE | has::LOSSY_DELAY) != 0;
-        if lossy && link.features & has::BACKGROUND == 0 { link.delay.least() } else { Nanos::ZERO }
+        let lossy = link.line.features & (has::WIRE | has::LOSSY_DELAY) != 0;
+        if lossy && link.line.features & has::BACKGROUND == 0 {
+            link.blocks().delay.least()
+        } else {
+            Nanos::ZERO
+        }
     }
 
     /// Carries out everything up to `now` but leaving, on a link: background traffic, too, that nobody has waited for.

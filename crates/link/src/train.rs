@@ -30,8 +30,8 @@ impl Link {
     #[inline(never)]
     pub(crate) fn arrive_train(&mut self, at: &mut Surroundings<'_>, train: Handle, now: Nanos) {
         let meta = *at.pool.meta(train);
-        self.books.counters.in_packets += u64::from(meta.segments);
-        self.books.counters.in_bytes += meta.segment_bytes();
+        self.in_packets += u64::from(meta.segments);
+        self.in_bytes += meta.segment_bytes();
         let full = u32::from(meta.header_len) + u32::from(meta.gso_size);
         let last = meta.wire_len - (u32::from(meta.segments) - 1) * u32::from(meta.gso_size);
         let full = Segment { frame: full, bytes: self.counted(at.pool, train, full) };
@@ -43,7 +43,7 @@ impl Link {
             let effects = match self.judge_segment(at, train, now, segment) {
                 Ok(effects) => effects,
                 Err(reason) => {
-                    self.books.counters.drop(reason, 1);
+                    self.count_drop(reason, 1);
                     self.close(at, train, &mut run, now);
                     continue;
                 }
@@ -56,7 +56,7 @@ impl Link {
             let effects = match self.admit_segment(at, train, now, segment, effects) {
                 Ok(effects) => effects,
                 Err(reason) => {
-                    self.books.counters.drop(reason, 1);
+                    self.count_drop(reason, 1);
                     self.close(at, train, &mut run, now);
                     continue;
                 }
@@ -88,11 +88,11 @@ impl Link {
         now: Nanos,
         segment: Segment,
     ) -> Result<Effects, DropReason> {
-        if self.chain.is_empty() {
+        if self.blocks().chain.is_empty() {
             return Ok(Effects::default());
         }
         let mut offer = Offer::pooled(now, segment.frame, at.pool, train);
-        let verdict = self.chain.judge(&mut offer);
+        let verdict = self.blocks().chain.judge(&mut offer);
         let effects = offer.done().copied().unwrap_or_default();
         match verdict {
             Verdict::Drop(reason) => {
@@ -135,7 +135,7 @@ impl Link {
                 at.pool.meta_mut(handle).seq += u64::from(number);
                 self.arrive_affected(at, handle, (now, frame), (Verdict::Pass, effects));
             }
-            None => self.books.counters.drop(DropReason::PoolFull, 1),
+            None => self.count_drop(DropReason::PoolFull, 1),
         }
     }
 
@@ -152,7 +152,7 @@ impl Link {
                 self.proceed(at, handle, run, now);
             }
             None => {
-                self.books.counters.drop(DropReason::PoolFull, u64::from(run.count));
+                self.count_drop(DropReason::PoolFull, u64::from(run.count));
                 if run.effects.steer.is_none() {
                     self.unadmit(u32::from(run.count), run.bytes);
                 }
@@ -170,8 +170,9 @@ impl Link {
 
     /// After a change: takes waiting trains apart whose segments no longer leave together.
     pub(crate) fn part_waiting(&mut self, pool: &mut Pool, spread: Nanos) {
-        let waiting = self.books.list.take();
-        self.books.list = self.parted(pool, waiting, spread);
+        let waiting = self.blocks().books.list.take();
+        let parted = self.parted(pool, waiting, spread);
+        self.blocks().books.list = parted;
     }
 
     /// Takes trains apart, as they would have been had they arrived now. One for whose segments the pool has no room stays whole.
@@ -210,8 +211,8 @@ impl Link {
         }
         let Some(first) = pieces.pop(pool) else { return 0 };
         self.sending = first;
-        append(pool, &mut pieces, self.books.list.take());
-        self.books.list = pieces;
+        append(pool, &mut pieces, self.blocks().books.list.take());
+        self.blocks().books.list = pieces;
         left - pool.meta(first).counted()
     }
 
@@ -252,10 +253,13 @@ impl Link {
 
     /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within `spread`.
     fn segments_within(&mut self, spread: Nanos, bytes: u64) -> u64 {
-        if !self.queue.whole_trains() || !self.transmit.whole_trains() || !self.delay.whole_trains() {
+        if !self.blocks().queue.whole_trains()
+            || !self.blocks().transmit.whole_trains()
+            || !self.blocks().delay.whole_trains()
+        {
             return 1;
         }
-        match self.transmit.rate() {
+        match self.blocks().transmit.rate() {
             Rate::UNLIMITED => u64::MAX,
             Rate::STALLED => 1,
             Rate(rate) => {
@@ -272,7 +276,7 @@ impl Link {
     #[inline]
     pub(crate) fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
         if rate == Rate::UNLIMITED {
-            return (self.books.queued_packets.into(), self.books.queued_bytes);
+            return (self.waiting.packets.into(), self.waiting.bytes);
         }
         if self.sending.is_none() || !pool.meta(self.sending).is_train() {
             return (0, 0);
@@ -291,7 +295,7 @@ impl Link {
         let full = self.counted(pool, self.sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
         let mut sent = 0;
         while sent + 1 < u64::from(meta.segments)
-            && self.transmit.has_sent_all_but(meta.counted().saturating_sub((sent + 1) * full), now)
+            && self.blocks().transmit.has_sent_all_but(meta.counted().saturating_sub((sent + 1) * full), now)
         {
             sent += 1;
         }

@@ -22,15 +22,15 @@ impl Link {
     #[inline(never)]
     pub(crate) fn cross(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         if pool.meta(handle).flags & Meta::PHANTOM != 0 {
-            self.books.counters.rare().consumed += 1;
+            self.rare().consumed += 1;
             return pool.free(handle);
         }
-        let alike = self.order == Order::InOrder;
-        if pool.meta(handle).is_train() && (self.features & has::WIRE != 0 || !alike) {
+        let alike = self.blocks().order == Order::InOrder;
+        if pool.meta(handle).is_train() && (self.line.features & has::WIRE != 0 || !alike) {
             return self.cross_train(pool, handle, finish, alike);
         }
-        if self.features & has::WIRE == 0 {
-            if self.features & has::LOSSY_DELAY != 0 && self.delay.loses() {
+        if self.line.features & has::WIRE == 0 {
+            if self.line.features & has::LOSSY_DELAY != 0 && self.blocks().delay.loses() {
                 return self.drop(pool, handle, DropReason::Loss);
             }
             return self.depart(pool, handle, finish, (Nanos::ZERO, None));
@@ -52,7 +52,7 @@ impl Link {
             let bytes = if segment + 1 == meta.segments { last } else { full };
             let (verdict, effects) = self.judge_on_wire(pool, train, finish, bytes);
             if let Verdict::Drop(reason) = verdict {
-                self.books.counters.drop(reason, 1);
+                self.count_drop(reason, 1);
                 self.cut(pool, train, &mut piece, finish);
                 continue;
             }
@@ -82,15 +82,15 @@ impl Link {
                 pool.meta_mut(handle).seq += u64::from(first);
                 self.go(pool, handle, finish, &effects);
             }
-            None => self.books.counters.drop(DropReason::PoolFull, u64::from(count)),
+            None => self.count_drop(DropReason::PoolFull, u64::from(count)),
         }
     }
 
     fn judge_on_wire(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u32) -> (Verdict, Effects) {
         let mut offer = Offer::pooled(now, bytes, pool, handle);
-        let mut verdict = self.books.counters.rare().wire.judge(&mut offer);
-        let lossy = self.features & has::LOSSY_DELAY != 0;
-        if lossy && !matches!(verdict, Verdict::Drop(_)) && self.delay.loses() {
+        let mut verdict = self.rare().wire.judge(&mut offer);
+        let lossy = self.line.features & has::LOSSY_DELAY != 0;
+        if lossy && !matches!(verdict, Verdict::Drop(_)) && self.blocks().delay.loses() {
             verdict = Verdict::Drop(DropReason::Loss);
         }
         (verdict, offer.done().copied().unwrap_or_default())
@@ -115,9 +115,9 @@ impl Link {
     pub(crate) fn pass_by(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         self.serve(at.pool, now);
         let mut copy = None;
-        if self.features & has::WIRE != 0 {
+        if self.line.features & has::WIRE != 0 {
             let mut offer = Offer::pooled(now, at.pool.meta(handle).wire_len, at.pool, handle);
-            let verdict = self.books.counters.rare().wire.judge(&mut offer);
+            let verdict = self.rare().wire.judge(&mut offer);
             let effects = offer.done().copied().unwrap_or_default();
             if let Verdict::Drop(reason) = verdict {
                 return self.drop(at.pool, handle, reason);
@@ -125,9 +125,10 @@ impl Link {
             copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
             self.rewrite(at.pool, handle, &effects);
         }
-        let heaps = &mut self.books.counters.rare().heaps;
+        let (line, _, blocks) = self.parts();
+        let heaps = &mut blocks.books.rare().heaps;
         for handle in [Some(handle), copy].into_iter().flatten() {
-            self.line.join_apart(heaps, at.pool, handle, now);
+            line.join_apart(heaps, at.pool, handle, now);
         }
         self.release(at.pool, now, at.out);
     }
@@ -149,7 +150,7 @@ impl Link {
         let Some(target) = effects.steer else { return false };
         meta.leave = now.0;
         meta.steer(target as u8);
-        self.books.counters.rare().steered += u64::from(meta.segments);
+        self.rare().steered += u64::from(meta.segments);
         at.out.push(at.pool, handle);
         true
     }
@@ -172,10 +173,10 @@ impl Link {
     /// A second packet like this one.
     pub(crate) fn copy(&mut self, pool: &mut Pool, handle: Handle) -> Option<Handle> {
         let segments = u64::from(pool.meta(handle).segments);
-        self.books.counters.rare().made += segments;
+        self.rare().made += segments;
         let copy = pool.duplicate(handle);
         if copy.is_none() {
-            self.books.counters.drop(DropReason::PoolFull, segments);
+            self.count_drop(DropReason::PoolFull, segments);
         }
         copy
     }
@@ -183,7 +184,7 @@ impl Link {
     /// Marks a packet that the queue has found ECN-capable.
     pub(crate) fn mark(&mut self, pool: &mut Pool, handle: Handle) {
         if longwire_wire::mark_ce(pool.data_mut(handle)) {
-            self.books.counters.rare().marked += u64::from(pool.meta(handle).segments);
+            self.rare().marked += u64::from(pool.meta(handle).segments);
         }
     }
 
@@ -196,7 +197,7 @@ impl Link {
             longwire_wire::set_dscp(pool.data_mut(handle), dscp);
         }
         if let Some(flips) = &effects.flips {
-            self.books.counters.rare().corrupted += 1;
+            self.rare().corrupted += 1;
             flip(pool, handle, flips);
         }
     }

@@ -14,8 +14,12 @@ impl Constant {
     /// No delay at all.
     pub(crate) const NONE: Self = Self { delay: Nanos::ZERO };
 
+    /// So much for every packet.
+    pub(crate) const fn new(delay: Nanos) -> Self {
+        Self { delay }
+    }
+
     /// The time.
-    #[inline]
     pub(crate) const fn delay(&self) -> Nanos {
         self.delay
     }

@@ -45,15 +45,25 @@ impl Block for Independent {
 }
 
 impl Independent {
+    /// One that drops packets before the queue.
+    pub(crate) fn new(probability: Probability, dice: Dice) -> Self {
+        Self { probability, dice, on_wire: false, mark: false }
+    }
+
     /// Whether it strikes the next packet. Draws once for each, even at 0 %, so that a change of probability leaves later draws in place.
     #[inline(always)]
-    pub(crate) fn strikes(&mut self) -> bool {
+    fn strikes(&mut self) -> bool {
         self.probability.happens(self.dice.draw())
     }
 
-    /// Whether it only ever drops packets.
-    pub(crate) fn drops(&self) -> bool {
-        !self.mark
+    /// With which probability it drops packets, if that is all it ever does.
+    pub(crate) fn drops(&self) -> Option<Probability> {
+        (!self.mark).then_some(self.probability)
+    }
+
+    /// What it draws from.
+    pub(crate) fn dice(&mut self) -> &mut Dice {
+        &mut self.dice
     }
 }
 

@@ -222,13 +222,17 @@ impl Links {
         };
         let medium = self.media.len() as u32;
         for (station, (link, _)) in (0u32..).zip(stations) {
-            let link = &mut self.links[*link as usize];
+            let number = *link;
+            let link = &mut self.links[number as usize];
+            link.pick_up_dice((&mut self.dice, number));
+            link.line.features &= !has::DECIDED;
             let share = Share::InOrder { others: 0 };
-            link.transmit = Transmit::Shared(Box::new(Shared::new(medium_rate(values), framing, share)));
+            link.blocks().transmit =
+                Transmit::Shared(Box::new(Shared::new(medium_rate(values), framing, share)));
             link.note_transmit();
-            link.features |= has::MEDIUM;
+            link.line.features |= has::MEDIUM;
             link.note_decidable();
-            link.books.counters.rare().seat = Some(Seat { medium, station });
+            link.rare().seat = Some(Seat { medium, station });
         }
         let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();
         let (backlogs, in_order) = (Backlogs::new(members.len()), spec.is(&HalfDuplex::SPEC));
@@ -264,7 +268,7 @@ impl Links {
         let framing = framing(spec, values);
         for at in 0..self.media[medium as usize].members.len() {
             let link = self.media[medium as usize].members[at];
-            if let Transmit::Shared(shared) = &mut self.links[link as usize].transmit {
+            if let Transmit::Shared(shared) = &mut self.links[link as usize].blocks().transmit {
                 shared.share(medium_rate(values), framing);
             }
             self.links[link as usize].note_transmit();
@@ -298,7 +302,8 @@ impl Links {
         self.advance_station(pool, link, now);
         let spread = self.spread;
         self.links[link as usize].latest = now;
-        let arrival = self.links[link as usize].arrive(&mut Surroundings { pool, spread, out }, handle);
+        let at = &mut Surroundings { pool, spread, out };
+        let arrival = self.links[link as usize].arrive((&mut self.dice, link), at, handle);
         self.hand_in(pool, link);
         arrival
     }
@@ -315,7 +320,7 @@ impl Links {
     fn note_share(&mut self, link: u32) {
         let link = &mut self.links[link as usize];
         if let Some(seat) = link.seat()
-            && let Transmit::Shared(shared) = &mut link.transmit
+            && let Transmit::Shared(shared) = &mut link.blocks().transmit
         {
             shared.expect(self.media[seat.medium as usize].share(seat.station));
         }
@@ -333,8 +338,8 @@ impl Links {
         let of = &mut self.links[link as usize];
         let Some(Seat { medium, station }) = of.seat() else { return };
         let of_medium = &mut self.media[medium as usize];
-        of_medium.backlogs.note(station, of.books.queued_bytes, of.latest.max(of_medium.latest));
-        if let Transmit::Shared(shared) = &mut of.transmit
+        of_medium.backlogs.note(station, of.waiting.bytes, of.latest.max(of_medium.latest));
+        if let Transmit::Shared(shared) = &mut of.blocks().transmit
             && let Some((since, bytes)) = shared.take_wish()
         {
             let arrived = Nanos(pool.meta(of.sending).arrival);
@@ -447,12 +452,12 @@ impl Links {
 impl Link {
     /// Its place at a medium, if it has one.
     fn seat(&self) -> Option<Seat> {
-        self.books.counters.rare.as_ref()?.seat
+        self.known_rare()?.seat
     }
 
     /// The medium is done with the packet at the head: it was sent, or given up.
     fn end_at_station(&mut self, pool: &mut Pool, now: Nanos, sent: bool) {
-        if let Transmit::Shared(shared) = &mut self.transmit {
+        if let Transmit::Shared(shared) = &mut self.blocks().transmit {
             shared.end(now);
         }
         self.finish = now;
@@ -463,7 +468,7 @@ impl Link {
     fn give_up(&mut self, pool: &mut Pool, now: Nanos) {
         let handle = self.sending;
         self.latest = self.latest.max(now);
-        self.books.unqueue(pool.meta(handle));
+        self.unqueue(pool.meta(handle));
         self.drop(pool, handle, DropReason::Collisions);
         self.follow(pool, now);
     }

@@ -1,54 +1,72 @@
 //! What a queue works in: the pool, the time, and the link's books.
 
-use crate::counters::Counters;
+use crate::counters::Rare;
 use crate::fifo::Fifo;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
 
-/// What a link counts, and what waits in it. What is needed when packets leave stands first.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct Books {
-    /// Bytes of the packets that wait, as the rate counts them.
-    pub(crate) queued_bytes: u64,
-    /// When the transmitter had nothing more to send the last time.
-    pub(crate) idle_since: Nanos,
-    /// Packets that wait, the one being sent included.
-    pub(crate) queued_packets: u32,
-    /// Packets that left later than the run calls faithful. It stands here because there is room.
-    pub(crate) late: u32,
-    pub(crate) counters: Counters,
-    /// Packets that wait in a list, where the discipline has none of its own.
-    pub(crate) list: Fifo,
+/// How much waits for the transmitter, the packet being sent included. Segments of a train count one each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C, packed(4))]
+pub struct Waiting {
+    pub(crate) packets: u32,
+    /// Their bytes, as the rate counts them.
+    pub(crate) bytes: u64,
 }
 
-impl Books {
-    /// Bytes of what is needed when packets leave.
-    pub(crate) const LEAVING: usize =
-        std::mem::offset_of!(Self, counters) + std::mem::offset_of!(Counters, in_bytes);
+/// Where packets wait, and what few links count.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// Packets that wait in a list, where the discipline has none of its own.
+    pub(crate) list: Fifo,
+    /// When the transmitter had nothing more to send the last time.
+    pub(crate) idle_since: Nanos,
+    /// Made when it is first needed: most of a million links never do.
+    pub(crate) rare: Option<Box<Rare>>,
+}
 
+impl Waiting {
     /// Counts a packet as waiting.
     #[inline]
     pub(crate) fn queue(&mut self, meta: &Meta) {
-        self.queued_packets += u32::from(meta.segments);
-        self.queued_bytes += meta.counted();
-    }
-
-    /// Counts a packet as waiting no longer where it waited in a part of the link's queue.
-    #[inline]
-    pub(crate) fn unqueue_part(&mut self, meta: &Meta) {
-        self.queued_packets -= u32::from(meta.segments);
-        self.queued_bytes -= meta.counted();
+        self.packets += u32::from(meta.segments);
+        self.bytes += meta.counted();
     }
 
     /// Counts a packet as waiting no longer.
     #[inline]
     pub(crate) fn unqueue(&mut self, meta: &Meta) {
-        self.unqueue_part(meta);
-        if meta.flags & Meta::PHANTOM != 0 {
-            self.unqueue_phantom();
+        self.packets -= u32::from(meta.segments);
+        self.bytes -= meta.counted();
+    }
+}
+
+impl Books {
+    #[inline]
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        /// Out of the way of those that have it.
+        #[cold]
+        #[inline(never)]
+        fn make(rare: &mut Option<Box<Rare>>) -> &mut Rare {
+            rare.insert(Box::default())
         }
+        match &mut self.rare {
+            Some(rare) => rare,
+            none => make(none),
+        }
+    }
+
+    /// Counts dropped packets.
+    #[inline(never)]
+    pub(crate) fn drop(&mut self, reason: DropReason, packets: u64) {
+        self.rare().drops[reason as usize] += packets;
+    }
+
+    /// A background packet waits no longer.
+    #[inline(never)]
+    pub(crate) fn unqueue_phantom(&mut self) {
+        self.rare().phantoms -= 1;
     }
 }
 
@@ -60,23 +78,18 @@ pub struct Hall<'a> {
     pub now: Nanos,
     /// The rate at which the queue is expected to empty.
     pub rate: Rate,
+    pub(crate) waiting: &'a mut Waiting,
     pub(crate) books: &'a mut Books,
-    /// The link's books, if `books` are those of a class of its queue.
-    pub(crate) link: Option<&'a mut Books>,
-}
-
-impl Books {
-    #[inline(never)]
-    fn unqueue_phantom(&mut self) {
-        self.counters.rare().phantoms -= 1;
-    }
+    /// The link's, if these are those of a class of its queue.
+    pub(crate) link: Option<(&'a mut Waiting, &'a mut Books)>,
 }
 
 impl Hall<'_> {
     /// The same for the discipline of a class, whose books these are.
-    pub(crate) fn of_class<'a>(&'a mut self, books: &'a mut Books) -> Hall<'a> {
+    pub(crate) fn of_class<'a>(&'a mut self, waiting: &'a mut Waiting, books: &'a mut Books) -> Hall<'a> {
         let Self { now, rate, .. } = *self;
-        Hall { pool: &mut *self.pool, now, rate, books, link: Some(&mut *self.books) }
+        let link = Some((&mut *self.waiting, &mut *self.books));
+        Hall { pool: &mut *self.pool, now, rate, waiting, books, link }
     }
 
     /// Adds a packet at the end of the link's list.
@@ -95,15 +108,18 @@ impl Hall<'_> {
     #[inline]
     pub fn drop(&mut self, handle: Handle, reason: DropReason) {
         let meta = self.pool.meta(handle);
+        self.waiting.unqueue(meta);
         let books = match &mut self.link {
-            Some(link) => {
-                self.books.unqueue_part(meta);
-                link
+            Some((waiting, books)) => {
+                waiting.unqueue(meta);
+                books
             }
             None => &mut *self.books,
         };
-        books.unqueue(meta);
-        books.counters.drop(reason, u64::from(meta.segments));
+        if meta.flags & Meta::PHANTOM != 0 {
+            books.unqueue_phantom();
+        }
+        books.drop(reason, u64::from(meta.segments));
         self.pool.free(handle);
     }
 
@@ -111,8 +127,8 @@ impl Hall<'_> {
     pub fn mark(&mut self, handle: Handle) -> bool {
         let marked = longwire_wire::mark_ce(self.pool.data_mut(handle));
         if marked {
-            let books = self.link.as_deref_mut().unwrap_or(self.books);
-            books.counters.rare().marked += u64::from(self.pool.meta(handle).segments);
+            let books = self.link.as_mut().map_or(&mut *self.books, |(_, books)| books);
+            books.rare().marked += u64::from(self.pool.meta(handle).segments);
         }
         marked
     }
@@ -120,13 +136,13 @@ impl Hall<'_> {
     /// Packets in the queue, the one being sent included.
     #[inline]
     pub fn packets_waiting(&self) -> u64 {
-        self.books.queued_packets.into()
+        u64::from(self.waiting.packets)
     }
 
     /// Their bytes, as the link's rate counts them.
     #[inline]
     pub fn bytes_waiting(&self) -> u64 {
-        self.books.queued_bytes
+        self.waiting.bytes
     }
 
     /// Packets and bytes in the queue but for one of them, as before it came.

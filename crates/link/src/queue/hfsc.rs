@@ -188,7 +188,7 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Books, Discipline, Hall, Next};
+    use crate::queue::{Books, Discipline, Hall, Next, Waiting};
     use longwire_packet::Pool;
     use proptest::prelude::*;
 
@@ -198,7 +198,7 @@ mod tests {
     fn what_was_emptied_has_nothing_for_later() {
         let values = Values::read(&Hfsc::SPEC, &[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();
         let mut queue = Hfsc::build(&values, Dice::named(1, "hfsc"));
-        let (mut pool, mut books) = (Pool::new(1 << 20).unwrap(), Books::default());
+        let (mut pool, mut books) = (Pool::new(1 << 20).unwrap(), <(Waiting, Books)>::default());
         for _ in 0..2 {
             let handle = pool.insert(&[0; 996]).unwrap();
             pool.meta_mut(handle).set_counted(1000);
@@ -211,8 +211,8 @@ mod tests {
         assert_eq!(pop(&mut queue, &mut pool, 1_000_000), Next::Empty);
     }
 
-    fn hall<'a>(pool: &'a mut Pool, books: &'a mut Books, now: u64) -> Hall<'a> {
-        Hall { pool, now: Nanos(now), rate: Rate::UNLIMITED, books, link: None }
+    fn hall<'a>(pool: &'a mut Pool, (waiting, books): &'a mut (Waiting, Books), now: u64) -> Hall<'a> {
+        Hall { pool, now: Nanos(now), rate: Rate::UNLIMITED, waiting, books, link: None }
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 //! works in a hall whose books are the class's; what it drops and marks counts as the link's.
 
 use super::lane::Joined;
-use super::{Admission, Books, Hall, Next, Queue};
+use super::{Admission, Books, Hall, Next, Queue, Waiting};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -41,6 +41,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Spec> {
 #[derive(Debug)]
 pub(super) struct Leaf {
     queue: Queue,
+    waiting: Waiting,
     books: Books,
     /// The packet that the class sends next; none if it has none.
     next: Handle,
@@ -49,7 +50,12 @@ pub(super) struct Leaf {
 impl Leaf {
     pub(super) fn new(plan: &LeafPlan, dice: Dice) -> Option<Box<Self>> {
         let queue = Queue::build(plan.spec, &plan.values, || dice)?;
-        Some(Box::new(Self { queue, books: Books::default(), next: Handle::NONE }))
+        Some(Box::new(Self {
+            queue,
+            waiting: Waiting::default(),
+            books: Books::default(),
+            next: Handle::NONE,
+        }))
     }
 
     /// Bytes that it takes.
@@ -63,8 +69,8 @@ impl Leaf {
         let verdict = self.queue.admit(&Admission {
             now: hall.now,
             bytes: meta.counted(),
-            packets_waiting: self.books.queued_packets.into(),
-            bytes_waiting: self.books.queued_bytes,
+            packets_waiting: u64::from(self.waiting.packets),
+            bytes_waiting: self.waiting.bytes,
             rate: hall.rate,
             idle_since: self.books.idle_since,
             packet: Some((&*hall.pool, handle)),
@@ -81,9 +87,9 @@ impl Leaf {
             }
         }
         let was_empty = self.next.is_none();
-        let Self { queue, books, next } = self;
-        books.queue(hall.pool.meta(handle));
-        let mut hall = hall.of_class(books);
+        let Self { queue, waiting, books, next } = self;
+        waiting.queue(hall.pool.meta(handle));
+        let mut hall = hall.of_class(waiting, books);
         queue.push(&mut hall, handle);
         if was_empty {
             *next = chosen(queue, &mut hall);
@@ -96,11 +102,11 @@ impl Leaf {
     }
 
     /// Takes over packets that waited elsewhere.
-    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo) {
-        let Self { queue, books, next } = self;
-        waiting.iter(hall.pool).for_each(|handle| books.queue(hall.pool.meta(handle)));
-        let mut hall = hall.of_class(books);
-        queue.adopt(&mut hall, waiting);
+    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, packets: Fifo) {
+        let Self { queue, waiting, books, next } = self;
+        packets.iter(hall.pool).for_each(|handle| waiting.queue(hall.pool.meta(handle)));
+        let mut hall = hall.of_class(waiting, books);
+        queue.adopt(&mut hall, packets);
         *next = chosen(queue, &mut hall);
     }
 
@@ -115,15 +121,15 @@ impl Leaf {
         if taken.is_none() {
             return None;
         }
-        self.next = chosen(&mut self.queue, &mut hall.of_class(&mut self.books));
+        self.next = chosen(&mut self.queue, &mut hall.of_class(&mut self.waiting, &mut self.books));
         Some(taken)
     }
 
     /// What was taken last has been sent: so many packets and bytes.
     pub(super) fn settle(&mut self, (packets, bytes): (u64, u64), now: Nanos) {
-        self.books.queued_packets -= packets as u32;
-        self.books.queued_bytes -= bytes;
-        if self.books.queued_packets == 0 {
+        self.waiting.packets -= packets as u32;
+        self.waiting.bytes -= bytes;
+        if self.waiting.packets == 0 {
             self.books.idle_since = now;
         }
     }
@@ -140,7 +146,7 @@ impl Leaf {
                 all.push(pool, handle);
             }
         }
-        (self.books.queued_packets, self.books.queued_bytes) = (0, 0);
+        self.waiting = Waiting::default();
         all
     }
 }

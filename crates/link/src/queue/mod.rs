@@ -36,7 +36,7 @@ pub mod wf2q;
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;
 
-pub use hall::{Books, Hall};
+pub use hall::{Books, Hall, Waiting};
 
 use crate::fifo::Fifo;
 use longwire_block::{Block, Verdict};

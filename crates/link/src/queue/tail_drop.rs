@@ -9,7 +9,7 @@ use longwire_units::Rate;
 ///
 /// A packet counts from acceptance until its last bit is sent. Bytes are those that the link's rate counts. A limit
 /// in time lets a packet into an empty queue however long it takes to send.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailDrop {
     limit: Limit,
 }
@@ -30,6 +30,12 @@ impl Block for TailDrop {
     /// Takes a new limit; packets already waiting stay, even above it.
     fn change(&mut self, values: &Values) {
         self.limit = Limit::read(values, 0);
+    }
+}
+
+impl Default for TailDrop {
+    fn default() -> Self {
+        Self { limit: Limit::Packets(u64::MAX) }
     }
 }
 

@@ -5,15 +5,22 @@ use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
 use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 
-/// Sends at a constant rate: f = s + bytes · 8 / rate, exactly.
+/// A constant rate: when so much work is done at it, exactly.
 ///
-/// Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond. f is rounded down and what the
-/// rounding left over is carried into the next packet of the busy period, so that it never accumulates.
-#[derive(Debug)]
-pub struct Constant {
+/// Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Law {
     rate: u64,
     /// ⌊(2⁶⁴ − 1) / rate⌋: a division by the rate becomes a multiplication and a correction.
     reciprocal: u64,
+}
+
+/// Sends at a constant rate: f = s + bytes · 8 / rate, exactly.
+///
+/// f is rounded down and what the rounding left over is carried into the next packet of the busy period, so that it never accumulates.
+#[derive(Debug)]
+pub struct Constant {
+    law: Law,
     start: Nanos,
     /// Work left at `start`, the carried remainder included.
     work: u64,
@@ -39,37 +46,65 @@ impl Block for Constant {
     };
 
     fn build(values: &Values, _: Dice) -> Self {
-        let mut block =
-            Self { rate: 0, reciprocal: 0, start: Nanos::ZERO, work: 0, framing: Framing::ETHERNET };
-        block.change(values);
-        block
+        let (law, framing) = (Law::of(values.rate(0)), Framing::read(values, 1, 2));
+        Self { law, start: Nanos::ZERO, work: 0, framing }
     }
 
     /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for packets
     /// that begin to be sent from now on.
     fn change(&mut self, values: &Values) {
-        self.rate = values.rate(0).0;
-        self.framing = Framing::read(values, 1, 2);
-        self.reciprocal = u64::MAX.checked_div(self.rate).unwrap_or(0);
+        (self.law, self.framing) = (Law::of(values.rate(0)), Framing::read(values, 1, 2));
     }
 }
 
-impl Constant {
-    /// The same as [`Sender::send`] at the end of the packet before, at a rate that is neither unlimited nor an outage: else nothing is in front of it, or
-    /// nobody can tell when it is sent.
+impl Law {
+    pub(crate) fn of(Rate(rate): Rate) -> Self {
+        Self { rate, reciprocal: u64::MAX.checked_div(rate).unwrap_or(0) }
+    }
+
     #[inline(always)]
-    pub(crate) fn send_behind(&mut self, finish: Nanos, bytes: u64) -> Nanos {
-        let work = self.work - (finish.0 - self.start.0) * self.rate + bytes * BYTE;
-        (self.start, self.work) = (finish, work);
-        finish + Nanos(self.nanos_for(work))
+    pub(crate) fn rate(self) -> Rate {
+        Rate(self.rate)
+    }
+
+    /// When a packet of `bytes` is sent that is begun at `start`, where so much work was left of a remainder, and what is left over then. Of a rate
+    /// that is no outage: else nobody can tell.
+    #[inline(always)]
+    pub(crate) fn send(self, start: Nanos, rest: u64, bytes: u64) -> (Nanos, u64) {
+        if self.rate == u64::MAX {
+            return (start, 0);
+        }
+        let work = rest + bytes * BYTE;
+        let nanos = self.nanos_for(work);
+        (start + Nanos(nanos), work - nanos * self.rate)
     }
 
     /// How long so much work takes, rounded down.
     #[inline(always)]
-    fn nanos_for(&self, work: u64) -> u64 {
+    fn nanos_for(self, work: u64) -> u64 {
         // Work stays below 2⁵¹, so the estimate is at most one too small.
         let estimate = ((u128::from(work) * u128::from(self.reciprocal)) >> 64) as u64;
         estimate + u64::from(work - estimate * self.rate >= self.rate)
+    }
+}
+
+impl Constant {
+    /// A transmitter that is idle.
+    pub(crate) fn new(law: Law, framing: Framing) -> Self {
+        Self { law, start: Nanos::ZERO, work: 0, framing }
+    }
+
+    /// By what it knows when work is done.
+    pub(crate) fn law(&self) -> Law {
+        self.law
+    }
+
+    /// What the division leaves over at the end of the packet being sent, `finish`.
+    pub(crate) fn rest(&self, finish: Nanos) -> u64 {
+        match self.law.rate {
+            0 | u64::MAX => 0,
+            rate => self.work - (finish.0 - self.start.0) * rate,
+        }
     }
 }
 
@@ -89,7 +124,7 @@ impl Sender for Constant {
     /// Begins at the last finish, with the remainder of the last division.
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
-        let done = match self.rate {
+        let done = match self.law.rate {
             0 | u64::MAX => self.work,
             rate => (finish.0 - self.start.0) * rate,
         };
@@ -99,25 +134,25 @@ impl Sender for Constant {
 
     #[inline]
     fn finish(&mut self) -> Nanos {
-        match self.rate {
+        match self.law.rate {
             0 => Nanos::NEVER,
             u64::MAX => self.start,
-            _ => self.start + Nanos(self.nanos_for(self.work)),
+            _ => self.start + Nanos(self.law.nanos_for(self.work)),
         }
     }
 
     #[inline]
     fn foresees(&mut self) -> bool {
-        self.rate != 0
+        self.law.rate != 0
     }
 
     /// What a division leaves over goes into the next packet, so from one to the next work = rest + (next f - f) · rate - next rest: the
     /// remainder at the first follows from that at the last, and nothing needs to be kept.
     fn go_back(&mut self, now: Nanos, first: Nanos, last: Nanos, behind: u64) {
-        if self.rate == 0 || self.rate == u64::MAX {
+        if self.law.rate == 0 || self.law.rate == u64::MAX {
             return;
         }
-        let rate = u128::from(self.rate);
+        let rate = u128::from(self.law.rate);
         let rest = u128::from(self.work) - u128::from((last - self.start).0) * rate;
         let rest = rest + u128::from((last - first).0) * rate - u128::from(behind) * u128::from(BYTE);
         self.start = now.min(first);
@@ -127,7 +162,7 @@ impl Sender for Constant {
     /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
     fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool {
         let until = u128::from(self.work.saturating_sub(bytes * BYTE));
-        match self.rate {
+        match self.law.rate {
             0 => until == 0,
             u64::MAX => true,
             rate => until < u128::from(now.since(self.start).0 + 1) * u128::from(rate),
@@ -136,7 +171,7 @@ impl Sender for Constant {
 
     /// Takes what is sent by `now` off the work.
     fn settle(&mut self, now: Nanos) {
-        let done = match self.rate {
+        let done = match self.law.rate {
             0 => 0,
             u64::MAX => self.work,
             rate => u128::from(now.since(self.start).0)
@@ -150,7 +185,7 @@ impl Sender for Constant {
     /// The current rate.
     #[inline]
     fn rate(&mut self) -> Rate {
-        Rate(self.rate)
+        self.law.rate()
     }
 
     fn work_left(&mut self) -> u64 {
