@@ -16,37 +16,46 @@ use longwire_units::Nanos;
 const DUE: usize = 32;
 
 impl Worker {
-    /// Arrivals first, then each link that is due.
+    /// Arrivals first, then each link that is due. What a group of links and packets needs is fetched while the one before is served.
     pub(crate) fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
+        if self.links.are_many() {
+            let here = LinkRef::first_of(self.index);
+            ready.iter().for_each(|&handle| self.links.prefetch(self.pool.meta(handle).path ^ here));
+        }
+        let (mut due, mut behind) = ([0; DUE], [0; DUE]);
+        let mut count = self.take_due(now, &mut due);
         if self.observer.is_some() {
             ready.iter().for_each(|&handle| self.enter(handle));
-        } else if self.links.are_many() {
-            self.enter_plain::<true>(ready);
         } else {
-            self.enter_plain::<false>(ready);
+            self.enter_plain(ready);
         }
-        let mut due = [0; DUE];
         loop {
-            let mut count = self.wheel.take_due(now, &mut due);
-            let last = count < DUE;
-            due[..count].iter().for_each(|&link| self.links.prefetch_leaving(link));
             due[..count].iter().for_each(|&link| self.links.prefetch_first(&self.pool, link));
+            let more = self.take_due(now, &mut behind);
             while count > 0 {
                 count = self.release_one_each(&mut due[..count], now);
             }
-            if last {
+            if more == 0 {
                 return;
             }
+            (due, behind, count) = (behind, due, more);
         }
     }
 
-    /// Lets packets enter their links; if these are `FAR`, anywhere in memory, those of a batch are fetched together.
-    fn enter_plain<const FAR: bool>(&mut self, ready: &[Handle]) {
+    /// Takes links out of the wheel that are due, and fetches them.
+    #[inline(always)]
+    fn take_due(&mut self, now: Nanos, due: &mut [u32]) -> usize {
+        let count = self.wheel.take_due(now, due);
+        due[..count].iter().for_each(|&link| self.links.prefetch_leaving(link));
+        // Nothing that happens to them meanwhile is to bring them into the wheel again.
+        due[..count].iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
+        count
+    }
+
+    /// Lets packets enter their links.
+    fn enter_plain(&mut self, ready: &[Handle]) {
         let here = LinkRef::first_of(self.index);
         for mut rest in ready.chunks(BATCH) {
-            if FAR {
-                rest.iter().for_each(|&handle| self.links.prefetch(self.pool.meta(handle).path ^ here));
-            }
             while !rest.is_empty() {
                 let (entered, stop) = self.enter_run(here, rest);
                 rest = &rest[entered..];
