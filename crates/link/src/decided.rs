@@ -15,9 +15,8 @@ use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::links::Arrival;
 use crate::plain::{Fate, Profile};
-use crate::queue::{Queue, Waiting};
+use crate::queue::Waiting;
 use crate::transmit::Transmit;
-use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
@@ -26,7 +25,7 @@ impl Link {
     /// Notes whether all is decided when packets arrive, as the blocks are now, and what its profile is. The link must be served.
     pub(crate) fn note_decidable(&mut self) {
         self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN);
-        let (profile, plain) = Profile::of(self.blocks());
+        let profile = Profile::of(self.blocks());
         *Arc::make_mut(&mut self.profile) = profile;
         let blocks = self.blocks();
         let decidable = blocks.transmit.foresees() && matches!(blocks.delay, Delay::Constant(_));
@@ -34,14 +33,14 @@ impl Link {
             return;
         }
         self.line.features |= has::DECIDABLE;
-        if !plain {
-            return;
+        let (Some(law), Some(queue)) = (profile.law, profile.queue) else { return };
+        // Of others, where the IP header is has to be known.
+        if !profile.framing.counts_ip() {
+            self.line.features |= has::PLAIN;
         }
-        self.line.features |= has::PLAIN;
-        let rate = profile.law.rate();
-        let takes_no_time = rate == Rate::UNLIMITED && profile.delay == Nanos::ZERO;
+        let takes_no_time = law.rate() == Rate::UNLIMITED && profile.delay == Nanos::ZERO;
         // The longest packet, whatever it counts.
-        if takes_no_time && profile.queue.has_room((0, 0), u32::MAX.into(), rate) {
+        if takes_no_time && queue.has_room((0, 0), u32::MAX.into(), || law.rate()) {
             self.line.features |= has::INSTANT;
         }
     }
@@ -69,39 +68,6 @@ impl Link {
         !self.line.is_irregular() && self.blocks().last <= finish + least
     }
 
-    /// Lets a packet into the queue of a decided link, or drops it.
-    #[inline]
-    pub(crate) fn join_decided(
-        &mut self,
-        at: &mut Surroundings<'_>,
-        handle: Handle,
-        (now, frame): (Nanos, u32),
-    ) -> Arrival {
-        if self.is_plain() {
-            let fate = self.enter_plain(at.pool, handle, now);
-            return self.follow_fate(at, handle, fate);
-        }
-        let delay = self.profile.delay;
-        if self.has_sent(now) {
-            self.all_sent();
-        }
-        let Some(bytes) = self.let_in_decided(at.pool, handle, (now, frame)) else { return Arrival::Kept };
-        let pause = self.sending.is_none();
-        if pause {
-            self.sending = handle;
-        }
-        self.waiting.packets += 1;
-        self.waiting.bytes += bytes;
-        let start = if pause { now } else { self.finish };
-        self.finish = self.blocks().transmit.send(pause, start, bytes);
-        let leave = self.finish + delay;
-        let fate = match self.line.join_plain(at.pool.meta_mut(handle), handle, leave) {
-            None => Fate::First(leave),
-            Some(other) => Fate::Behind(other),
-        };
-        self.follow_fate(at, handle, fate)
-    }
-
     /// What the arrival of a packet means for whoever looks after the link, after what has become of it. What leaves at this moment leaves.
     #[inline]
     pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, handle: Handle, fate: Fate) -> Arrival {
@@ -111,7 +77,7 @@ impl Link {
                 self.drop(at.pool, handle, reason);
                 return Arrival::Kept;
             }
-            Fate::NotPlain | Fate::Judged(_) | Fate::Affected => return Arrival::Kept,
+            Fate::NotPlain | Fate::Asked(_) | Fate::Affected => return Arrival::Kept,
             Fate::First(_) => Arrival::Stirred,
             Fate::Behind(other) => {
                 at.pool.meta_mut(other).next = handle.0;
@@ -125,37 +91,14 @@ impl Link {
         arrival
     }
 
-    /// The bytes that a packet counts, if the queue accepts it; else it is dropped. It does not count as waiting yet.
-    #[inline]
-    fn let_in_decided(&mut self, pool: &mut Pool, handle: Handle, (now, frame): (Nanos, u32)) -> Option<u64> {
-        let Queue::TailDrop(queue) = self.blocks().queue else {
-            self.recount(pool, now);
-            let bytes = self.let_in(pool, handle, (now, frame))?;
-            self.unadmit(1, bytes);
-            return Some(bytes);
-        };
-        let bytes = self.counted(pool, handle, frame);
-        let rate = self.blocks().transmit.rate();
-        let has_room = |link: &Self| {
-            // Where sending takes no time, nothing waits.
-            let waiting = (link.waiting.packets.into(), link.waiting.bytes);
-            queue.has_room(if rate == Rate::UNLIMITED { (0, 0) } else { waiting }, bytes, rate)
-        };
-        if !(has_room(self) || self.has_overcounted(pool, now) && has_room(self)) {
-            self.drop(pool, handle, DropReason::QueueFull);
-            return None;
-        }
-        Some(bytes)
-    }
-
     /// All that a decided link holds is sent.
     #[inline]
     pub(crate) fn all_sent(&mut self) {
         self.latest = self.latest.max(self.finish);
         self.sending = Handle::NONE;
         self.waiting = Waiting::default();
-        if self.line.features & has::PLAIN == 0 {
-            // A plain link has nobody who asks.
+        if self.line.features & has::PLAIN == 0 && self.profile.queue.is_none() {
+            // The discipline asks.
             let finish = self.finish;
             self.blocks().books.idle_since = finish;
         }
@@ -174,7 +117,7 @@ impl Link {
         self.waiting.packets -= 1;
         self.waiting.bytes -= self.counted(pool, handle, meta.wire_len);
         self.sending = next;
-        if self.line.features & has::PLAIN == 0 {
+        if self.line.features & has::PLAIN == 0 && self.profile.law.is_none() {
             let bytes = self.counted(pool, next, pool.meta(next).wire_len);
             self.blocks().transmit.pass(finish, bytes);
         }
@@ -207,14 +150,15 @@ impl Link {
             return;
         }
         self.recount(pool, now);
-        let (plain, finish, rest) = (self.is_plain(), self.finish, self.rest);
+        let (finish, rest) = (self.finish, self.rest);
         self.line.features &= !has::DECIDED;
         let waiting =
             if self.sending.is_none() { Fifo::EMPTY } else { self.line.part_from(pool, self.sending) };
         let sent = self.line.last_leaving(pool);
+        let is_constant = self.profile.law.is_some();
         let blocks = self.blocks();
         blocks.last = blocks.last.max(sent);
-        if plain {
+        if is_constant {
             blocks.transmit.take_over(finish, rest);
         }
         if !waiting.is_empty() {

@@ -190,8 +190,8 @@ impl Link {
     ) -> Arrival {
         let mut affected = None;
         let mut fate = self.arrive_plain((&mut *dice, number), at.pool.meta_mut(handle), handle);
-        if let Fate::Judged(coming) = fate {
-            fate = self.ask_judges(at.pool, handle, coming, &mut affected);
+        if let Fate::Asked(coming) = fate {
+            fate = self.ask((&mut *dice, number), at.pool, handle, coming, &mut affected);
         }
         match fate {
             Fate::Affected | Fate::NotPlain => self.go_on((dice, number), at, handle, affected),
@@ -209,8 +209,8 @@ impl Link {
         mut affected: Option<Affected>,
     ) -> Arrival {
         let is_train = at.pool.meta(handle).is_train();
-        if affected.is_none() && self.is_plain() && !is_train {
-            let fate = self.arrive_crowded((&mut *dice, number), at.pool, handle, &mut affected);
+        if affected.is_none() && self.is_decided() && !is_train {
+            let fate = self.ask_banded((&mut *dice, number), at.pool, handle, &mut affected);
             if fate != Fate::Affected {
                 return self.follow_fate(at, handle, fate);
             }
@@ -223,11 +223,6 @@ impl Link {
         }
         let now = self.effective_arrival(Nanos(meta.arrival));
         self.latest = now;
-        if self.is_decided() && !is_train {
-            note_arrival(meta, now);
-            let frame = meta.wire_len;
-            return self.arrive_noted(at, handle, (now, frame));
-        }
         self.pick_up_dice((&mut *dice, number));
         let arrival = self.arrive_served(at, handle, now);
         self.lay_down_dice((dice, number));
@@ -329,7 +324,8 @@ impl Link {
     #[inline(always)]
     fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) -> Arrival {
         if self.is_decided() {
-            return self.join_decided(at, handle, (now, frame));
+            let fate = self.join_decided(at.pool, handle, now);
+            return self.follow_fate(at, handle, fate);
         }
         if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
             self.enqueue(at, handle, now, bytes);

@@ -28,7 +28,7 @@ pub struct Links {
     pub(crate) links: Vec<Link>,
     /// Their places in the plan.
     places: Vec<u32>,
-    /// The dice of those that lose packets by chance and are plain; empty if none is, else as many as there are links.
+    /// The dice of those that lose packets by chance, while they are decided; empty if none is, else as many as there are links.
     pub(crate) dice: Vec<Dice>,
     /// Profiles of the links added of late: those that come have the same, mostly.
     recent: Vec<Arc<Profile>>,
@@ -150,7 +150,7 @@ impl Links {
         self.make_room_for_dice(number);
         let link = &mut self.links[number as usize];
         link.lay_down_dice((&mut self.dice, number));
-        if link.is_plain() && link.profile.loss != Loss::Judges && link.known_rare().is_none() {
+        if link.is_decided() && link.profile.is_whole() && link.known_rare().is_none() {
             link.give_up_blocks();
         }
     }

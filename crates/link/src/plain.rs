@@ -21,21 +21,23 @@ use crate::transmit::constant::{Constant, Law};
 use crate::transmit::framing::Framing;
 use longwire_block::{Dice, DropReason, Effects, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
-use longwire_units::{Nanos, Probability, Rate};
+use longwire_units::{Nanos, Probability};
 
-/// What plain links have in common that are alike: they share it. Of others only what packets count is said here, and the delay if all is decided at
-/// the arrival.
+/// What links have in common that are alike: they share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Profile {
-    pub law: Law,
-    pub queue: TailDrop,
+    /// The rate, if it is constant: else the transmitter is asked.
+    pub law: Option<Law>,
+    /// Whom the queue lets in, if it just drops what finds it full: else the discipline is asked.
+    pub queue: Option<TailDrop>,
+    /// No packet travels less; all do so long where all is decided at the arrival.
     pub delay: Nanos,
     pub loss: Loss,
     /// What a packet counts, as the transmitter says.
     pub framing: Framing,
 }
 
-/// How a plain link loses packets.
+/// How a decided link loses packets before the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Never.
@@ -48,25 +50,22 @@ pub(crate) enum Loss {
 
 impl Default for Profile {
     fn default() -> Self {
-        Self {
-            law: Law::of(Rate::UNLIMITED),
-            queue: TailDrop::default(),
-            delay: Nanos::ZERO,
-            loss: Loss::None,
-            framing: Framing::ETHERNET,
-        }
+        let (delay, loss, framing) = (Nanos::ZERO, Loss::None, Framing::ETHERNET);
+        Self { law: None, queue: None, delay, loss, framing }
     }
 }
 
 impl Profile {
-    /// What is said of a link of these blocks, and whether it is plain.
-    pub(crate) fn of(blocks: &mut Blocks) -> (Self, bool) {
-        let framing = blocks.transmit.framing();
-        let least = blocks.delay.least();
-        let (Transmit::Constant(transmit), Queue::TailDrop(queue), Delay::Constant(delay)) =
-            (&blocks.transmit, &blocks.queue, &blocks.delay)
-        else {
-            return (Self { delay: least, framing, ..Self::default() }, false);
+    /// What is said of a link of these blocks.
+    pub(crate) fn of(blocks: &mut Blocks) -> Self {
+        let (framing, delay) = (blocks.transmit.framing(), blocks.delay.least());
+        let law = match &blocks.transmit {
+            Transmit::Constant(transmit) => Some(transmit.law()),
+            _ => None,
+        };
+        let queue = match &blocks.queue {
+            Queue::TailDrop(queue) => Some(*queue),
+            _ => None,
         };
         let loss = match &blocks.chain {
             Chain::None => Loss::None,
@@ -75,9 +74,12 @@ impl Profile {
             }
             _ => Loss::Judges,
         };
-        // Of others, where the IP header is has to be known.
-        let plain = !framing.counts_ip() && transmit.law().rate() != Rate::STALLED;
-        (Self { law: transmit.law(), queue: *queue, delay: delay.delay(), loss, framing }, plain)
+        Self { law, queue, delay, loss, framing }
+    }
+
+    /// Whether it says all that there is to say of a link of which all is decided when packets arrive.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.law.is_some() && self.queue.is_some() && self.loss != Loss::Judges
     }
 
     /// The blocks that it stands for, which have done nothing yet.
@@ -89,13 +91,9 @@ impl Profile {
             }
             Loss::None | Loss::Judges => Chain::None,
         };
-        let transmit = Transmit::Constant(Constant::new(self.law, self.framing));
-        Blocks::new(
-            chain,
-            Queue::TailDrop(self.queue),
-            transmit,
-            Delay::Constant(ConstantDelay::new(self.delay)),
-        )
+        let (law, queue) = (self.law.unwrap_or_default(), self.queue.unwrap_or_default());
+        let (transmit, delay) = (Constant::new(law, self.framing), ConstantDelay::new(self.delay));
+        Blocks::new(chain, Queue::TailDrop(queue), Transmit::Constant(transmit), Delay::Constant(delay))
     }
 }
 
@@ -110,18 +108,18 @@ pub(crate) enum Fate {
     Behind(Handle),
     /// It is lost, for this reason. It has not been dropped yet.
     Dropped(DropReason),
-    /// Its judges are to be asked: [`Link::ask_judges`]. Nothing has happened yet.
-    Judged(Coming),
+    /// Blocks are to be asked about it: [`Link::ask`]. Nothing has happened yet.
+    Asked(Coming),
     /// Its judges do more to it: [`Link::arrive_affected`] is to go on with that.
     Affected,
-    /// The link, or the packet, is not plain: nothing has happened yet.
+    /// Not all is decided when it arrives, or it is no plain packet: nothing has happened yet.
     NotPlain,
 }
 
 /// What the judges do to a packet that is more than to let it pass or drop it.
 pub(crate) type Affected = (Verdict, Effects);
 
-/// A packet that comes to a plain link.
+/// A packet that comes to a decided link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coming {
     now: Nanos,
@@ -208,8 +206,8 @@ impl Links {
             let number = path ^ here;
             let Some(link) = links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
             let mut fate = link.arrive_plain((dice, number), meta, handle);
-            if let Fate::Judged(coming) = fate {
-                fate = link.ask_judges(pool, handle, coming, &mut affected);
+            if let Fate::Asked(coming) = fate {
+                fate = link.ask((dice, number), pool, handle, coming, &mut affected);
             }
             match fate {
                 Fate::Through => {
@@ -221,7 +219,7 @@ impl Links {
                 Fate::First(leave) => firsts.push(number, leave),
                 Fate::Behind(other) => pool.meta_mut(other).next = handle.0,
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
-                Fate::Affected | Fate::NotPlain | Fate::Judged(_) => {
+                Fate::Affected | Fate::NotPlain | Fate::Asked(_) => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
                     match link.go_on((dice, number), at_link, handle, affected.take()) {
@@ -240,25 +238,21 @@ impl Links {
 }
 
 impl Link {
-    /// Whether the link is plain, and its state in its record.
-    #[inline(always)]
-    pub(crate) fn is_plain(&self) -> bool {
-        const PLAIN: u16 = has::PLAIN | has::DECIDED;
-        self.line.features & PLAIN == PLAIN
-    }
-
     /// Takes a packet in that arrives at `Meta::arrival`.
     #[inline(always)]
     pub(crate) fn arrive_plain(&mut self, dice: Draws<'_>, meta: &mut Meta, handle: Handle) -> Fate {
-        if !self.is_plain() || meta.is_train() || meta.flags & Meta::BANDED != 0 {
+        const PLAIN: u16 = has::PLAIN | has::DECIDED;
+        let features = self.line.features;
+        if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
             return Fate::NotPlain;
         }
         let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
-        let profile = *self.profile;
+        let asked = Fate::Asked(Coming { now, frame });
+        if features & PLAIN != PLAIN {
+            return asked;
+        }
         if self.passes_through() {
-            let Some(lost) = profile.loss.strikes(dice) else {
-                return Fate::Judged(Coming { now, frame });
-            };
+            let Some(lost) = self.profile.loss.strikes(dice) else { return asked };
             self.note_arrival(meta, now, frame);
             if lost {
                 return Fate::Dropped(DropReason::Loss);
@@ -266,24 +260,46 @@ impl Link {
             self.pass_through(meta, now);
             return Fate::Through;
         }
-        let bytes = profile.framing.counted_on_wire(frame);
-        if !self.has_room_for(&profile, bytes, now) {
-            return Fate::NotPlain;
+        let bytes = self.profile.framing.counted_on_wire(frame);
+        if !self.has_room_for(bytes, now) {
+            return asked;
         }
-        let Some(lost) = profile.loss.strikes(dice) else {
-            return Fate::Judged(Coming { now, frame });
-        };
+        let Some(lost) = self.profile.loss.strikes(dice) else { return asked };
         self.note_arrival(meta, now, frame);
-        if lost {
-            Fate::Dropped(DropReason::Loss)
-        } else {
-            self.join_plain(&profile, meta, handle, now, bytes)
-        }
+        if lost { Fate::Dropped(DropReason::Loss) } else { self.join_line(meta, handle, now, bytes) }
     }
 
-    /// The same for a packet that has a band, or for which there seemed to be no room.
+    /// Asks about a packet to which nothing has happened yet whoever is to be asked: judges, the queue, the transmitter. What judges do to it besides
+    /// goes to `affected`.
     #[inline(never)]
-    pub(crate) fn arrive_crowded(
+    pub(crate) fn ask(
+        &mut self,
+        dice: Draws<'_>,
+        pool: &mut Pool,
+        handle: Handle,
+        Coming { now, frame }: Coming,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
+        let lost = match self.profile.loss.strikes(dice) {
+            Some(lost) => lost.then_some(DropReason::Loss),
+            None => {
+                let mut offer = Offer::pooled(now, frame, pool, handle);
+                let verdict = self.blocks().chain.judge_one(&mut offer);
+                if let Some(&effects) = offer.done() {
+                    *affected = Some((verdict, effects));
+                    self.note_arrival(pool.meta_mut(handle), now, frame);
+                    return Fate::Affected;
+                }
+                if let Verdict::Drop(reason) = verdict { Some(reason) } else { None }
+            }
+        };
+        self.note_arrival(pool.meta_mut(handle), now, frame);
+        lost.map_or_else(|| self.join_decided(pool, handle, now), Fate::Dropped)
+    }
+
+    /// The same for a packet that has a band, which is for its queue, if that is one day another.
+    #[inline(never)]
+    pub(crate) fn ask_banded(
         &mut self,
         dice: Draws<'_>,
         pool: &mut Pool,
@@ -291,45 +307,16 @@ impl Link {
         affected: &mut Option<Affected>,
     ) -> Fate {
         let meta = pool.meta_mut(handle);
-        let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
-        let band = if meta.flags & Meta::BANDED != 0 { meta.band } else { Meta::NO_BAND };
+        let (now, frame, band) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len, meta.band);
         meta.flags &= !Meta::BANDED;
-        let Some(lost) = self.profile.loss.strikes(dice) else {
-            let fate = self.ask_judges(pool, handle, Coming { now, frame }, affected);
-            pool.meta_mut(handle).band = band;
-            return fate;
-        };
-        self.note_arrival(meta, now, frame);
-        meta.band = band;
-        if lost { Fate::Dropped(DropReason::Loss) } else { self.enter_plain(pool, handle, now) }
+        let fate = self.ask(dice, pool, handle, Coming { now, frame }, affected);
+        pool.meta_mut(handle).band = band;
+        fate
     }
 
-    /// Asks the judges about a packet to which nothing has happened yet. What they do to it besides goes to `affected`.
-    #[inline(never)]
-    pub(crate) fn ask_judges(
-        &mut self,
-        pool: &mut Pool,
-        handle: Handle,
-        Coming { now, frame }: Coming,
-        affected: &mut Option<Affected>,
-    ) -> Fate {
-        let mut offer = Offer::pooled(now, frame, pool, handle);
-        let verdict = self.blocks().chain.judge_one(&mut offer);
-        let done = offer.done().copied();
-        self.note_arrival(pool.meta_mut(handle), now, frame);
-        match (done, verdict) {
-            (Some(effects), _) => {
-                *affected = Some((verdict, effects));
-                Fate::Affected
-            }
-            (None, Verdict::Drop(reason)) => Fate::Dropped(reason),
-            (None, _) => self.enter_plain(pool, handle, now),
-        }
-    }
-
-    /// Before a plain link may begin to serve: its dice are its own again.
+    /// Before a decided link may begin to serve: its dice are its own again.
     pub(crate) fn pick_up_dice(&mut self, (dice, number): Draws<'_>) {
-        if self.is_plain()
+        if self.is_decided()
             && matches!(self.profile.loss, Loss::Chance(_))
             && let (Some(own), Some(beside)) = (self.own_dice(), dice.get(number as usize))
         {
@@ -337,9 +324,9 @@ impl Link {
         }
     }
 
-    /// Where a link may have become a plain one: its dice lie beside it then.
+    /// Where a link may have become a decided one: its dice lie beside it then.
     pub(crate) fn lay_down_dice(&mut self, (dice, number): Draws<'_>) {
-        if self.is_plain()
+        if self.is_decided()
             && matches!(self.profile.loss, Loss::Chance(_))
             && let (Some(own), Some(beside)) = (self.own_dice(), dice.get_mut(number as usize))
         {
@@ -379,37 +366,45 @@ impl Link {
         self.out_bytes += u64::from(meta.wire_len);
     }
 
-    /// Lets a packet that has been counted, and that no judge holds back, through the link, into its queue, or drops it if that is full.
+    /// Lets a packet that has been counted, and that no judge holds back, through a decided link, into its queue, or says that it is dropped.
     #[inline]
-    pub(crate) fn enter_plain(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) -> Fate {
-        let profile = *self.profile;
+    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) -> Fate {
         let meta = pool.meta_mut(handle);
         if self.passes_through() {
             self.pass_through(meta, now);
             return Fate::Through;
         }
-        let bytes = profile.framing.counted_on_wire(meta.wire_len);
-        let has_room = self.has_room_for(&profile, bytes, now)
-            || self.has_overcounted(pool, now) && self.has_room_for(&profile, bytes, now);
-        if !has_room {
+        let frame = meta.wire_len;
+        let bytes = self.counted(pool, handle, frame);
+        if self.profile.queue.is_none() {
+            self.recount(pool, now);
+            match self.admit(pool, handle, now, bytes, pool.meta(handle).band) {
+                Verdict::Pass => {}
+                Verdict::Mark => self.mark(pool, handle),
+                Verdict::Drop(reason) => return Fate::Dropped(reason),
+            }
+            // It is counted with the others when it joins them.
+            self.unadmit(1, bytes);
+        } else if !(self.has_room_for(bytes, now)
+            || self.has_overcounted(pool, now) && self.has_room_for(bytes, now))
+        {
             return Fate::Dropped(DropReason::QueueFull);
         }
-        self.join_plain(&profile, pool.meta_mut(handle), handle, now, bytes)
+        self.join_line(pool.meta_mut(handle), handle, now, bytes)
     }
 
     /// Lets a packet that counts so many bytes, and for which there is room, into the queue, and onto the delay line.
     #[inline(always)]
-    fn join_plain(
-        &mut self,
-        profile: &Profile,
-        meta: &mut Meta,
-        handle: Handle,
-        now: Nanos,
-        bytes: u64,
-    ) -> Fate {
+    fn join_line(&mut self, meta: &mut Meta, handle: Handle, now: Nanos, bytes: u64) -> Fate {
         let waits = self.is_sending(now);
-        let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
-        (self.finish, self.rest) = profile.law.send(start, rest, bytes);
+        let start = if waits { self.finish } else { now };
+        match self.profile.law {
+            Some(law) => {
+                let rest = if waits { self.rest } else { 0 };
+                (self.finish, self.rest) = law.send(start, rest, bytes);
+            }
+            None => self.finish = self.blocks().transmit.send(!waits, start, bytes),
+        }
         if waits {
             self.waiting.packets += 1;
             self.waiting.bytes += bytes;
@@ -417,7 +412,7 @@ impl Link {
             self.sending = handle;
             self.waiting = Waiting { packets: 1, bytes };
         }
-        let leave = self.finish + profile.delay;
+        let leave = self.finish + self.profile.delay;
         match self.line.join_plain(meta, handle, leave) {
             None => Fate::First(leave),
             Some(other) => Fate::Behind(other),
@@ -494,16 +489,21 @@ impl Link {
         !self.sending.is_none() && self.finish > now
     }
 
-    /// Whether the queue has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew.
+    /// Whether the queue has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew. Not if it is one that is
+    /// to be asked.
     #[inline(always)]
-    fn has_room_for(&self, profile: &Profile, bytes: u64, now: Nanos) -> bool {
+    fn has_room_for(&mut self, bytes: u64, now: Nanos) -> bool {
         let waiting =
             if self.is_sending(now) { (self.waiting.packets.into(), self.waiting.bytes) } else { (0, 0) };
-        profile.queue.has_room(waiting, bytes, profile.law.rate())
+        let Some(queue) = self.profile.queue else { return false };
+        queue.has_room(waiting, bytes, || match self.profile.law {
+            Some(law) => law.rate(),
+            None => self.blocks().transmit.rate(),
+        })
     }
 }
 
-/// The dice of all plain links, and the number of the link that is meant.
+/// The dice of all decided links, and the number of the link that is meant.
 pub(crate) type Draws<'a> = (&'a mut [Dice], u32);
 
 impl Loss {

@@ -18,11 +18,6 @@ impl Constant {
     pub(crate) const fn new(delay: Nanos) -> Self {
         Self { delay }
     }
-
-    /// The time.
-    pub(crate) const fn delay(&self) -> Nanos {
-        self.delay
-    }
 }
 
 impl Block for Constant {

@@ -40,10 +40,13 @@ impl Default for TailDrop {
 }
 
 impl TailDrop {
-    /// Whether there is room for `bytes` where so many packets and bytes wait, at the rate at which they leave.
-    #[inline]
-    pub(crate) fn has_room(&self, waiting: (u64, u64), bytes: u64, rate: Rate) -> bool {
-        self.limit.allows(waiting, bytes, rate)
+    /// Whether there is room for `bytes` where so many packets and bytes wait; the rate at which they leave is asked for if it matters.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, waiting: (u64, u64), bytes: u64, rate: impl FnOnce() -> Rate) -> bool {
+        match self.limit {
+            Limit::Packets(limit) => waiting.0 < limit,
+            other => other.allows(waiting, bytes, rate()),
+        }
     }
 }
 

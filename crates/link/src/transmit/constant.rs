@@ -57,6 +57,13 @@ impl Block for Constant {
     }
 }
 
+impl Default for Law {
+    /// Unlimited.
+    fn default() -> Self {
+        Self::of(Rate::UNLIMITED)
+    }
+}
+
 impl Law {
     pub(crate) fn of(Rate(rate): Rate) -> Self {
         Self { rate, reciprocal: u64::MAX.checked_div(rate).unwrap_or(0) }
