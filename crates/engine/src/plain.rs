@@ -6,6 +6,7 @@
 
 use crate::egress::NOWHERE_HERE;
 use crate::slot::PortSlot;
+use crate::wheel::Entry;
 use crate::worker::Worker;
 use longwire_block::path::{DIRECT, LinkRef, Paths};
 use longwire_link::{Passed, Stop};
@@ -89,7 +90,7 @@ impl Worker {
         self.see_to(exit);
         for at in 0..self.firsts.as_slice().len() {
             let (link, leave) = self.firsts.as_slice()[at];
-            self.arm_first(link, leave);
+            self.arm_by(link, leave);
         }
         self.firsts.clear();
         self.arm_stirred();
@@ -106,13 +107,15 @@ impl Worker {
         }
     }
 
-    /// Gives a link a place in the wheel on whose empty line there is a packet now.
+    /// Sees to it that a link is looked at by its deadline, which may be another now.
     #[inline(always)]
-    fn arm_first(&mut self, link: u32, leave: Nanos) {
-        if *self.links.armed(link) == Nanos::NEVER {
-            self.arm_at(link, leave);
-        } else {
-            self.arm(link);
+    fn arm_by(&mut self, link: u32, deadline: Nanos) {
+        let armed = *self.links.armed(link);
+        if deadline < armed {
+            if armed != Nanos::NEVER {
+                self.wheel.remove(Entry { time: armed, link });
+            }
+            self.arm_at(link, deadline);
         }
     }
 
@@ -129,7 +132,7 @@ impl Worker {
 
     /// Lets one packet leave each of the links that are `due`, so that the packets behind them reach the cache meanwhile. Those that may have more are moved
     /// to the front, and their number is answered; the others get their next place in the wheel.
-    #[inline(always)]
+    #[inline(never)]
     fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
         let mut left = 0;
         for at in 0..due.len() {

@@ -33,14 +33,17 @@ impl Link {
             return;
         }
         self.line.features |= has::DECIDABLE;
-        let (Some(law), Some(queue)) = (profile.law, profile.queue) else { return };
+        if profile.asks_transmitter || profile.asks_queue {
+            return;
+        }
         // Of others, where the IP header is has to be known.
         if !profile.framing.counts_ip() {
             self.line.features |= has::PLAIN;
         }
+        let Profile { law, queue, .. } = profile;
         let takes_no_time = law.rate() == Rate::UNLIMITED && profile.delay == Nanos::ZERO;
         // The longest packet, whatever it counts.
-        if takes_no_time && queue.has_room((0, 0), u32::MAX.into(), || law.rate()) {
+        if takes_no_time && queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate()) {
             self.line.features |= has::INSTANT;
         }
     }
@@ -97,7 +100,7 @@ impl Link {
         self.latest = self.latest.max(self.finish);
         self.sending = Handle::NONE;
         self.waiting = Waiting::default();
-        if self.line.features & has::PLAIN == 0 && self.profile.queue.is_none() {
+        if self.line.features & has::PLAIN == 0 && self.profile.asks_queue {
             // The discipline asks.
             let finish = self.finish;
             self.blocks().books.idle_since = finish;
@@ -117,7 +120,7 @@ impl Link {
         self.waiting.packets -= 1;
         self.waiting.bytes -= self.counted(pool, handle, meta.wire_len);
         self.sending = next;
-        if self.line.features & has::PLAIN == 0 && self.profile.law.is_none() {
+        if self.line.features & has::PLAIN == 0 && self.profile.asks_transmitter {
             let bytes = self.counted(pool, next, pool.meta(next).wire_len);
             self.blocks().transmit.pass(finish, bytes);
         }
@@ -155,7 +158,7 @@ impl Link {
         let waiting =
             if self.sending.is_none() { Fifo::EMPTY } else { self.line.part_from(pool, self.sending) };
         let sent = self.line.last_leaving(pool);
-        let is_constant = self.profile.law.is_some();
+        let is_constant = !self.profile.asks_transmitter;
         let blocks = self.blocks();
         blocks.last = blocks.last.max(sent);
         if is_constant {

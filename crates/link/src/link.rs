@@ -230,7 +230,7 @@ impl Link {
     }
 
     /// The same at a link that serves packets, or is idle, or for a train.
-    #[inline(never)]
+    #[inline(always)]
     fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
         if self.line.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
             self.catch_up_sending(at.pool, now);

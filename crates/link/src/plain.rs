@@ -26,10 +26,14 @@ use longwire_units::{Nanos, Probability};
 /// What links have in common that are alike: they share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Profile {
-    /// The rate, if it is constant: else the transmitter is asked.
-    pub law: Option<Law>,
-    /// Whom the queue lets in, if it just drops what finds it full: else the discipline is asked.
-    pub queue: Option<TailDrop>,
+    /// The rate, if it is constant.
+    pub law: Law,
+    /// Whom the queue lets in, if it just drops what finds it full.
+    pub queue: TailDrop,
+    /// Whether the transmitter is to be asked instead.
+    pub asks_transmitter: bool,
+    /// Whether the discipline is to be asked instead.
+    pub asks_queue: bool,
     /// No packet travels less; all do so long where all is decided at the arrival.
     pub delay: Nanos,
     pub loss: Loss,
@@ -50,8 +54,9 @@ pub(crate) enum Loss {
 
 impl Default for Profile {
     fn default() -> Self {
-        let (delay, loss, framing) = (Nanos::ZERO, Loss::None, Framing::ETHERNET);
-        Self { law: None, queue: None, delay, loss, framing }
+        let (law, queue, delay) = (Law::default(), TailDrop::default(), Nanos::ZERO);
+        let (loss, framing) = (Loss::None, Framing::ETHERNET);
+        Self { law, queue, asks_transmitter: false, asks_queue: false, delay, loss, framing }
     }
 }
 
@@ -59,13 +64,13 @@ impl Profile {
     /// What is said of a link of these blocks.
     pub(crate) fn of(blocks: &mut Blocks) -> Self {
         let (framing, delay) = (blocks.transmit.framing(), blocks.delay.least());
-        let law = match &blocks.transmit {
-            Transmit::Constant(transmit) => Some(transmit.law()),
-            _ => None,
+        let (law, asks_transmitter) = match &blocks.transmit {
+            Transmit::Constant(transmit) => (transmit.law(), false),
+            _ => (Law::default(), true),
         };
-        let queue = match &blocks.queue {
-            Queue::TailDrop(queue) => Some(*queue),
-            _ => None,
+        let (queue, asks_queue) = match &blocks.queue {
+            Queue::TailDrop(queue) => (*queue, false),
+            _ => (TailDrop::default(), true),
         };
         let loss = match &blocks.chain {
             Chain::None => Loss::None,
@@ -74,12 +79,12 @@ impl Profile {
             }
             _ => Loss::Judges,
         };
-        Self { law, queue, delay, loss, framing }
+        Self { law, queue, asks_transmitter, asks_queue, delay, loss, framing }
     }
 
     /// Whether it says all that there is to say of a link of which all is decided when packets arrive.
     pub(crate) fn is_whole(&self) -> bool {
-        self.law.is_some() && self.queue.is_some() && self.loss != Loss::Judges
+        !self.asks_transmitter && !self.asks_queue && self.loss != Loss::Judges
     }
 
     /// The blocks that it stands for, which have done nothing yet.
@@ -91,9 +96,8 @@ impl Profile {
             }
             Loss::None | Loss::Judges => Chain::None,
         };
-        let (law, queue) = (self.law.unwrap_or_default(), self.queue.unwrap_or_default());
-        let (transmit, delay) = (Constant::new(law, self.framing), ConstantDelay::new(self.delay));
-        Blocks::new(chain, Queue::TailDrop(queue), Transmit::Constant(transmit), Delay::Constant(delay))
+        let (transmit, delay) = (Constant::new(self.law, self.framing), ConstantDelay::new(self.delay));
+        Blocks::new(chain, Queue::TailDrop(self.queue), Transmit::Constant(transmit), Delay::Constant(delay))
     }
 }
 
@@ -198,24 +202,33 @@ impl Links {
         mut pass: impl FnMut(Passed) -> bool,
     ) -> (usize, Stop) {
         let mut affected = None;
-        let Self { links, dice, .. } = self;
+        let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
         for (at, &handle) in packets.iter().enumerate() {
             let meta = pool.meta_mut(handle);
             let &mut Meta { path, out_port, .. } = meta;
             // No link here has the number that another worker's, or none, or a longer path, comes to.
             let number = path ^ here;
             let Some(link) = links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
-            let mut fate = link.arrive_plain((dice, number), meta, handle);
-            if let Fate::Asked(coming) = fate {
-                fate = link.ask((dice, number), pool, handle, coming, &mut affected);
-            }
-            match fate {
-                Fate::Through => {
-                    let leave = link.latest;
-                    if pass(Passed { handle, leave, link: number, out_port }) {
-                        return (at + 1, Stop::Full);
-                    }
+            let mut through =
+                |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
+            // What mostly happens, and what does where somebody was asked.
+            let fate = match link.arrive_plain((dice, number), meta, handle) {
+                Fate::Through if through(link) => return (at + 1, Stop::Full),
+                Fate::Through => continue,
+                Fate::First(leave) => {
+                    firsts.push(number, leave);
+                    continue;
                 }
+                Fate::Behind(other) => {
+                    pool.meta_mut(other).next = handle.0;
+                    continue;
+                }
+                Fate::Asked(coming) => link.ask((dice, number), pool, handle, coming, &mut affected),
+                fate => fate,
+            };
+            match fate {
+                Fate::Through if through(link) => return (at + 1, Stop::Full),
+                Fate::Through => {}
                 Fate::First(leave) => firsts.push(number, leave),
                 Fate::Behind(other) => pool.meta_mut(other).next = handle.0,
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
@@ -241,18 +254,18 @@ impl Link {
     /// Takes a packet in that arrives at `Meta::arrival`.
     #[inline(always)]
     pub(crate) fn arrive_plain(&mut self, dice: Draws<'_>, meta: &mut Meta, handle: Handle) -> Fate {
-        const PLAIN: u16 = has::PLAIN | has::DECIDED;
         let features = self.line.features;
         if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
             return Fate::NotPlain;
         }
         let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
-        let asked = Fate::Asked(Coming { now, frame });
-        if features & PLAIN != PLAIN {
-            return asked;
+        let asked = || Fate::Asked(Coming { now, frame });
+        if features & has::PLAIN == 0 {
+            return asked();
         }
+        let loss = self.profile.loss;
         if self.passes_through() {
-            let Some(lost) = self.profile.loss.strikes(dice) else { return asked };
+            let Some(lost) = loss.strikes(dice) else { return asked() };
             self.note_arrival(meta, now, frame);
             if lost {
                 return Fate::Dropped(DropReason::Loss);
@@ -260,13 +273,21 @@ impl Link {
             self.pass_through(meta, now);
             return Fate::Through;
         }
-        let bytes = self.profile.framing.counted_on_wire(frame);
-        if !self.has_room_for(bytes, now) {
-            return asked;
+        let Profile { law, queue, framing, delay, .. } = *self.profile;
+        let bytes = framing.counted_on_wire(frame);
+        let waits = self.is_sending(now);
+        let waiting = if waits { self.waiting } else { Waiting::default() };
+        if !queue.has_room(waiting, bytes, || law.rate()) {
+            return asked();
         }
-        let Some(lost) = self.profile.loss.strikes(dice) else { return asked };
+        let Some(lost) = loss.strikes(dice) else { return asked() };
         self.note_arrival(meta, now, frame);
-        if lost { Fate::Dropped(DropReason::Loss) } else { self.join_line(meta, handle, now, bytes) }
+        if lost {
+            return Fate::Dropped(DropReason::Loss);
+        }
+        let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
+        (self.finish, self.rest) = law.send(start, rest, bytes);
+        self.join_line(meta, handle, (waiting, waits), bytes, delay)
     }
 
     /// Asks about a packet to which nothing has happened yet whoever is to be asked: judges, the queue, the transmitter. What judges do to it besides
@@ -376,7 +397,7 @@ impl Link {
         }
         let frame = meta.wire_len;
         let bytes = self.counted(pool, handle, frame);
-        if self.profile.queue.is_none() {
+        if self.profile.asks_queue {
             self.recount(pool, now);
             match self.admit(pool, handle, now, bytes, pool.meta(handle).band) {
                 Verdict::Pass => {}
@@ -390,29 +411,32 @@ impl Link {
         {
             return Fate::Dropped(DropReason::QueueFull);
         }
-        self.join_line(pool.meta_mut(handle), handle, now, bytes)
+        let waits = self.is_sending(now);
+        let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
+        if self.profile.asks_transmitter {
+            self.finish = self.blocks().transmit.send(!waits, start, bytes);
+        } else {
+            (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
+        }
+        let waiting = if waits { self.waiting } else { Waiting::default() };
+        self.join_line(pool.meta_mut(handle), handle, (waiting, waits), bytes, self.profile.delay)
     }
 
-    /// Lets a packet that counts so many bytes, and for which there is room, into the queue, and onto the delay line.
+    /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], onto the delay line behind what waits, if it waits.
     #[inline(always)]
-    fn join_line(&mut self, meta: &mut Meta, handle: Handle, now: Nanos, bytes: u64) -> Fate {
-        let waits = self.is_sending(now);
-        let start = if waits { self.finish } else { now };
-        match self.profile.law {
-            Some(law) => {
-                let rest = if waits { self.rest } else { 0 };
-                (self.finish, self.rest) = law.send(start, rest, bytes);
-            }
-            None => self.finish = self.blocks().transmit.send(!waits, start, bytes),
-        }
-        if waits {
-            self.waiting.packets += 1;
-            self.waiting.bytes += bytes;
-        } else {
+    fn join_line(
+        &mut self,
+        meta: &mut Meta,
+        handle: Handle,
+        (waiting, waits): (Waiting, bool),
+        bytes: u64,
+        delay: Nanos,
+    ) -> Fate {
+        self.waiting = Waiting { packets: waiting.packets + 1, bytes: waiting.bytes + bytes };
+        if !waits {
             self.sending = handle;
-            self.waiting = Waiting { packets: 1, bytes };
         }
-        let leave = self.finish + self.profile.delay;
+        let leave = self.finish + delay;
         match self.line.join_plain(meta, handle, leave) {
             None => Fate::First(leave),
             Some(other) => Fate::Behind(other),
@@ -489,16 +513,12 @@ impl Link {
         !self.sending.is_none() && self.finish > now
     }
 
-    /// Whether the queue has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew. Not if it is one that is
-    /// to be asked.
-    #[inline(always)]
+    /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew.
     fn has_room_for(&mut self, bytes: u64, now: Nanos) -> bool {
-        let waiting =
-            if self.is_sending(now) { (self.waiting.packets.into(), self.waiting.bytes) } else { (0, 0) };
-        let Some(queue) = self.profile.queue else { return false };
-        queue.has_room(waiting, bytes, || match self.profile.law {
-            Some(law) => law.rate(),
-            None => self.blocks().transmit.rate(),
+        let waiting = if self.is_sending(now) { self.waiting } else { Waiting::default() };
+        let Profile { queue, law, asks_transmitter, .. } = *self.profile;
+        queue.has_room(waiting, bytes, || {
+            if asks_transmitter { self.blocks().transmit.rate() } else { law.rate() }
         })
     }
 }

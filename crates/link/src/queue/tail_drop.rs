@@ -1,7 +1,7 @@
 //! First in, first out; what finds the queue full is dropped.
 
 use super::settings::{Limit, limit};
-use super::{Admission, Discipline};
+use super::{Admission, Discipline, Waiting};
 use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
 use longwire_units::Rate;
 
@@ -40,12 +40,12 @@ impl Default for TailDrop {
 }
 
 impl TailDrop {
-    /// Whether there is room for `bytes` where so many packets and bytes wait; the rate at which they leave is asked for if it matters.
+    /// Whether there is room for `bytes` where so much waits; the rate at which it leaves is asked for if it matters.
     #[inline(always)]
-    pub(crate) fn has_room(&self, waiting: (u64, u64), bytes: u64, rate: impl FnOnce() -> Rate) -> bool {
+    pub(crate) fn has_room(&self, waiting: Waiting, bytes: u64, rate: impl FnOnce() -> Rate) -> bool {
         match self.limit {
-            Limit::Packets(limit) => waiting.0 < limit,
-            other => other.allows(waiting, bytes, rate()),
+            Limit::Packets(limit) => u64::from(waiting.packets) < limit,
+            other => other.allows((waiting.packets.into(), waiting.bytes), bytes, rate()),
         }
     }
 }

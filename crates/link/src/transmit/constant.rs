@@ -78,9 +78,7 @@ impl Law {
     /// that is no outage: else nobody can tell.
     #[inline(always)]
     pub(crate) fn send(self, start: Nanos, rest: u64, bytes: u64) -> (Nanos, u64) {
-        if self.rate == u64::MAX {
-            return (start, 0);
-        }
+        // At an unlimited rate that is no time, and nothing ever waits for what is left over.
         let work = rest + bytes * BYTE;
         let nanos = self.nanos_for(work);
         (start + Nanos(nanos), work - nanos * self.rate)
