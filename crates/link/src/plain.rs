@@ -388,7 +388,7 @@ impl Link {
     }
 
     /// Lets a packet that has been counted, and that no judge holds back, through a decided link, into its queue, or says that it is dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) -> Fate {
         let meta = pool.meta_mut(handle);
         if self.passes_through() {
