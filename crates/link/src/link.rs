@@ -35,10 +35,6 @@ pub(crate) struct Link {
     pub out_bytes: u64,
     /// The most nanoseconds that a packet was late; `u32::MAX` if [`Rare::max_late`] says it.
     pub max_late: u32,
-    /// Packets that left later than the run calls faithful.
-    pub late: u32,
-    /// The packet being sent, or none; on a decided link the first that may still wait, and the others follow it on the line.
-    pub sending: Handle,
     pub waiting: Waiting,
     /// When it is sent: as the transmitter said when it was begun, or at the last change; on a decided link, when the last one is.
     pub finish: Nanos,
@@ -67,13 +63,15 @@ pub(crate) struct Blocks {
     /// The latest time at which a packet leaves the line that keeps its place, or has left; on a decided link, as long as that does not follow from
     /// what is on the line.
     pub last: Nanos,
+    /// The packet being sent, or none; none on a decided link.
+    pub sending: Handle,
     pub books: Books,
 }
 
 impl Blocks {
     pub(crate) fn new(chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
         let (order, last, books) = (Order::InOrder, Nanos::ZERO, Books::default());
-        Self { transmit, queue, delay, chain, order, last, books }
+        Self { transmit, queue, delay, chain, order, last, sending: Handle::NONE, books }
     }
 }
 
@@ -94,8 +92,6 @@ impl Link {
             out_packets: 0,
             out_bytes: 0,
             max_late: 0,
-            late: 0,
-            sending: Handle::NONE,
             waiting: Waiting::default(),
             finish: Nanos::ZERO,
             latest: Nanos::ZERO,
@@ -189,7 +185,7 @@ impl Link {
         handle: Handle,
     ) -> Arrival {
         let mut affected = None;
-        let mut fate = self.arrive_plain((&mut *dice, number), at.pool.meta_mut(handle), handle);
+        let mut fate = self.arrive_plain((&mut *dice, number), at.pool.meta_mut(handle));
         if let Fate::Asked(coming) = fate {
             fate = self.ask((&mut *dice, number), at.pool, handle, coming, &mut affected);
         }
@@ -423,8 +419,8 @@ impl Link {
 
     /// Whether a transmission ends by `now`.
     #[inline]
-    pub(crate) fn has_sent(&self, now: Nanos) -> bool {
-        !self.sending.is_none() && self.finish <= now
+    pub(crate) fn has_sent(&mut self, now: Nanos) -> bool {
+        !self.blocks().sending.is_none() && self.finish <= now
     }
 
     /// Lets go of every packet that leaves by `until`, in order, onto `out`. Ends of transmission are carried out
@@ -446,7 +442,8 @@ impl Link {
     /// The packet that leaves next, as far as is known.
     #[inline]
     pub(crate) fn first_to_leave(&self) -> Option<Handle> {
-        self.line.first().or_else(|| (!self.sending.is_none()).then_some(self.sending))
+        let sending = || self.own.as_ref().map(|own| own.sending).filter(|sending| !sending.is_none());
+        self.line.first().or_else(sending)
     }
 
     /// When the link wants to be looked at next.
@@ -464,11 +461,7 @@ impl Link {
 
     /// Drops all that the link holds: a run ends.
     pub(crate) fn flush(&mut self, pool: &mut Pool) {
-        if self.is_decided() {
-            // It lies on the line.
-            self.sending = Handle::NONE;
-            self.line.features &= !has::DECIDED;
-        }
+        self.line.features &= !has::DECIDED;
         let (line, own) = (&mut self.line, &mut self.own);
         let heaps = own.as_mut().and_then(|own| own.books.rare.as_mut()).map(|rare| &mut rare.heaps);
         let on_line = line.drain(heaps, pool);
@@ -476,9 +469,9 @@ impl Link {
             .known_blocks()
             .map_or([Fifo::EMPTY; 2], |blocks| [blocks.books.list.take(), blocks.queue.drain(pool)]);
         let mut lists = [list, queue, on_line, self.drain_front(pool)];
-        if !self.sending.is_none() {
-            self.drop(pool, self.sending, DropReason::Stopped);
-            self.sending = Handle::NONE;
+        let sending = self.known_blocks().map(|blocks| std::mem::replace(&mut blocks.sending, Handle::NONE));
+        if let Some(sending) = sending.filter(|sending| !sending.is_none()) {
+            self.drop(pool, sending, DropReason::Stopped);
         }
         for list in &mut lists {
             while let Some(handle) = list.pop(pool) {
@@ -505,7 +498,7 @@ impl Link {
         if self.line.features & has::EVENTFUL != 0 {
             return self.wake_for_others();
         }
-        if self.sending.is_none() || self.is_decided() {
+        if self.is_decided() || self.blocks().sending.is_none() {
             return Nanos::NEVER;
         }
         self.finish + self.travels_at_least()
@@ -527,7 +520,7 @@ impl Link {
         if self.real_packets() == 0 {
             return arrives;
         }
-        let sent = if self.sending.is_none() { Nanos::NEVER } else { self.finish };
+        let sent = if self.blocks().sending.is_none() { Nanos::NEVER } else { self.finish };
         let resume = if self.line.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
         sent.min(resume).min(arrives)
     }
@@ -549,7 +542,7 @@ impl Link {
     #[inline]
     pub(crate) fn release(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
         while self.line.next() <= until
-            && let Some((handle, _)) = self.take_first(pool)
+            && let Some(handle) = self.take_first(pool)
         {
             out.push(pool, handle);
         }
@@ -557,19 +550,17 @@ impl Link {
 
     /// Takes the first packet off the delay line.
     #[inline(always)]
-    pub(crate) fn take_first<'p>(&mut self, pool: &'p mut Pool) -> Option<(Handle, &'p Meta)> {
-        let (handle, meta) = if self.line.is_irregular() {
-            let handle = self.take_irregular(pool)?;
-            (handle, pool.meta(handle))
-        } else {
-            self.line.take(pool)?
-        };
-        if handle == self.sending {
-            self.pass(pool, handle);
+    pub(crate) fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
+        let held = self.line.packets();
+        let handle =
+            if self.line.is_irregular() { self.take_irregular(pool)? } else { self.line.take(pool)? };
+        if self.is_decided() && held == self.waiting.packets {
+            self.pass(pool, handle, self.line.first());
         }
+        let meta = pool.meta(handle);
         self.out_packets += u64::from(meta.segments);
         self.out_bytes += meta.segment_bytes();
-        Some((handle, meta))
+        Some(handle)
     }
 
     #[inline(never)]

@@ -28,6 +28,8 @@ pub struct Links {
     pub(crate) links: Vec<Link>,
     /// Their places in the plan.
     places: Vec<u32>,
+    /// How many packets left them later than the run calls faithful.
+    late: Vec<u32>,
     /// The dice of those that lose packets by chance, while they are decided; empty if none is, else as many as there are links.
     pub(crate) dice: Vec<Dice>,
     /// Profiles of the links added of late: those that come have the same, mostly.
@@ -79,6 +81,7 @@ impl Links {
         Self {
             links: huge_vec(capacity),
             places: Vec::with_capacity(capacity),
+            late: Vec::with_capacity(capacity),
             dice: Vec::new(),
             recent: Vec::new(),
             media: Vec::new(),
@@ -132,6 +135,7 @@ impl Links {
         link.begin_to_decide(Nanos::ZERO);
         self.links.push(link);
         self.places.push(place);
+        self.late.push(0);
         let number = self.links.len() as u32 - 1;
         self.share(number);
         number
@@ -209,7 +213,7 @@ impl Links {
     /// Bytes of memory that the links' records take, with those beside them that every link has, without what some have of their own.
     pub fn memory_bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
-            + self.places.capacity() * size_of::<u32>()
+            + (self.places.capacity() + self.late.capacity()) * size_of::<u32>()
             + self.dice.capacity() * size_of::<Dice>()
     }
 
@@ -314,12 +318,14 @@ impl Links {
 
     /// Notes how much later than it should have a packet left `link`, if there is such a link.
     #[inline(always)]
-    pub fn note_lateness(&mut self, link: u32, late: Nanos, tolerated: Nanos) {
-        let Some(link) = self.links.get_mut(link as usize) else { return };
+    pub fn note_lateness(&mut self, number: u32, late: Nanos, tolerated: Nanos) {
+        let Some(link) = self.links.get_mut(number as usize) else { return };
         if late.0 > u64::from(link.max_late) {
             link.raise_max_late(late);
         }
-        link.late += u32::from(late > tolerated);
+        if late > tolerated {
+            self.late[number as usize] += 1;
+        }
         if link.line.features & has::HISTOGRAM != 0
             && let Some(histogram) = &mut link.rare().histogram
         {
@@ -371,12 +377,14 @@ impl Links {
     }
 
     /// What a link has done up to `now`.
-    pub fn stats(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> LinkStats {
+    pub fn stats(&mut self, pool: &mut Pool, number: u32, now: Nanos) -> LinkStats {
+        let link = number;
         self.advance_station(pool, link, now);
         let collisions = self.collisions(link);
         let link = &mut self.links[link as usize];
         link.catch_up(pool, now);
-        LinkStats { collisions, ..link.stats() }
+        let late_packets = self.late[number as usize].into();
+        LinkStats { collisions, late_packets, ..link.stats() }
     }
 
     /// Whether a link carries anything at all at `now`: its `state` says so.

@@ -35,7 +35,7 @@ impl Link {
                 self.line.features &= !has::WAITING;
                 self.blocks().transmit.follow(now, pool.meta(next).counted());
                 self.finish = self.blocks().transmit.finish();
-                self.sending = next;
+                self.blocks().sending = next;
                 if self.finish > now {
                     self.note_taken(pool);
                     if self.waiting.packets == 0 {
@@ -56,7 +56,8 @@ impl Link {
     #[inline(never)]
     pub(crate) fn send_off_by_opportunities(&mut self, pool: &mut Pool, finish: Nanos) {
         self.untake();
-        self.send_on(pool, self.sending, finish);
+        let sent = self.blocks().sending;
+        self.send_on(pool, sent, finish);
         if self.waiting.packets == 0 {
             return self.idle(Next::Empty, finish);
         }
@@ -71,7 +72,7 @@ impl Link {
         if self.line.features & has::OPPORTUNITIES == 0 {
             return;
         }
-        let meta = pool.meta(self.sending);
+        let meta = pool.meta(self.blocks().sending);
         self.waiting.unqueue(meta);
         self.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.counted() };
     }

@@ -106,10 +106,8 @@ impl Profile {
 pub(crate) enum Fate {
     /// It leaves at this very moment, and nothing is in front of it.
     Through,
-    /// It travels until then, and is the first on its way.
-    First(Nanos),
-    /// It travels behind this one.
-    Behind(Handle),
+    /// It is to join the delay line, and leave then; and whether it waits behind another until it is sent.
+    Joins(Nanos, bool),
     /// It is lost, for this reason. It has not been dropped yet.
     Dropped(DropReason),
     /// Blocks are to be asked about it: [`Link::ask`]. Nothing has happened yet.
@@ -212,15 +210,13 @@ impl Links {
             let mut through =
                 |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
             // What mostly happens, and what does where somebody was asked.
-            let fate = match link.arrive_plain((dice, number), meta, handle) {
+            let fate = match link.arrive_plain((dice, number), meta) {
                 Fate::Through if through(link) => return (at + 1, Stop::Full),
                 Fate::Through => continue,
-                Fate::First(leave) => {
-                    firsts.push(number, leave);
-                    continue;
-                }
-                Fate::Behind(other) => {
-                    pool.meta_mut(other).next = handle.0;
+                Fate::Joins(leave, waits) => {
+                    if link.line.join_plain(pool, handle, leave, waits) {
+                        firsts.push(number, leave);
+                    }
                     continue;
                 }
                 Fate::Asked(coming) => link.ask((dice, number), pool, handle, coming, &mut affected),
@@ -229,8 +225,11 @@ impl Links {
             match fate {
                 Fate::Through if through(link) => return (at + 1, Stop::Full),
                 Fate::Through => {}
-                Fate::First(leave) => firsts.push(number, leave),
-                Fate::Behind(other) => pool.meta_mut(other).next = handle.0,
+                Fate::Joins(leave, waits) => {
+                    if link.line.join_plain(pool, handle, leave, waits) {
+                        firsts.push(number, leave);
+                    }
+                }
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
                 Fate::Affected | Fate::NotPlain | Fate::Asked(_) => {
                     let mut out = Fifo::EMPTY;
@@ -253,7 +252,7 @@ impl Links {
 impl Link {
     /// Takes a packet in that arrives at `Meta::arrival`.
     #[inline(always)]
-    pub(crate) fn arrive_plain(&mut self, dice: Draws<'_>, meta: &mut Meta, handle: Handle) -> Fate {
+    pub(crate) fn arrive_plain(&mut self, dice: Draws<'_>, meta: &mut Meta) -> Fate {
         let features = self.line.features;
         if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
             return Fate::NotPlain;
@@ -287,7 +286,7 @@ impl Link {
         }
         let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
         (self.finish, self.rest) = law.send(start, rest, bytes);
-        self.join_line(meta, handle, (waiting, waits), bytes, delay)
+        self.join_waiting(meta, waiting, bytes, delay)
     }
 
     /// Asks about a packet to which nothing has happened yet whoever is to be asked: judges, the queue, the transmitter. What judges do to it besides
@@ -375,7 +374,7 @@ impl Link {
     /// Whether a packet that comes now is sent and leaves at that moment, because the link holds nothing and neither takes time there.
     #[inline(always)]
     fn passes_through(&self) -> bool {
-        self.line.features & has::INSTANT != 0 && self.sending.is_none() && self.line.next() == Nanos::NEVER
+        self.line.features & has::INSTANT != 0 && self.line.next() == Nanos::NEVER
     }
 
     /// Lets such a packet pass.
@@ -419,28 +418,17 @@ impl Link {
             (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
         }
         let waiting = if waits { self.waiting } else { Waiting::default() };
-        self.join_line(pool.meta_mut(handle), handle, (waiting, waits), bytes, self.profile.delay)
+        self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 
-    /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], onto the delay line behind what waits, if it waits.
+    /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], wait behind `waiting`, if it does; it is to join the delay line.
     #[inline(always)]
-    fn join_line(
-        &mut self,
-        meta: &mut Meta,
-        handle: Handle,
-        (waiting, waits): (Waiting, bool),
-        bytes: u64,
-        delay: Nanos,
-    ) -> Fate {
+    fn join_waiting(&mut self, meta: &mut Meta, waiting: Waiting, bytes: u64, delay: Nanos) -> Fate {
+        let waits = waiting.packets > 0;
         self.waiting = Waiting { packets: waiting.packets + 1, bytes: waiting.bytes + bytes };
-        if !waits {
-            self.sending = handle;
-        }
         let leave = self.finish + delay;
-        match self.line.join_plain(meta, handle, leave) {
-            None => Fate::First(leave),
-            Some(other) => Fate::Behind(other),
-        }
+        meta.leave = leave.0;
+        Fate::Joins(leave, waits)
     }
 
     /// Lets go of packets that leave by `until`, until `out` says that it has enough. When the link wants to be looked at next.
@@ -460,8 +448,8 @@ impl Link {
             if self.line.next() > until {
                 break;
             }
-            let Some((handle, meta)) = self.take_first(pool) else { break };
-            if out(handle, meta) {
+            let Some(handle) = self.take_first(pool) else { break };
+            if out(handle, pool.meta(handle)) {
                 break;
             }
         }
@@ -480,28 +468,29 @@ impl Link {
     #[inline(always)]
     pub(crate) fn release_decided(
         &mut self,
-        pool: &Pool,
+        pool: &mut Pool,
         until: Nanos,
         mut out: impl FnMut(Handle, &Meta) -> bool,
     ) {
-        let (mut packets, mut bytes) = (0, 0);
+        let (mut held, mut bytes) = (self.line.packets(), 0);
+        let before = held;
         while self.line.next() <= until
-            && let Some((handle, meta)) = self.line.take_plain(pool)
+            && let Some(handle) = self.line.take_plain(pool)
         {
+            // All that are there were thought to wait.
+            let waited = held == self.waiting.packets;
+            let meta = pool.meta(handle);
             // One that came while the link served may still be on its way.
-            packets += u32::from(meta.segments);
+            held -= u32::from(meta.segments);
             bytes += if meta.is_train() { meta.segment_bytes() } else { u64::from(meta.wire_len) };
-            if handle == self.sending {
-                if self.line.next() == Nanos::NEVER {
-                    self.all_sent();
-                } else {
-                    self.pass(pool, handle);
-                }
+            if waited {
+                self.pass(pool, handle, self.line.first());
             }
             if out(handle, meta) {
                 break;
             }
         }
+        let packets = before - held;
         self.line.count_taken(packets);
         self.out_packets += u64::from(packets);
         self.out_bytes += bytes;
@@ -510,7 +499,7 @@ impl Link {
     /// Whether something is still to be sent at `now`. Where sending takes no time, nothing ever is.
     #[inline(always)]
     fn is_sending(&self, now: Nanos) -> bool {
-        !self.sending.is_none() && self.finish > now
+        self.waiting.packets > 0 && self.finish > now
     }
 
     /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew.

@@ -27,7 +27,9 @@ impl Link {
     #[inline(always)]
     pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
         pool.meta_mut(handle).set_counted(bytes);
-        if self.sending.is_none() && self.line.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE {
+        if self.blocks().sending.is_none()
+            && self.line.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE
+        {
             self.begin(handle, now, bytes);
         } else if self.line.features & has::DISCIPLINE == 0 {
             self.blocks().books.list.push(pool, handle);
@@ -41,7 +43,7 @@ impl Link {
     fn push(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
         let (queue, mut hall) = self.hall(pool, now);
         queue.push(&mut hall, handle);
-        if self.sending.is_none() {
+        if self.blocks().sending.is_none() {
             self.begin_next(pool, now);
         }
     }
@@ -52,13 +54,13 @@ impl Link {
         let transmit = &mut self.blocks().transmit;
         transmit.begin(now, bytes);
         self.finish = transmit.finish();
-        self.sending = handle;
+        self.blocks().sending = handle;
     }
 
     /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
     #[inline(always)]
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
-        let handle = self.sending;
+        let handle = self.blocks().sending;
         self.latest = self.latest.max(finish);
         self.unqueue(pool.meta(handle));
         if self.line.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
@@ -134,10 +136,10 @@ impl Link {
                 let transmit = &mut self.blocks().transmit;
                 transmit.follow(finish, pool.meta(next).counted());
                 self.finish = transmit.finish();
-                self.sending = next;
+                self.blocks().sending = next;
             }
             None => {
-                self.sending = Handle::NONE;
+                self.blocks().sending = Handle::NONE;
                 self.blocks().books.idle_since = finish;
             }
         }
@@ -152,7 +154,7 @@ impl Link {
                 let transmit = &mut self.blocks().transmit;
                 transmit.follow(finish, pool.meta(next).counted());
                 self.finish = transmit.finish();
-                self.sending = next;
+                self.blocks().sending = next;
             }
             other => self.idle(other, finish),
         }
@@ -176,7 +178,7 @@ impl Link {
     /// The transmitter has nothing to send.
     #[inline]
     pub(crate) fn idle(&mut self, next: Next, now: Nanos) {
-        self.sending = Handle::NONE;
+        self.blocks().sending = Handle::NONE;
         self.blocks().books.idle_since = now;
         self.line.features &= !has::WAITING;
         if let Next::Later(resume) = next {

@@ -80,7 +80,7 @@ impl Link {
             return deadline.since(lead.by);
         }
         // The next to leave is still to be sent, or the queue to be asked again.
-        let sent = if self.sending.is_none() { deadline } else { self.finish };
+        let sent = if self.blocks().sending.is_none() { deadline } else { self.finish };
         let seen = deadline.since(lead.by).max(sent);
         if on_line > lead.until { seen } else { seen.min(on_line.since(lead.by)) }
     }

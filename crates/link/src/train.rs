@@ -193,7 +193,7 @@ impl Link {
     /// After a change of the rate at `now`: takes apart the train being sent, of which `sent` segments are sent, if the others
     /// no longer leave together. What is sent goes on its way. Returns the bytes of the pieces that now wait.
     pub(crate) fn part_sending(&mut self, pool: &mut Pool, now: Nanos, spread: Nanos, sent: u16) -> u64 {
-        let train = self.sending;
+        let train = self.blocks().sending;
         let whole = *pool.meta(train);
         let Some(mut pieces) = self.pieces(pool, train, sent, spread) else { return 0 };
         let gone = if sent > 0 { longwire_wire::segment(pool, train, 0, sent) } else { None };
@@ -210,7 +210,7 @@ impl Link {
             self.send_on(pool, gone, now);
         }
         let Some(first) = pieces.pop(pool) else { return 0 };
-        self.sending = first;
+        self.blocks().sending = first;
         append(pool, &mut pieces, self.blocks().books.list.take());
         self.blocks().books.list = pieces;
         left - pool.meta(first).counted()
@@ -278,7 +278,8 @@ impl Link {
         if rate == Rate::UNLIMITED {
             return (self.waiting.packets.into(), self.waiting.bytes);
         }
-        if self.sending.is_none() || !pool.meta(self.sending).is_train() {
+        let sending = self.blocks().sending;
+        if sending.is_none() || !pool.meta(sending).is_train() {
             return (0, 0);
         }
         self.sent_of_this_train(pool, now)
@@ -291,8 +292,9 @@ impl Link {
 
     #[inline(never)]
     fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
-        let meta = pool.meta(self.sending);
-        let full = self.counted(pool, self.sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
+        let sending = self.blocks().sending;
+        let meta = pool.meta(sending);
+        let full = self.counted(pool, sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
         let mut sent = 0;
         while sent + 1 < u64::from(meta.segments)
             && self.blocks().transmit.has_sent_all_but(meta.counted().saturating_sub((sent + 1) * full), now)

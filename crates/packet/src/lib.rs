@@ -11,6 +11,7 @@ mod class;
 mod hints;
 mod meta;
 mod pool;
+mod runs;
 mod shelf;
 
 pub use allocations::{CountingAllocator, allocations};
@@ -19,3 +20,4 @@ pub use batch::{BATCH, BATCH_BYTES, Batch};
 pub use hints::{huge_vec, prefetch, prefetch_whole};
 pub use meta::{Checksum, Gso, Meta};
 pub use pool::{FirstLine, Handle, MAX_FRAME, Pool};
+pub use runs::{Place, Run};

@@ -8,6 +8,7 @@
 use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use crate::hints::prefetch;
+use crate::runs::Chunks;
 use crate::shelf::{LOT, Shelf};
 use crate::{Batch, Meta};
 use std::ops::Range;
@@ -61,6 +62,8 @@ pub struct Pool {
     /// By class: first page with room.
     room: [u32; CLASSES],
     class_lines: [u32; CLASSES],
+    /// Lists of packets.
+    pub(crate) runs: Chunks,
     live: u64,
     used_lines: u64,
     peak_lines: u64,
@@ -96,6 +99,8 @@ impl Pool {
             empty: (0..pages as u32).rev().collect(),
             room: [NONE; CLASSES],
             class_lines: std::array::from_fn(lines_of_class),
+            // The shortest packet takes two lines.
+            runs: Chunks::new(lines / 2),
             live: 0,
             used_lines: 0,
             peak_lines: 0,

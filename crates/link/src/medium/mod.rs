@@ -342,7 +342,7 @@ impl Links {
         if let Transmit::Shared(shared) = &mut of.blocks().transmit
             && let Some((since, bytes)) = shared.take_wish()
         {
-            let arrived = Nanos(pool.meta(of.sending).arrival);
+            let arrived = Nanos(pool.meta(of.blocks().sending).arrival);
             let medium = &mut self.media[medium as usize];
             medium.access.request(station, since.max(medium.latest), Frame { bytes, arrived });
         }
@@ -466,7 +466,7 @@ impl Link {
 
     /// Drops the packet being sent, and begins the next.
     fn give_up(&mut self, pool: &mut Pool, now: Nanos) {
-        let handle = self.sending;
+        let handle = self.blocks().sending;
         self.latest = self.latest.max(now);
         self.unqueue(pool.meta(handle));
         self.drop(pool, handle, DropReason::Collisions);

@@ -1,0 +1,281 @@
+//! Lists of packets of which those ahead are known: handles in chunks of a cache line.
+//!
+//! In a list that is threaded through the packets, each must be there before the next is known. In a run the handles stand together, so that the packets
+//! that come soon can be fetched all at once. The first lies with whoever has the run: one that is alone needs no chunk.
+
+use crate::hints::{huge_vec, prefetch};
+use crate::{Handle, Pool};
+
+/// Handles of a chunk.
+const HANDLES: usize = 15;
+/// The place behind the last handle of a chunk, where the number of the next one stands.
+const END: u32 = HANDLES as u32;
+const NONE: u32 = u32::MAX;
+/// How many packets ahead one is fetched.
+const AHEAD: usize = 6;
+
+/// A list of packets, in order. A packet is in one at the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    first: Handle,
+    /// Where the second stands, and where the next one will: chunk and place in it; both nowhere if there is no second.
+    head: u32,
+    tail: u32,
+}
+
+/// Where a packet stands in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(u32);
+
+impl Place {
+    /// That of the first of any run.
+    pub const FIRST: Self = Self(NONE);
+}
+
+impl Run {
+    /// No packets.
+    pub const EMPTY: Self = Self { first: Handle::NONE, head: NONE, tail: NONE };
+
+    /// The first packet.
+    #[inline]
+    pub fn first(&self) -> Option<Handle> {
+        if self.first.is_none() { None } else { Some(self.first) }
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
+/// The chunks of all runs of a pool's packets: handles, and the number of the next chunk, of the run or of those that are free.
+pub(crate) struct Chunks {
+    chunks: Vec<Chunk>,
+    free: u32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Chunk([u32; HANDLES + 1]);
+
+impl Chunks {
+    /// Enough for so many packets however they lie: a run that has a chunk has two packets.
+    pub fn new(packets: usize) -> Self {
+        Self { chunks: huge_vec(packets / 2 + packets / HANDLES + 1), free: NONE }
+    }
+
+    #[inline]
+    fn alloc(&mut self) -> u32 {
+        match self.chunks.get(self.free as usize) {
+            Some(chunk) => std::mem::replace(&mut self.free, chunk.0[HANDLES]),
+            None => {
+                self.chunks.push(Chunk([NONE; HANDLES + 1]));
+                self.chunks.len() as u32 - 1
+            }
+        }
+    }
+
+    #[inline]
+    fn give(&mut self, number: u32) {
+        self.chunks[number as usize].0[HANDLES] = std::mem::replace(&mut self.free, number);
+    }
+
+    #[inline]
+    fn at(&self, place: u32) -> u32 {
+        self.chunks[(place >> 4) as usize].0[(place & END) as usize]
+    }
+}
+
+impl Pool {
+    /// Adds a packet at the end of a run, and says where it stands.
+    #[inline]
+    pub fn push(&mut self, run: &mut Run, handle: Handle) -> Place {
+        if run.first.is_none() {
+            run.first = handle;
+            return Place::FIRST;
+        }
+        let chunks = &mut self.runs;
+        if run.tail & END == END {
+            let fresh = chunks.alloc();
+            if run.tail == NONE {
+                run.head = fresh << 4;
+            } else {
+                chunks.chunks[(run.tail >> 4) as usize].0[HANDLES] = fresh;
+            }
+            run.tail = fresh << 4;
+        }
+        let place = run.tail;
+        chunks.chunks[(place >> 4) as usize].0[(place & END) as usize] = handle.0;
+        run.tail += 1;
+        Place(place)
+    }
+
+    /// Takes the first packet of a run.
+    #[inline]
+    pub fn pop(&mut self, run: &mut Run) -> Option<Handle> {
+        let first = run.first()?;
+        if run.tail == NONE {
+            run.first = Handle::NONE;
+            return Some(first);
+        }
+        let chunk = &self.runs.chunks[(run.head >> 4) as usize];
+        let place = (run.head & END) as usize;
+        run.first = Handle(chunk.0[place]);
+        let next = chunk.0[HANDLES];
+        // What stands behind the last is old, and does no harm.
+        match chunk.0[..HANDLES].get(place + AHEAD) {
+            Some(&ahead) => self.prefetch(Handle(ahead)),
+            None => self.prefetch_behind(next, place + AHEAD - HANDLES),
+        }
+        run.head += 1;
+        if run.head == run.tail {
+            self.runs.give(run.head >> 4);
+            (run.head, run.tail) = (NONE, NONE);
+        } else if run.head & END == END {
+            self.runs.give(run.head >> 4);
+            run.head = next << 4;
+        }
+        Some(first)
+    }
+
+    /// Fetches a packet of the next chunk of a run, and, before it is asked for the first, the chunk.
+    #[inline]
+    fn prefetch_behind(&self, next: u32, place: usize) {
+        if let Some(chunk) = self.runs.chunks.get(next as usize) {
+            self.prefetch(Handle(chunk.0[place]));
+            if let Some(after) = self.runs.chunks.get(chunk.0[HANDLES] as usize) {
+                prefetch(after);
+            }
+        }
+    }
+
+    /// The packet at a place of a run.
+    #[inline]
+    pub fn at(&self, run: &Run, place: Place) -> Handle {
+        if place == Place::FIRST { run.first } else { Handle(self.runs.at(place.0)) }
+    }
+
+    /// The place behind one of a run; none if that is the last.
+    #[inline]
+    pub fn after(&self, run: &Run, place: Place) -> Option<Place> {
+        let next = if place == Place::FIRST { run.head } else { place.0 + 1 };
+        if next == run.tail {
+            return None;
+        }
+        Some(Place(if next & END == END { self.runs.at(next) << 4 } else { next }))
+    }
+
+    /// The packets of a run, in order.
+    pub fn each<'p>(&'p self, run: &'p Run) -> impl Iterator<Item = Handle> + use<'p> {
+        let mut place = (!run.is_empty()).then_some(Place::FIRST);
+        std::iter::from_fn(move || {
+            let here = place?;
+            place = self.after(run, here);
+            Some(self.at(run, here))
+        })
+    }
+
+    /// The last packet of a run.
+    pub fn last_of(&self, run: &Run) -> Option<Handle> {
+        if run.tail == NONE { run.first() } else { Some(Handle(self.runs.at(run.tail - 1))) }
+    }
+
+    /// Takes out the packet at a place of a run and all behind it; each is given to `out`.
+    pub fn split_off(&mut self, run: &mut Run, place: Place, mut out: impl FnMut(&mut Self, Handle)) {
+        if place == Place::FIRST {
+            while let Some(handle) = self.pop(run) {
+                out(self, handle);
+            }
+            return;
+        }
+        let mut rest = Run { first: self.at(run, place), head: NONE, tail: NONE };
+        let mut behind = self.after(run, place);
+        while let Some(here) = behind {
+            let handle = self.at(run, here);
+            self.push(&mut rest, handle);
+            behind = self.after(run, here);
+        }
+        self.cut(run, place.0);
+        while let Some(handle) = self.pop(&mut rest) {
+            out(self, handle);
+        }
+    }
+
+    /// Forgets what stands from a place of a run on, behind the first.
+    fn cut(&mut self, run: &mut Run, place: u32) {
+        let last = (run.tail - 1) >> 4;
+        run.tail = place;
+        let mut chunk = run.head >> 4;
+        let mut kept = run.head != place;
+        loop {
+            let next = self.runs.at(chunk << 4 | END);
+            let ends = chunk == last;
+            if !kept {
+                self.runs.give(chunk);
+            } else if chunk == place >> 4 {
+                kept = false;
+            } else if next == place >> 4 && place & END == 0 {
+                // Nothing is left in the chunk of the place.
+                (kept, run.tail) = (false, chunk << 4 | END);
+            }
+            if ends {
+                break;
+            }
+            chunk = next;
+        }
+        if run.head == place {
+            (run.head, run.tail) = (NONE, NONE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Runs against lists that are known to be right, by random pushes, pops and splits; no chunk is lost.
+    #[test]
+    fn a_run_is_a_list() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let (mut runs, mut lists) = ([Run::EMPTY; 3], [const { VecDeque::<u32>::new() }; 3]);
+        let (mut state, mut number) = (1u64, 0);
+        for _ in 0..200_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let which = (state >> 33) as usize % 3;
+            let (run, list) = (&mut runs[which], &mut lists[which]);
+            match (state >> 40) % 64 {
+                0..=31 if list.len() < 100 => {
+                    number += 1;
+                    let place = pool.push(run, Handle(number));
+                    list.push_back(number);
+                    assert_eq!(pool.at(run, place), Handle(number));
+                }
+                32 => {
+                    let from = (state >> 50) as usize % (list.len() + 1);
+                    let Some(mut place) = (from < list.len()).then_some(Place::FIRST) else { continue };
+                    for _ in 0..from {
+                        place = pool.after(run, place).unwrap();
+                    }
+                    let mut taken = VecDeque::new();
+                    pool.split_off(run, place, |_, handle| taken.push_back(handle.0));
+                    assert_eq!(taken, list.split_off(from));
+                }
+                _ => assert_eq!(pool.pop(run).map(|handle| handle.0), list.pop_front()),
+            }
+            assert_eq!(run.first().map(|handle| handle.0), list.front().copied());
+            assert_eq!(pool.last_of(run).map(|handle| handle.0), list.back().copied());
+        }
+        for (run, list) in runs.iter_mut().zip(&mut lists) {
+            assert!(pool.each(run).map(|handle| handle.0).eq(list.drain(..)));
+            while pool.pop(run).is_some() {}
+        }
+        let mut free = 0;
+        let mut at = pool.runs.free;
+        while let Some(chunk) = pool.runs.chunks.get(at as usize) {
+            (free, at) = (free + 1, chunk.0[HANDLES]);
+        }
+        assert_eq!(free, pool.runs.chunks.len());
+    }
+}
