@@ -94,7 +94,7 @@ impl Link {
     }
 
     /// All that a decided link holds is sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn all_sent(&mut self) {
         self.latest = self.latest.max(self.finish);
         self.waiting = Waiting::default();
@@ -106,7 +106,7 @@ impl Link {
     }
 
     /// The first packet that was thought to wait, this one, has been sent; `next` is the one behind it.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn pass(&mut self, pool: &Pool, handle: Handle, next: Option<Handle>) {
         let meta = pool.meta(handle);
         let finish = Nanos(meta.leave).since(self.profile.delay);

@@ -477,15 +477,17 @@ impl Link {
         while self.line.next() <= until
             && let Some(handle) = self.line.take_plain(pool)
         {
-            // All that are there were thought to wait.
-            let waited = held == self.waiting.packets;
             let meta = pool.meta(handle);
+            // All that are there were thought to wait.
+            if held == self.waiting.packets {
+                match self.line.first() {
+                    None => self.all_sent(),
+                    behind => self.pass(pool, handle, behind),
+                }
+            }
             // One that came while the link served may still be on its way.
             held -= u32::from(meta.segments);
             bytes += if meta.is_train() { meta.segment_bytes() } else { u64::from(meta.wire_len) };
-            if waited {
-                self.pass(pool, handle, self.line.first());
-            }
             if out(handle, meta) {
                 break;
             }

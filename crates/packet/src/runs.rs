@@ -65,7 +65,18 @@ impl Chunks {
         Self { chunks: huge_vec(packets / 2 + packets / HANDLES + 1), free: NONE }
     }
 
-    #[inline]
+    /// Gives a run another chunk, or its first.
+    #[inline(never)]
+    fn extend(&mut self, run: &mut Run) {
+        let fresh = self.alloc();
+        if run.tail == NONE {
+            run.head = fresh << 4;
+        } else {
+            self.chunks[(run.tail >> 4) as usize].0[HANDLES] = fresh;
+        }
+        run.tail = fresh << 4;
+    }
+
     fn alloc(&mut self) -> u32 {
         match self.chunks.get(self.free as usize) {
             Some(chunk) => std::mem::replace(&mut self.free, chunk.0[HANDLES]),
@@ -74,6 +85,14 @@ impl Chunks {
                 self.chunks.len() as u32 - 1
             }
         }
+    }
+
+    /// Takes the first chunk from a run, of which nothing is needed any more.
+    #[inline(never)]
+    fn shorten(&mut self, run: &mut Run) {
+        let (number, next) = (run.head >> 4, self.at(run.head | END));
+        (run.head, run.tail) = if run.head == run.tail { (NONE, NONE) } else { (next << 4, run.tail) };
+        self.give(number);
     }
 
     #[inline]
@@ -89,58 +108,48 @@ impl Chunks {
 
 impl Pool {
     /// Adds a packet at the end of a run, and says where it stands.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, run: &mut Run, handle: Handle) -> Place {
         if run.first.is_none() {
             run.first = handle;
             return Place::FIRST;
         }
-        let chunks = &mut self.runs;
         if run.tail & END == END {
-            let fresh = chunks.alloc();
-            if run.tail == NONE {
-                run.head = fresh << 4;
-            } else {
-                chunks.chunks[(run.tail >> 4) as usize].0[HANDLES] = fresh;
-            }
-            run.tail = fresh << 4;
+            self.runs.extend(run);
         }
         let place = run.tail;
-        chunks.chunks[(place >> 4) as usize].0[(place & END) as usize] = handle.0;
+        if let Some(chunk) = self.runs.chunks.get_mut((place >> 4) as usize) {
+            chunk.0[(place & END) as usize] = handle.0;
+        }
         run.tail += 1;
         Place(place)
     }
 
     /// Takes the first packet of a run.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, run: &mut Run) -> Option<Handle> {
         let first = run.first()?;
-        if run.tail == NONE {
+        let Some(chunk) = self.runs.chunks.get((run.head >> 4) as usize) else {
+            // It was alone.
             run.first = Handle::NONE;
             return Some(first);
-        }
-        let chunk = &self.runs.chunks[(run.head >> 4) as usize];
+        };
         let place = (run.head & END) as usize;
         run.first = Handle(chunk.0[place]);
-        let next = chunk.0[HANDLES];
         // What stands behind the last is old, and does no harm.
         match chunk.0[..HANDLES].get(place + AHEAD) {
             Some(&ahead) => self.prefetch(Handle(ahead)),
-            None => self.prefetch_behind(next, place + AHEAD - HANDLES),
+            None => self.prefetch_behind(chunk.0[HANDLES], place + AHEAD - HANDLES),
         }
         run.head += 1;
-        if run.head == run.tail {
-            self.runs.give(run.head >> 4);
-            (run.head, run.tail) = (NONE, NONE);
-        } else if run.head & END == END {
-            self.runs.give(run.head >> 4);
-            run.head = next << 4;
+        if run.head == run.tail || run.head & END == END {
+            self.runs.shorten(run);
         }
         Some(first)
     }
 
-    /// Fetches a packet of the next chunk of a run, and, before it is asked for the first, the chunk.
-    #[inline]
+    /// Fetches a packet of the next chunk of a run, and the chunk behind that.
+    #[inline(never)]
     fn prefetch_behind(&self, next: u32, place: usize) {
         if let Some(chunk) = self.runs.chunks.get(next as usize) {
             self.prefetch(Handle(chunk.0[place]));
