@@ -342,8 +342,10 @@ mod tests {
             let destination = plain_v4(port, pool.meta(handle), &frame);
             let class = IpClassifier::look_closer(port, pool.meta(handle), &frame);
             pool.free(handle);
-            let expected = destination.map(|destination| Class::V4 { destination });
-            assert_eq!(Some(class).filter(|class| matches!(class, Class::V4 { .. })), expected, "{frame:x?}");
+            // Of 169.0.0.0/8, what is not within a link is plain only at a closer look.
+            let is_plain = matches!(class, Class::V4 { .. }) && ![26, 30].iter().any(|&at| frame[at] == 169);
+            let expected = is_plain.then_some(class);
+            assert_eq!(destination.map(|destination| Class::V4 { destination }), expected, "{frame:x?}");
             plain += usize::from(destination.is_some());
         }
         assert!((20_000..80_000).contains(&plain), "{plain}");
