@@ -54,12 +54,12 @@ impl Core {
         let mut above = above;
         let handles = batch.as_slice();
         let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
-        self.classify(classifier, pool, handles, &mut classes);
+        let dropped = self.classify(classifier, pool, handles, &mut classes);
         let mut left = handles;
         if !programs.is_empty() {
             let is_sampled = programs.is_sampled();
             if programs.are_plain() && !is_sampled {
-                left = programs.rule_plain((self, classifier), pool, handles, &mut classes);
+                left = programs.rule_plain((self, classifier), pool, (handles, dropped), &mut classes);
             } else {
                 let packets = (handles, &mut classes);
                 programs.forward((self, classifier), above.as_deref_mut(), pool, packets, out);
