@@ -24,6 +24,7 @@ const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
 /// A packet in the pool. Copying it does not copy the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct Handle(pub u32);
 
 impl Handle {
@@ -426,11 +427,10 @@ impl Pool {
     /// Reads a packet's metadata and first bytes into the cache ahead of use.
     #[inline]
     pub fn prefetch(&self, handle: Handle) {
-        if let Some(line) = self.arena.get(handle.0 as usize) {
-            prefetch(line);
-        }
-        if let Some(line) = self.arena.get(handle.0 as usize + 1) {
-            prefetch(line);
+        let at = handle.0 as usize;
+        if let Some([meta, first]) = self.arena.get(at..at + 2) {
+            prefetch(meta);
+            prefetch(first);
         }
     }
 

@@ -44,7 +44,7 @@ fn check_fact(instruction: Instruction, fact: &Fact) {
     let branches = matches!(instruction, Instruction::Branch { .. });
     assert_eq!(fact.falls || fact.jumps, branches && fact.reached, "{instruction}");
     if let Some(access) = fact.access {
-        let placed = matches!(access.region, Some(Region::Stack | Region::State));
+        let placed = matches!(access.region, Some(Region::Context | Region::Stack | Region::State));
         assert!(access.place.is_none() || placed, "{instruction}");
     }
 }

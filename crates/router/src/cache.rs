@@ -5,20 +5,93 @@ use longwire_packet::prefetch;
 
 const WAYS: usize = 4;
 
-/// Four destinations, half a cache line for IPv4.
+/// Addresses whose next hops can be cached.
+pub trait Cached: Address + Into<u128> {
+    /// Four of them.
+    type Set: Set<Self>;
+}
+
+/// Four destinations with their next hops, each with the generation in which it was learnt; 0 for never.
+pub trait Set<A>: Copy + Default {
+    /// The next hop of a destination that was learnt in this generation; 0 if it was not.
+    fn find(&self, destination: A, generation: u16) -> u16;
+
+    /// A destination's place whose generation is another.
+    fn old(&self, generation: u16) -> Option<usize>;
+
+    /// Puts a destination in a place.
+    fn put(&mut self, way: usize, destination: A, generation: u16, hop: u16);
+}
+
+/// For IPv4, half a cache line: destination, generation and next hop of each, from the highest bits on.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(32))]
-struct Set<A> {
-    destinations: [A; WAYS],
-    /// When each was learnt; 0 for never.
+pub struct SetV4([u64; WAYS]);
+
+impl Cached for u32 {
+    type Set = SetV4;
+}
+
+impl Set<u32> for SetV4 {
+    #[inline]
+    fn find(&self, destination: u32, generation: u16) -> u16 {
+        // All of an entry that fits but its next hop becomes 0, and then that is less than anything else.
+        let wanted = u64::from(destination) << 32 | u64::from(generation) << 16;
+        let [a, b, c, d] = self.0;
+        let least = (a ^ wanted).min(b ^ wanted).min((c ^ wanted).min(d ^ wanted));
+        u16::try_from(least).unwrap_or(0)
+    }
+
+    fn old(&self, generation: u16) -> Option<usize> {
+        self.0.iter().position(|entry| (entry >> 16) as u16 != generation)
+    }
+
+    #[inline]
+    fn put(&mut self, way: usize, destination: u32, generation: u16, hop: u16) {
+        self.0[way] = u64::from(destination) << 32 | u64::from(generation) << 16 | u64::from(hop);
+    }
+}
+
+/// For IPv6.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(32))]
+pub struct SetV6 {
+    destinations: [u128; WAYS],
     generations: [u16; WAYS],
     hops: [u16; WAYS],
 }
 
+impl Cached for u128 {
+    type Set = SetV6;
+}
+
+impl Set<u128> for SetV6 {
+    #[inline]
+    fn find(&self, destination: u128, generation: u16) -> u16 {
+        let mut hop = 0;
+        for way in 0..WAYS {
+            let same = self.destinations[way] == destination && self.generations[way] == generation;
+            hop = if same { self.hops[way] } else { hop };
+        }
+        hop
+    }
+
+    fn old(&self, generation: u16) -> Option<usize> {
+        self.generations.iter().position(|&other| other != generation)
+    }
+
+    #[inline]
+    fn put(&mut self, way: usize, destination: u128, generation: u16, hop: u16) {
+        self.destinations[way] = destination;
+        self.generations[way] = generation;
+        self.hops[way] = hop;
+    }
+}
+
 /// Destinations with their next hops. What it knows is of one generation: a new one is begun when a route has changed.
 #[derive(Debug)]
-pub struct Cache<A> {
-    sets: Box<[Set<A>]>,
+pub struct Cache<A: Cached> {
+    sets: Box<[A::Set]>,
     shift: u32,
     generation: u16,
     /// Which way of a full set is given up next.
@@ -27,12 +100,12 @@ pub struct Cache<A> {
     misses: u64,
 }
 
-impl<A: Address + Default + Into<u128>> Cache<A> {
+impl<A: Cached> Cache<A> {
     /// A cache for about `destinations`, rounded up to a power of two, at least 8.
     pub fn new(destinations: usize) -> Self {
         let sets = destinations.div_ceil(WAYS).max(2).next_power_of_two();
         Self {
-            sets: vec![Set::default(); sets].into(),
+            sets: vec![A::Set::default(); sets].into(),
             shift: u64::BITS - sets.trailing_zeros(),
             generation: 1,
             turn: 0,
@@ -45,21 +118,17 @@ impl<A: Address + Default + Into<u128>> Cache<A> {
     #[inline]
     pub fn find(&mut self, destination: A) -> Option<HopId> {
         let hop = self.peek(destination);
-        self.hits += u64::from(hop.is_some());
-        self.misses += u64::from(hop.is_none());
+        match hop {
+            Some(_) => self.count_hit(),
+            None => self.misses += 1,
+        }
         hop
     }
 
     /// The next hop of `destination`, if it is known; not counted.
     #[inline]
     pub fn peek(&self, destination: A) -> Option<HopId> {
-        let set = &self.sets[self.home(destination)];
-        let mut hop = 0;
-        for way in 0..WAYS {
-            let same = set.destinations[way] == destination && set.generations[way] == self.generation;
-            hop = if same { set.hops[way] } else { hop };
-        }
-        HopId::from_raw(hop)
+        HopId::from_raw(self.sets[self.home(destination)].find(destination, self.generation))
     }
 
     /// Learns a destination that is not known.
@@ -67,21 +136,18 @@ impl<A: Address + Default + Into<u128>> Cache<A> {
     pub fn insert(&mut self, destination: A, hop: HopId) {
         let home = self.home(destination);
         let set = &mut self.sets[home];
-        let old = set.generations.iter().position(|&generation| generation != self.generation);
-        let way = old.unwrap_or_else(|| {
+        let way = set.old(self.generation).unwrap_or_else(|| {
             self.turn = (self.turn + 1) % WAYS;
             self.turn
         });
-        set.destinations[way] = destination;
-        set.generations[way] = self.generation;
-        set.hops[way] = hop.0.get();
+        set.put(way, destination, self.generation, hop.0.get());
     }
 
     /// Forgets everything: a route has changed. Takes the same time whatever is known, but for one time in 65535.
     pub fn forget(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
-            self.sets.fill(Set::default());
+            self.sets.fill(A::Set::default());
             self.generation = 1;
         }
     }
@@ -90,6 +156,18 @@ impl<A: Address + Default + Into<u128>> Cache<A> {
     #[inline]
     pub fn prefetch(&self, destination: A) {
         prefetch(&self.sets[self.home(destination)]);
+    }
+
+    /// Counts a hit that [`Cache::peek`] has found.
+    #[inline]
+    pub fn count_hit(&mut self) {
+        self.hits += 1;
+    }
+
+    /// How often a destination was not known. As long as it is the same, nothing has been learnt, and nothing given up.
+    #[inline]
+    pub const fn misses(&self) -> u64 {
+        self.misses
     }
 
     /// How often a destination was known, and how often not.

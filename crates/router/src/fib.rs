@@ -1,10 +1,12 @@
 //! What a router knows of destinations: prefix tables of both kinds, the route caches before them, and next hops.
 
+use crate::adjacency::Adjacency;
 use crate::cache::Cache;
 use crate::group::Way;
 use crate::hops::{NextHop, NextHops};
 use crate::own::{OwnSources, To, folded};
 use crate::prefix::{HopId, Prefix, TableFull, V4Table, V6Table};
+use longwire_packet::BATCH;
 use thiserror::Error;
 
 /// Sizes of a router's tables.
@@ -66,6 +68,13 @@ pub(crate) struct Fib {
     cache_v6: Cache<u128>,
 }
 
+/// What the cache knows of a batch's destinations, by their places.
+pub(crate) struct Ahead {
+    hops: [Option<HopId>; BATCH],
+    /// How many were not known until then: once there are more, others may have taken their places.
+    misses: u64,
+}
+
 impl Fib {
     pub fn new(limits: FibLimits) -> Self {
         Self {
@@ -124,7 +133,7 @@ impl Fib {
     }
 
     /// The next hop's number for a destination; the cache learns it.
-    #[inline]
+    #[inline(never)]
     pub fn find_v4(&mut self, destination: u32) -> Option<HopId> {
         if let Some(hop) = self.cache_v4.find(destination) {
             return Some(hop);
@@ -132,6 +141,18 @@ impl Fib {
         let hop = self.v4.find(destination)?;
         self.cache_v4.insert(destination, hop);
         Some(hop)
+    }
+
+    /// The same for one that has been looked for ahead, and its place there.
+    #[inline]
+    pub fn find_v4_ahead(&mut self, destination: u32, (ahead, at): (&Ahead, usize)) -> Option<HopId> {
+        match ahead.hops[at] {
+            Some(hop) if ahead.misses == self.cache_v4.misses() => {
+                self.cache_v4.count_hit();
+                Some(hop)
+            }
+            _ => self.find_v4(destination),
+        }
     }
 
     /// The same for IPv6.
@@ -185,6 +206,17 @@ impl Fib {
         self.hops.at(id)
     }
 
+    /// How a gateway with this number is reached, as far as that has been noted.
+    #[inline]
+    pub fn adjacency(&self, id: HopId) -> &Adjacency {
+        self.hops.adjacency(id)
+    }
+
+    /// Notes how a gateway with this number is reached.
+    pub fn note_adjacency(&mut self, id: HopId, adjacency: Adjacency) {
+        self.hops.note_adjacency(id, adjacency);
+    }
+
     /// Where a flow with this hash goes, of several next hops.
     pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
         self.hops.member(hop, hash)
@@ -202,12 +234,18 @@ impl Fib {
         self.v4.prefetch_root(destination);
     }
 
-    /// Reads the table's slot ahead of use, if the cache does not know the destination.
+    /// Looks for a batch's destinations, as far as they are of IPv4. Of those that the cache does not know, reads the table's slots ahead of use.
     #[inline]
-    pub fn prefetch_v4_node(&self, destination: u32) {
-        if self.cache_v4.peek(destination).is_none() {
-            self.v4.prefetch_node(destination);
+    pub fn look_ahead_v4(&self, destinations: impl Iterator<Item = Option<u32>>) -> Ahead {
+        let mut ahead = Ahead { hops: [None; BATCH], misses: self.cache_v4.misses() };
+        for (destination, hop) in destinations.zip(&mut ahead.hops) {
+            let Some(destination) = destination else { continue };
+            *hop = self.cache_v4.peek(destination);
+            if hop.is_none() {
+                self.v4.prefetch_node(destination);
+            }
         }
+        ahead
     }
 
     #[inline]
@@ -308,6 +346,30 @@ mod tests {
         // Of each pair after the first, the first was a miss.
         let stats = fib.cache_stats();
         assert_eq!((stats.v4_hits, stats.v4_misses), (4, 6));
+    }
+
+    #[test]
+    fn to_look_ahead_changes_nothing() {
+        let mut fibs = [0; 2].map(|_| Fib::new(FibLimits { prefixes: 100, cached: 8 }));
+        for fib in &mut fibs {
+            fib.insert_v4("10.0.0.0/8".parse().unwrap(), &DIRECT.into()).unwrap();
+            fib.insert_v4("11.0.0.0/8".parse().unwrap(), &NextHop::Local.into()).unwrap();
+        }
+        let [one_by_one, together] = &mut fibs;
+        for batch in 0..200u32 {
+            // Some twelve destinations for eight places, and some that lead nowhere.
+            let destinations: Vec<u32> = (0..64)
+                .map(|at| ((9 + (batch * 64 + at) * 7919 % 37 / 12) << 24) | ((batch + at * at) % 5))
+                .collect();
+            let ahead = together.look_ahead_v4(destinations.iter().copied().map(Some));
+            for (at, &destination) in destinations.iter().enumerate() {
+                let found = together.find_v4_ahead(destination, (&ahead, at));
+                assert_eq!(found, one_by_one.find_v4(destination));
+            }
+            assert_eq!(together.cache_stats(), one_by_one.cache_stats());
+        }
+        let stats = together.cache_stats();
+        assert!(stats.v4_hits > 1000 && stats.v4_misses > 1000, "{stats:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Next hops: what routes lead to, each written down once.
 
+use crate::adjacency::Adjacency;
 use crate::group::{Group, Shares, Way};
 use crate::prefix::HopId;
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ pub(crate) const fn key_v4(key: u128) -> Option<u32> {
 #[derive(Debug)]
 pub(crate) struct NextHops {
     hops: Vec<NextHop>,
+    /// How those that are gateways are reached.
+    adjacencies: Vec<Adjacency>,
     users: Vec<u32>,
     numbers: BTreeMap<NextHop, HopId>,
     free: Vec<HopId>,
@@ -90,8 +93,14 @@ struct Groups {
 impl NextHops {
     pub fn new() -> Self {
         // Number 0 is nobody's.
-        let groups = Groups::default();
-        Self { hops: vec![NextHop::Discard], users: vec![0], numbers: BTreeMap::new(), free: vec![], groups }
+        Self {
+            hops: vec![NextHop::Discard],
+            adjacencies: vec![Adjacency::NONE],
+            users: vec![0],
+            numbers: BTreeMap::new(),
+            free: vec![],
+            groups: Groups::default(),
+        }
     }
 
     /// The number of what one more route leads to; none if there are 65535 others.
@@ -138,11 +147,13 @@ impl NextHops {
             None => {
                 let id = HopId::from_raw(u16::try_from(self.hops.len()).ok()?)?;
                 self.hops.push(hop);
+                self.adjacencies.push(Adjacency::NONE);
                 self.users.push(0);
                 id
             }
         };
         (self.hops[id.index()], self.users[id.index()]) = (hop, 1);
+        self.adjacencies[id.index()] = Adjacency::NONE;
         self.numbers.insert(hop, id);
         Some(id)
     }
@@ -165,6 +176,17 @@ impl NextHops {
     #[inline]
     pub fn at(&self, id: HopId) -> NextHop {
         self.hops[id.index()]
+    }
+
+    /// How a gateway with this number is reached, as far as that has been noted.
+    #[inline]
+    pub fn adjacency(&self, id: HopId) -> &Adjacency {
+        &self.adjacencies[id.index()]
+    }
+
+    /// Notes how a gateway with this number is reached.
+    pub fn note_adjacency(&mut self, id: HopId, adjacency: Adjacency) {
+        self.adjacencies[id.index()] = adjacency;
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod above;
+mod adjacency;
 mod before;
 mod bridge;
 mod cache;

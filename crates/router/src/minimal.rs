@@ -2,15 +2,18 @@
 //! using network processors", section 4.4). Whatever else a packet needs, it is given to full IP with the reason.
 
 use crate::above::Above;
+use crate::adjacency::Adjacency;
 use crate::classify::{Class, Classify, ETHERNET, Why};
+use crate::fib::Ahead;
 use crate::forwarder::Programs;
 use crate::hops::{NextHop, v4_key};
 use crate::neighbour::Found;
+use crate::ports::RouterPort;
+use crate::prefix::HopId;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
-use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
+use longwire_packet::{BATCH, Batch, FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
-use longwire_wire::checksum::update;
 
 /// Which counter of hops is to be lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +54,12 @@ impl Core {
         let mut above = above;
         let handles = batch.as_slice();
         let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
-        self.classify(classifier, pool, handles, &mut classes);
+        let dropped = self.classify(classifier, pool, handles, &mut classes);
         let mut left = handles;
         if !programs.is_empty() {
             let is_sampled = programs.is_sampled();
             if programs.are_plain() && !is_sampled {
-                left = programs.rule_plain((self, classifier), pool, handles, &mut classes);
+                left = programs.rule_plain((self, classifier), pool, (handles, dropped), &mut classes);
             } else {
                 let packets = (handles, &mut classes);
                 programs.forward((self, classifier), above.as_deref_mut(), pool, packets, out);
@@ -66,9 +69,9 @@ impl Core {
                 above.flush(pool, handles);
             }
         }
-        self.prefetch_nodes(&classes[..left.len()]);
-        for (&handle, &class) in left.iter().zip(&classes) {
-            let fate = self.decide(pool, handle, class, out);
+        let ahead = self.look_ahead(&classes[..left.len()]);
+        for (at, (&handle, &class)) in left.iter().zip(&classes).enumerate() {
+            let fate = self.decide_ahead(pool, handle, class, (&ahead, at), out);
             self.book(pool.meta_mut(handle), fate);
         }
         self.before.clear();
@@ -82,26 +85,38 @@ impl Core {
         self.counts.note(fate, meta.segments);
     }
 
-    /// Says what packets are, and reads ahead what their routes are looked up in.
+    /// Says what packets are, and reads ahead what their routes are looked up in. Answers a bit for each that is dropped, from the lowest on.
     #[inline]
     pub fn classify<C: Classify>(
-        &mut self,
+        &self,
         classifier: &mut C,
         pool: &mut Pool,
         handles: &[Handle],
         classes: &mut [Class; BATCH],
-    ) {
+    ) -> u64 {
         handles.iter().take(AHEAD).for_each(|&handle| pool.prefetch(handle));
+        let (mut port, mut dropped) = (None, 0);
         for (at, (&handle, class)) in handles.iter().zip(classes).enumerate() {
             if let Some(&next) = handles.get(at + AHEAD) {
                 pool.prefetch(next);
             }
             let (meta, frame) = pool.parts_mut(handle);
-            let Some(port) = self.ports.at(meta.in_port) else { continue };
-            *class = classifier.classify(port, meta, frame);
-            self.check_source(class, port, frame);
-            self.prefetch_route(class);
+            // Mostly that of the packet before.
+            port = port
+                .filter(|port: &&RouterPort| port.place == meta.in_port)
+                .or_else(|| self.ports.at(meta.in_port));
+            let Some(port) = port else {
+                dropped |= 1 << at;
+                continue;
+            };
+            let mut found = classifier.classify(port, meta, frame);
+            if self.refuse_source(&mut found, port, frame) {
+                dropped |= 1 << at;
+            }
+            self.prefetch_route(&found);
+            *class = found;
         }
+        dropped
     }
 
     /// Says what one packet is.
@@ -111,7 +126,7 @@ impl Core {
         match self.ports.at(meta.in_port) {
             Some(port) => {
                 let mut class = classifier.classify(port, meta, frame);
-                self.check_source(&mut class, port, frame);
+                self.refuse_source(&mut class, port, frame);
                 class
             }
             None => Class::Dropped(DropReason::PortDown),
@@ -138,32 +153,43 @@ impl Core {
         }
     }
 
-    /// Reads ahead where packets' routes are looked up next.
+    /// Looks for the routes of packets, and reads ahead where they are looked up next.
     #[inline]
-    pub fn prefetch_nodes(&self, classes: &[Class]) {
-        for class in classes {
-            if let Class::V4 { destination } = *class {
-                self.fib.prefetch_v4_node(destination);
-            }
-        }
+    pub fn look_ahead(&self, classes: &[Class]) -> Ahead {
+        self.fib.look_ahead_v4(classes.iter().map(|class| match *class {
+            Class::V4 { destination } => Some(destination),
+            _ => None,
+        }))
+    }
+
+    /// Decides about a packet whose route has been looked for ahead.
+    #[inline(always)]
+    pub fn decide_ahead(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        class: Class,
+        ahead: (&Ahead, usize),
+        out: &mut Outbox,
+    ) -> Fate {
+        let Class::V4 { destination } = class else { return self.decide(pool, handle, class, out) };
+        let found = self.fib.find_v4_ahead(destination, ahead);
+        self.pass_on(pool, handle, (found, v4_key(destination)), Hops::V4, out)
     }
 
     /// Decides about a packet.
-    #[inline]
+    #[inline(never)]
     pub fn decide(&mut self, pool: &mut Pool, handle: Handle, class: Class, out: &mut Outbox) -> Fate {
         match class {
-            Class::V4 { destination } => match self.fib.find_v4(destination) {
-                Some(id) => {
-                    let hop = self.fib.hop(id);
-                    self.pass_on(pool, handle, (hop, v4_key(destination)), Hops::V4, out)
-                }
-                None => self.exceptional(pool, handle, Why::NoRoute, out),
-            },
-            Class::V6 { destination } => match self.fib.find_v6(destination) {
-                Some(id) => self.pass_on(pool, handle, (self.fib.hop(id), destination), Hops::V6, out),
-                None => self.exceptional(pool, handle, Why::NoRoute, out),
-            },
-            Class::Switched { hop } => self.pass_on(pool, handle, (self.fib.hop(hop), 0), Hops::Label, out),
+            Class::V4 { destination } => {
+                let found = self.fib.find_v4(destination);
+                self.pass_on(pool, handle, (found, v4_key(destination)), Hops::V4, out)
+            }
+            Class::V6 { destination } => {
+                let found = self.fib.find_v6(destination);
+                self.pass_on(pool, handle, (found, destination), Hops::V6, out)
+            }
+            Class::Switched { hop } => self.pass_on(pool, handle, (Some(hop), 0), Hops::Label, out),
             Class::Exceptional(why) => self.exceptional(pool, handle, why, out),
             Class::Dropped(DropReason::PortDown) => self.send_for_control(pool, handle, out),
             Class::Dropped(reason) => Fate::Dropped(reason),
@@ -181,11 +207,11 @@ impl Core {
         self.bound = Some(way);
         let fate = match class {
             Class::V4 { destination } => match self.bound_way(self.fib.way_v4(destination)) {
-                Some(way) => self.pass_on(pool, handle, (way, v4_key(destination)), Hops::V4, out),
+                Some(way) => self.pass_on_by(pool, handle, (way, v4_key(destination)), (Hops::V4, None), out),
                 None => self.exceptional(pool, handle, Why::NoRoute, out),
             },
             Class::V6 { destination } => match self.bound_way(self.fib.way_v6(destination)) {
-                Some(way) => self.pass_on(pool, handle, (way, destination), Hops::V6, out),
+                Some(way) => self.pass_on_by(pool, handle, (way, destination), (Hops::V6, None), out),
                 None => self.exceptional(pool, handle, Why::NoRoute, out),
             },
             _ => self.decide(pool, handle, class, out),
@@ -202,62 +228,65 @@ impl Core {
         }
     }
 
-    /// Sends a packet to its next hop: one hop less to go, other Ethernet addresses.
-    #[inline]
+    /// Sends a packet to its next hop, if there is one: one hop less to go, other Ethernet addresses.
+    #[inline(always)]
     fn pass_on(
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        (hop, destination): (NextHop, u128),
+        (id, destination): (Option<HopId>, u128),
         hops: Hops,
+        out: &mut Outbox,
+    ) -> Fate {
+        let Some(id) = id else { return self.exceptional(pool, handle, Why::NoRoute, out) };
+        let adjacency = self.fib.adjacency(id);
+        let (meta, frame) = pool.head_mut(handle);
+        if adjacency.holds(self.revision(), Nanos(meta.arrival)) {
+            return send(meta, frame, adjacency, hops)
+                .unwrap_or_else(|| self.exceptional(pool, handle, Why::TooBig, out));
+        }
+        self.pass_on_by(pool, handle, (self.fib.hop(id), destination), (hops, Some(id)), out)
+    }
+
+    /// Sends a packet to this next hop, whatever was known of it. If it is a gateway with a number, notes how it is reached.
+    #[inline(never)]
+    fn pass_on_by(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (hop, destination): (NextHop, u128),
+        (hops, id): (Hops, Option<HopId>),
         out: &mut Outbox,
     ) -> Fate {
         let (place, neighbour) = match hop {
             NextHop::Gateway { port, gateway } => (port, gateway),
             NextHop::Direct { port } => (port, destination),
-            NextHop::Group(_) => return self.pass_on_one_of(pool, handle, (hop, destination), hops, out),
+            NextHop::Group(_) => {
+                let hop = self.chosen(hop, pool.data(handle));
+                return self.pass_on_by(pool, handle, (hop, destination), (hops, None), out);
+            }
             NextHop::Local => return self.exceptional(pool, handle, Why::Local, out),
             NextHop::Broadcast => return self.exceptional(pool, handle, Why::Group, out),
             NextHop::Discard => return Fate::Dropped(DropReason::Discard),
         };
         let Some(port) = self.ports.at(place) else { return Fate::Dropped(DropReason::PortDown) };
-        let (meta, frame) = pool.parts_mut(handle);
-        let Found::Known(mac) = self.neighbours.find(place, neighbour, Nanos(meta.arrival)) else {
+        let now = Nanos(pool.meta(handle).arrival);
+        let (Found::Known(mac), until) = self.neighbours.find_until(place, neighbour, now) else {
             return self.exceptional_hop(pool, handle, (place, neighbour), hops == Hops::Label, out);
         };
-        if longest_packet(meta, frame, hops) > port.mtu {
-            return match hops {
-                Hops::Label => Fate::Dropped(DropReason::Mtu),
-                _ => self.exceptional(pool, handle, Why::TooBig, out),
-            };
+        let adjacency = Adjacency::new(port, (mac, until), self.revision());
+        if let (NextHop::Gateway { .. }, Some(id)) = (hop, id) {
+            self.fib.note_adjacency(id, adjacency);
         }
-        let Some(ethernet) = frame.first_chunk_mut::<ETHERNET>() else {
-            return Fate::Dropped(DropReason::BadFrame);
-        };
-        ethernet[..6].copy_from_slice(&mac);
-        ethernet[6..12].copy_from_slice(&port.mac);
-        match hops {
-            Hops::V4 => lower_ttl(frame),
-            Hops::V6 => lower_hop_limit(frame),
-            Hops::Label => return Fate::Out(place),
-        }
-        let end = ETHERNET as u32 + packet_len(meta, frame, hops);
-        trim(meta, end);
-        Fate::Out(place)
+        let (meta, frame) = pool.head_mut(handle);
+        send(meta, frame, &adjacency, hops)
+            .unwrap_or_else(|| self.exceptional(pool, handle, Why::TooBig, out))
     }
 
-    /// The same by that of several next hops that its flow takes.
-    #[inline(never)]
-    fn pass_on_one_of(
-        &mut self,
-        pool: &mut Pool,
-        handle: Handle,
-        (several, destination): (NextHop, u128),
-        hops: Hops,
-        out: &mut Outbox,
-    ) -> Fate {
-        let hop = self.chosen(several, pool.data(handle));
-        self.pass_on(pool, handle, (hop, destination), hops, out)
+    /// The state of ports and neighbours: a number that grows with every change of these.
+    #[inline]
+    fn revision(&self) -> u64 {
+        self.ports.revision() + self.neighbours.revision()
     }
 
     /// What is switched has no header that full IP could read: it waits, or goes, as it is.
@@ -276,6 +305,26 @@ impl Core {
         }
         self.exceptional(pool, handle, Why::Unresolved, out)
     }
+}
+
+/// Gives a packet what it is to have behind this adjacency. None if it is an IP packet that is too long.
+#[inline]
+fn send(meta: &mut Meta, frame: &mut FirstLine, adjacency: &Adjacency, hops: Hops) -> Option<Fate> {
+    if longest_packet(meta, frame, hops) > adjacency.mtu.into() {
+        return (hops == Hops::Label).then_some(Fate::Dropped(DropReason::Mtu));
+    }
+    if hops == Hops::Label && (meta.len as usize) < ETHERNET {
+        return Some(Fate::Dropped(DropReason::BadFrame));
+    }
+    frame[..12].copy_from_slice(&adjacency.addresses);
+    match hops {
+        Hops::V4 => lower_ttl(frame),
+        Hops::V6 => lower_hop_limit(frame),
+        Hops::Label => return Some(Fate::Out(adjacency.place)),
+    }
+    let end = ETHERNET as u32 + packet_len(meta, frame, hops);
+    trim(meta, end);
+    Some(Fate::Out(adjacency.place))
 }
 
 /// Bytes of the longest IP packet that the frame becomes on the wire: of a train, its first segment. What comes behind the IP packet in the frame
@@ -318,14 +367,16 @@ pub(crate) fn trim_packet(pool: &mut Pool, handle: Handle) {
     trim(meta, end);
 }
 
-/// One hop less, and the checksum with it (RFC 1624, equation 3). The packet has hops left.
+/// One hop less, and the checksum with it. The packet has hops left.
+///
+/// The word of time to live and protocol becomes 0x100 less, by which RFC 1624's equation 3 makes the checksum 0x100 more, round the end of 16 bits; what
+/// would become 0xffff becomes 0.
 #[inline]
 pub(crate) fn lower_ttl(frame: &mut [u8]) {
-    if let Some([ttl, protocol, high, low]) = frame.get_mut(ETHERNET + 8..ETHERNET + 12) {
-        let old = u16::from_be_bytes([*ttl, *protocol]);
-        let checksum = update(u16::from_be_bytes([*high, *low]), old, old.wrapping_sub(0x100));
+    if let Some([ttl, _, high, low]) = frame.get_mut(ETHERNET + 8..ETHERNET + 12) {
+        let checksum = u32::from(u16::from_be_bytes([*high, *low]));
         *ttl = ttl.wrapping_sub(1);
-        [*high, *low] = checksum.to_be_bytes();
+        [*high, *low] = ((checksum + 0x100 + ((checksum + 0x101) >> 16)) as u16).to_be_bytes();
     }
 }
 

@@ -13,10 +13,12 @@
 mod noted;
 mod room;
 mod shares;
+mod slots;
 
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 use shares::Shares;
+use slots::Slots;
 
 /// Bounds and times of a router's neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +163,7 @@ const REACH: usize = 32;
 
 #[derive(Debug)]
 pub(crate) struct Neighbours {
-    slots: Box<[Slot]>,
+    slots: Slots,
     shift: u32,
     seed: u64,
     limits: NeighbourLimits,
@@ -180,7 +182,7 @@ impl Neighbours {
     pub fn new(limits: NeighbourLimits, places: &[u16], seed: u64) -> Self {
         let homes = (limits.neighbours.max(1) * 2).next_power_of_two();
         Self {
-            slots: vec![FREE; homes + REACH].into(),
+            slots: Slots::new(homes + REACH),
             shift: u64::BITS - homes.trailing_zeros(),
             seed,
             limits,
@@ -197,14 +199,27 @@ impl Neighbours {
     /// The link address of a neighbour.
     #[inline]
     pub fn find(&self, port: u16, address: u128, now: Nanos) -> Found {
-        let Some(at) = self.place(port, address) else { return Found::Unknown };
+        self.find_until(port, address, now).0
+    }
+
+    /// The link address of a neighbour, and if it is known, until when, as long as [`Neighbours::revision`] is the same.
+    #[inline]
+    pub fn find_until(&self, port: u16, address: u128, now: Nanos) -> (Found, Nanos) {
+        let Some(at) = self.place(port, address) else { return (Found::Unknown, Nanos::NEVER) };
         let slot = &self.slots[at];
-        match slot.state {
-            State::Permanent | State::Probe => Found::Known(slot.mac),
-            State::Reachable if now.since(slot.confirmed) < self.limits.reachable => Found::Known(slot.mac),
-            State::Reachable | State::Stale => Found::Doubtful(slot.mac),
-            State::Free | State::Incomplete => Found::Unknown,
-        }
+        let until = match slot.state {
+            State::Permanent | State::Probe => Nanos::NEVER,
+            State::Reachable => slot.confirmed + self.limits.reachable,
+            State::Stale => now,
+            State::Free | State::Incomplete => return (Found::Unknown, Nanos::NEVER),
+        };
+        if now < until { (Found::Known(slot.mac), until) } else { (Found::Doubtful(slot.mac), until) }
+    }
+
+    /// A number that grows whenever [`Neighbours::find`] may begin to answer something else, but for the passing of time.
+    #[inline]
+    pub fn revision(&self) -> u64 {
+        self.slots.changes()
     }
 
     /// Makes a packet wait for a neighbour, which is a gateway of routes or not: gateways are still asked for when strangers' addresses are
@@ -239,7 +254,7 @@ impl Neighbours {
                 at
             }
         };
-        let slot = &mut self.slots[at];
+        let slot = self.slots.change(at);
         if slot.waiting >= self.limits.queue {
             return None;
         }
@@ -260,7 +275,8 @@ impl Neighbours {
         let Some(at) = self.place(port, address).filter(|_| self.asked.len() < self.limits.asked) else {
             return false;
         };
-        (self.slots[at].state, self.slots[at].tries) = (State::Probe, 1);
+        let slot = self.slots.change(at);
+        (slot.state, slot.tries) = (State::Probe, 1);
         self.ask_at(port, address, now + self.limits.retransmit);
         true
     }
@@ -281,7 +297,7 @@ impl Neighbours {
             }
             return Waiting::NONE;
         };
-        let slot = &mut self.slots[at];
+        let slot = self.slots.change(at);
         match slot.state {
             State::Permanent => return Waiting::NONE,
             State::Incomplete => {}
@@ -311,7 +327,7 @@ impl Neighbours {
     /// Notes a neighbour for good. False if there is no room, or it is just being asked for.
     pub fn set(&mut self, port: u16, address: u128, mac: [u8; 6]) -> bool {
         if let Some(at) = self.place(port, address) {
-            let slot = &mut self.slots[at];
+            let slot = self.slots.change(at);
             if matches!(slot.state, State::Incomplete | State::Probe) {
                 return false;
             }
@@ -341,7 +357,7 @@ impl Neighbours {
             self.note_due();
             return self.next_due(now);
         };
-        let slot = &mut self.slots[at];
+        let slot = self.slots.change(at);
         if !matches!(slot.state, State::Incomplete | State::Probe) {
             let mac = slot.mac;
             let waiting = self.unqueue(at);
@@ -394,7 +410,7 @@ impl Neighbours {
     }
 
     fn unqueue(&mut self, at: usize) -> Waiting {
-        let slot = &mut self.slots[at];
+        let slot = self.slots.change(at);
         let waiting = Waiting { first: slot.first };
         (slot.first, slot.last, slot.waiting) = (Handle::NONE, Handle::NONE, 0);
         waiting
@@ -425,11 +441,11 @@ impl Neighbours {
                 break;
             }
             if self.home(slot.port, slot.address) <= hole {
-                self.slots[hole] = slot;
+                *self.slots.change(hole) = slot;
                 hole = next;
             }
         }
-        self.slots[hole] = FREE;
+        *self.slots.change(hole) = FREE;
         self.used -= 1;
     }
 
@@ -460,6 +476,26 @@ mod tests {
 
     fn waiting(pool: &Pool, mut waiting: Waiting) -> Vec<Handle> {
         std::iter::from_fn(|| waiting.pop(pool)).collect()
+    }
+
+    #[test]
+    fn what_is_known_holds_until_it_is_said_to() {
+        let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
+        assert_eq!(table.find_until(3, A, at(1)).0, Found::Unknown);
+        let mut last = table.revision();
+        let mut has_changed = |table: &Neighbours| std::mem::replace(&mut last, table.revision()) != last;
+        table.learn(3, A, MAC, Told { creates: true, ..ANSWER }, at(1));
+        assert!(has_changed(&table));
+        table.learn(3, A, MAC, ANSWER, at(1));
+        assert!(has_changed(&table));
+        assert_eq!(table.find_until(3, A, at(5)), (Found::Known(MAC), at(31)));
+        assert!(!has_changed(&table));
+        assert_eq!(table.find_until(3, A, at(31)), (Found::Doubtful(MAC), at(31)));
+        assert!(table.probe(3, A, at(31)) && has_changed(&table));
+        assert_eq!(table.find_until(3, A, at(31)), (Found::Known(MAC), Nanos::NEVER));
+        (32..40).for_each(|second| while table.next_due(at(second)).is_some() {});
+        assert!(has_changed(&table));
+        assert_eq!(table.find_until(3, A, at(31)).0, Found::Unknown);
     }
 
     #[test]

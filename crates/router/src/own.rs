@@ -117,11 +117,19 @@ const fn place(address: u64) -> usize {
 }
 
 impl Core {
-    /// Looks whether a packet that has come in by `port` claims to be the router's: then it is a martian, and not what it looked like.
+    /// Looks whether a packet that has come in by `port` claims to be the router's: then it is a martian, and not what it looked like. Answers whether it
+    /// is dropped, for this reason or another.
     #[inline]
-    pub fn check_source(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) {
+    pub fn refuse_source(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) -> bool {
+        let is_well_v4 = matches!(class, Class::V4 { .. })
+            && !source_v4(frame).is_some_and(|source| self.fib.may_be_own_v4(source));
+        !is_well_v4 && self.refuse_suspect(class, port, frame)
+    }
+
+    #[inline(never)]
+    fn refuse_suspect(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) -> bool {
         let suspect = match class {
-            Class::V4 { .. } => source_v4(frame).is_some_and(|source| self.fib.may_be_own_v4(source)),
+            Class::V4 { .. } => true,
             Class::V6 { .. } => source_v6(frame).is_some_and(|source| self.fib.may_be_own_v6(source)),
             Class::Exceptional(_) => true,
             Class::Switched { .. } | Class::Dropped(_) => false,
@@ -129,9 +137,9 @@ impl Core {
         if suspect && self.has_own_source(port, frame) {
             *class = Class::Dropped(DropReason::Martian);
         }
+        matches!(class, Class::Dropped(_))
     }
 
-    #[cold]
     fn has_own_source(&self, port: &RouterPort, frame: &[u8]) -> bool {
         let kind = frame.get(12..ETHERNET).map(|kind| u16::from_be_bytes([kind[0], kind[1]]));
         match kind {

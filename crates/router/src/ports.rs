@@ -125,6 +125,8 @@ pub(crate) struct Ports {
     first: u16,
     /// By place from `first` on: the number in `list`, or [`NOBODY`]; of a port that is down, too.
     numbers: Vec<u16>,
+    /// How often one of them may have gone up or down.
+    changes: u64,
 }
 
 const NOBODY: u16 = u16::MAX;
@@ -145,7 +147,7 @@ impl Ports {
             numbers[usize::from(port.place - first)] = number as u16;
         }
         let places = list.iter().map(|port| port.place).collect();
-        Ok(Self { list, places, first, numbers })
+        Ok(Self { list, places, first, numbers, changes: 0 })
     }
 
     /// The number of the port with this place.
@@ -170,7 +172,14 @@ impl Ports {
     pub fn set_up(&mut self, place: u16, up: bool) -> bool {
         let Ok(number) = self.places.binary_search(&place) else { return false };
         self.numbers[usize::from(place - self.first)] = if up { number as u16 } else { NOBODY };
+        self.changes += 1;
         true
+    }
+
+    /// A number that grows whenever [`Ports::at`] may begin to answer something else of places, link addresses and MTUs.
+    #[inline]
+    pub fn revision(&self) -> u64 {
+        self.changes
     }
 
     /// Gives the port with this place other addresses, its link-local one besides, and answers those it had.

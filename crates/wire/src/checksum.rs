@@ -52,6 +52,14 @@ impl Sum {
         u16::from_be(sum as u16)
     }
 
+    /// Whether the bytes contain a right checksum: the sum of all is a multiple of 0xffff, and not 0. As [`Sum::checksum`] being 0.
+    #[inline]
+    pub const fn is_right(self) -> bool {
+        // 0xffff is odd: times its inverse modulo 2^64, its multiples, and nothing else, become what they are multiplied by.
+        const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
+        self.0.wrapping_mul(INVERSE).wrapping_sub(1) < u64::MAX / 0xffff
+    }
+
     /// The checksum: the complement of the sum. Zero over bytes that contain a right one.
     #[inline]
     pub const fn checksum(self) -> u16 {
@@ -152,6 +160,14 @@ mod tests {
             sum = (sum & 0xffff) + (sum >> 16);
         }
         !(sum as u16)
+    }
+
+    #[test]
+    fn a_sum_is_right_if_the_checksum_of_all_is_zero() {
+        let near = (1..1000).flat_map(|n| n * 0xffff - 1..n * 0xffff + 2);
+        for sum in (0..1 << 20).chain(near).chain([0xffff_ffff * 5, 0xffff << 20, (0xffff << 20) + 1]) {
+            assert_eq!(Sum(sum).is_right(), Sum(sum).checksum() == 0, "{sum}");
+        }
     }
 
     #[test]

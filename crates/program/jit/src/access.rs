@@ -32,6 +32,8 @@ struct Access {
 enum Way {
     /// Without asking: the place is known, and there.
     There(Place),
+    /// The same of the context: a load of the field of this number.
+    Field(usize),
     /// Behind a comparison.
     Checked(Region),
     /// By the machine.
@@ -69,6 +71,7 @@ impl Translator<'_, '_> {
         };
         let value = match self.way(&access) {
             Way::There(place) => self.carry_out(&access, place),
+            Way::Field(number) => Some(self.field(number)),
             Way::Checked(region) => self.checked(&access, region),
             Way::Machine => self.by_machine(&access),
         };
@@ -82,13 +85,7 @@ impl Translator<'_, '_> {
     }
 
     fn way(&mut self, access: &Access) -> Way {
-        let (region, place) = match self.source.known {
-            Known::Facts(facts) => match facts.get(self.index).and_then(|fact| fact.access) {
-                Some(known) => (known.region, known.place),
-                None => (None, None),
-            },
-            Known::Hints(hints) => (hints.get(self.index).copied().flatten(), None),
-        };
+        let (region, place) = self.known(self.index);
         // The frame of the program itself is always in the same place.
         let own_frame = self.role != Role::Called && access.base == Register::FRAME;
         let in_frame = (frame_pointer(0) as u32).checked_add_signed(i32::from(access.offset));
@@ -108,9 +105,30 @@ impl Translator<'_, '_> {
                 Some(place) => Way::There(self.place(offset::STATE, place as i32, self.memory.words)),
                 None => Way::Checked(Region::State),
             },
-            Some(region) if self.has_code(access, region) => Way::Checked(region),
+            Some(region) if self.has_code(access, region) => match (region, there(ContextField::TOTAL)) {
+                (Region::Context, Some(place)) => Way::Field(place as usize / access.size.bytes()),
+                _ => Way::Checked(region),
+            },
             _ => Way::Machine,
         }
+    }
+
+    /// What is known of the access of an instruction: its region, and where in that.
+    fn known(&self, index: usize) -> (Option<Region>, Option<u32>) {
+        match self.source.known {
+            Known::Facts(facts) => match facts.get(index).and_then(|fact| fact.access) {
+                Some(known) => (known.region, known.place),
+                None => (None, None),
+            },
+            Known::Hints(hints) => (hints.get(index).copied().flatten(), None),
+        }
+    }
+
+    /// Whether anything reads of a packet what the run says: functions that are called, and accesses to the context whose place is not known.
+    pub fn reads_run(&self) -> bool {
+        let calls = !(self.callees.functions.is_empty() && self.callees.programs.is_empty());
+        let mut indices = 0..self.source.code.instructions().len();
+        calls || indices.any(|index| self.known(index) == (Some(Region::Context), None))
     }
 
     /// Whether code can do this in this region.

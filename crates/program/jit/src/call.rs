@@ -26,7 +26,7 @@ impl Translator<'_, '_> {
         let result = match helper {
             Helper::FlowState if verified => self.region(Region::State),
             Helper::Node => self.constant(0),
-            Helper::Now | Helper::BootTime | Helper::CoarseTime => self.of_run(offset::NOW),
+            Helper::Now | Helper::BootTime | Helper::CoarseTime => self.now(),
             Helper::Worker => self.of_run(offset::WORKER),
             Helper::PacketLength if verified => self.window().length,
             Helper::Loop => self.repeat(),
@@ -174,13 +174,13 @@ impl Translator<'_, '_> {
     }
 
     /// Goes on with a block to which nothing leads but what was translated.
-    fn enter_block(&mut self, block: Block) {
+    pub fn enter_block(&mut self, block: Block) {
         self.builder.switch_to_block(block);
         self.builder.seal_block(block);
     }
 
     /// What stands at this offset in the run.
-    fn of_run(&mut self, offset: i32) -> Value {
+    pub fn of_run(&mut self, offset: i32) -> Value {
         self.builder.ins().load(types::I64, self.memory.run, self.run, offset)
     }
 

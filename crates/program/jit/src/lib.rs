@@ -22,6 +22,7 @@ mod run;
 mod translate;
 mod visits;
 
+use longwire_packet::{Handle, Pool};
 use longwire_program::{
     Code, Context, Effects, Environment, Fact, Fault, Helper, Instruction, Item, Machine, Maps, Packet,
     Program, Region, Stack, State, Stopped, Verified, Width,
@@ -30,7 +31,7 @@ use memory::Loaded;
 use run::{Run, TOO_OFTEN};
 use std::sync::Arc;
 use thiserror::Error;
-pub use visits::{LINE, Visit};
+pub use visits::{Visit, Visited};
 
 /// A program as machine code, for these maps. It may be run by several workers at once.
 ///
@@ -280,12 +281,13 @@ impl<'r> Desk<'r> {
 }
 
 impl Bound<'_> {
-    /// Runs the program on packets that lie in `bytes` and have no room before and behind, one after the other, at most 64 of them. Gives a bit for each, from the
-    /// lowest on, of which it returned something else in its low half than `quiet`, or was stopped: [`Visit::returned`] tells what. A packet that does not lie in
-    /// the bytes counts as stopped; where the program was, frames and all memory are as it left them.
+    /// Runs the program on packets of a pool, which have no room before and behind, one after the other, at most 64 of them, until one can't be shown as it
+    /// is: a train, or one with a checksum to be finished. Those are to be looked at of which it returned something else in its low half than
+    /// `quiet`, or was stopped: the [`Visit`] in the packet's place tells what. One that is none of the pool's counts as stopped; where the
+    /// program was, frames and all memory are as it left them.
     #[inline]
-    pub fn run(&mut self, bytes: &mut [u8], visits: &mut [Visit], quiet: u64) -> u64 {
-        self.compiled.loaded.visit(self.run, bytes, visits, quiet)
+    pub fn run(&mut self, pool: &mut Pool, packets: &[Handle], visits: &mut [Visit], quiet: u64) -> Visited {
+        self.compiled.loaded.visit(self.run, pool, (packets, visits), quiet)
     }
 }
 

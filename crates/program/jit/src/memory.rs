@@ -5,13 +5,14 @@ use crate::CompileError;
 use crate::order::Body;
 use crate::run::{Ended, Run};
 use crate::translate::{Callees, Role, Source, translate};
-use crate::visits::{MOST, Visit};
+use crate::visits::{MOST, Visit, Visited};
 use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, ModuleError, default_libcall_names};
+use longwire_packet::{Handle, Pool};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -42,19 +43,28 @@ impl Loaded {
         unsafe { (self.entry)(&raw mut *run) }
     }
 
-    /// Runs the program on packets that lie in `bytes`, one after the other, and gives a bit for each of which it did not return `quiet` in the low half, or
-    /// nothing; for all of them, if the program works on the machine, or there are too many.
+    /// Runs the program on packets of a pool, one after the other, as far as each can be shown as it is. Those are to be looked at of which it did not return
+    /// `quiet` in the low half, or nothing; all of them, if the program works on the machine, or there are too many.
     #[inline]
-    pub fn visit(&self, run: &mut Run, bytes: &mut [u8], visits: &mut [Visit], quiet: u64) -> u64 {
-        let (count, limit) = (visits.len() as u64, bytes.len() as u64);
-        let (visits, bytes) = (visits.as_mut_ptr(), bytes.as_mut_ptr());
+    pub fn visit(
+        &self,
+        run: &mut Run,
+        pool: &mut Pool,
+        (packets, visits): (&[Handle], &mut [Visit]),
+        quiet: u64,
+    ) -> Visited {
+        let bytes = pool.bytes_mut();
+        let (count, limit) = (packets.len() as u64, bytes.len() as u64);
+        let fits = count <= MOST as u64 && visits.len() >= packets.len();
+        run.lend_visits(visits);
         match self.visits {
-            _ if count == 0 => 0,
-            // SAFETY: as for `enter`; besides, the code touches `count` visits, and packets that lie in the bytes, which it checks.
-            Some(entry) if count <= MOST as u64 => unsafe {
-                entry(&raw mut *run, visits, count, bytes, limit, quiet)
+            _ if count == 0 => Visited { loud: 0, count },
+            // SAFETY: as for `enter`; besides, the code reads `count` handles, touches as many visits, which are there, and metadata and packets that lie
+            // in the bytes, which it checks.
+            Some(entry) if fits => unsafe {
+                entry(&raw mut *run, packets.as_ptr(), count, bytes.as_mut_ptr(), limit, quiet)
             },
-            _ => u64::MAX,
+            _ => Visited { loud: u64::MAX, count },
         }
     }
 
@@ -97,7 +107,7 @@ pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError
 }
 
 type Entry = unsafe extern "C" fn(*mut Run) -> Ended;
-type EntryOfVisits = unsafe extern "C" fn(*mut Run, *mut Visit, u64, *mut u8, u64, u64) -> u64;
+type EntryOfVisits = unsafe extern "C" fn(*mut Run, *const Handle, u64, *mut u8, u64, u64) -> Visited;
 
 fn define(
     module: &mut JITModule,
@@ -155,12 +165,12 @@ fn define(
     Ok((entry, visits, size))
 }
 
-/// A program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and `r10`. They give an [`Ended`] in two registers,
-/// which is how C gives it by the conventions of the processors that are taken here.
+/// A program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and `r10`. They give an [`Ended`], or a
+/// [`Visited`], in two registers, which is how C gives it by the conventions of the processors that are taken here.
 fn signature(convention: CallConv, role: Role) -> Signature {
     let (takes, gives) = match role {
         Role::Program | Role::Continued => (1, 2),
-        Role::Visits => (6, 1),
+        Role::Visits => (6, 2),
         Role::Called => (7, 2),
     };
     let mut signature = Signature::new(convention);

@@ -3,6 +3,7 @@
 //! Nothing that these functions call can unwind into compiled code: panics are caught here.
 #![allow(unsafe_code)]
 
+use crate::visits::Visit;
 use longwire_program::memory::Fault;
 use longwire_program::{Atomic, Context, Helper, Machine, Region, Size, Stack, State, Width};
 use std::ffi::c_void;
@@ -34,6 +35,8 @@ pub struct Run {
     pub address: u64,
     /// What the functions below work on.
     machine: *mut c_void,
+    /// Where code that goes from packet to packet writes what the program returned.
+    visits: *mut Visit,
     fault: Option<Fault>,
 }
 
@@ -52,6 +55,7 @@ pub mod offset {
     pub const HALTED: i32 = offset_of!(Run, halted) as i32;
     pub const TURNS: i32 = offset_of!(Run, turns) as i32;
     pub const ADDRESS: i32 = offset_of!(Run, address) as i32;
+    pub const VISITS: i32 = offset_of!(Run, visits) as i32;
 }
 
 /// How a program ended.
@@ -75,6 +79,11 @@ impl Run {
         self.stack = stack.bytes_mut().as_mut_ptr();
     }
 
+    /// Lends it places for what the program returns, which nobody else may touch before the run has ended.
+    pub fn lend_visits(&mut self, visits: &mut [Visit]) {
+        self.visits = visits.as_mut_ptr();
+    }
+
     /// A run that has no packet yet, nor anything else.
     pub fn idle() -> Self {
         let start = Region::Packet.address(0);
@@ -90,6 +99,7 @@ impl Run {
             turns: 0,
             address: 0,
             machine: std::ptr::null_mut(),
+            visits: std::ptr::null_mut(),
             fault: None,
         }
     }

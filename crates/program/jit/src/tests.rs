@@ -1,6 +1,9 @@
 //! What compiled programs do when something is wrong, and what facts that are wrong can't do.
 
-use crate::{Arrival, Compiled, Desk, Halted, Known, MOST_TURNS, Visit, compile, compile_unverified};
+use crate::{
+    Arrival, Compiled, Desk, Halted, Known, MOST_TURNS, Visit, Visited, compile, compile_unverified,
+};
+use longwire_packet::{Checksum, Handle, Pool};
 use longwire_program::{
     Access, Code, Context, Effects, Environment, Fact, Fault, Instruction, Machine, MapKind, MapSpec, Maps,
     Operand, Packet, Program, Region, Register, Size, Stack, State, Stopped, assemble, verify,
@@ -42,10 +45,11 @@ impl Bench {
     }
 }
 
-fn aimed(packet: (u32, u32), arrival: (u32, u64)) -> Visit {
-    let mut visit = Visit::NOWHERE;
-    visit.aim(packet, arrival);
-    visit
+/// A packet that came in by this port.
+fn packet(pool: &mut Pool, bytes: &[u8], port: u16) -> Handle {
+    let handle = pool.insert(bytes).unwrap();
+    pool.meta_mut(handle).in_port = port;
+    handle
 }
 
 fn no_maps() -> Arc<Maps> {
@@ -96,7 +100,7 @@ fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
     }
 }
 
-/// Of packets that lie in some bytes, each is met where it is, with its own port and time, and told of if it is not quiet.
+/// Of a pool's packets, each is met where it is, with its own port, and told of if it is not quiet.
 #[test]
 fn packet_after_packet_is_met() {
     let maps = no_maps();
@@ -107,36 +111,91 @@ fn packet_after_packet_is_met() {
     let alone = compiled.alone(&state).unwrap();
     let mut stack = Stack::trusting();
     let mut desk = Desk::new(&mut stack, Context::default());
-    let mut bytes = [2; 130];
-    (bytes[64], bytes[128]) = (3, 5);
-    let visit = |line, len, ingress| aimed((line, len), (ingress, 0));
-    let mut visits = [
-        visit(1, 1, 11),
-        visit(0, 2, 12),
-        visit(2, 1, 13),
-        visit(2, 0, 14),
-        visit(0, 130, 15),
-        visit(2, 2, 16),
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let [first, quiet, third, empty, long] =
+        [(&[3][..], 11), (&[2, 2], 12), (&[5; 64], 13), (&[], 14), (&[6], 15)]
+            .map(|(bytes, port)| packet(&mut pool, bytes, port));
+    let beyond = Handle((1 << 20) / 64);
+    pool.meta_mut(long).len = 1 << 20;
+    let packets = [
+        first,
+        quiet,
+        third,
+        empty,
         // Those that are not all there.
-        visit(2, 3, 17),
-        visit(3, 0, 18),
-        visit(0, 131, 19),
-        visit(u32::MAX, 1, 20),
-        visit(0, u32::MAX, 21),
-        Visit::NOWHERE,
-        // And one that is met again.
-        visit(1, 4, 23),
+        long,
+        beyond,
+        Handle::NONE,
+        // And some that are met again.
+        first,
+        third,
     ];
-    let bits = desk.bind(alone).run(&mut bytes, &mut visits, 2);
-    let returned: Vec<_> = (0..13).filter(|at| bits >> at & 1 == 1).map(|at| visits[at].returned()).collect();
-    // The second packet is quiet; the fifth begins where that did.
-    assert_eq!(bits, 0b1_1111_1111_1101);
-    assert_eq!(returned[..5], [Some(3), Some(5), Some(0), Some(12), Some(13)]);
-    assert_eq!((&returned[5..11], returned[11]), (&[None; 6][..], Some(11)));
-    assert_eq!([0, 1, 64, 128].map(|at| bytes[at]), [15, 2, 23, 16]);
-    assert_eq!(desk.bind(alone).run(&mut bytes, &mut [], 2), 0);
-    bytes[0] = 2;
-    assert_eq!(desk.bind(alone).run(&mut bytes, &mut [visit(0, 1, 2); 64], 2), 0);
+    let mut visits = [Visit::NONE; 64];
+    let visited = desk.bind(alone).run(&mut pool, &packets, &mut visits, 2);
+    let returned: Vec<_> =
+        (0..9).filter(|at| visited.loud >> at & 1 == 1).map(|at| visits[at].returned()).collect();
+    assert_eq!(visited, Visited { loud: 0b1_1111_1101, count: 9 });
+    assert_eq!(returned, [Some(3), Some(5), Some(0), None, None, None, Some(11), Some(13)]);
+    assert_eq!([first, quiet, third].map(|handle| pool.data(handle)[0]), [11, 12, 13]);
+    assert_eq!(desk.bind(alone).run(&mut pool, &[], &mut visits, 2), Visited { loud: 0, count: 0 });
+    let all = Visited { loud: 0, count: 64 };
+    assert_eq!(desk.bind(alone).run(&mut pool, &[quiet; 64], &mut visits, 12), all);
+}
+
+/// What can't be shown as it is, is left where it is, and nothing behind it is met.
+#[test]
+fn trains_and_open_checksums_are_not_met() {
+    let maps = no_maps();
+    let text = "r0 = *(u64 *)(r10 - 8)\n r0 += 1\n *(u64 *)(r10 - 8) = r0\n exit";
+    let code = assemble(&format!("*(u64 *)(r10 - 8) = 1\n {text}")).unwrap();
+    let compiled = compile(&verify(Program::new("p", code, [])).unwrap(), Arc::clone(&maps)).unwrap();
+    let state = State::new(0);
+    let mut stack = Stack::trusting();
+    let mut desk = Desk::new(&mut stack, Context::default());
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let [single, train, open] = [1, 2, 3].map(|port| packet(&mut pool, &[0; 60], port));
+    pool.meta_mut(train).segments = 2;
+    pool.meta_mut(open).checksum = Checksum::Partial as u8;
+    for (packets, loud, count) in [
+        ([single, single, train, single], 3, 2),
+        ([open, single, single, single], 0, 0),
+        ([single, single, single, open], 7, 3),
+        ([single; 4], 15, 4),
+    ] {
+        let alone = compiled.alone(&state).unwrap();
+        let visited = desk.bind(alone).run(&mut pool, &packets, &mut [Visit::NONE; 4], 1);
+        assert_eq!(visited, Visited { loud, count });
+    }
+}
+
+/// The packet's port and time, and the context's other fields, are those of each packet, wherever the program reads them.
+#[test]
+fn each_packet_has_its_own_context() {
+    let maps = no_maps();
+    let field = |at: u32| format!("r0 = *(u32 *)(r1 + {at})\n exit");
+    let called = "r6 = r1\n call f\n exit\n f: r0 = *(u32 *)(r1 + 12)\n exit".to_owned();
+    let (now, length) = ("call ktime_get_ns\n exit".to_owned(), "call xdp_get_buff_len\n exit".to_owned());
+    for (text, first, second) in [
+        (field(12), 11, 22),
+        (field(16), 7, 7),
+        (field(20), 8, 8),
+        (called, 11, 22),
+        (now, 1000, 2000),
+        (length, 60, 70),
+    ] {
+        let (compiled, state, mut stack) = (verified(&text, &maps), State::new(0), Stack::trusting());
+        let context = Context { queue: 7, egress: 8, ..Context::default() };
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let packets = [(60, 11, 1000), (70, 22, 2000)].map(|(len, port, now)| {
+            let handle = packet(&mut pool, &vec![0; len], port);
+            pool.meta_mut(handle).arrival = now;
+            handle
+        });
+        let mut visits = [Visit::NONE; 2];
+        let mut desk = Desk::new(&mut stack, context);
+        desk.bind(compiled.alone(&state).unwrap()).run(&mut pool, &packets, &mut visits, u64::MAX);
+        assert_eq!(visits.map(|visit| visit.returned()), [Some(first), Some(second)], "{text}");
+    }
 }
 
 /// A program that nobody should have believed is stopped at each packet where it goes wrong, and at no other.
@@ -151,8 +210,11 @@ fn one_packet_ends_nothing_but_itself() {
     let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
     let compiled = Compiled::new(&program, Known::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
     let alone = compiled.alone(&state).unwrap();
-    let mut visits: [Visit; 64] = std::array::from_fn(|at| aimed((0, at as u32 % 8), (0, 0)));
-    let bits = Desk::new(&mut stack, Context::default()).bind(alone).run(&mut [9; 8], &mut visits, 9);
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let packets: [Handle; 64] = std::array::from_fn(|at| packet(&mut pool, &[9; 8][..at % 8], 0));
+    let mut visits = [Visit::NONE; 64];
+    let mut desk = Desk::new(&mut stack, Context::default());
+    let bits = desk.bind(alone).run(&mut pool, &packets, &mut visits, 9).loud;
     assert_eq!(bits, 0x0f0f_0f0f_0f0f_0f0f);
     assert!(visits.iter().enumerate().all(|(at, visit)| bits >> at & 1 == 0 || visit.returned().is_none()));
 }
@@ -162,6 +224,7 @@ fn one_packet_ends_nothing_but_itself() {
 fn accesses_end_where_the_packet_does() {
     let maps = no_maps();
     let (mut stack, state) = (Stack::trusting(), State::new(0));
+    let mut pool = Pool::new(1 << 20).unwrap();
     for size in [Size::Byte, Size::Half, Size::Word, Size::Double] {
         for place in -1..=16 {
             let load = Instruction::Load { size, dst: Register::R0, base: Register::R2, offset: place };
@@ -174,9 +237,10 @@ fn accesses_end_where_the_packet_does() {
             for length in 0..=16 {
                 let mut desk = Desk::new(&mut stack, Context::default());
                 let got = desk.show(Arrival::default(), &mut [0; 16][..length]).run(&alone);
-                let mut visit = [aimed((0, length as u32), (0, 0))];
-                let bits = desk.bind(alone).run(&mut [0; 16], &mut visit, 0);
-                assert_eq!(bits == 0, got.is_ok());
+                let packets = [packet(&mut pool, &[0; 16][..length], 0)];
+                let visited = desk.bind(alone).run(&mut pool, &packets, &mut [Visit::NONE], 0);
+                assert_eq!(visited.loud == 0, got.is_ok());
+                pool.free(packets[0]);
                 let within = place >= 0 && place as usize + size.bytes() <= length;
                 assert_eq!(got.is_ok(), within, "{size:?} at {place} of {length}: {got:?}");
             }

@@ -45,7 +45,7 @@ pub struct Memory {
     pub stack: MemFlagsData,
     /// State and maps' values.
     pub words: MemFlagsData,
-    /// [`Visit`](crate::visits::Visit)s.
+    /// Packets' handles and metadata, and [`Visit`](crate::visits::Visit)s.
     pub visits: MemFlagsData,
 }
 
@@ -169,7 +169,7 @@ impl Memory {
             packet: kind(1, "packet"),
             stack: kind(2, "stack"),
             words: kind(3, "words"),
-            visits: kind(4, "visits").with_aligned(),
+            visits: kind(4, "visits"),
         }
     }
 }

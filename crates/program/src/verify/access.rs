@@ -74,8 +74,9 @@ impl Explorer<'_> {
                 return Err(Rejection::ContextField { offset, size: size.bytes() as u32 });
             }
             Value::Context { offset: at } => {
-                self.note_access(index, Some(Region::Context), None)?;
-                field(at + i64::from(offset), size)?
+                let at = at + i64::from(offset);
+                self.note_access(index, Some(Region::Context), u32::try_from(at).ok())?;
+                field(at, size)?
             }
             _ => {
                 let wanted = instruction_bytes(base, offset, size, Mode::Read);

@@ -80,7 +80,7 @@ pub struct Fact {
 pub struct Access {
     /// The region. None if that depends on the path, so that the address has to tell; it is then never the context.
     pub region: Option<Region>,
-    /// The place in the stack or the state, if it is always the same.
+    /// The place in the context, the stack or the state, if it is always the same.
     pub place: Option<u32>,
 }
 

@@ -9,7 +9,7 @@ use longwire_program::Stack;
 /// What programs of a router work with on one thread, one after the other.
 pub(crate) struct Bench {
     pub(super) stack: Stack,
-    /// What a program is shown of a batch.
+    /// What a program has said of a batch's packets.
     pub(super) visits: Box<[Visit; BATCH]>,
     /// A packet with room before and behind.
     pub(super) buffer: Box<[u8]>,
@@ -25,7 +25,7 @@ impl Bench {
     pub fn new() -> Self {
         Self {
             stack: Stack::trusting(),
-            visits: Box::new([Visit::NOWHERE; BATCH]),
+            visits: Box::new([Visit::NONE; BATCH]),
             buffer: buffer(),
             alone: true,
             sampler: Sampler::OFF,

@@ -26,13 +26,14 @@ struct Said<'t> {
 }
 
 impl Programs {
-    /// Runs the programs on a batch, if all are such: gives those packets that are left to be decided about, and has their classes come first.
+    /// Runs the programs on a batch, if all are such, but on those packets that are dropped, which have a bit: gives those that are left to be decided
+    /// about, and has their classes come first.
     #[inline(never)]
     pub fn rule_plain<'l, C: Classify>(
         &'l mut self,
         router: (&mut Core, &mut C),
         pool: &mut Pool,
-        handles: &'l [Handle],
+        (handles, dropped): (&'l [Handle], u64),
         classes: &mut [Class; BATCH],
     ) -> &'l [Handle] {
         let (table, bench, left) = self.parts();
@@ -49,7 +50,7 @@ impl Programs {
             [only] if table.flows.is_empty() => {
                 let Some(ready) = only.ready() else { return handles };
                 let visits = (&mut desk, &mut *bench.visits);
-                rule_by_one(router, pool, (handles, classes), visits, (&ready, alone))
+                rule_by_one(router, pool, (handles, classes, dropped), visits, (&ready, alone))
             }
             _ => rule(router, pool, (handles, classes), |arrival, frame| {
                 meet(table, &mut desk.show(arrival, frame), alone)
@@ -63,48 +64,49 @@ impl Programs {
 fn rule_by_one<C: Classify>(
     router: (&mut Core, &mut C),
     pool: &mut Pool,
-    packets: (&[Handle], &mut [Class; BATCH]),
+    (handles, classes, dropped): (&[Handle], &mut [Class; BATCH], u64),
     (desk, visits): (&mut Desk<'_>, &mut [Visit; BATCH]),
     (ready, alone): (&Ready<'_>, bool),
 ) -> u64 {
     let Some(code) = ready.code() else {
         let mut passed = 0;
-        let ruled = rule(router, pool, packets, |arrival, frame| {
+        let ruled = rule(router, pool, (handles, classes), |arrival, frame| {
             said_by_one(ready, ready.run(&mut desk.show(arrival, frame), alone), &mut passed)
         });
         ready.passed(passed, alone);
         return ruled;
     };
+    let packets = (handles, classes, dropped);
     visit(router, pool, packets, (&mut desk.bind(code), visits), (ready, alone))
 }
 
-/// The same for one that calls nothing: it is given all packets at once.
+/// The same for one that calls nothing: it is given all packets at once, but those that are dropped.
 fn visit<C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
-    (handles, classes): (&[Handle], &mut [Class; BATCH]),
+    (handles, classes, dropped): (&[Handle], &mut [Class; BATCH], u64),
     (bound, visits): (&mut Bound<'_>, &mut [Visit; BATCH]),
     (ready, alone): (&Ready<'_>, bool),
 ) -> u64 {
-    let (mut hidden, mut ruled) = (0, 0);
-    let packets = handles.iter().zip(&*classes).zip(visits.iter_mut());
-    for (at, ((&handle, class), visit)) in packets.enumerate() {
-        let is_dropped = matches!(class, Class::Dropped(_));
-        if is_dropped || !is_whole(pool.meta(handle)) && !make_whole(core, pool, handle) {
-            *visit = Visit::NOWHERE;
-            hidden |= 1 << at;
-            ruled |= u64::from(!is_dropped) << at;
-            continue;
+    let (mut hidden, mut ruled) = (dropped, 0);
+    let mut shown = [Handle::NONE; BATCH];
+    shown[..handles.len()].copy_from_slice(handles);
+    bits(dropped).for_each(|at| shown[at] = Handle::NONE);
+    let (mut loud, mut from) = (0, 0);
+    while from < handles.len() {
+        let packets = (&shown[from..handles.len()], &mut visits[from..]);
+        let visited = bound.run(pool, packets.0, packets.1, ready.quiet());
+        loud |= visited.loud << from;
+        from += visited.count as usize;
+        if let Some(&handle) = handles.get(from)
+            && !make_whole(core, pool, handle)
+        {
+            (hidden, ruled) = (hidden | 1 << from, ruled | 1 << from);
+            shown[from] = Handle::NONE;
         }
-        let meta = pool.meta(handle);
-        visit.aim((Pool::line(handle), meta.len), (meta.in_port.into(), meta.arrival));
     }
-    let loud = bound.run(pool.bytes_mut(), &mut visits[..handles.len()], ready.quiet());
     let mut passed = handles.len() as u64 - u64::from((loud | hidden).count_ones());
-    let mut left = loud & !hidden;
-    while left > 0 {
-        let at = left.trailing_zeros() as usize;
-        left &= left - 1;
+    for at in bits(loud & !hidden) {
         let heard = ready.heard(visits[at].returned(), alone);
         if let Some(said) = said_by_one(ready, heard, &mut passed) {
             let packet = (handles[at], &mut classes[at]);
@@ -114,6 +116,13 @@ fn visit<C: Classify>(
     }
     ready.passed(passed, alone);
     ruled
+}
+
+/// The places of the bits that are set, from the lowest on.
+fn bits(set: u64) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(set), |left| Some(left & left.wrapping_sub(1)))
+        .take_while(|left| *left > 0)
+        .map(|left| left.trailing_zeros() as usize)
 }
 
 /// Whether a packet can be shown to a program as it is.

@@ -169,11 +169,12 @@ impl Programs {
                 specials += usize::from(ruling.is_special());
             }
         }
-        core.prefetch_nodes(&classes[..handles.len()]);
+        let ahead = core.look_ahead(&classes[..handles.len()]);
         let mut special = special[..specials].iter().peekable();
         for (at, (&handle, &class)) in handles.iter().zip(&*classes).enumerate() {
             let Some((_, ruling)) = special.next_if(|(place, _)| *place == at) else {
-                let fate = fates[at].unwrap_or_else(|| core.decide(pool, handle, class, out));
+                let fate =
+                    fates[at].unwrap_or_else(|| core.decide_ahead(pool, handle, class, (&ahead, at), out));
                 core.book(pool.meta_mut(handle), fate);
                 continue;
             };

@@ -20,7 +20,7 @@ impl Neighbours {
             }
             return self.insert(Slot { address, port, mac, state, confirmed: now, ..FREE }, now).is_some();
         };
-        let slot = &mut self.slots[at];
+        let slot = self.slots.change(at);
         let was = slot.state;
         match (known, was) {
             (Known::Permanent, _) => {}

@@ -17,7 +17,7 @@ impl Neighbours {
         if let Some(at) = free.filter(|_| self.used < self.limits.neighbours) {
             self.used += 1;
             self.held.take(slot.port);
-            self.slots[at] = slot;
+            *self.slots.change(at) = slot;
             return Some(at);
         }
         let at = reach.clone().find(|&at| self.is_old(at, now)).or_else(|| {
@@ -51,7 +51,7 @@ impl Neighbours {
             }
         };
         self.held.take(slot.port);
-        self.slots[at] = slot;
+        *self.slots.change(at) = slot;
         Some(at)
     }
 

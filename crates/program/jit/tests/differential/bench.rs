@@ -1,6 +1,7 @@
 //! Runs programs in both ways and compares all that they leave behind.
 
-use longwire_jit::{Arrival, Compiled, Desk, Halted, LINE, Visit, compile, compile_unverified};
+use longwire_jit::{Arrival, Compiled, Desk, Halted, Visit, compile, compile_unverified};
+use longwire_packet::{Handle, Pool};
 use longwire_program::{
     Context, Effects, Environment, Machine, MapKind, Maps, Packet, Program, Region, RouteAnswer, RouteQuery,
     Stack, State, Stopped, Verdict, interpret, verify,
@@ -137,28 +138,30 @@ impl Bench {
     fn visited(&self, compiled: &Compiled, maps: &Arc<Maps>, quiet: Option<u64>) -> Option<Visited> {
         let (mut stack, state) = (Stack::trusting(), State::new(STATE));
         let alone = compiled.alone(&state)?;
-        let lines = self.packet.len() / LINE as usize + 1;
-        let (len, room) = (self.packet.len(), lines * LINE as usize);
-        let mut bytes = vec![0xee; room * 3];
-        bytes.chunks_mut(room).for_each(|line| line[..len].copy_from_slice(&self.packet));
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let handles: [Handle; 3] = std::array::from_fn(|at| {
+            let handle = pool.insert(&self.packet).unwrap();
+            let meta = pool.meta_mut(handle);
+            (meta.in_port, meta.arrival) =
+                ((self.context.ingress as u16).wrapping_add(at as u16), self.context.now + at as u64);
+            handle
+        });
         let mut desk = Desk::new(&mut stack, self.context);
-        let arrival = |at: usize| (self.context.ingress + at as u32, self.context.now + at as u64);
         let returned = if let Some(quiet) = quiet {
-            let mut visits = [Visit::NOWHERE; 3];
-            for (at, visit) in visits.iter_mut().enumerate() {
-                visit.aim(((lines * at) as u32, len as u32), arrival(at));
-            }
-            let loud = desk.bind(alone).run(&mut bytes, &mut visits, quiet);
-            std::array::from_fn(|at| visits[at].returned().filter(|_| loud >> at & 1 == 1))
+            let mut visits = [Visit::NONE; 3];
+            let visited = desk.bind(alone).run(&mut pool, &handles, &mut visits, quiet);
+            assert_eq!(visited.count, 3);
+            std::array::from_fn(|at| visits[at].returned().filter(|_| visited.loud >> at & 1 == 1))
         } else {
-            let mut frames = bytes.chunks_mut(room).enumerate();
-            std::array::from_fn(|_| {
-                let (at, frame) = frames.next()?;
-                let (ingress, now) = arrival(at);
-                let arrival = Arrival { ingress, now, mark: self.context.mark };
-                desk.show(arrival, &mut frame[..len]).run(&alone).ok()
+            handles.map(|handle| {
+                let (meta, frame) = pool.parts_mut(handle);
+                let (ingress, now) = (meta.in_port.into(), meta.arrival);
+                desk.show(Arrival { ingress, now, mark: self.context.mark }, frame).run(&alone).ok()
             })
         };
+        // All that lies between and behind the packets, too.
+        let end = (handles.map(|handle| handle.0).into_iter().max().unwrap() as usize + 2) * 64;
+        let bytes = pool.bytes_mut()[..end + self.packet.len()].to_vec();
         let maps = maps.all().iter().map(|map| values(map)).collect();
         Some(Visited { returned, bytes, state: state.get(), maps })
     }
