@@ -195,17 +195,18 @@ impl Line {
     /// Takes the packet that leaves next, with `Meta::leave` set.
     #[inline]
     pub(crate) fn take(&mut self, pool: &mut Pool) -> Option<Handle> {
-        let handle = self.take_plain(pool)?;
+        self.first()?;
+        let handle = self.take_plain(pool);
         self.packets -= u32::from(pool.meta(handle).segments);
         Some(handle)
     }
 
-    /// The same without counting: how many were taken is to be said later.
+    /// The same where there is one, without counting: how many were taken is to be said later.
     #[inline(always)]
-    pub(crate) fn take_plain(&mut self, pool: &mut Pool) -> Option<Handle> {
-        let handle = pool.pop(&mut self.run)?;
-        self.next = self.run.first().map_or(Nanos::NEVER, |first| Nanos(pool.meta(first).leave));
-        Some(handle)
+    pub(crate) fn take_plain(&mut self, pool: &mut Pool) -> Handle {
+        let (handle, behind) = pool.pop_known(&mut self.run);
+        self.next = behind.map_or(Nanos::NEVER, |behind| Nanos(behind.leave));
+        handle
     }
 
     /// So many packets, segments of a train one each, were taken.

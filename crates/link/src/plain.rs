@@ -474,9 +474,10 @@ impl Link {
     ) {
         let (mut held, mut bytes) = (self.line.packets(), 0);
         let before = held;
-        while self.line.next() <= until
-            && let Some(handle) = self.line.take_plain(pool)
-        {
+        // Never is when an empty line lets go of its next.
+        let until = until.min(Nanos(Nanos::NEVER.0 - 1));
+        while self.line.next() <= until {
+            let handle = self.line.take_plain(pool);
             let meta = pool.meta(handle);
             // All that are there were thought to wait.
             if held == self.waiting.packets {

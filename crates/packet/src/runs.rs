@@ -4,7 +4,7 @@
 //! that come soon can be fetched all at once. The first lies with whoever has the run: one that is alone needs no chunk.
 
 use crate::hints::{huge_vec, prefetch};
-use crate::{Handle, Pool};
+use crate::{Handle, Meta, Pool};
 
 /// Handles of a chunk.
 const HANDLES: usize = 15;
@@ -12,7 +12,7 @@ const HANDLES: usize = 15;
 const END: u32 = HANDLES as u32;
 const NONE: u32 = u32::MAX;
 /// How many packets ahead one is fetched.
-const AHEAD: usize = 6;
+const AHEAD: usize = 4;
 
 /// A list of packets, in order. A packet is in one at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,16 +126,19 @@ impl Pool {
     }
 
     /// Takes the first packet of a run.
-    #[inline(always)]
+    #[inline]
     pub fn pop(&mut self, run: &mut Run) -> Option<Handle> {
         let first = run.first()?;
-        let Some(chunk) = self.runs.chunks.get((run.head >> 4) as usize) else {
-            // It was alone.
-            run.first = Handle::NONE;
-            return Some(first);
-        };
+        run.first = self.pop_second(run).unwrap_or(Handle::NONE);
+        Some(first)
+    }
+
+    /// Takes the second packet of a run, which is to be its first.
+    #[inline(always)]
+    fn pop_second(&mut self, run: &mut Run) -> Option<Handle> {
+        let chunk = self.runs.chunks.get((run.head >> 4) as usize)?;
         let place = (run.head & END) as usize;
-        run.first = Handle(chunk.0[place]);
+        let second = Handle(chunk.0[place]);
         // What stands behind the last is old, and does no harm.
         match chunk.0[..HANDLES].get(place + AHEAD) {
             Some(&ahead) => self.prefetch(Handle(ahead)),
@@ -145,7 +148,23 @@ impl Pool {
         if run.head == run.tail || run.head & END == END {
             self.runs.shorten(run);
         }
-        Some(first)
+        Some(second)
+    }
+
+    /// Takes the first packet of a run that has one: that, and what is known of the one behind it.
+    #[inline(always)]
+    pub fn pop_known(&mut self, run: &mut Run) -> (Handle, Option<&Meta>) {
+        let first = run.first;
+        match self.pop_second(run) {
+            Some(second) => {
+                run.first = second;
+                (first, Some(self.meta(second)))
+            }
+            None => {
+                run.first = Handle::NONE;
+                (first, None)
+            }
+        }
     }
 
     /// Fetches a packet of the next chunk of a run, and the chunk behind that.
