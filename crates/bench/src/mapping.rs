@@ -1,13 +1,12 @@
 //! One worker against two that share the work: each with its own ports and links, or one with the ports and the other with the links, as in
 //! Joglekar's thesis "High Capacity Network Link Emulation Using Network Processors", section 4.1.2. Memory to memory, by turns.
 
-use crate::engine::{Punctual, checked};
+use crate::engine::{Punctual, checked, speed};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
-use longwire_engine::{FlowStats, Report};
+use longwire_engine::Report;
 use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_report::Row;
-use longwire_units::Nanos;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -115,13 +114,9 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
     };
     let ports = (0..2 * PAIRS).map(port).collect();
     let run = longwire_scenario::build(&plan, ports, |_| None)?.setup.start();
-    let remote = run.remote();
-    let counted = |(flow, at): (FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
-    std::thread::sleep(time);
-    let (first, from) = remote.flow().map(counted)?;
-    std::thread::sleep(time);
-    let (second, to) = remote.flow().map(counted)?;
-    Ok(((second - first) / (to - from), run.stop()))
+    let packets_per_second = speed(&run.remote(), time);
+    let report = run.stop();
+    Ok((packets_per_second?, report))
 }
 
 #[cfg(test)]
