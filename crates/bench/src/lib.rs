@@ -21,7 +21,7 @@ mod installing;
 pub mod latency;
 mod lateness;
 mod loading;
-mod mapping;
+pub mod mapping;
 mod memory;
 mod peers;
 mod poisoning;

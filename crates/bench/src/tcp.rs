@@ -43,7 +43,7 @@ struct Turns {
 fn measure(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
     let world = World::new(driver, true)?;
     let mut turns = Turns::default();
-    for round in 1..=settings.runs(3) {
+    for round in 1..=settings.runs(5) {
         settings.next(&format!("tcp: {}, round {round}, bare loop", driver.name()))?;
         let mut ports = world.open()?;
         turns.bare.push(forward(&mut ports, || Ok(goodput(&transfer(settings, &world)?)))?);
@@ -106,7 +106,7 @@ fn goodput(result: &BulkResult) -> f64 {
 }
 
 fn transfer(settings: &Settings<'_>, world: &World) -> Result<BulkResult, BenchError> {
-    let time = settings.time(Duration::from_secs(5));
+    let time = settings.time(Duration::from_secs(3));
     let bulk = Bulk { congestion: congestion(), ..Bulk::new(Until::duration(time)) };
     world.with_receiver(|receiver| send(receiver, &bulk, &mut settings.progress()))
 }
