@@ -3,11 +3,12 @@
 
 use crate::bare::{self, Bare};
 use crate::memory::resident_bytes;
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, loading, poisoning};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port, PortError, PortStats, Stamp};
 use longwire_engine::{
-    Agenda, Between, Home, Joints, Map, Report, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup,
+    Agenda, Between, FlowStats, Home, Joints, Map, Remote, RemoteError, Report, Seat, Setup, Steered,
+    Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -144,6 +145,8 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
             rows.extend(outcomes.first().map(memory_rows).into_iter().flatten());
         }
     }
+    rows.extend(poisoning::rows(settings, &plain)?);
+    rows.extend(loading::rows(settings)?);
     Ok(rows)
 }
 
@@ -210,22 +213,25 @@ pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     let before = resident_bytes();
     let (setup, memory) = setup(case, |port| port)?;
     let run = setup.start();
-    let remote = run.remote();
-    std::thread::sleep(case.time);
-    let counted = |(flow, at): (longwire_engine::FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
-    let (first, from) = remote.flow().map(counted).unwrap_or_default();
-    std::thread::sleep(case.time);
-    let (second, to) = remote.flow().map(counted).unwrap_or_default();
+    let packets_per_second = speed(&run.remote(), case.time).unwrap_or_default();
     let resident = resident_bytes() - before;
     let report = run.stop();
     let links = f64::from(case.links);
     let besides = report.pool_capacity as f64 + SOURCE_BYTES * links;
-    Ok(Outcome {
-        packets_per_second: (second - first) / (to - from),
-        memory,
-        resident_per_link: (resident - besides) / links,
-        report,
-    })
+    Ok(Outcome { packets_per_second, memory, resident_per_link: (resident - besides) / links, report })
+}
+
+/// Packets a second that a run sends for `time`, after as long again to warm up.
+///
+/// # Errors
+/// The run does not answer.
+pub(crate) fn speed(remote: &Remote, time: Duration) -> Result<f64, RemoteError> {
+    let counted = |(flow, at): (FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
+    std::thread::sleep(time);
+    let (first, from) = remote.flow().map(counted)?;
+    std::thread::sleep(time);
+    let (second, to) = remote.flow().map(counted)?;
+    Ok((second - first) / (to - from))
 }
 
 /// The engine of a case; `wrap` may put something around the port that is the source.
@@ -236,12 +242,12 @@ pub(crate) fn setup(
     case: &Case,
     wrap: impl FnOnce(Box<dyn Port>) -> Box<dyn Port>,
 ) -> Result<(Setup, LinkMemory), PoolError> {
-    let pairs: Vec<_> = (0..case.links).map(pair).collect();
+    let plan = source(case);
     let beside = if case.beside { case.links } else { 0 };
     let mut links = Links::with_capacity(case.links as usize, 1, Nanos::from_micros(10));
     let mut paths = Paths::default();
-    let mut rules = Vec::with_capacity(pairs.len());
-    for (n, (from, to)) in pairs.iter().enumerate() {
+    let mut rules = Vec::with_capacity(plan.pairs.len());
+    for (n, (from, to)) in plan.pairs.iter().enumerate() {
         let local = links.add(n as u32, &n.to_string(), &case.config);
         let link = LinkRef::new(0, local);
         rules.push(((from.to_bits() + beside, to.to_bits() + beside), paths.add(&[link])));
@@ -249,15 +255,7 @@ pub(crate) fn setup(
     let classifier = Classifier::new(&rules, &[], &[]);
     let blast =
         |name: &str, plan: BlastPlan| Blast::new(name, plan).expect("60- to 64-byte frames are in range");
-    let source = BlastPlan {
-        frame_bytes: case.frame_bytes,
-        pairs,
-        shuffle: case.shuffled.then_some(1),
-        count: case.count,
-        gap: case.gap,
-        macs: (SINK, SOURCE),
-    };
-    let source = wrap(Box::new(Punctual::new(blast("source", source))));
+    let source = wrap(Box::new(Punctual::new(blast("source", plan))));
     // The sink sends one packet, so that the bridge knows where it is.
     let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
     let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
@@ -290,6 +288,18 @@ pub(crate) fn setup(
         lead: Nanos::NEVER,
     };
     Ok((setup, memory))
+}
+
+/// What the source of a case sends.
+pub(crate) fn source(case: &Case) -> BlastPlan {
+    BlastPlan {
+        frame_bytes: case.frame_bytes,
+        pairs: (0..case.links).map(pair).collect(),
+        shuffle: case.shuffled.then_some(1),
+        count: case.count,
+        gap: case.gap,
+        macs: (SINK, SOURCE),
+    }
 }
 
 /// A worker that has nothing but links yet.

@@ -1,13 +1,12 @@
 //! One worker against two that share the work: each with its own ports and links, or one with the ports and the other with the links, as in
 //! Joglekar's thesis "High Capacity Network Link Emulation Using Network Processors", section 4.1.2. Memory to memory, by turns.
 
-use crate::engine::{Punctual, checked};
+use crate::engine::{Punctual, checked, speed};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
-use longwire_engine::{FlowStats, Report};
+use longwire_engine::Report;
 use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_report::Row;
-use longwire_units::Nanos;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -23,10 +22,18 @@ const PARALLEL: f64 = 1.8;
 const FROM: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TO: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// What links are made of.
-const LINKS: [(&str, &str); 2] = [
-    ("no rate, no delay, dice on", ""),
-    ("100 Gbit/s and 10 ms", "rate = \"100 Gbit/s\"\ndelay = \"10 ms\"\n"),
+/// Links that packets take under each mapping.
+pub struct Links {
+    /// What they are called.
+    pub name: &'static str,
+    /// What they are made of, as keys of a scenario.
+    keys: &'static str,
+}
+
+/// All that is compared.
+pub const LINKS: [Links; 2] = [
+    Links { name: "no rate, no delay, dice on", keys: "" },
+    Links { name: "100 Gbit/s and 10 ms", keys: "rate = \"100 Gbit/s\"\ndelay = \"10 ms\"\n" },
 ];
 
 /// What is compared with one worker: how it is called, the section `[engine]`, and what it is to reach.
@@ -36,13 +43,27 @@ const SHARED: [(&str, &str, Option<f64>); 3] = [
     ("pipeline, shared rings", "mapping = \"pipeline\"\nbetween-workers = \"shared\"", None),
 ];
 
+/// The mappings, in the order of the rows of [`Links::compare`].
+pub fn mappings() -> impl Iterator<Item = &'static str> {
+    std::iter::once("single").chain(SHARED.iter().map(|(name, ..)| *name))
+}
+
 /// The rows of this bench.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    if std::thread::available_parallelism().map_or(1, usize::from) < WORKERS {
-        return Err(BenchError::NotHere("two workers need two processors".into()));
-    }
-    let mut rows = Vec::new();
-    for (name, keys) in LINKS {
+    let each = LINKS.iter().map(|links| links.compare(settings)).collect::<Result<Vec<_>, _>>()?;
+    Ok(each.into_iter().flatten().collect())
+}
+
+impl Links {
+    /// One worker's packets a second, and as a multiple of that what two workers carry under each other mapping.
+    ///
+    /// # Errors
+    /// It is time to stop, or this machine can't run two workers.
+    pub fn compare(&self, settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+        if std::thread::available_parallelism().map_or(1, usize::from) < WORKERS {
+            return Err(BenchError::NotHere("two workers need two processors".into()));
+        }
+        let Self { name, keys } = self;
         let mut single = Vec::new();
         let mut shared = SHARED.map(|_| (Vec::new(), Vec::new()));
         for _ in 0..settings.runs(7) {
@@ -58,7 +79,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         }
         let speeds: Sample = single.iter().map(|run| run.0).collect();
         let row = speeds.shown(&format!("mapping: {name}, single"), "pps");
-        rows.push(checked(row, single.iter().map(|run| &run.1)));
+        let mut rows = vec![checked(row, single.iter().map(|run| &run.1))];
         for ((how, _, target), (shares, runs)) in SHARED.iter().zip(shared) {
             let name = format!("mapping: {name}, {how}, {WORKERS} workers of one's speed");
             let shares: Sample = shares.into_iter().collect();
@@ -69,8 +90,8 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
             let speeds: Sample = runs.iter().map(|run| run.0).collect();
             rows.push(checked(row.extra("pps", speeds.median()), runs.iter().map(|run| &run.1)));
         }
+        Ok(rows)
     }
-    Ok(rows)
 }
 
 /// Pairs of ports, each with a link from the first to the second.
@@ -115,13 +136,9 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
     };
     let ports = (0..2 * PAIRS).map(port).collect();
     let run = longwire_scenario::build(&plan, ports, |_| None)?.setup.start();
-    let remote = run.remote();
-    let counted = |(flow, at): (FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
-    std::thread::sleep(time);
-    let (first, from) = remote.flow().map(counted)?;
-    std::thread::sleep(time);
-    let (second, to) = remote.flow().map(counted)?;
-    Ok(((second - first) / (to - from), run.stop()))
+    let packets_per_second = speed(&run.remote(), time);
+    let report = run.stop();
+    Ok((packets_per_second?, report))
 }
 
 #[cfg(test)]

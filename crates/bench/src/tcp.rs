@@ -1,7 +1,10 @@
-//! Bulk TCP between two hosts through an unlimited link, with the offloads of the ports on.
+//! Bulk TCP between two hosts through an unlimited link, with the offloads of the ports on: the engine against a bare forwarding loop on
+//! the same drivers, in turns.
 
+use crate::ports::forward;
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
+use longwire_engine::Report;
 use longwire_lab::traffic::Until;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_report::Row;
@@ -9,6 +12,8 @@ use std::time::Duration;
 
 /// What is asked of TAP and AF_PACKET, in bit/s; AF_XDP can't carry trains, so that nothing is asked of it.
 const TARGET: f64 = 15e9;
+/// What the engine carries, of what a bare loop carries on TAP and AF_PACKET.
+const TARGET_PERCENT: f64 = 90.0;
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
@@ -16,7 +21,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     for driver in Driver::ALL {
         match measure(settings, driver) {
-            Ok(row) => rows.push(row),
+            Ok(more) => rows.extend(more),
             Err(BenchError::Stopped) => return Err(BenchError::Stopped),
             Err(error) => rows.push(Settings::could_not(&format!("tcp: {}", driver.name()), &error)),
         }
@@ -24,42 +29,84 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-fn measure(settings: &Settings<'_>, driver: Driver) -> Result<Row, BenchError> {
+/// Transfers of both, one of the bare loop before each of the engine.
+#[derive(Default)]
+struct Turns {
+    bare: Vec<f64>,
+    engine: Vec<f64>,
+    retransmits: u64,
+    congestion: String,
+    /// The engine's report of the last turn, or of the first in which it lost packets itself.
+    report: Report,
+}
+
+fn measure(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
     let world = World::new(driver, true)?;
-    let run = world.start("loss = \"0 %\"\nqueue = \"unlimited\"")?;
-    let mut results = Vec::new();
-    for _ in 0..settings.runs(3) {
-        settings.next(&format!("tcp: {}", driver.name()))?;
-        match transfer(settings, &world) {
-            Ok(result) => results.push(result),
-            Err(error) => {
-                drop(run.stop());
-                return Err(error);
-            }
+    let mut turns = Turns::default();
+    for round in 1..=settings.runs(5) {
+        settings.next(&format!("tcp: {}, round {round}, bare loop", driver.name()))?;
+        let mut ports = world.open()?;
+        turns.bare.push(forward(&mut ports, || Ok(goodput(&transfer(settings, &world)?)))?);
+        drop(ports);
+        settings.next(&format!("tcp: {}, round {round}, engine", driver.name()))?;
+        let run = world.start("loss = \"0 %\"\nqueue = \"unlimited\"")?;
+        let result = transfer(settings, &world);
+        let report = run.stop();
+        turns.add(&result?, report);
+    }
+    Ok(turns.rows(driver))
+}
+
+impl Turns {
+    fn add(&mut self, result: &BulkResult, report: Report) {
+        self.engine.push(goodput(result));
+        self.retransmits += result.retransmits;
+        self.congestion.clone_from(&result.congestion);
+        let own = self.report.own_losses();
+        if own.pool + own.port + own.ring == 0 {
+            self.report = report;
         }
     }
-    let report = run.stop();
-    let goodput: Sample =
-        results.iter().map(|result| result.reception.goodput_bits_per_second.unwrap_or(0.0)).collect();
-    let name = format!("tcp: {}, one connection, unlimited link", driver.name());
-    let row = if driver == Driver::AfXdp {
-        goodput
-            .shown(&name, "bit/s")
-            .note("for information: AF_XDP on veth copies and carries no large segments")
-    } else {
-        goodput.at_least(&name, "bit/s", TARGET)
-    };
-    let retransmits: u64 = results.iter().map(|result| result.retransmits).sum();
-    let congestion = results.first().map_or("unknown", |result| result.congestion.as_str());
-    let row = row
-        .extra("congestion", congestion)
-        .extra("retransmits", retransmits)
-        .note(format!("congestion control {congestion}, {retransmits} segments sent again"));
-    Ok(with_losses(row, &report))
+
+    fn rows(&self, driver: Driver) -> Vec<Row> {
+        let name = driver.name();
+        let carries_trains = driver != Driver::AfXdp;
+        let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
+        let engine = format!("tcp: {name}, one connection, unlimited link");
+        let row = if carries_trains {
+            sample(&self.engine).at_least(&engine, "bit/s", TARGET)
+        } else {
+            sample(&self.engine)
+                .shown(&engine, "bit/s")
+                .note("for information: AF_XDP on veth copies and carries no large segments")
+        };
+        let row =
+            row.extra("congestion", self.congestion.as_str()).extra("retransmits", self.retransmits).note(
+                format!("congestion control {}, {} segments sent again", self.congestion, self.retransmits),
+            );
+        let shares: Sample =
+            self.engine.iter().zip(&self.bare).map(|(engine, bare)| engine / bare * 100.0).collect();
+        let share = format!("tcp: {name}, engine of bare loop");
+        let share = if carries_trains {
+            shares.median_at_least(&share, "%", TARGET_PERCENT)
+        } else {
+            shares.shown(&share, "%")
+        };
+        vec![
+            sample(&self.bare).shown(&format!("tcp: {name}, one connection, bare loop"), "bit/s"),
+            with_losses(row, &self.report),
+            share.note("the bare loop is the same driver, received and sent at once; the two take turns"),
+        ]
+    }
+}
+
+/// The receiver's bits a second.
+fn goodput(result: &BulkResult) -> f64 {
+    result.reception.goodput_bits_per_second.unwrap_or(0.0)
 }
 
 fn transfer(settings: &Settings<'_>, world: &World) -> Result<BulkResult, BenchError> {
-    let time = settings.time(Duration::from_secs(5));
+    let time = settings.time(Duration::from_secs(3));
     let bulk = Bulk { congestion: congestion(), ..Bulk::new(Until::duration(time)) };
     world.with_receiver(|receiver| send(receiver, &bulk, &mut settings.progress()))
 }
@@ -69,4 +116,41 @@ fn congestion() -> Option<String> {
     let known =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     known.split_ascii_whitespace().find(|name| *name == "cubic").map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_is_that_of_each_turn_and_only_drivers_with_trains_are_judged() {
+        let turns = Turns {
+            bare: vec![20e9, 10e9, 40e9],
+            engine: vec![19e9, 8e9, 36e9],
+            congestion: "cubic".into(),
+            ..Turns::default()
+        };
+        let [bare, engine, share] = &turns.rows(Driver::Tap)[..] else { panic!("three rows") };
+        let value = |row: &Row| row.measured.as_ref().and_then(|value| value.as_f64());
+        assert_eq!([bare, engine, share].map(value), [Some(20e9), Some(36e9), Some(90.0)]);
+        assert_eq!([bare, engine, share].map(|row| row.pass), [None, Some(true), Some(true)]);
+        assert!(turns.rows(Driver::AfXdp).iter().all(|row| row.pass.is_none()));
+        let slow = Turns { engine: vec![17e9, 8e9, 36e9], ..turns };
+        assert_eq!(slow.rows(Driver::AfPacket)[2].pass, Some(false));
+    }
+
+    #[test]
+    fn both_carry_a_connection_over_each_driver() {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &stop };
+        match rows(&settings) {
+            Ok(rows) => {
+                let carried = |row: &Row| row.measured.as_ref().and_then(|value| value.as_f64()) > Some(0.0);
+                assert_eq!(rows.len(), 9, "{rows:?}");
+                assert!(rows.iter().all(carried), "{rows:?}");
+            }
+            Err(BenchError::NotHere(why)) => println!("skipped: {why}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }

@@ -46,8 +46,8 @@ pub use build::{
     port_workers, tolerance,
 };
 pub use capacity::{
-    Capacity, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, PortLoad, Price, WAITS, WHOLE, WorkerLoad,
-    block_price, predict,
+    APART_COUNTS, Capacity, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, PortLoad, Price, WAITS, WHOLE,
+    WorkerLoad, block_price, predict,
 };
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
 pub use finding::{Finding, ScenarioError, suggestion};

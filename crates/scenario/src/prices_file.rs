@@ -16,7 +16,7 @@ const HIGHEST: u64 = 1_000_000_000;
 const LATEST: u64 = 1_000_000_000_000;
 /// What the line is called that says how the file is written, and the number of this way.
 const FORMAT: &str = "format";
-const THIS_FORMAT: u64 = 2;
+const THIS_FORMAT: u64 = 3;
 
 /// What a machine was measured to take.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -210,7 +210,7 @@ mod tests {
         all.engine.set("block-queue-red", Price { median: 3, least: 2, most: 4 });
         let text = write_prices(&all, "A machine\nof two lines");
         assert!(
-            text.contains("\n# of two lines\nformat = 2\n") && text.contains("\nhash = 4711\n"),
+            text.contains("\n# of two lines\nformat = 3\n") && text.contains("\nhash = 4711\n"),
             "{text}"
         );
         assert!(text.contains("\nblock-queue-red = 3 2 4\n") && !text.contains("tap-receive"), "{text}");
@@ -239,9 +239,9 @@ mod tests {
     #[test]
     fn files_of_other_versions_say_how_they_are_made_anew() {
         let all = write_prices(&measured(), "");
-        let of = |format: &str| read_prices(&all.replace("format = 2\n", format)).unwrap_err();
+        let of = |format: &str| read_prices(&all.replace("format = 3\n", format)).unwrap_err();
         assert_eq!(
-            [of(""), of("format = 1\n"), of("format = 3\n")],
+            [of(""), of("format = 2\n"), of("format = 4\n")],
             [PricesError::Old, PricesError::Old, PricesError::New]
         );
         assert!(of("").to_string().contains("longwire calibrate"));

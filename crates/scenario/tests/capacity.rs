@@ -99,6 +99,24 @@ fn packets_on_their_way_and_many_links_cost_misses() {
     assert_eq!(worker.load_ppm, 100_000);
 }
 
+/// A thousand links of a thousand packets a second for 20 ms have 20 000 packets on their way, on all links: 70 + 10 ns of coming and 20 ns of
+/// leaving. For 1 ms they have a thousand, for 10 µs ten, which are met again at once. One link alone is met all the time.
+#[test]
+fn packets_on_links_of_their_own_cost_misses_when_they_leave() {
+    let given = [("link-rate-delay", 70_000), ("timed-links-1000", 10_000), ("apart-1000", 20_000)];
+    let given = [&given[..], &[("apart-10000", 99_000), ("apart-100000", 99_000)]].concat();
+    let many = |delay: &str| {
+        ports(&["a", "b"])
+            + "[[link]]\nname = \"l{n}\"\ncount = 1000\nfrom = \"a\"\nto = \"b\"\nrate = \"12144 kbit/s\"\n\
+               match = [{ source = \"{10.0.0.0 + n}\", destination = \"11.0.0.1\" }]\n"
+            + &format!("delay = \"{delay}\"\n")
+    };
+    let costs = |delay| predicted(&many(delay), &given).workers[0].packet_picoseconds;
+    assert_eq!(["20 ms", "1 ms", "10 us"].map(costs), [100_000, 100_000, 80_000]);
+    let alone = ports(&["a", "b"]) + &link("a", "b", &format!("{THOUSAND}delay = \"20 s\""));
+    assert_eq!(predicted(&alone, &given).workers[0].packet_picoseconds, 70_000);
+}
+
 /// The second link costs 20 ns more than itself, exact order 10 ns, two bridges of which one is declared 3 ns: 30 + 2 · 40 + 33 ns.
 #[test]
 fn a_further_hop_costs_more_than_its_link() {

@@ -180,7 +180,7 @@ impl Experiment {
 
 /// A scenario of so many ends, in pairs, with these links.
 pub(crate) fn scenario(ends: usize, links: &str) -> String {
-    let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"128 MiB\"\n".to_owned();
+    let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"256 MiB\"\n".to_owned();
     for pair in 0..ends.div_ceil(2) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "[[bridge]]\nname = \"pair{pair}\"");

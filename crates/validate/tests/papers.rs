@@ -47,7 +47,7 @@ fn linkem_in_virtual_time_is_exact() {
         assert!(row.extra["bits_off"].as_u64().unwrap() <= 12_144, "{row:?}");
     }
     let links = of("fig 5.6").into_iter().chain(of("fig 5.8")).chain(of("beyond")).collect::<Vec<_>>();
-    assert_eq!(links.len(), 14);
+    assert_eq!(links.len(), 17);
     for row in links {
         assert!(row.extra["worst_error_percent"].as_f64().unwrap().abs() < 0.01, "{row:?}");
     }

@@ -29,7 +29,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "bench",
         args: &["bench", "exact", "alloc", "engine", "memory", "lateness", "ports", "tcp", "--runs", "3"],
         crates: PATH,
-        seconds: 170,
+        seconds: 255,
         usual: true,
     },
     Step { name: "mapping", args: &["bench", "mapping"], crates: PATH, seconds: 120, usual: false },
@@ -82,7 +82,7 @@ pub(super) const STEPS: &[Step] = &[
         usual: false,
     },
     Step { name: "osaka", args: &["validate", "osaka"], crates: PAPERS, seconds: 330, usual: false },
-    Step { name: "linkem-all", args: &["validate", "linkem"], crates: PAPERS, seconds: 960, usual: false },
+    Step { name: "linkem-all", args: &["validate", "linkem"], crates: PAPERS, seconds: 1160, usual: false },
     Step {
         name: "accuracy",
         args: &["bench", "delay", "rate", "--runs", "1"],

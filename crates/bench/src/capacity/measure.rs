@@ -3,7 +3,7 @@
 use super::drive::{Course, links, ports};
 use super::{drivers, picoseconds};
 use crate::{BenchError, Sample, Settings, blocks};
-use longwire_scenario::{EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS};
+use longwire_scenario::{APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,8 +15,8 @@ const RATE: &str = "rate = \"100 Gbit/s\"\n";
 const BLOCKS_ON: u32 = 32;
 /// So short that hardly any packets are on their way.
 const SHORT: &str = "delay = \"10 us\"\n";
-/// The course that many links with a delay are compared with.
-const FAR: &str = "few links, 10 ms";
+/// So many links that packets of which as many or fewer are on their way have one each.
+const APART_ON: u64 = 100_000;
 /// How many links packets pass one after the other.
 const CHAIN: u32 = 4;
 /// What a quick measurement leaves out.
@@ -121,7 +121,7 @@ fn price_stages(rounds: &Rounds, prices: &mut EnginePrices) {
 
 /// What is in no cache costs more: links of which there are many, and packets that are met again much later.
 fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePrices) {
-    for (kind, base) in [("links", "link"), ("timed-links", FAR)] {
+    for (kind, base) in [("links", "link"), ("timed-links", "link-rate-delay")] {
         for count in LINK_COUNTS {
             // What was left out costs what as many as were looked at cost.
             let looked_at = if settings.quick { count.min(QUICK_LINKS) } else { count };
@@ -138,6 +138,22 @@ fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePri
         let price = rounds.price([&name, "block-delay-jitter"], |[far, near]| far - near);
         prices.set(&format!("in-flight-varied-{count}"), price);
     }
+    let near = format!("timed-links-{}", apart_on(settings));
+    for count in APART_COUNTS {
+        let looked_at = if settings.quick { count.min(QUICK_FLIGHT) } else { count };
+        let [apart, together] = ["apart", "in-flight"].map(|kind| format!("{kind}-{looked_at}"));
+        // Packets' own misses have a price already.
+        let price = rounds
+            .price([&apart, &near, &together, "link-rate-delay"], |[apart, near, together, few]| {
+                apart - near - (together - few)
+            });
+        prices.set(&format!("apart-{count}"), price);
+    }
+}
+
+/// How many links packets are on that have one each.
+fn apart_on(settings: &Settings<'_>) -> u64 {
+    if settings.quick { QUICK_LINKS } else { APART_ON }
 }
 
 fn less(price: Price, picoseconds: u64) -> Price {
@@ -171,14 +187,10 @@ fn stages(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
         pipeline("hand-over")?,
         Course { frame_bytes: drivers::LONG, ..pipeline("hand-over, long")? },
     ];
-    // Where there are many links with a delay, as many are in the timing wheel as packets are on their way.
-    let far = format!("{RATE}delay = \"10 ms\"\n");
-    let delayed = |course: Course| Course { delay: Duration::from_millis(10), ..course };
-    courses.push(delayed(of(FAR, links(FEW, &far))?));
     for count in LINK_COUNTS.into_iter().filter(|count| !settings.quick || *count <= QUICK_LINKS) {
         let count = count as u32;
         courses.push(of(&format!("links-{count}"), links(count, ""))?.shuffled(count));
-        courses.push(delayed(of(&format!("timed-links-{count}"), links(count, &far))?.shuffled(count)));
+        courses.push(of(&format!("timed-links-{count}"), links(count, &both))?.shuffled(count));
     }
     Ok(courses)
 }
@@ -238,22 +250,25 @@ pub(crate) fn routers() -> String {
     )
 }
 
-/// Few links with so many packets on their way, by what a packet cost when it was tried: of a constant delay, and of a varied one.
+/// Links with so many packets on their way, by what a packet cost when it was tried: few of a constant delay and of a varied one, and many, so
+/// that each packet has one of its own.
 fn flights(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
-    let constant = |time: Nanos| links(FEW, &format!("{RATE}delay = \"{} ns\"\n", time.0));
+    let constant = |count: u32, time: Nanos| links(count, &format!("{RATE}delay = \"{} ns\"\n", time.0));
     let varied = |time: Nanos| {
         let jitter = format!("kind = \"jitter\", delay = \"{} ns\", jitter = \"{} ns\"", time.0, time.0 / 10);
         links(BLOCKS_ON, &format!("delay = {{ {jitter} }}\n"))
     };
-    let mut flights = flights_of(settings, "in-flight", FEW, constant)?;
-    flights.extend(flights_of(settings, "in-flight-varied", BLOCKS_ON, varied)?);
+    let many = apart_on(settings) as u32;
+    let mut flights = flights_of(settings, "in-flight", (FEW, &FLIGHT_COUNTS), |time| constant(FEW, time))?;
+    flights.extend(flights_of(settings, "in-flight-varied", (BLOCKS_ON, &FLIGHT_COUNTS), varied)?);
+    flights.extend(flights_of(settings, "apart", (many, &APART_COUNTS), |time| constant(many, time))?);
     Ok(flights)
 }
 
 fn flights_of(
     settings: &Settings<'_>,
     kind: &str,
-    pairs: u32,
+    (pairs, counts): (u32, &[u64]),
     link: impl Fn(Nanos) -> String,
 ) -> Result<Vec<Course>, BenchError> {
     let with = |name: &str, time: Nanos| {
@@ -262,7 +277,7 @@ fn flights_of(
     };
     let mut each = with(&format!("{kind}, few"), Nanos::from_micros(10))?.cost(settings)?;
     let mut flights = Vec::new();
-    for count in FLIGHT_COUNTS.into_iter().filter(|count| !settings.quick || *count <= QUICK_FLIGHT) {
+    for &count in counts.iter().filter(|count| !settings.quick || **count <= QUICK_FLIGHT) {
         let course = with(&format!("{kind}-{count}"), Nanos((count as f64 * each) as u64))?;
         each = course.cost(settings)?;
         flights.push(course);

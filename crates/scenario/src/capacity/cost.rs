@@ -198,6 +198,8 @@ fn driver(plan: &Plan, attachment: &Attachment) -> &'static str {
 /// What a worker's ways add up to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
+    /// The worker's links.
+    links: u64,
     /// How often its packets count: packets a second, or one a way.
     packets: u128,
     picoseconds: u128,
@@ -246,7 +248,10 @@ impl Sum {
         let in_flight = self.in_flight(packets);
         let misses = [false, true].map(|varied| u128::from(prices.in_flight(in_flight, varied)));
         let misses = self.delayed[0] * misses[0] + self.delayed[1] * misses[1];
-        (self.picoseconds + misses) / self.packets.max(1)
+        // Where packets are more than links, each link is met again sooner.
+        let apart = u128::from(prices.apart(in_flight.min(self.links)));
+        let apart = self.delayed.iter().sum::<u128>() * apart;
+        (self.picoseconds + misses + apart) / self.packets.max(1)
     }
 
     /// The most packets a second that take no more than a second.
@@ -265,15 +270,15 @@ impl Sum {
 }
 
 impl Sums {
-    pub(super) fn new(plan: &Plan) -> Self {
-        let workers = plan.engine.workers as usize;
+    pub(super) fn new(costs: &Costs<'_>) -> Self {
+        let sums: Vec<_> = costs.links.iter().map(|&(links, _)| Sum { links, ..Sum::default() }).collect();
         Self {
             packets: 0,
             unbounded: false,
-            ports: vec![PortSum::default(); plan.ports.len()],
-            bounded: vec![Sum::default(); workers],
-            each: vec![Sum::default(); workers],
-            unbounded_workers: vec![false; workers],
+            ports: vec![PortSum::default(); costs.plan.ports.len()],
+            unbounded_workers: vec![false; sums.len()],
+            bounded: sums.clone(),
+            each: sums,
             parts: Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ mod cost;
 mod prices;
 mod ways;
 
-pub use prices::{EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS, block_price};
+pub use prices::{APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS, block_price};
 
 use crate::plan::{Attachment, Plan};
 use crate::price::{Pace, Shortfall};
@@ -93,7 +93,7 @@ pub fn predict(plan: &Plan, prices: &EnginePrices, frame: Bytes) -> Capacity {
     let ways = Ways::of(plan);
     let bounds = Bounds::of(plan, &ways, frame);
     let costs = Costs::new(plan, prices, frame);
-    let mut sums = Sums::new(plan);
+    let mut sums = Sums::new(&costs);
     ways.each(|way| sums.add(&costs, way, bounds.packets(way)));
     let wait = plan.engine.wait.word();
     let late = |share: &str| Nanos(prices.price(&format!("late-{wait}-{share}")) / 1000);

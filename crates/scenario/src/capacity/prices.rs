@@ -25,6 +25,8 @@ impl Price {
 pub const LINK_COUNTS: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// The numbers of packets on their way at which their misses are measured.
 pub const FLIGHT_COUNTS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
+/// The numbers of packets on their way, each on a link of its own, at which the misses of these links are measured.
+pub const APART_COUNTS: [u64; 3] = [1_000, 10_000, 100_000];
 /// So many links, and so many packets on their way, lie in the near caches: they cost nothing more.
 pub(super) const FEW_LINKS: u64 = 8;
 pub(super) const FEW_PACKETS: u64 = 100;
@@ -51,10 +53,10 @@ const STAGES: &[(&str, u64)] = &[
     ("links-100000", 80_000),
     ("links-1000000", 120_000),
     ("timed-links-100", 5_000),
-    ("timed-links-1000", 30_000),
-    ("timed-links-10000", 60_000),
-    ("timed-links-100000", 120_000),
-    ("timed-links-1000000", 200_000),
+    ("timed-links-1000", 20_000),
+    ("timed-links-10000", 40_000),
+    ("timed-links-100000", 80_000),
+    ("timed-links-1000000", 140_000),
     ("in-flight-1000", 2_000),
     ("in-flight-10000", 20_000),
     ("in-flight-100000", 50_000),
@@ -63,6 +65,9 @@ const STAGES: &[(&str, u64)] = &[
     ("in-flight-varied-10000", 40_000),
     ("in-flight-varied-100000", 100_000),
     ("in-flight-varied-1000000", 160_000),
+    ("apart-1000", 10_000),
+    ("apart-10000", 30_000),
+    ("apart-100000", 60_000),
     ("memory-receive", 10_000),
     ("memory-receive-byte", 20),
     ("memory-transmit", 10_000),
@@ -183,7 +188,7 @@ impl EnginePrices {
         }
     }
 
-    /// What each link costs more, where a worker has so many of them.
+    /// What each link costs more when a packet comes to it, where a worker has so many of them.
     pub(super) fn of_links(&self, count: u64, timed: bool) -> u64 {
         let kind = if timed { "timed-links" } else { "links" };
         let points = LINK_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
@@ -195,6 +200,12 @@ impl EnginePrices {
         let kind = if varied { "in-flight-varied" } else { "in-flight" };
         let points = FLIGHT_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
         interpolated((FEW_PACKETS, 0), &points, packets)
+    }
+
+    /// What each link with a delay costs more when a packet leaves it, where so many links have packets on their way: meanwhile these were met.
+    pub(super) fn apart(&self, links: u64) -> u64 {
+        let points = APART_COUNTS.map(|count| (count, self.price(&format!("apart-{count}"))));
+        interpolated((FEW_PACKETS, 0), &points, links)
     }
 }
 

@@ -4,6 +4,7 @@ mod bandwidth;
 mod delay;
 mod forwarding;
 pub(crate) mod loss;
+mod mapping;
 mod multiplexed_tcp;
 mod multiplexing;
 mod tasks;
@@ -18,6 +19,7 @@ use crate::experiment::Hosts;
 pub(crate) fn all(book: &mut Book<'_>) {
     let mut hosts = Hosts::default();
     tasks::rows(book);
+    mapping::rows(book);
     bandwidth::rows(book, &mut hosts);
     delay::rows(book, &mut hosts);
     loss::rows(book, &mut hosts);
