@@ -13,8 +13,10 @@ use longwire_units::Nanos;
 
 /// How many verdicts are kept.
 const VERDICTS: usize = 256;
-/// After a batch without one known packet, so many are not looked for.
+/// After a batch of which less than a half is known, so many are not looked for.
 const PATIENCE: u32 = 7;
+/// So many known packets in a row, or more, are taken out from among others.
+const FEW: usize = 4;
 /// The shortest Ethernet header.
 const HEADER: u32 = 14;
 
@@ -180,7 +182,7 @@ impl Worker {
             }
             rest = more;
         }
-        if known == 0 {
+        if 2 * known < batch.len() {
             self.verdicts.skipped = PATIENCE;
         }
     }
@@ -211,14 +213,18 @@ impl Worker {
         known
     }
 
-    /// How many packets come before the next that may be like another: the first of all was not.
+    /// How many packets come before the next few in a row that may be like others: the first of all was not. Known ones that come one by one are
+    /// better taken with those that are not: whoever sends from another station each time is not to make all others slow.
     fn unlike(&mut self, handles: &[Handle]) -> usize {
-        let is_known = |handle: &Handle| {
-            let (meta, line) = self.pool.head_mut(*handle);
-            self.verdicts.find(meta, line).is_some()
-        };
-        let rest = handles.get(1..).unwrap_or_default();
-        rest.iter().position(is_known).map_or(handles.len(), |at| at + 1)
+        let mut row = 0;
+        for (at, &handle) in handles.iter().enumerate().skip(1) {
+            let (meta, line) = self.pool.head_mut(handle);
+            row = if self.verdicts.find(meta, line).is_some() { row + 1 } else { 0 };
+            if row == FEW {
+                return at + 1 - FEW;
+            }
+        }
+        handles.len()
     }
 
     /// Remembers what its node has decided about the first of some packets: one of many that are alike is enough.

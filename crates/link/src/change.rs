@@ -1,11 +1,12 @@
 //! Changes to a link while packets flow.
 
 use crate::background::Background;
+use crate::blocks::Blocks;
 use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::judge::{Chain, Either};
-use crate::link::{Blocks, Link};
+use crate::link::Link;
 use crate::queue::Queue;
 use crate::registry::NONE;
 use crate::transmit::Transmit;

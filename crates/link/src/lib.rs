@@ -7,6 +7,7 @@
 
 mod agenda;
 mod background;
+mod blocks;
 mod change;
 pub mod classify;
 mod counters;
@@ -24,6 +25,7 @@ mod links;
 mod medium;
 mod opportunity;
 mod plain;
+mod profile;
 pub mod queue;
 mod registry;
 mod ring;

@@ -4,16 +4,16 @@
 //! s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the queue to the delay line happen
 //! at f, but are carried out when the link is next looked at (see decision 2).
 
-use crate::counters::{Rare, Taken};
-use crate::delay::{Delay, Order};
+use crate::blocks::Blocks;
+use crate::counters::Taken;
 use crate::fifo::Fifo;
 use crate::has;
-use crate::judge::Chain;
 use crate::line::Line;
 use crate::links::Arrival;
-use crate::plain::{Affected, Draws, Fate, Profile};
-use crate::queue::{Admission, Books, Queue, Waiting};
-use crate::transmit::{Backlog, Transmit};
+use crate::plain::{Affected, Fate};
+use crate::profile::{Draws, Profile};
+use crate::queue::{Admission, Waiting};
+use crate::transmit::Backlog;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
@@ -45,35 +45,12 @@ pub(crate) struct Link {
     pub in_packets: u64,
     pub profile: Arc<Profile>,
     pub in_bytes: u64,
-    own: Option<Box<Blocks>>,
+    /// See [`Link::blocks`].
+    pub own: Option<Box<Blocks>>,
 }
 
 const _: () = assert!(size_of::<Link>() == 128, "a link must fit two cache lines");
 const _: () = assert!(std::mem::offset_of!(Link, waiting) < 64 && std::mem::offset_of!(Link, finish) >= 64);
-
-/// The blocks of a link, and what stands between them.
-#[derive(Debug)]
-pub(crate) struct Blocks {
-    pub transmit: Transmit,
-    pub queue: Queue,
-    pub delay: Delay,
-    pub chain: Chain,
-    /// What becomes of the order of packets, as the delay says.
-    pub order: Order,
-    /// The latest time at which a packet leaves the line that keeps its place, or has left; on a decided link, as long as that does not follow from
-    /// what is on the line.
-    pub last: Nanos,
-    /// The packet being sent, or none; none on a decided link.
-    pub sending: Handle,
-    pub books: Books,
-}
-
-impl Blocks {
-    pub(crate) fn new(chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
-        let (order, last, books) = (Order::InOrder, Nanos::ZERO, Books::default());
-        Self { transmit, queue, delay, chain, order, last, sending: Handle::NONE, books }
-    }
-}
 
 /// What a packet meets at a link besides the link itself.
 pub(crate) struct Surroundings<'a> {
@@ -100,72 +77,6 @@ impl Link {
             profile: Arc::default(),
             in_bytes: 0,
             own: Some(Box::new(blocks)),
-        }
-    }
-
-    /// The link's own blocks. One that has none is plain, and its profile says what they are.
-    #[inline]
-    pub(crate) fn blocks(&mut self) -> &mut Blocks {
-        self.parts().2
-    }
-
-    /// The delay line, what waits, and the blocks.
-    #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Line, &mut Waiting, &mut Blocks) {
-        /// Out of the way of those that have them.
-        #[cold]
-        #[inline(never)]
-        fn make<'a>(own: &'a mut Option<Box<Blocks>>, profile: &Profile) -> &'a mut Blocks {
-            own.insert(Box::new(profile.blocks()))
-        }
-        let Self { line, waiting, own, profile, .. } = self;
-        let blocks = match own {
-            Some(own) => own,
-            none => make(none, profile),
-        };
-        (line, waiting, blocks)
-    }
-
-    /// The same, if it has any.
-    #[inline]
-    pub(crate) fn known_blocks(&mut self) -> Option<&mut Blocks> {
-        self.own.as_deref_mut()
-    }
-
-    /// Does without blocks of its own, which are as its profile says.
-    pub(crate) fn give_up_blocks(&mut self) {
-        self.own = None;
-    }
-
-    /// What few links have.
-    #[inline]
-    pub(crate) fn rare(&mut self) -> &mut Rare {
-        self.blocks().books.rare()
-    }
-
-    /// The same, if it has any of it.
-    #[inline]
-    pub(crate) fn known_rare(&self) -> Option<&Rare> {
-        self.own.as_ref()?.books.rare.as_deref()
-    }
-
-    /// The same.
-    #[inline]
-    pub(crate) fn known_rare_mut(&mut self) -> Option<&mut Rare> {
-        self.own.as_mut()?.books.rare.as_deref_mut()
-    }
-
-    /// Counts packets that are dropped.
-    pub(crate) fn count_drop(&mut self, reason: DropReason, packets: u64) {
-        self.blocks().books.drop(reason, packets);
-    }
-
-    /// Counts a packet as waiting no longer.
-    #[inline]
-    pub(crate) fn unqueue(&mut self, meta: &Meta) {
-        self.waiting.unqueue(meta);
-        if meta.flags & Meta::PHANTOM != 0 {
-            self.blocks().books.unqueue_phantom();
         }
     }
 

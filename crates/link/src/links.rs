@@ -1,14 +1,15 @@
 //! All links of one worker, and what the engine asks of them.
 
 use crate::background::Background;
+use crate::blocks::Blocks;
 use crate::counters::{Histogram, LinkStats, Rare};
 use crate::delay::{Delay, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::judge::Chain;
-use crate::link::{Blocks, Link, Surroundings};
+use crate::link::{Link, Surroundings};
 use crate::medium::Medium;
-use crate::plain::{Loss, Profile};
+use crate::profile::{Loss, Profile};
 use crate::queue::Queue;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;

@@ -5,101 +5,17 @@
 //! (`decided.rs` says why, and what of links that are not so plain), so the packet goes to the delay line at once. Nothing here looks at what such a link
 //! does not have, and nothing is called: what is not so plain is left to others, untouched.
 
-use crate::delay::Delay;
-use crate::delay::constant::Constant as ConstantDelay;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
-use crate::impair::independent::Independent;
 use crate::judge::{Chain, Either};
-use crate::link::{Blocks, Link, Surroundings};
+use crate::link::{Link, Surroundings};
 use crate::links::{Arrival, Links};
-use crate::queue::tail_drop::TailDrop;
-use crate::queue::{Queue, Waiting};
-use crate::transmit::Transmit;
-use crate::transmit::constant::{Constant, Law};
-use crate::transmit::framing::Framing;
+use crate::profile::{Draws, Loss, Profile};
+use crate::queue::Waiting;
 use longwire_block::{Dice, DropReason, Effects, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
-use longwire_units::{Nanos, Probability};
-
-/// What links have in common that are alike: they share it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Profile {
-    /// The rate, if it is constant.
-    pub law: Law,
-    /// Whom the queue lets in, if it just drops what finds it full.
-    pub queue: TailDrop,
-    /// Whether the transmitter is to be asked instead.
-    pub asks_transmitter: bool,
-    /// Whether the discipline is to be asked instead.
-    pub asks_queue: bool,
-    /// No packet travels less; all do so long where all is decided at the arrival.
-    pub delay: Nanos,
-    pub loss: Loss,
-    /// What a packet counts, as the transmitter says.
-    pub framing: Framing,
-}
-
-/// How a decided link loses packets before the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loss {
-    /// Never.
-    None,
-    /// Each with this probability, by dice that lie beside the links.
-    Chance(Probability),
-    /// As its judges say.
-    Judges,
-}
-
-impl Default for Profile {
-    fn default() -> Self {
-        let (law, queue, delay) = (Law::default(), TailDrop::default(), Nanos::ZERO);
-        let (loss, framing) = (Loss::None, Framing::ETHERNET);
-        Self { law, queue, asks_transmitter: false, asks_queue: false, delay, loss, framing }
-    }
-}
-
-impl Profile {
-    /// What is said of a link of these blocks.
-    pub(crate) fn of(blocks: &mut Blocks) -> Self {
-        let (framing, delay) = (blocks.transmit.framing(), blocks.delay.least());
-        let (law, asks_transmitter) = match &blocks.transmit {
-            Transmit::Constant(transmit) => (transmit.law(), false),
-            _ => (Law::default(), true),
-        };
-        let (queue, asks_queue) = match &blocks.queue {
-            Queue::TailDrop(queue) => (*queue, false),
-            _ => (TailDrop::default(), true),
-        };
-        let loss = match &blocks.chain {
-            Chain::None => Loss::None,
-            Chain::One(Either::Impair(Impair::Independent(loss))) => {
-                loss.drops().map_or(Loss::Judges, Loss::Chance)
-            }
-            _ => Loss::Judges,
-        };
-        Self { law, queue, asks_transmitter, asks_queue, delay, loss, framing }
-    }
-
-    /// Whether it says all that there is to say of a link of which all is decided when packets arrive.
-    pub(crate) fn is_whole(&self) -> bool {
-        !self.asks_transmitter && !self.asks_queue && self.loss != Loss::Judges
-    }
-
-    /// The blocks that it stands for, which have done nothing yet.
-    pub(crate) fn blocks(&self) -> Blocks {
-        let chain = match self.loss {
-            Loss::Chance(probability) => {
-                let loss = Independent::new(probability, Dice::seeded(0));
-                Chain::One(Either::Impair(Impair::Independent(loss)))
-            }
-            Loss::None | Loss::Judges => Chain::None,
-        };
-        let (transmit, delay) = (Constant::new(self.law, self.framing), ConstantDelay::new(self.delay));
-        Blocks::new(chain, Queue::TailDrop(self.queue), Transmit::Constant(transmit), Delay::Constant(delay))
-    }
-}
+use longwire_units::Nanos;
 
 /// What becomes of a packet that arrives at a plain link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -512,23 +428,5 @@ impl Link {
         queue.has_room(waiting, bytes, || {
             if asks_transmitter { self.blocks().transmit.rate() } else { law.rate() }
         })
-    }
-}
-
-/// The dice of all decided links, and the number of the link that is meant.
-pub(crate) type Draws<'a> = (&'a mut [Dice], u32);
-
-impl Loss {
-    /// Whether the next packet is lost; none if judges are to be asked. Draws once for each, even at 0 %, so that a change of probability leaves
-    /// later draws in place.
-    #[inline(always)]
-    fn strikes(self, (dice, number): Draws<'_>) -> Option<bool> {
-        match self {
-            Self::None => Some(false),
-            Self::Chance(probability) => {
-                Some(dice.get_mut(number as usize).is_some_and(|dice| probability.happens(dice.draw())))
-            }
-            Self::Judges => None,
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! The way of a packet through a link's queue and transmitter onto its delay line.
 
+use crate::blocks::Blocks;
 use crate::delay::Order;
 use crate::has;
-use crate::link::{Blocks, Link, Surroundings};
+use crate::link::{Link, Surroundings};
 use crate::queue::{Hall, Next, Queue};
 use crate::transmit::Backlog;
 use longwire_block::{Effects, Offer, Verdict};
