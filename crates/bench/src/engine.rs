@@ -25,7 +25,7 @@ const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SINK: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// The most memory a link may take, in bytes.
-const LINK_BYTES: f64 = 300.0;
+const LINK_BYTES: f64 = 200.0;
 /// What the source keeps of each pair of addresses, in bytes.
 const SOURCE_BYTES: f64 = 10.0;
 

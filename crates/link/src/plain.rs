@@ -2,8 +2,9 @@
 //!
 //! The packet arrives at a = max(its stamp, the last a), and may be lost. If the queue has room, sending begins at s = max(a, previous f) and ends at
 //! f = s + bits / rate, rounded down with the remainder carried, and the packet leaves at e = f + delay. All of that is known at the arrival
-//! (`decided.rs` says why, and what of links that are not so plain), so the packet goes to the delay line at once. Nothing here looks at what such a link
-//! does not have, and nothing is called: what is not so plain is left to others, untouched.
+//! (`decided.rs` says why), so the packet goes to the delay line at once. Nothing in [`Link::arrive_plain`] looks at what such a link does not have, and
+//! nothing is called. Where judges, a discipline or a transmitter are to be asked, [`Link::ask`] does it, and the packet goes the same way; what is not
+//! decided when it arrives is left to others, untouched.
 
 use crate::fifo::Fifo;
 use crate::has;
