@@ -330,8 +330,14 @@ impl Link {
 
     /// Whether a transmission ends by `now`.
     #[inline]
-    pub(crate) fn has_sent(&mut self, now: Nanos) -> bool {
-        !self.blocks().sending.is_none() && self.finish <= now
+    pub(crate) fn has_sent(&self, now: Nanos) -> bool {
+        self.serves() && self.finish <= now
+    }
+
+    /// Whether a packet is being sent on a link that serves: not on one without blocks of its own.
+    #[inline]
+    fn serves(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| !own.sending.is_none())
     }
 
     /// Lets go of every packet that leaves by `until`, in order, onto `out`. Ends of transmission are carried out
@@ -353,7 +359,7 @@ impl Link {
     /// The packet that leaves next, as far as is known.
     #[inline]
     pub(crate) fn first_to_leave(&self) -> Option<Handle> {
-        let sending = || self.own.as_ref().map(|own| own.sending).filter(|sending| !sending.is_none());
+        let sending = || self.own.as_ref().filter(|_| self.serves()).map(|own| own.sending);
         self.line.first().or_else(sending)
     }
 
@@ -409,7 +415,7 @@ impl Link {
         if self.line.features & has::EVENTFUL != 0 {
             return self.wake_for_others();
         }
-        if self.is_decided() || self.blocks().sending.is_none() {
+        if !self.serves() {
             return Nanos::NEVER;
         }
         self.finish + self.travels_at_least()

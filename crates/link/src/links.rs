@@ -23,8 +23,8 @@ use std::sync::Arc;
 /// How many profiles of links are known that were added last.
 const RECENT: usize = 16;
 
-/// The links of a worker, by their place among them. Made before the run; nothing is allocated afterwards but a
-/// link's drop counters at its first drop.
+/// The links of a worker, by their place among them. Made before the run; nothing is allocated afterwards but
+/// blocks of its own for a plain link at its first drop, train or change, and a link's drop counters.
 pub struct Links {
     pub(crate) links: Vec<Link>,
     /// Their places in the plan.
@@ -168,7 +168,7 @@ impl Links {
         if self.dice.is_empty() {
             self.dice = huge_vec(self.links.capacity());
         }
-        self.dice.resize_with(self.links.len(), no_dice);
+        self.dice.resize(self.links.len(), no_dice());
     }
 
     /// Tells every link and medium when the run begins on the engine's clock: before anything else, and not at all if that

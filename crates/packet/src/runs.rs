@@ -60,9 +60,9 @@ pub(crate) struct Chunks {
 struct Chunk([u32; HANDLES + 1]);
 
 impl Chunks {
-    /// Enough for so many packets however they lie: a run that has a chunk has two packets.
+    /// Enough for so many packets however they lie: a run of three can have two chunks, and a place in each is all that it needs of them.
     pub fn new(packets: usize) -> Self {
-        Self { chunks: huge_vec(packets / 2 + packets / HANDLES + 1), free: NONE }
+        Self { chunks: huge_vec(2 * packets / 3 + packets / HANDLES + 1), free: NONE }
     }
 
     /// Gives a run another chunk, or its first.
