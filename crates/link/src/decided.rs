@@ -2,7 +2,7 @@
 //! foresees when a packet is sent, a constant delay, and any judges before the queue.
 //!
 //! f and e follow from what the link knows at the arrival, so a packet goes to the delay line at once and has two events, its arrival and its
-//! leaving; nothing happens at f. The packets that still wait are the last ones of the line, from [`Link::sending`] on, and each one's f is its
+//! leaving; nothing happens at f. The packets that still wait are the last ones of the line, from `Line::waits` on, and each one's f is its
 //! e less the delay. How many these are is counted anew only where it matters: when tail drop would refuse a packet, before another discipline is
 //! asked, and when somebody wants to know.
 //!

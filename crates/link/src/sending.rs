@@ -72,7 +72,7 @@ impl Link {
         self.follow(pool, finish);
     }
 
-    /// Sends a packet on its way that is not [`Link::sending`], and whose last bit is sent at `finish`.
+    /// Sends a packet on its way that is not the one being sent, and whose last bit is sent at `finish`.
     #[inline(never)]
     pub(crate) fn send_on(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         self.latest = self.latest.max(finish);
