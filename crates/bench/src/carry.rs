@@ -11,7 +11,7 @@ use crate::{BenchError, engine};
 use crate::{blocks, carry_ports};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_link::LinkConfig;
-use longwire_packet::{BATCH, Batch, Checksum, Gso, Pool};
+use longwire_packet::{BATCH, Batch, Gso, Pool, Train};
 use longwire_router::{Admission, Key};
 use longwire_units::Nanos;
 use std::hint::black_box;
@@ -216,9 +216,13 @@ impl Port for Trains {
         let Some(handle) = pool.insert(&self.frame) else { return Ok(()) };
         let meta = pool.meta_mut(handle);
         meta.arrival = now.0;
-        (meta.segments, meta.gso) = (SEGMENTS as u16, Gso::TcpV4 as u8);
-        (meta.gso_size, meta.header_len) = (PAYLOAD as u16, HEADERS as u16);
-        (meta.checksum, meta.csum_start, meta.csum_offset) = (Checksum::Partial as u8, 34, 16);
+        meta.set_train(Train {
+            gso: Gso::TcpV4 as u8,
+            segments: SEGMENTS as u16,
+            gso_size: PAYLOAD as u16,
+            header_len: HEADERS as u16,
+        });
+        meta.set_open_checksum(34, 16);
         batch.push(handle);
         Ok(())
     }

@@ -158,7 +158,7 @@ impl Observer for Watch {
         let expected = self.expected.pop_front();
         let mut book = self.book();
         book.compared += 1;
-        book.different += u64::from(expected != Some(meta.leave));
+        book.different += u64::from(expected != Some(meta.leave()));
     }
 }
 

@@ -147,9 +147,9 @@ impl Port for ReplayPort {
         let begin = self.beginning.get().unwrap_or_default().0;
         for &handle in batch.as_slice() {
             let meta = pool.meta_mut(handle);
-            meta.leave = meta.leave.max(meta.arrival).saturating_sub(begin);
+            meta.set_leave(meta.leave().max(meta.arrival).saturating_sub(begin));
             meta.arrival = meta.arrival.saturating_sub(begin);
-            self.report.last = self.report.last.max(Nanos(meta.leave));
+            self.report.last = self.report.last.max(Nanos(meta.leave()));
         }
         let written = self.write(pool, batch);
         self.source.transmit(pool, batch)?;

@@ -50,7 +50,7 @@ impl Worker {
         meta.flags &= !Meta::ASIDE;
         if let Some(target) = target {
             meta.path = self.map.steered.path(meta.path, target.into()).unwrap_or(NOWHERE);
-            meta.arrival = meta.leave;
+            meta.arrival = meta.leave();
             return self.walk(Next::Enter, handle);
         }
         // An answer: it goes back out of the port by which the packet came, past all links.

@@ -36,7 +36,7 @@ struct Class {
 /// What goes first between workers: what nodes made themselves, or their control planes sent (questions for neighbours, hellos, errors),
 /// and what a program or a filter has put into the first band.
 const fn class(meta: &Meta) -> usize {
-    if meta.flags & Meta::OWN != 0 || meta.band == 0 { URGENT } else { ORDINARY }
+    if meta.flags & Meta::OWN != 0 || meta.band() == 0 { URGENT } else { ORDINARY }
 }
 
 /// Which of a worker's rings of a class may have something, a bit each: one word to look at, whatever their number. On lines of its own.
@@ -235,7 +235,7 @@ impl Worker {
                 if meta.path != UNDECIDED
                     && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
                 {
-                    (meta.path, meta.arrival) = (DIRECT, meta.leave);
+                    (meta.path, meta.arrival) = (DIRECT, meta.leave());
                 }
             }
             Taken::PoolFull(segments) => {
@@ -500,7 +500,9 @@ mod tests {
                 for own in [true, false] {
                     let handle = packet(&mut sender.pool, EACH);
                     let meta = sender.pool.meta_mut(handle);
-                    (meta.flags, meta.band) = if own { (Meta::OWN, Meta::NO_BAND) } else { (0, 0) };
+                    let (flags, band) = if own { (Meta::OWN, Meta::NO_BAND) } else { (0, 0) };
+                    meta.flags = flags;
+                    meta.set_band(band);
                     sender.hand_over(2, handle);
                 }
                 assert!(sender.pool.live() > 0, "a part of a batch waits for the end of the step");

@@ -40,7 +40,7 @@ impl Worker {
         if self.map.paths.link(path).is_none() {
             return false;
         }
-        (meta.path, meta.arrival) = (path, meta.leave);
+        (meta.path, meta.arrival) = (path, meta.leave());
         true
     }
 
@@ -75,7 +75,8 @@ impl Worker {
     /// Puts a packet into its port's batch, which is sent when full or at the end of the step.
     #[inline]
     pub(crate) fn put_out(&mut self, slot: usize, handle: Handle) {
-        let &Meta { segments, leave, path, .. } = self.pool.meta(handle);
+        let meta = self.pool.meta(handle);
+        let (&Meta { segments, path, .. }, leave) = (meta, meta.leave());
         let here = self.map.paths.link(path).filter(|link| link.worker() == self.index);
         let link = here.map_or(NOWHERE_HERE, LinkRef::local);
         if self.ports[slot].out.push(handle, segments, Nanos(leave), link) {

@@ -55,7 +55,7 @@ impl Worker {
                 // The link that it has left stays its path: what it is late counts there.
                 return worker.walk(Next::Egress, copy);
             }
-            (meta.path, meta.arrival) = (branch.path, meta.leave);
+            (meta.path, meta.arrival) = (branch.path, meta.leave());
             enter(worker, copy);
         });
     }

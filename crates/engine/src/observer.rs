@@ -7,6 +7,6 @@ pub trait Observer: Send {
     /// A packet enters a link at `meta.arrival`, the time that counts.
     fn arrived(&mut self, meta: &Meta, frame: &[u8]);
 
-    /// A packet goes to its port; it was to leave at `meta.leave`.
+    /// A packet goes to its port; it was to leave at `Meta::leave`.
     fn departed(&mut self, meta: &Meta, frame: &[u8]);
 }

@@ -124,7 +124,7 @@ impl Worker {
     fn enter_elsewhere(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
         if meta.path == DIRECT {
-            meta.leave = meta.arrival;
+            meta.set_leave(meta.arrival);
             return self.egress(handle);
         }
         self.enter(handle);
@@ -140,7 +140,8 @@ impl Worker {
             let Self { links, pool, ports, exits, .. } = self;
             let mut exit = Exit::Open;
             let next = links.release_each(pool, link, now, |handle, meta| {
-                let &Meta { out_port, segments, leave, .. } = meta;
+                let &Meta { out_port, segments, .. } = meta;
+                let leave = meta.leave();
                 let is_plain = meta.flags & Meta::ASIDE == 0 && Paths::is_one_link(meta.path);
                 exit = match is_plain {
                     true => push_out(exits, ports, out_port, (handle, segments, Nanos(leave), link)),
@@ -193,7 +194,7 @@ mod tests {
     use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};
     use longwire_link::classify::Classifier;
     use longwire_link::{LinkConfig, Links, registry};
-    use longwire_packet::{Batch, Gso, Pool};
+    use longwire_packet::{Batch, Gso, Pool, Train};
     use longwire_router::Bridge;
     use std::collections::{HashMap, VecDeque};
     use std::sync::{Arc, Mutex};
@@ -242,8 +243,8 @@ mod tests {
                 let meta = pool.meta_mut(handle);
                 meta.arrival = at;
                 if segments > 1 {
-                    (meta.gso, meta.gso_size) = (Gso::TcpV4 as u8, payload as u16);
-                    (meta.header_len, meta.segments) = (HEADERS as u16, segments);
+                    let (gso_size, header_len) = (payload as u16, HEADERS as u16);
+                    meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size, header_len });
                 }
                 batch.push(handle);
             }
@@ -254,7 +255,7 @@ mod tests {
             for &handle in batch.as_slice() {
                 let (meta, frame) = (pool.meta(handle), pool.data(handle));
                 let number = frame[42..46].try_into().map_or(0, u32::from_be_bytes);
-                self.left.lock().unwrap().push((number, meta.leave, meta.wire_len, meta.segments));
+                self.left.lock().unwrap().push((number, meta.leave(), meta.wire_len, meta.segments));
                 pool.free(handle);
             }
             Ok(())

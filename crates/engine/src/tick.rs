@@ -51,7 +51,7 @@ impl Ticks {
     pub(crate) fn round(&self, pool: &mut Pool, batch: &Batch) {
         for &handle in batch.as_slice() {
             let meta = pool.meta_mut(handle);
-            meta.leave = self.at_or_after(Nanos(meta.leave)).0;
+            meta.set_leave(self.at_or_after(Nanos(meta.leave())).0);
         }
     }
 
@@ -85,7 +85,7 @@ impl Worker {
     fn send_held(&mut self, slot: usize, held: &mut Fifo, tick: Nanos) {
         let mut waiting = held.take();
         while let Some(handle) = waiting.pop(&self.pool) {
-            if self.pool.meta(handle).leave > tick.0 {
+            if self.pool.meta(handle).leave() > tick.0 {
                 held.push(&mut self.pool, handle);
                 continue;
             }

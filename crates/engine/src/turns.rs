@@ -92,7 +92,7 @@ impl Worker {
     pub(crate) fn come_in(&mut self, handle: Handle, far: u16) {
         let meta = self.pool.meta_mut(handle);
         let (segments, bytes, near) = (u64::from(meta.segments), meta.segment_bytes(), meta.out_port);
-        (meta.in_port, meta.arrival, meta.path) = (far, meta.leave, UNDECIDED);
+        (meta.in_port, meta.arrival, meta.path) = (far, meta.leave(), UNDECIDED);
         let home = self.map.homes[usize::from(near)];
         if home.worker == self.index {
             let PortStats { out_frames, out_bytes, .. } = &mut self.ports[home.slot as usize].crossed;

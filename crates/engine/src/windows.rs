@@ -246,7 +246,7 @@ impl Worker {
         if let Some(windows) = &mut self.windows {
             windows.number(meta);
             windows.held += 1;
-            windows.outgoing.push(Reverse((meta.leave, meta.place, meta.seq, windows.held, handle.0)));
+            windows.outgoing.push(Reverse((meta.leave(), meta.place, meta.seq, windows.held, handle.0)));
         }
     }
 
@@ -296,7 +296,7 @@ impl Worker {
             let meta = self.pool.meta_mut(handle);
             (meta.place, meta.seq) = (place, self.seq);
             self.seq += COPIES;
-            self.seen = self.seen.max(Nanos(meta.leave));
+            self.seen = self.seen.max(Nanos(meta.leave()));
             if self.advance(handle) {
                 self.route(handle);
             } else if let Some(far) = self.map.joints.far_side(self.pool.meta(handle).out_port) {

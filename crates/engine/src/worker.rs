@@ -221,7 +221,7 @@ impl Worker {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta_mut(handle);
             (meta.place, meta.seq) = (place, self.seq);
-            self.seen = self.seen.max(Nanos(meta.leave));
+            self.seen = self.seen.max(Nanos(meta.leave()));
             self.follow(Some(self.seq));
             self.seq += COPIES;
             self.leave(handle);
@@ -282,7 +282,7 @@ impl Worker {
             return self.walk(Next::Decide, handle);
         }
         let meta = self.pool.meta_mut(handle);
-        meta.leave = meta.arrival;
+        meta.set_leave(meta.arrival);
         self.egress(handle);
     }
 

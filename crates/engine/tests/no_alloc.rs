@@ -4,7 +4,7 @@
 mod support;
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{Batch, CountingAllocator, Gso, Pool, allocations};
+use longwire_packet::{Batch, CountingAllocator, Gso, Pool, Train, allocations};
 use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,8 +130,8 @@ impl Port for Feeder {
             meta.arrival = now.0;
             let payload = frame.len() - 54;
             if *mss > 0 && payload > usize::from(*mss) {
-                (meta.gso, meta.gso_size, meta.header_len) = (Gso::TcpV4 as u8, *mss, 54);
-                meta.segments = payload.div_ceil(usize::from(*mss)) as u16;
+                let (segments, gso_size) = (payload.div_ceil(usize::from(*mss)) as u16, *mss);
+                meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size, header_len: 54 });
             }
             self.stats.in_frames += u64::from(meta.segments);
             batch.push(handle);

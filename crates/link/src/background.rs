@@ -157,6 +157,7 @@ impl Link {
 fn phantom(pool: &mut Pool, now: Nanos, size: u32) -> Option<Handle> {
     let handle = pool.insert(&FRAME)?;
     let meta = pool.meta_mut(handle);
-    (meta.wire_len, meta.arrival, meta.flags, meta.band) = (size, now.0, Meta::PHANTOM, Meta::NO_BAND);
+    (meta.wire_len, meta.arrival, meta.flags) = (size, now.0, Meta::PHANTOM);
+    meta.set_band(Meta::NO_BAND);
     Some(handle)
 }

@@ -110,7 +110,7 @@ impl Link {
     #[inline(never)]
     pub(crate) fn pass(&mut self, pool: &Pool, handle: Handle, next: Option<Handle>) {
         let meta = pool.meta(handle);
-        let finish = Nanos(meta.leave).since(self.profile.delay);
+        let finish = Nanos(meta.leave()).since(self.profile.delay);
         let Some(next) = next.filter(|_| finish != self.finish) else {
             // Others may be sent at the same moment: those wait no longer, either.
             return self.all_sent();
@@ -133,7 +133,7 @@ impl Link {
             }
             let waiting = self.waiting.packets;
             let first = self.line.waiting(pool, waiting);
-            if Nanos(pool.meta(first).leave).since(self.profile.delay) > now {
+            if Nanos(pool.meta(first).leave()).since(self.profile.delay) > now {
                 return;
             }
             let next = self.line.pass(pool, waiting);
@@ -176,7 +176,7 @@ impl Link {
 
     /// Lets packets wait, behind the first that is being sent, that were decided.
     fn wait_again(&mut self, pool: &mut Pool, now: Nanos, sending: Handle, list: Fifo) {
-        let first = Nanos(pool.meta(sending).leave).since(self.profile.delay);
+        let first = Nanos(pool.meta(sending).leave()).since(self.profile.delay);
         let mut count = |handle| {
             let bytes = self.counted(pool, handle, pool.meta(handle).wire_len);
             pool.meta_mut(handle).set_counted(bytes);
@@ -232,7 +232,7 @@ impl Link {
 
     /// Puts a packet of so many counted bytes onto the delay line that may still wait.
     fn wait_on_line(&mut self, pool: &mut Pool, handle: Handle, bytes: u64, leave: Nanos) {
-        pool.meta_mut(handle).leave = leave.0;
+        pool.meta_mut(handle).set_leave(leave.0);
         self.line.join_plain(pool, handle, leave, self.waiting.packets > 0);
         self.waiting.packets += 1;
         self.waiting.bytes += bytes;

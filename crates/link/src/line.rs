@@ -69,7 +69,7 @@ impl Line {
 
     /// When the last one of those leaves that keep their places; at zero if there is none.
     pub(crate) fn last_leaving(&self, pool: &Pool) -> Nanos {
-        pool.last_of(&self.run).map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave))
+        pool.last_of(&self.run).map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave()))
     }
 
     /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it, which leaves at `last`.
@@ -124,7 +124,7 @@ impl Line {
         let (place, mut parted) = (self.first_waiting(waiting), Fifo::EMPTY);
         pool.split_off(&mut self.run, place, |pool, handle| parted.push(pool, handle));
         self.packets -= waiting;
-        self.next = self.run.first().map_or(Nanos::NEVER, |first| Nanos(pool.meta(first).leave));
+        self.next = self.run.first().map_or(Nanos::NEVER, |first| Nanos(pool.meta(first).leave()));
         parted
     }
 
@@ -165,7 +165,7 @@ impl Line {
         let leave = leave.max(if order == Order::InOrder { *last } else { heaps.floor });
         if order == Order::Sorted {
             // The times of those that joined in order are sorted already.
-            pool.each(&self.run).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave, ()));
+            pool.each(&self.run).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave(), ()));
         }
         if order == Order::Sorted || !heaps.slots.is_empty() {
             self.irregular = true;
@@ -181,7 +181,7 @@ impl Line {
     pub(crate) fn join_apart(&mut self, heaps: &mut Heaps, pool: &mut Pool, handle: Handle, leave: Nanos) {
         self.irregular = true;
         self.packets += u32::from(pool.meta(handle).segments);
-        pool.meta_mut(handle).leave = leave.0;
+        pool.meta_mut(handle).set_leave(leave.0);
         heaps.free.push(leave.0, handle);
         self.next = self.next.min(leave);
     }
@@ -205,7 +205,7 @@ impl Line {
     #[inline(always)]
     pub(crate) fn take_plain(&mut self, pool: &mut Pool) -> Handle {
         let (handle, behind) = pool.pop_known(&mut self.run);
-        self.next = behind.map_or(Nanos::NEVER, |behind| Nanos(behind.leave));
+        self.next = behind.map_or(Nanos::NEVER, |behind| Nanos(behind.leave()));
         handle
     }
 
@@ -239,7 +239,7 @@ impl Line {
         let handle = pool.pop(&mut self.run)?;
         let meta = pool.meta_mut(handle);
         if let Some((leave, ())) = heaps.slots.pop() {
-            meta.leave = leave;
+            meta.set_leave(leave);
         }
         self.packets -= u32::from(meta.segments);
         self.note_next(heaps, pool);
@@ -277,7 +277,7 @@ impl Line {
     fn next_listed(&self, heaps: &Heaps, pool: &Pool) -> u64 {
         match self.run.first() {
             None => u64::MAX,
-            Some(first) if heaps.slots.is_empty() => pool.meta(first).leave,
+            Some(first) if heaps.slots.is_empty() => pool.meta(first).leave(),
             Some(_) => heaps.slots.first(),
         }
     }
@@ -285,7 +285,7 @@ impl Line {
     #[inline]
     fn append(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
         let meta = pool.meta_mut(handle);
-        meta.leave = leave.0;
+        meta.set_leave(leave.0);
         self.packets += u32::from(meta.segments);
         pool.push(&mut self.run, handle);
     }

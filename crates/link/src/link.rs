@@ -249,7 +249,7 @@ impl Link {
         (now, frame): (Nanos, u32),
     ) -> Option<u64> {
         let bytes = self.counted(pool, handle, frame);
-        match self.admit(pool, handle, now, bytes, pool.meta(handle).band) {
+        match self.admit(pool, handle, now, bytes, pool.meta(handle).band()) {
             Verdict::Pass => {}
             Verdict::Mark => self.mark(pool, handle),
             Verdict::Drop(reason) => {
@@ -492,7 +492,7 @@ impl Link {
 pub(crate) fn note_arrival(meta: &mut Meta, now: Nanos) {
     meta.arrival = now.0;
     if meta.flags & Meta::BANDED == 0 {
-        meta.band = Meta::NO_BAND;
+        meta.set_band(Meta::NO_BAND);
     } else {
         meta.flags &= !Meta::BANDED;
     }

@@ -244,10 +244,10 @@ impl Link {
         affected: &mut Option<Affected>,
     ) -> Fate {
         let meta = pool.meta_mut(handle);
-        let (now, frame, band) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len, meta.band);
+        let (now, frame, band) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len, meta.band());
         meta.flags &= !Meta::BANDED;
         let fate = self.ask(dice, pool, handle, Coming { now, frame }, affected);
-        pool.meta_mut(handle).band = band;
+        pool.meta_mut(handle).set_band(band);
         fate
     }
 
@@ -283,7 +283,8 @@ impl Link {
     #[inline(always)]
     fn note_arrival(&mut self, meta: &mut Meta, now: Nanos, frame: u32) {
         self.latest = now;
-        (meta.arrival, meta.band) = (now.0, Meta::NO_BAND);
+        meta.arrival = now.0;
+        meta.set_band(Meta::NO_BAND);
         self.in_packets += 1;
         self.in_bytes += u64::from(frame);
     }
@@ -298,7 +299,7 @@ impl Link {
     #[inline(always)]
     fn pass_through(&mut self, meta: &mut Meta, now: Nanos) {
         self.finish = now;
-        meta.leave = now.0;
+        meta.set_leave(now.0);
         self.out_packets += 1;
         self.out_bytes += u64::from(meta.wire_len);
     }
@@ -315,7 +316,7 @@ impl Link {
         let bytes = self.counted(pool, handle, frame);
         if self.profile.asks_queue {
             self.recount(pool, now);
-            match self.admit(pool, handle, now, bytes, pool.meta(handle).band) {
+            match self.admit(pool, handle, now, bytes, pool.meta(handle).band()) {
                 Verdict::Pass => {}
                 Verdict::Mark => self.mark(pool, handle),
                 Verdict::Drop(reason) => return Fate::Dropped(reason),
@@ -344,7 +345,7 @@ impl Link {
         let waits = waiting.packets > 0;
         self.waiting = Waiting { packets: waiting.packets + 1, bytes: waiting.bytes + bytes };
         let leave = self.finish + delay;
-        meta.leave = leave.0;
+        meta.set_leave(leave.0);
         Fate::Joins(leave, waits)
     }
 

@@ -33,7 +33,7 @@ impl Links {
         link.release(pool, (now + lead.by).min(lead.until), out);
         if let Some(last) = out.last().filter(|_| link.is_decided()) {
             // What is on the line does not say it any more, if a change is to know it.
-            let leave = Nanos(pool.meta(last).leave);
+            let leave = Nanos(pool.meta(last).leave());
             let blocks = link.blocks();
             blocks.last = blocks.last.max(leave);
         }

@@ -32,8 +32,7 @@ impl Link {
         let meta = *at.pool.meta(train);
         self.in_packets += u64::from(meta.segments);
         self.in_bytes += meta.segment_bytes();
-        let full = u32::from(meta.header_len) + u32::from(meta.gso_size);
-        let last = meta.wire_len - (u32::from(meta.segments) - 1) * u32::from(meta.gso_size);
+        let (full, last) = (meta.first_bytes(), meta.last_bytes());
         let full = Segment { frame: full, bytes: self.counted(at.pool, train, full) };
         let last = Segment { frame: last, bytes: self.counted(at.pool, train, last) };
         let longest = self.segments_within(at.spread, full.bytes);
@@ -224,7 +223,7 @@ impl Link {
             return None;
         }
         // What packets count may have changed since the train came.
-        let full = self.counted(pool, train, u32::from(meta.header_len) + u32::from(meta.gso_size));
+        let full = self.counted(pool, train, meta.first_bytes());
         let longest = self.segments_within(spread, full).min(u64::from(u16::MAX)) as u16;
         if meta.segments - from <= longest {
             return None;
@@ -294,7 +293,7 @@ impl Link {
     fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
         let sending = self.blocks().sending;
         let meta = pool.meta(sending);
-        let full = self.counted(pool, sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
+        let full = self.counted(pool, sending, meta.first_bytes());
         let mut sent = 0;
         while sent + 1 < u64::from(meta.segments)
             && self.blocks().transmit.has_sent_all_but(meta.counted().saturating_sub((sent + 1) * full), now)

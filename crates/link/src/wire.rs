@@ -45,8 +45,7 @@ impl Link {
     /// Judges each segment; those that share their fate go on together, unless each has a delay of its own.
     fn cross_train(&mut self, pool: &mut Pool, train: Handle, finish: Nanos, alike: bool) {
         let meta = *pool.meta(train);
-        let full = u32::from(meta.header_len) + u32::from(meta.gso_size);
-        let last = meta.wire_len - (u32::from(meta.segments) - 1) * u32::from(meta.gso_size);
+        let (full, last) = (meta.first_bytes(), meta.last_bytes());
         let mut piece = Piece::default();
         for segment in 0..meta.segments {
             let bytes = if segment + 1 == meta.segments { last } else { full };
@@ -145,10 +144,10 @@ impl Link {
         self.rewrite(at.pool, handle, effects);
         let meta = at.pool.meta_mut(handle);
         if let Some(band) = effects.band {
-            meta.band = band.min(Meta::NO_BAND - 1);
+            meta.set_band(band.min(Meta::NO_BAND - 1));
         }
         let Some(target) = effects.steer else { return false };
-        meta.leave = now.0;
+        meta.set_leave(now.0);
         meta.steer(target as u8);
         self.rare().steered += u64::from(meta.segments);
         at.out.push(at.pool, handle);
@@ -164,7 +163,8 @@ impl Link {
         let asked = *at.pool.meta(handle);
         let meta = at.pool.meta_mut(reply);
         (meta.in_port, meta.out_port) = (asked.out_port, asked.in_port);
-        (meta.arrival, meta.leave) = (asked.arrival, asked.arrival);
+        meta.arrival = asked.arrival;
+        meta.set_leave(asked.arrival);
         (meta.place, meta.seq) = (asked.place, asked.seq);
         (meta.path, meta.flags) = (DIRECT, Meta::REPLY);
         at.out.push(at.pool, reply);

@@ -35,7 +35,7 @@ fn leaving(links: &mut Links, times: &[u64], until: Nanos) -> (Vec<(u64, u64)>, 
             let now = links.deadline_ahead(0, lead);
             links.expire_ahead(&mut pool, 0, now, lead, &mut out);
             while let Some(handle) = out.pop(&pool) {
-                left.push((now.0 / 1000, pool.meta(handle).leave / 1000));
+                left.push((now.0 / 1000, pool.meta(handle).leave() / 1000));
                 pool.free(handle);
             }
         }

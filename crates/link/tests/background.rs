@@ -27,7 +27,7 @@ fn leaving(config: &LinkConfig, times: &[u64], pool: &mut Pool) -> (Vec<u64>, Li
             links.expire(pool, 0, deadline, &mut out);
         }
         while let Some(handle) = out.pop(pool) {
-            left.push(pool.meta(handle).leave);
+            left.push(pool.meta(handle).leave());
             pool.free(handle);
         }
     }

@@ -4,7 +4,7 @@
 
 use longwire_block::{Spec, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
-use longwire_packet::{Gso, Pool};
+use longwire_packet::{Gso, Pool, Train};
 use longwire_units::Nanos;
 
 /// Bytes that a packet counts, check sequence included.
@@ -167,8 +167,9 @@ impl Bench {
         let meta = self.pool.meta_mut(handle);
         (meta.arrival, meta.seq) = (at, self.next << 16);
         if segments > 1 {
-            (meta.gso, meta.gso_size) = (Gso::TcpV4 as u8, SEGMENT as u16);
-            (meta.header_len, meta.segments) = (HEADERS as u16, segments as u16);
+            let (segments, gso_size) = (segments as u16, SEGMENT as u16);
+            let header_len = HEADERS as u16;
+            meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size, header_len });
         }
         self.next += 1;
         let mut out = Fifo::EMPTY;

@@ -8,7 +8,7 @@
 
 use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
-use longwire_packet::{Gso, Handle, Pool};
+use longwire_packet::{Gso, Handle, Pool, Train};
 use longwire_units::Nanos;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -218,10 +218,9 @@ impl<'a> Bench<'a> {
         // As ports do it: the numbers between are for the pieces of a train.
         (meta.arrival, meta.seq) = (arrival.at, seq << 16);
         if let Some(mss) = arrival.mss {
-            meta.gso = Gso::TcpV4 as u8;
-            meta.gso_size = mss as u16;
-            meta.header_len = HEADERS as u16;
-            meta.segments = arrival.payload.div_ceil(mss) as u16;
+            let (segments, gso_size) = (arrival.payload.div_ceil(mss) as u16, mss as u16);
+            let header_len = HEADERS as u16;
+            meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size, header_len });
         }
         handle
     }
@@ -252,9 +251,9 @@ impl<'a> Bench<'a> {
         while let Some(handle) = out.pop(self.pool) {
             let meta = *self.pool.meta(handle);
             let came = self.came[(meta.seq >> 16) as usize];
-            assert!(meta.leave >= came + self.least_delay, "left before its time: {meta:?}");
-            assert!(meta.leave <= now, "let go at {now}, before it leaves: {meta:?}");
-            self.left.push((meta.leave, meta.seq >> 16, meta.segments, meta.len));
+            assert!(meta.leave() >= came + self.least_delay, "left before its time: {meta:?}");
+            assert!(meta.leave() <= now, "let go at {now}, before it leaves: {meta:?}");
+            self.left.push((meta.leave(), meta.seq >> 16, meta.segments, meta.len));
             self.pool.free(handle);
         }
     }

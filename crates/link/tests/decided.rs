@@ -4,7 +4,7 @@
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, Links, registry};
-use longwire_packet::{Gso, Pool};
+use longwire_packet::{Gso, Pool, Train};
 use longwire_units::Nanos;
 
 const HEADERS: usize = 54;
@@ -54,8 +54,8 @@ impl Side {
         let meta = self.pool.meta_mut(handle);
         (meta.arrival, meta.seq) = (at, number << 16);
         if segments > 1 {
-            (meta.gso, meta.gso_size) = (Gso::TcpV4 as u8, SEGMENT as u16);
-            (meta.header_len, meta.segments) = (HEADERS as u16, segments);
+            let (gso_size, header_len) = (SEGMENT as u16, HEADERS as u16);
+            meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size, header_len });
         }
         let mut out = Fifo::EMPTY;
         self.links.arrive_and_leave(&mut self.pool, 0, handle, &mut out);
@@ -82,7 +82,7 @@ impl Side {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta(handle);
             // When it counts as having come: not before what was done by then.
-            self.trace.push(format!("{} came at {} and leaves at {}", meta.seq, meta.arrival, meta.leave));
+            self.trace.push(format!("{} came at {} and leaves at {}", meta.seq, meta.arrival, meta.leave()));
             self.pool.free(handle);
         }
     }

@@ -4,7 +4,7 @@
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
-use longwire_packet::{Gso, Pool};
+use longwire_packet::{Gso, Pool, Train};
 use longwire_units::Nanos;
 
 const MS: f64 = 1e6;
@@ -46,7 +46,7 @@ fn run(mut links: Links, count: u64, gap: u64) -> Outcome {
     let mut collect = |pool: &mut Pool, mut out: Fifo| {
         while let Some(handle) = out.pop(pool) {
             let meta = pool.meta(handle);
-            left.push((meta.seq, meta.arrival, meta.leave));
+            left.push((meta.seq, meta.arrival, meta.leave()));
             pool.free(handle);
         }
     };
@@ -196,14 +196,14 @@ fn each_segment_of_a_train_has_a_delay_of_its_own() {
     frame[16..18].copy_from_slice(&(40u16 + 10_000).to_be_bytes());
     let train = pool.insert(&frame).unwrap();
     let meta = pool.meta_mut(train);
-    (meta.gso, meta.gso_size, meta.header_len, meta.segments) = (Gso::TcpV4 as u8, 1000, 54, 10);
+    meta.set_train(Train { gso: Gso::TcpV4 as u8, segments: 10, gso_size: 1000, header_len: 54 });
     let mut out = Fifo::EMPTY;
     links.arrive_and_leave(&mut pool, 0, train, &mut out);
     links.expire(&mut pool, 0, Nanos(u64::MAX - 1), &mut out);
     let mut times = Vec::new();
     while let Some(handle) = out.pop(&pool) {
         assert_eq!(pool.meta(handle).segments, 1);
-        times.push(pool.meta(handle).leave);
+        times.push(pool.meta(handle).leave());
     }
     assert_eq!(times.len(), 10);
     assert!(times.is_sorted() && times[9] - times[0] > 10_000_000, "{times:?}");
@@ -266,9 +266,9 @@ fn departures(
     let mut latest = 0;
     while let Some(handle) = out.pop(&pool) {
         let meta = pool.meta(handle);
-        assert!(meta.leave >= latest, "packets come out in the order of their times");
-        latest = meta.leave;
-        assert!(left[meta.seq as usize].replace(meta.leave).is_none());
+        assert!(meta.leave() >= latest, "packets come out in the order of their times");
+        latest = meta.leave();
+        assert!(left[meta.seq as usize].replace(meta.leave()).is_none());
         pool.free(handle);
     }
     left.into_iter().map(Option::unwrap).collect()

@@ -54,7 +54,7 @@ impl Bench {
 
     fn collect(&mut self, mut out: Fifo) {
         while let Some(handle) = out.pop(&self.pool) {
-            self.left.push((self.pool.meta(handle).leave, self.pool.meta(handle).seq));
+            self.left.push((self.pool.meta(handle).leave(), self.pool.meta(handle).seq));
             self.pool.free(handle);
         }
     }

@@ -61,7 +61,7 @@ impl Net {
             while self.links.take_stirred().is_some() {}
             while let Some(handle) = out.pop(&self.pool) {
                 let meta = self.pool.meta(handle);
-                self.left.push((meta.leave, link, meta.seq));
+                self.left.push((meta.leave(), link, meta.seq));
                 self.pool.free(handle);
             }
         }

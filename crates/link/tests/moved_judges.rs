@@ -26,6 +26,6 @@ fn those_that_travel_keep_their_times() {
         }
     }
     links.expire(&mut pool, 0, Nanos::from_millis(20), &mut out);
-    let left = std::iter::from_fn(|| out.pop(&pool)).map(|handle| pool.meta(handle).leave / 1_000_000);
+    let left = std::iter::from_fn(|| out.pop(&pool)).map(|handle| pool.meta(handle).leave() / 1_000_000);
     assert_eq!(left.collect::<Vec<_>>(), [0, 2, 10]);
 }

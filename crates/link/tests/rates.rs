@@ -58,7 +58,7 @@ impl Bench {
     fn collect(&mut self, mut out: Fifo) {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta(handle);
-            self.left.push((meta.seq, meta.leave));
+            self.left.push((meta.seq, meta.leave()));
             self.pool.free(handle);
         }
     }

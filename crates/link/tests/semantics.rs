@@ -3,7 +3,7 @@
 
 use longwire_block::{Dice, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
-use longwire_packet::{Gso, Pool};
+use longwire_packet::{Gso, Pool, Train};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
@@ -53,7 +53,7 @@ impl Bench {
     fn collect(&mut self, mut out: Fifo) {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = *self.pool.meta(handle);
-            self.left.push((meta.leave, meta.seq as u32));
+            self.left.push((meta.leave(), meta.seq as u32));
             self.segments.push(meta.segments);
             self.pool.free(handle);
         }
@@ -212,10 +212,8 @@ fn train(bench: &mut Bench, at: u64, payload: usize, mss: u16) {
     let meta = bench.pool.meta_mut(handle);
     meta.arrival = at;
     meta.seq = u64::from(bench.next);
-    meta.gso = Gso::TcpV4 as u8;
-    meta.gso_size = mss;
-    meta.header_len = header_len as u16;
-    meta.segments = payload.div_ceil(mss as usize) as u16;
+    let (segments, header_len) = (payload.div_ceil(mss as usize) as u16, header_len as u16);
+    meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size: mss, header_len });
     bench.next += 1;
     bench.advance(at);
     let mut out = Fifo::EMPTY;

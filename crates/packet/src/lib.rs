@@ -18,6 +18,6 @@ pub use allocations::{CountingAllocator, allocations};
 pub use arena::PoolError;
 pub use batch::{BATCH, BATCH_BYTES, Batch};
 pub use hints::{huge_vec, prefetch, prefetch_whole};
-pub use meta::{Checksum, Gso, Meta};
+pub use meta::{Checksum, Gso, Meta, Train};
 pub use pool::{FirstLine, Handle, MAX_FRAME, Pool};
 pub use runs::{Place, Run};

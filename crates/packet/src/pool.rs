@@ -176,7 +176,7 @@ impl Pool {
         let meta = *self.meta(handle);
         let twin = self.alloc(meta.len as usize)?;
         let lines = self.meta(twin).lines;
-        *self.meta_mut(twin) = Meta { lines, next: NONE, ..meta };
+        *self.meta_mut(twin) = meta.placed(lines, meta.len);
         let (from, to) = (handle.0 as usize + 1, twin.0 as usize + 1);
         let count = (meta.len as usize).div_ceil(LINE);
         self.arena.copy_within(from..from + count, to);
@@ -199,7 +199,7 @@ impl Pool {
     /// Gives a freshly allocated packet the metadata of one of the same length in another pool.
     pub fn adopt(&mut self, handle: Handle, from: &Meta) {
         let Meta { lines, len, .. } = *self.meta(handle);
-        *self.meta_mut(handle) = Meta { lines, len, next: NONE, ..*from };
+        *self.meta_mut(handle) = from.placed(lines, len);
     }
 
     /// Gives a packet's memory back.

@@ -160,7 +160,8 @@ impl NespBefore {
             // With a full pool the client hears nothing and asks again.
             if let Some(handle) = pool.insert(&frame) {
                 let meta = pool.meta_mut(handle);
-                (meta.arrival, meta.leave) = (now.0, now.0);
+                meta.arrival = now.0;
+                meta.set_leave(now.0);
                 batch.push(handle);
             }
         }

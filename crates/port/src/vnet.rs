@@ -2,7 +2,7 @@
 //! limits of frames that go out.
 
 use longwire_block::PortStats;
-use longwire_packet::{Batch, Checksum, Gso, Handle, MAX_FRAME, Meta, Pool};
+use longwire_packet::{Batch, Gso, Handle, MAX_FRAME, Meta, Pool};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol, virtio};
 
 /// Bytes of the header before each frame.
@@ -140,8 +140,7 @@ fn locate_checksum(meta: &mut Meta, frame: &[u8]) {
     };
     let start = frame.len() - packet.len() + offset;
     if start + checksum + 2 <= frame.len() {
-        (meta.csum_start, meta.csum_offset) = (start as u16, checksum as u16);
-        meta.checksum = Checksum::Partial as u8;
+        meta.set_open_checksum(start as u16, checksum as u16);
     }
 }
 
@@ -149,8 +148,7 @@ fn locate_checksum(meta: &mut Meta, frame: &[u8]) {
 /// does not count.
 #[inline]
 pub(crate) fn fits(mtu: u32, meta: &Meta, frame: &[u8]) -> bool {
-    let longest =
-        if meta.is_train() { u32::from(meta.header_len) + u32::from(meta.gso_size) } else { meta.len };
+    let longest = if meta.is_train() { meta.first_bytes() } else { meta.len };
     let limit = mtu.saturating_add(ETHERNET as u32);
     longest <= limit || (longest <= limit + TAG as u32 && frame[ADDRESSES..].starts_with(&[0x81, 0x00]))
 }
@@ -194,7 +192,7 @@ mod tests {
         let wanted: Vec<u8> = (0..12).chain([0x81, 0, 0x20, 5]).chain(12..60).collect();
         assert_eq!(pool.data(handle), wanted);
         let meta = pool.meta(handle);
-        assert_eq!((meta.csum_start, meta.csum_offset, meta.arrival), (38, 16, 7));
+        assert_eq!((meta.open_checksum(), meta.arrival), (Some((38, 16)), 7));
         assert_eq!((stats.in_frames, stats.in_bytes), (1, 64));
     }
 

@@ -50,7 +50,8 @@ impl Way<'_> {
         let Some(handle) = self.pool.alloc(len) else { return false };
         fill(self.pool.data_mut(handle));
         let meta = self.pool.meta_mut(handle);
-        (meta.in_port, meta.band) = (port, band.unwrap_or(Meta::NO_BAND));
+        meta.in_port = port;
+        meta.set_band(band.unwrap_or(Meta::NO_BAND));
         self.made += 1;
         self.out.count_made(1);
         self.out.put(self.pool, handle, port);
@@ -71,7 +72,7 @@ impl Way<'_> {
             Verdict::Pass => self.pass(handle),
             Verdict::Send { port, band } if self.ports.binary_search(&port).is_ok() => {
                 if let Some(band) = band {
-                    self.pool.meta_mut(handle).band = band;
+                    self.pool.meta_mut(handle).set_band(band);
                 }
                 self.out.put(self.pool, handle, port);
             }

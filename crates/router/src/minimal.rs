@@ -332,7 +332,7 @@ fn send(meta: &mut Meta, frame: &mut FirstLine, adjacency: &Adjacency, hops: Hop
 #[inline]
 pub(crate) fn longest_packet(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
     if meta.is_train() {
-        return (u32::from(meta.header_len) + u32::from(meta.gso_size)).saturating_sub(ETHERNET as u32);
+        return meta.first_bytes().saturating_sub(ETHERNET as u32);
     }
     packet_len(meta, frame, hops)
 }

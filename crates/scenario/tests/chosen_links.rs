@@ -21,7 +21,7 @@ impl Observer for Tracer {
     }
 
     fn departed(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave, true, meta.in_port, meta.out_port, meta.len));
+        self.0.lock().unwrap().push((meta.leave(), true, meta.in_port, meta.out_port, meta.len));
     }
 }
 

@@ -26,7 +26,7 @@ impl longwire_engine::Observer for Tracer {
     fn arrived(&mut self, _: &Meta, _: &[u8]) {}
 
     fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave, frame[20]));
+        self.0.lock().unwrap().push((meta.leave(), frame[20]));
     }
 }
 

@@ -21,7 +21,7 @@ impl Observer for Tracer {
     fn arrived(&mut self, _: &Meta, _: &[u8]) {}
 
     fn departed(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.out_port, meta.leave / 1000));
+        self.0.lock().unwrap().push((meta.out_port, meta.leave() / 1000));
     }
 }
 

@@ -21,7 +21,7 @@ impl Observer for Tracer {
     fn arrived(&mut self, _: &Meta, _: &[u8]) {}
 
     fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave, meta.out_port, frame[..60].to_vec()));
+        self.0.lock().unwrap().push((meta.leave(), meta.out_port, frame[..60].to_vec()));
     }
 }
 

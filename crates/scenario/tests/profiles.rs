@@ -69,7 +69,7 @@ impl Observer for Tracer {
     fn arrived(&mut self, _: &Meta, _: &[u8]) {}
 
     fn departed(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave - meta.arrival, meta.leave));
+        self.0.lock().unwrap().push((meta.leave() - meta.arrival, meta.leave()));
     }
 }
 

@@ -172,9 +172,9 @@ impl Observer for Recorder {
     }
 
     fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        let early = !self.simulated && clock::monotonic() < Nanos(meta.leave);
+        let early = !self.simulated && clock::monotonic() < Nanos(meta.leave());
         assert!(!early, "sent before it leaves: {meta:?}");
-        self.seen.lock().unwrap().departed.push((number(frame), meta.out_port, meta.leave));
+        self.seen.lock().unwrap().departed.push((number(frame), meta.out_port, meta.leave()));
     }
 }
 

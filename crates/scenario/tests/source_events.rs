@@ -19,7 +19,7 @@ impl Observer for Tracer {
     fn arrived(&mut self, _: &Meta, _: &[u8]) {}
 
     fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.out_port, meta.leave, frame.len()));
+        self.0.lock().unwrap().push((meta.out_port, meta.leave(), frame.len()));
     }
 }
 

@@ -87,7 +87,7 @@ impl Sink for Shared<Meter> {
         let mut meter = self.lock();
         for &handle in batch.as_slice() {
             let meta = pool.meta(handle);
-            meter.take(Nanos(meta.leave.max(meta.arrival)), pool.data(handle), meta.wire_len);
+            meter.take(Nanos(meta.leave().max(meta.arrival)), pool.data(handle), meta.wire_len);
         }
     }
 }
@@ -107,7 +107,7 @@ impl Sink for RoundTrips {
             let meta = pool.meta(handle);
             // Nothing is lost or overtaken here: the n-th answer is the n-th request's.
             let sent = self.every.0 * self.answered;
-            times.push(meta.leave.max(meta.arrival).wrapping_sub(sent).cast_signed());
+            times.push(meta.leave().max(meta.arrival).wrapping_sub(sent).cast_signed());
             self.answered += 1;
         }
     }
@@ -156,7 +156,7 @@ impl Port for Echo {
             let meta = pool.meta(handle);
             let mut frame = pool.data(handle).to_vec();
             exchange(&mut frame);
-            self.waiting.push_back((Nanos(meta.leave.max(meta.arrival)), frame));
+            self.waiting.push_back((Nanos(meta.leave().max(meta.arrival)), frame));
             self.stats.out_frames += 1;
             pool.free(handle);
         }

@@ -143,7 +143,7 @@ impl Port for Punctuality {
         let now = monotonic();
         let mut late = self.late.lock();
         for &handle in batch.as_slice() {
-            late.record(now.since(Nanos(pool.meta(handle).leave)));
+            late.record(now.since(Nanos(pool.meta(handle).leave())));
         }
         self.port.transmit(pool, batch)
     }

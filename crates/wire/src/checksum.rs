@@ -120,21 +120,23 @@ pub(crate) const UDP_OFFSET: u16 = 6;
 /// The checksum would lie outside the frame; nothing is changed then.
 #[inline]
 pub fn finish_checksum(meta: &mut Meta, frame: &mut [u8]) -> Result<(), ChecksumError> {
-    if meta.checksum == Checksum::Partial as u8 { fill_in(meta, frame) } else { Ok(()) }
+    match meta.open_checksum() {
+        Some(place) => fill_in(meta, frame, place),
+        None => Ok(()),
+    }
 }
 
 #[inline(never)]
-fn fill_in(meta: &mut Meta, frame: &mut [u8]) -> Result<(), ChecksumError> {
-    check_place(meta.csum_start, meta.csum_offset, frame.len())?;
-    let covered = &mut frame[usize::from(meta.csum_start)..];
+fn fill_in(meta: &mut Meta, frame: &mut [u8], (start, offset): (u16, u16)) -> Result<(), ChecksumError> {
+    check_place(start, offset, frame.len())?;
+    let covered = &mut frame[usize::from(start)..];
     let checksum = match Sum::ZERO.bytes(covered).checksum() {
-        0 if meta.csum_offset == UDP_OFFSET => 0xffff,
+        0 if offset == UDP_OFFSET => 0xffff,
         checksum => checksum,
     };
-    let at = usize::from(meta.csum_offset);
+    let at = usize::from(offset);
     covered[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     meta.checksum = Checksum::Unknown as u8;
-    (meta.csum_start, meta.csum_offset) = (0, 0);
     Ok(())
 }
 
@@ -197,7 +199,7 @@ mod tests {
         let mut pool = Pool::new(1 << 20).unwrap();
         let packet = pool.insert(&[0xee, 0xee, 0, 1, 0, 2, 0, 9, 0x12, 0x34, 0xff]).unwrap();
         let (meta, frame) = pool.parts_mut(packet);
-        (meta.csum_start, meta.csum_offset, meta.checksum) = (2, 6, Checksum::Partial as u8);
+        meta.set_open_checksum(2, 6);
         finish_checksum(meta, frame).unwrap();
         // 0001 + 0002 + 0009 + 1234 + ff00 = 1_1140 → 1141, complement eebe.
         assert_eq!(frame[8..10], [0xee, 0xbe]);
@@ -213,7 +215,7 @@ mod tests {
             let mut pool = Pool::new(1 << 20).unwrap();
             let packet = pool.insert(&[0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]).unwrap();
             let (meta, frame) = pool.parts_mut(packet);
-            (meta.csum_offset, meta.checksum) = (offset, Checksum::Partial as u8);
+            meta.set_open_checksum(0, offset);
             finish_checksum(meta, frame).unwrap();
             assert_eq!(frame[usize::from(offset)..][..2], expected);
         }
@@ -227,7 +229,7 @@ mod tests {
         for (start, offset, fits) in
             [(0, 18, true), (18, 0, true), (0, 19, false), (20, 0, false), (u16::MAX, u16::MAX, false)]
         {
-            (meta.csum_start, meta.csum_offset, meta.checksum) = (start, offset, Checksum::Partial as u8);
+            meta.set_open_checksum(start, offset);
             assert_eq!(finish_checksum(meta, frame).is_ok(), fits, "{start} {offset}");
         }
     }

@@ -6,7 +6,7 @@ use crate::ipv4::Ipv4;
 use crate::ipv6::Ipv6;
 use crate::malformed::Malformed;
 use crate::transport::{Tcp, Udp, protocol, tcp_flags};
-use longwire_packet::{Checksum, Gso, Handle, Meta, Pool};
+use longwire_packet::{Gso, Handle, Meta, Pool, Train};
 use thiserror::Error;
 
 const TCP_CHECKSUM: usize = 16;
@@ -74,43 +74,37 @@ struct Layout {
     is_tcp: bool,
 }
 
-/// Checks a train that came in, and sets `header_len`, `segments` and where its checksum is from its own headers.
-/// `gso` and `gso_size` say what the sender claims; nothing else is believed. A train of one segment becomes an
-/// ordinary packet. Packets that claim to be no train get the fields of an ordinary one.
+/// Checks a train that came in, of which the sender claims kind and payload bytes of a segment ([`Train::gso`] and [`Train::gso_size`]). All else
+/// is taken from its own headers: their length, the number of segments, and where the checksum goes if it is open. A train of one segment
+/// becomes an ordinary packet, and so does a packet that claims to be none.
 ///
 /// # Errors
 /// Headers that are malformed, contradict the claim, or can't be split. The frame is to be counted as bad.
-pub fn validate_train(meta: &mut Meta, frame: &[u8]) -> Result<(), TrainError> {
-    if meta.gso == Gso::None as u8 {
-        make_ordinary(meta);
+pub fn validate_train(meta: &mut Meta, frame: &[u8], (gso, gso_size): (u8, u16)) -> Result<(), TrainError> {
+    meta.set_single();
+    if gso == Gso::None as u8 {
         return Ok(());
     }
     if meta.wire_len as usize != frame.len() {
         return Err(TrainError::Cut { wire_len: meta.wire_len, len: frame.len() });
     }
-    let layout = Layout::of(meta.gso, frame)?;
+    let layout = Layout::of(gso, frame)?;
     let payload = frame.len() - layout.payload;
-    let size = TrainError::Size { gso_size: meta.gso_size, payload };
-    if meta.gso_size == 0 {
+    let size = TrainError::Size { gso_size, payload };
+    if gso_size == 0 {
         return Err(size);
     }
-    let segments = payload.div_ceil(usize::from(meta.gso_size));
+    let segments = payload.div_ceil(usize::from(gso_size));
     let segments = u16::try_from(segments).map_err(|_| size)?;
     let too_long = |_| TrainError::Unfit("have so many extension headers");
     let header_len = u16::try_from(layout.payload).map_err(too_long)?;
-    meta.csum_start = layout.l4 as u16;
-    meta.csum_offset = layout.checksum() as u16;
-    if segments <= 1 {
-        make_ordinary(meta);
-    } else {
-        (meta.segments, meta.header_len) = (segments, header_len);
+    if meta.open_checksum().is_some() {
+        meta.set_open_checksum(layout.l4 as u16, layout.checksum() as u16);
+    }
+    if segments > 1 {
+        meta.set_train(Train { gso, segments, gso_size, header_len });
     }
     Ok(())
-}
-
-fn make_ordinary(meta: &mut Meta) {
-    meta.gso = Gso::None as u8;
-    (meta.segments, meta.gso_size, meta.header_len) = (1, 0, 0);
 }
 
 impl Layout {
@@ -192,9 +186,10 @@ fn ipv6(packet: &[u8]) -> Result<(usize, u8), TrainError> {
 pub fn segment(pool: &mut Pool, train: Handle, first: u16, count: u16) -> Option<Handle> {
     let meta = *pool.meta(train);
     let end = u32::from(first) + u32::from(count);
-    assert!(meta.is_train() && count > 0 && end <= u32::from(meta.segments), "no such segments");
-    let layout = Layout::of(meta.gso, pool.data(train)).expect("a train is checked when it comes in");
-    let gso_size = usize::from(meta.gso_size);
+    let whole = meta.train().filter(|train| count > 0 && end <= u32::from(train.segments));
+    let whole = whole.expect("no such segments");
+    let layout = Layout::of(whole.gso, pool.data(train)).expect("a train is checked when it comes in");
+    let gso_size = usize::from(whole.gso_size);
     let from = layout.payload + usize::from(first) * gso_size;
     let to = (layout.payload + end as usize * gso_size).min(meta.len as usize);
 
@@ -205,7 +200,7 @@ pub fn segment(pool: &mut Pool, train: Handle, first: u16, count: u16) -> Option
     inherit(facts, &meta, &layout, count);
     layout.correct_ip(frame, first);
     if layout.is_tcp {
-        let skipped = u32::from(first) * u32::from(meta.gso_size);
+        let skipped = u32::from(first) * u32::from(whole.gso_size);
         correct_tcp(&mut frame[layout.l4..], skipped, end == u32::from(meta.segments));
     }
     layout.open_checksum(frame);
@@ -215,13 +210,12 @@ pub fn segment(pool: &mut Pool, train: Handle, first: u16, count: u16) -> Option
 /// Gives the new packet `facts` what is known of the train.
 fn inherit(facts: &mut Meta, train: &Meta, layout: &Layout, count: u16) {
     (facts.in_port, facts.out_port, facts.path) = (train.in_port, train.out_port, train.path);
-    (facts.arrival, facts.leave, facts.place, facts.seq) =
-        (train.arrival, train.leave, train.place, train.seq);
-    (facts.checksum, facts.band) = (Checksum::Partial as u8, train.band);
-    (facts.csum_start, facts.csum_offset) = (layout.l4 as u16, layout.checksum() as u16);
-    if count > 1 {
-        (facts.segments, facts.gso, facts.gso_size) = (count, train.gso, train.gso_size);
-        facts.header_len = train.header_len;
+    (facts.arrival, facts.place, facts.seq) = (train.arrival, train.place, train.seq);
+    facts.set_leave(train.leave());
+    facts.set_band(train.band());
+    facts.set_open_checksum(layout.l4 as u16, layout.checksum() as u16);
+    if let (Some(whole), true) = (train.train(), count > 1) {
+        facts.set_train(Train { segments: count, ..whole });
     }
 }
 

@@ -52,16 +52,13 @@ impl Header {
         let header = bytes.first_chunk::<LEN>().ok_or(VirtioError::Short(bytes.len()))?;
         let header = Self::from_bytes(header);
         meta.checksum = Checksum::Unknown as u8;
-        (meta.csum_start, meta.csum_offset) = (0, 0);
         if header.flags & NEEDS_CHECKSUM != 0 {
             check_place(header.csum_start, header.csum_offset, frame.len())?;
-            meta.checksum = Checksum::Partial as u8;
-            (meta.csum_start, meta.csum_offset) = (header.csum_start, header.csum_offset);
+            meta.set_open_checksum(header.csum_start, header.csum_offset);
         } else if header.flags & DATA_VALID != 0 {
             meta.checksum = Checksum::Verified as u8;
         }
-        (meta.gso, meta.gso_size) = (header.kind & !ECN, header.gso_size);
-        validate_train(meta, frame)?;
+        validate_train(meta, frame, (header.kind & !ECN, header.gso_size))?;
         Ok(())
     }
 
@@ -77,12 +74,12 @@ impl Header {
             csum_start: 0,
             csum_offset: 0,
         };
-        if meta.checksum == Checksum::Partial as u8 {
+        if let Some((start, offset)) = meta.open_checksum() {
             header.flags = NEEDS_CHECKSUM;
-            (header.csum_start, header.csum_offset) = (meta.csum_start, meta.csum_offset);
+            (header.csum_start, header.csum_offset) = (start, offset);
         }
-        if meta.is_train() {
-            (header.kind, header.header_len, header.gso_size) = (meta.gso, meta.header_len, meta.gso_size);
+        if let Some(train) = meta.train() {
+            (header.kind, header.header_len, header.gso_size) = (train.gso, train.header_len, train.gso_size);
         }
         header.to_bytes()
     }
@@ -112,7 +109,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_packet::Pool;
+    use longwire_packet::{Pool, Train};
 
     /// TCP over IPv4 with 250 bytes of payload, the IP checksum apart.
     fn frame() -> Vec<u8> {
@@ -133,38 +130,24 @@ mod tests {
 
     #[test]
     fn reads_and_writes() {
-        const UNKNOWN: u8 = Checksum::Unknown as u8;
-        const PARTIAL: u8 = Checksum::Partial as u8;
-        const VERIFIED: u8 = Checksum::Verified as u8;
-        // (read; checksum, its place, kind, size, segments, header length; written)
+        const UNKNOWN: (u8, Option<(u16, u16)>) = (Checksum::Unknown as u8, None);
+        const OPEN: (u8, Option<(u16, u16)>) = (Checksum::Partial as u8, Some((34, 16)));
+        const VERIFIED: (u8, Option<(u16, u16)>) = (Checksum::Verified as u8, None);
+        let train = Train { gso: 1, segments: 3, gso_size: 100, header_len: 54 };
+        // (read; checksum, its place, train; written)
         let table = [
-            ([0; 10], (UNKNOWN, 0, 0), (0, 0, 1, 0), [0; 10]),
-            ([2, 0, 0, 0, 0, 0, 0, 0, 0, 0], (VERIFIED, 0, 0), (0, 0, 1, 0), [0; 10]),
-            (
-                [1, 0, 9, 9, 9, 9, 34, 0, 16, 0],
-                (PARTIAL, 34, 16),
-                (0, 0, 1, 0),
-                [1, 0, 0, 0, 0, 0, 34, 0, 16, 0],
-            ),
+            ([0; 10], UNKNOWN, None, [0; 10]),
+            ([2, 0, 0, 0, 0, 0, 0, 0, 0, 0], VERIFIED, None, [0; 10]),
+            ([1, 0, 9, 9, 9, 9, 34, 0, 16, 0], OPEN, None, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0]),
             // A train: the lying header length and checksum place are replaced, the ECN bit is dropped.
-            (
-                [1, 0x81, 1, 0, 100, 0, 2, 0, 2, 0],
-                (PARTIAL, 34, 16),
-                (1, 100, 3, 54),
-                [1, 1, 54, 0, 100, 0, 34, 0, 16, 0],
-            ),
+            ([1, 0x81, 1, 0, 100, 0, 2, 0, 2, 0], OPEN, Some(train), [1, 1, 54, 0, 100, 0, 34, 0, 16, 0]),
             // A train of one segment is an ordinary packet.
-            (
-                [1, 1, 54, 0, 250, 0, 34, 0, 16, 0],
-                (PARTIAL, 34, 16),
-                (0, 0, 1, 0),
-                [1, 0, 0, 0, 0, 0, 34, 0, 16, 0],
-            ),
+            ([1, 1, 54, 0, 250, 0, 34, 0, 16, 0], OPEN, None, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0]),
         ];
         for (bytes, checksum, train, written) in table {
             let meta = read(&bytes).unwrap();
-            assert_eq!((meta.checksum, meta.csum_start, meta.csum_offset), checksum, "{bytes:?}");
-            assert_eq!((meta.gso, meta.gso_size, meta.segments, meta.header_len), train, "{bytes:?}");
+            assert_eq!((meta.checksum, meta.open_checksum()), checksum, "{bytes:?}");
+            assert_eq!(meta.train(), train, "{bytes:?}");
             assert_eq!(Header::write(&meta), written, "{bytes:?}");
             // With the number of merged buffers behind it.
             assert_eq!(read(&[&bytes[..], &[1, 0]].concat()).unwrap(), meta);

@@ -82,10 +82,11 @@ impl Flow {
     fn train(&self, pool: &mut Pool, payload: &[u8], gso_size: u16) -> Handle {
         let handle = pool.insert(&self.packet(payload, 0, 0, true, true)).unwrap();
         let (meta, frame) = pool.parts_mut(handle);
-        (meta.gso, meta.gso_size, meta.checksum) = (self.kind() as u8, gso_size, Checksum::Partial as u8);
+        meta.checksum = Checksum::Partial as u8;
         (meta.in_port, meta.out_port, meta.path) = (3, 4, 5);
-        (meta.arrival, meta.leave, meta.place, meta.seq) = (6, 7, 8, 9);
-        validate_train(meta, frame).unwrap();
+        (meta.arrival, meta.place, meta.seq) = (6, 8, 9);
+        meta.set_leave(7);
+        validate_train(meta, frame, (self.kind() as u8, gso_size)).unwrap();
         handle
     }
 
@@ -145,21 +146,21 @@ proptest! {
         let expected = flow.segments(&payload, gso_size);
         prop_assert_eq!(usize::from(pool.meta(train).segments), expected.len());
         if expected.len() == 1 {
-            prop_assert_eq!((pool.meta(train).gso, pool.meta(train).gso_size), (0, 0));
+            prop_assert_eq!(pool.meta(train).train(), None);
             return Ok(());
         }
         let header_len = expected[0].len() - usize::from(gso_size);
-        prop_assert_eq!(usize::from(pool.meta(train).header_len), header_len);
+        prop_assert_eq!(pool.meta(train).train().map(|train| train.header_len.into()), Some(header_len));
         let bytes: usize = expected.iter().map(Vec::len).sum();
         prop_assert_eq!(pool.meta(train).segment_bytes(), bytes as u64);
         let whole = pool.data(train).to_vec();
         for (index, expected) in expected.iter().enumerate() {
             let part = segment(&mut pool, train, index as u16, 1).unwrap();
             let meta = pool.meta(part);
-            prop_assert_eq!((meta.segments, meta.gso, meta.gso_size, meta.header_len), (1, 0, 0, 0));
+            prop_assert_eq!((meta.segments, meta.train()), (1, None));
             prop_assert_eq!((meta.len, meta.wire_len), (expected.len() as u32, expected.len() as u32));
             prop_assert_eq!((meta.in_port, meta.out_port, meta.path), (3, 4, 5));
-            prop_assert_eq!((meta.arrival, meta.leave, meta.place, meta.seq), (6, 7, 8, 9));
+            prop_assert_eq!((meta.arrival, meta.leave(), meta.place, meta.seq), (6, 7, 8, 9));
             prop_assert_eq!(&finished(&mut pool, part), expected);
         }
         prop_assert_eq!(pool.data(train), whole);
@@ -196,7 +197,8 @@ proptest! {
                     // The part is itself a train as a driver would let it in.
                     let before = *pool.meta(part);
                     let (meta, frame) = pool.parts_mut(part);
-                    validate_train(meta, frame).unwrap();
+                    let claim = meta.train().map(|train| (train.gso, train.gso_size)).unwrap();
+                    validate_train(meta, frame, claim).unwrap();
                     prop_assert_eq!(before, *meta);
                     for index in 0..count {
                         let single = segment(&mut pool, part, index, 1).unwrap();
@@ -272,8 +274,7 @@ fn claims_that_do_not_hold_are_refused() {
     let mut refusal = |frame: &[u8], kind: u8, gso_size: u16| {
         let handle = pool.insert(frame).unwrap();
         let (meta, frame) = pool.parts_mut(handle);
-        (meta.gso, meta.gso_size) = (kind, gso_size);
-        let result = validate_train(meta, frame);
+        let result = validate_train(meta, frame, (kind, gso_size));
         pool.free(handle);
         result.err()
     };
@@ -307,8 +308,8 @@ fn a_train_cut_short_is_refused() {
     let mut pool = Pool::new(1 << 20).unwrap();
     let handle = pool.insert(&FLOW.packet(&payload(250), 0, 0, true, true)).unwrap();
     let (meta, frame) = pool.parts_mut(handle);
-    (meta.gso, meta.gso_size, meta.wire_len) = (1, 100, 1000);
-    assert_eq!(validate_train(meta, frame), Err(TrainError::Cut { wire_len: 1000, len: 304 }));
+    meta.wire_len = 1000;
+    assert_eq!(validate_train(meta, frame, (1, 100)), Err(TrainError::Cut { wire_len: 1000, len: 304 }));
 }
 
 /// A TCP train over IPv6 with an extension header of this kind before TCP.
@@ -324,8 +325,8 @@ fn extended(kind: u8, extension: &[u8]) -> Vec<u8> {
 fn let_in(pool: &mut Pool, frame: &[u8]) -> Result<Handle, TrainError> {
     let handle = pool.insert(frame).unwrap();
     let (meta, frame) = pool.parts_mut(handle);
-    (meta.gso, meta.gso_size) = (Gso::TcpV6 as u8, 100);
-    validate_train(meta, frame).map(|()| handle)
+    meta.checksum = Checksum::Partial as u8;
+    validate_train(meta, frame, (Gso::TcpV6 as u8, 100)).map(|()| handle)
 }
 
 #[test]
@@ -333,7 +334,9 @@ fn extension_headers_are_repeated_in_each_segment() {
     let options = [6, 0, 1, 4, 0, 0, 0, 0];
     let mut pool = Pool::new(1 << 20).unwrap();
     let train = let_in(&mut pool, &extended(60, &options)).unwrap();
-    assert_eq!((pool.meta(train).header_len, pool.meta(train).csum_start), (82, 62));
+    let meta = pool.meta(train);
+    assert_eq!(meta.train().map(|train| train.header_len), Some(82));
+    assert_eq!(meta.open_checksum().map(|(start, _)| start), Some(62));
     let part = segment(&mut pool, train, 2, 1).unwrap();
     let bytes = finished(&mut pool, part);
     assert_eq!((&bytes[54..62], &bytes[18..20]), (&options[..], &[0, 8 + 20 + 50][..]));

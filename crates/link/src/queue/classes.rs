@@ -285,12 +285,11 @@ impl<P> ClassSet<P> {
     #[inline]
     fn class_of(&self, pool: &Pool, handle: Handle) -> usize {
         let meta = pool.meta(handle);
-        let band = usize::from(meta.band);
-        if meta.band != Meta::NO_BAND && (band < self.limits.len() || self.clamps) {
+        let band = usize::from(meta.band());
+        if meta.band() != Meta::NO_BAND && (band < self.limits.len() || self.clamps) {
             return band.min(self.limits.len() - 1);
         }
-        let segment = u32::from(meta.header_len) + u32::from(meta.gso_size);
-        let bytes = if meta.is_train() { segment } else { meta.wire_len };
+        let bytes = meta.first_bytes();
         let frame = pool.data(handle);
         let frame = &frame[..frame.len().min(bytes as usize)];
         let holds = |(condition, _): &&(Expression, u32)| condition.matches_marked(frame, bytes, meta.mark());

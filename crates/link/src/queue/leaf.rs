@@ -74,7 +74,7 @@ impl Leaf {
             rate: hall.rate,
             idle_since: self.books.idle_since,
             packet: Some((&*hall.pool, handle)),
-            band: meta.band,
+            band: meta.band(),
         });
         match verdict {
             Verdict::Pass => {}

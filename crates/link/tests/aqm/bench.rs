@@ -112,7 +112,7 @@ impl Bench {
             assert!(ds_field(frame).is_some());
             self.left.push(Left {
                 arrival: meta.arrival,
-                leave: meta.leave,
+                leave: meta.leave(),
                 flow: u16::from_be_bytes([frame[34], frame[35]]),
                 number: meta.seq,
                 marked: ecn(frame) == Ecn::Ce,

@@ -96,7 +96,7 @@ impl Bench {
             let (meta, frame) = (*self.pool.meta(handle), self.pool.data(handle));
             self.left.push(Left {
                 arrival: meta.arrival,
-                leave: meta.leave,
+                leave: meta.leave(),
                 flow: u16::from_be_bytes([frame[34], frame[35]]),
                 bytes: u64::from(meta.len) + 4,
             });

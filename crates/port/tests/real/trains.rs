@@ -2,7 +2,7 @@
 
 use crate::net::{Net, now, until};
 use longwire_block::Port;
-use longwire_packet::{Batch, Checksum, Gso, Handle, Pool};
+use longwire_packet::{Batch, Checksum, Gso, Handle, Pool, Train};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
 use longwire_wire::{Ethernet, Ipv4, Tcp, checksum, validate_train};
 
@@ -25,9 +25,8 @@ fn tagged_train(pool: &mut Pool) -> Handle {
     bytes.extend((0..PAYLOAD).map(|i| (i ^ (i >> 8)) as u8));
     let handle = pool.insert(&bytes).unwrap();
     let (meta, frame) = pool.parts_mut(handle);
-    (meta.gso, meta.gso_size) = (Gso::TcpV4 as u8, GSO_SIZE);
-    validate_train(meta, frame).unwrap();
     meta.checksum = Checksum::Partial as u8;
+    validate_train(meta, frame, (Gso::TcpV4 as u8, GSO_SIZE)).unwrap();
     handle
 }
 
@@ -61,18 +60,11 @@ fn a_tagged_train_crosses_whole() {
     let wanted = tagged_train(&mut pool);
     let facts = |handle| {
         let meta = pool.meta(handle);
-        (
-            meta.segments,
-            meta.gso,
-            meta.gso_size,
-            meta.header_len,
-            meta.checksum,
-            meta.csum_start,
-            meta.csum_offset,
-        )
+        (meta.train(), meta.open_checksum())
     };
+    let train = Train { gso: Gso::TcpV4 as u8, segments: 5, gso_size: GSO_SIZE, header_len: 58 };
     assert_eq!(facts(got[0]), facts(wanted));
-    assert_eq!(facts(wanted), (5, Gso::TcpV4 as u8, GSO_SIZE, 58, Checksum::Partial as u8, 38, 16));
+    assert_eq!(facts(wanted), (Some(train), Some((38, 16))));
     assert_eq!(pool.data(got[0]), pool.data(wanted));
     assert_eq!((right.stats().in_frames, right.stats().in_bytes), (5, 5 * 58 + PAYLOAD as u64));
     assert_eq!(left.stats().out_bytes, right.stats().in_bytes);

@@ -335,7 +335,8 @@ const LAST_BAND: u16 = Meta::NO_BAND as u16 - 1;
 /// Notes which queue a packet goes to.
 #[inline]
 pub(super) fn take_queue(meta: &mut Meta, queue: u16) {
-    (meta.band, meta.flags) = (queue.min(LAST_BAND) as u8, meta.flags | Meta::BANDED);
+    meta.set_band(queue.min(LAST_BAND) as u8);
+    meta.flags |= Meta::BANDED;
 }
 
 impl Passage {

@@ -1,7 +1,7 @@
 //! A router with three ports, and what an engine does for it: hands packets in, takes out what it gives, and keeps the books.
 
 use longwire_block::{CONSUMED, DropReason, KEPT, Node, Outbox, refusal};
-use longwire_packet::{Batch, Handle, Pool};
+use longwire_packet::{Batch, Gso, Handle, Pool, Train};
 use longwire_router::{Classify, InterfaceAddress, Router, RouterConfig, RouterPort};
 use longwire_units::Nanos;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -112,8 +112,9 @@ impl<C: Classify> Rig<C> {
     pub fn train(&mut self, at: u64, port: u16, frame: &[u8], payload: u16) -> Vec<Seen> {
         let handle = self.pool.insert(frame).unwrap();
         let meta = self.pool.meta_mut(handle);
-        (meta.arrival, meta.in_port, meta.header_len, meta.gso_size) = (at, port, 54, payload);
-        meta.segments = (frame.len() - 54).div_ceil(payload.into()) as u16;
+        (meta.arrival, meta.in_port) = (at, port);
+        let segments = (frame.len() - 54).div_ceil(payload.into()) as u16;
+        meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size: payload, header_len: 54 });
         let mut batch = Batch::new();
         batch.push(handle);
         self.taken += u64::from(meta.segments);
@@ -179,7 +180,7 @@ impl<C: Classify> Rig<C> {
             (None, port) => {
                 let to_control = self.router.has_control() && (CONTROL + 1..=CONTROL + 3).contains(&port);
                 assert!(self.router.ports().contains(&port) || to_control, "{port:x} is no port");
-                self.chosen.push(Chosen { mark: meta.mark(), link: meta.wish(), queue: meta.band });
+                self.chosen.push(Chosen { mark: meta.mark(), link: meta.wish(), queue: meta.band() });
                 Seen::Out(port, self.pool.data(handle).to_vec())
             }
         };

@@ -30,9 +30,8 @@ impl Sight {
             len: meta.len,
             wire_len: meta.wire_len,
             segments: meta.segments,
-            gso_size: if meta.is_train() { meta.gso_size } else { 0 },
-            // Of a checksum that is complete, the places mean nothing.
-            checksum: if meta.checksum == 1 { (1, meta.csum_start, meta.csum_offset) } else { (0, 0, 0) },
+            gso_size: meta.train().map_or(0, |train| train.gso_size),
+            checksum: meta.open_checksum().map_or((0, 0, 0), |(start, offset)| (1, start, offset)),
             bytes: hash(frame),
         }
     }
@@ -95,7 +94,7 @@ impl Observer for Tracer {
     }
 
     fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        let sight = Sight::of(meta.leave, meta, frame);
+        let sight = Sight::of(meta.leave(), meta, frame);
         self.0.lock().unwrap().left[usize::from(meta.out_port)].push(sight);
     }
 }

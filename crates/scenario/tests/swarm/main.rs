@@ -27,11 +27,11 @@ impl Observer for Tracer {
     fn arrived(&mut self, _: &Meta, _: &[u8]) {}
 
     fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        assert!(meta.leave >= meta.arrival, "a packet left before it came");
+        assert!(meta.leave() >= meta.arrival, "a packet left before it came");
         let hash = frame.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        self.0.lock().unwrap()[usize::from(meta.out_port)].push((meta.leave, hash));
+        self.0.lock().unwrap()[usize::from(meta.out_port)].push((meta.leave(), hash));
     }
 }
 

@@ -311,8 +311,8 @@ fn a_train_leaves_as_whole_segments() {
         bytes[46] = 0x50;
         let handle = near.pool.insert(&bytes).unwrap();
         let (meta, data) = near.pool.parts_mut(handle);
-        (meta.gso, meta.gso_size, meta.checksum) = (Gso::TcpV4 as u8, 1000, Checksum::Partial as u8);
-        longwire_wire::validate_train(meta, data).unwrap();
+        meta.checksum = Checksum::Partial as u8;
+        longwire_wire::validate_train(meta, data, (Gso::TcpV4 as u8, 1000)).unwrap();
         near.send_packets(&[handle]).unwrap();
         for payload in [1000, 1000, 500] {
             let segment = far.receive();

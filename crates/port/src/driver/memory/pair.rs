@@ -4,7 +4,7 @@
 //! allocates when running, and they may live in different threads.
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_packet::{Batch, MAX_FRAME, Meta, Pool};
+use longwire_packet::{Batch, MAX_FRAME, Meta, Pool, Train};
 use longwire_units::Nanos;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
@@ -20,15 +20,15 @@ pub struct Facts {
     pub wire_len: u32,
     /// Segments of a train; 0 or 1 for an ordinary frame.
     pub segments: u16,
-    /// See [`Meta::gso_size`].
+    /// See [`Train::gso_size`].
     pub gso_size: u16,
-    /// See [`Meta::header_len`].
+    /// See [`Train::header_len`].
     pub header_len: u16,
-    /// See [`Meta::csum_start`].
+    /// See [`Meta::open_checksum`]: where it begins to count, if `checksum` is partial.
     pub csum_start: u16,
-    /// See [`Meta::csum_offset`].
+    /// Where it goes, from there.
     pub csum_offset: u16,
-    /// See [`Meta::gso`].
+    /// See [`Train::gso`].
     pub gso: u8,
     /// See [`Meta::checksum`].
     pub checksum: u8,
@@ -52,29 +52,30 @@ impl Default for Facts {
 
 impl Facts {
     fn of(meta: &Meta) -> Self {
-        Self {
-            time: Nanos(meta.leave.max(meta.arrival)),
+        let mut facts = Self {
+            time: Nanos(meta.leave().max(meta.arrival)),
             wire_len: meta.wire_len,
-            segments: meta.segments,
-            // Of an ordinary packet they are its mark, which stays inside.
-            gso_size: if meta.is_train() { meta.gso_size } else { 0 },
-            header_len: if meta.is_train() { meta.header_len } else { 0 },
-            csum_start: meta.csum_start,
-            csum_offset: meta.csum_offset,
-            gso: meta.gso,
             checksum: meta.checksum,
+            ..Self::default()
+        };
+        if let Some(Train { gso, segments, gso_size, header_len }) = meta.train() {
+            (facts.gso, facts.segments) = (gso, segments);
+            (facts.gso_size, facts.header_len) = (gso_size, header_len);
         }
+        if let Some(place) = meta.open_checksum() {
+            (facts.csum_start, facts.csum_offset) = place;
+        }
+        facts
     }
 
     fn apply(&self, meta: &mut Meta, arrival: Nanos) {
         meta.arrival = arrival.0;
         meta.wire_len = self.wire_len.max(meta.len);
-        meta.segments = self.segments.max(1);
-        meta.gso_size = self.gso_size;
-        meta.header_len = self.header_len;
-        meta.csum_start = self.csum_start;
-        meta.csum_offset = self.csum_offset;
-        meta.gso = self.gso;
+        let &Self { gso, segments, gso_size, header_len, .. } = self;
+        if segments > 1 {
+            meta.set_train(Train { gso, segments, gso_size, header_len });
+        }
+        meta.set_open_checksum(self.csum_start, self.csum_offset);
         meta.checksum = self.checksum;
     }
 }

@@ -114,7 +114,7 @@ impl Port for PcapPort {
         let Self { output, epoch, stats, .. } = self;
         for &handle in batch.as_slice() {
             stats.out_full += each_frame(pool, handle, |meta, data| {
-                let time = *epoch + Nanos(meta.leave.max(meta.arrival));
+                let time = *epoch + Nanos(meta.leave().max(meta.arrival));
                 let written = output.as_mut().is_none_or(|output| output.write(0, time, meta.wire_len, data));
                 if written {
                     stats.out_frames += 1;

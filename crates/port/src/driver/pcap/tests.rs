@@ -278,10 +278,8 @@ fn train(pool: &mut Pool) -> longwire_packet::Handle {
     frame[46] = 0x50;
     let handle = pool.insert(&frame).unwrap();
     let (meta, data) = pool.parts_mut(handle);
-    meta.gso = Gso::TcpV4 as u8;
-    meta.gso_size = 1000;
     meta.checksum = Checksum::Partial as u8;
-    longwire_wire::validate_train(meta, data).unwrap();
+    longwire_wire::validate_train(meta, data, (Gso::TcpV4 as u8, 1000)).unwrap();
     handle
 }
 
@@ -301,11 +299,12 @@ fn writes_what_it_reads_and_splits_trains() {
         for (arrival, leave, wire_len, byte) in [(5, 12, 60, 1), (20, 0, 1514, 2)] {
             let handle = pool.insert(&[byte; 60]).unwrap();
             let meta = pool.meta_mut(handle);
-            (meta.arrival, meta.leave, meta.wire_len) = (arrival, leave, wire_len);
+            (meta.arrival, meta.wire_len) = (arrival, wire_len);
+            meta.set_leave(leave);
             batch.push(handle);
         }
         let whole = train(&mut pool);
-        pool.meta_mut(whole).leave = 30;
+        pool.meta_mut(whole).set_leave(30);
         batch.push(whole);
         port.transmit(&mut pool, &batch).unwrap();
         port.finish().unwrap();

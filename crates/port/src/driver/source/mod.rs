@@ -177,7 +177,7 @@ impl Port for SourcePort {
             let meta = pool.meta(handle);
             self.stats.out_frames += u64::from(meta.segments);
             self.stats.out_bytes += meta.segment_bytes();
-            table.take(Nanos(meta.leave.max(meta.arrival)), meta.wire_len, pool.data(handle));
+            table.take(Nanos(meta.leave().max(meta.arrival)), meta.wire_len, pool.data(handle));
             pool.free(handle);
         }
         Ok(())
@@ -298,7 +298,7 @@ mod tests {
             // The third is lost; the n-th takes 500 + n ns.
             for (n, &handle) in batch.as_slice().iter().enumerate() {
                 let meta = pool.meta_mut(handle);
-                meta.leave = meta.arrival + 500 + n as u64;
+                meta.set_leave(meta.arrival + 500 + n as u64);
                 if n == 2 { pool.free(handle) } else { across.push(handle) }
             }
             across.push(pool.insert(&[0; 60]).unwrap());
@@ -337,7 +337,7 @@ mod tests {
         ] {
             let copy = pool.duplicate(sent[n]).unwrap();
             let meta = pool.meta_mut(copy);
-            meta.leave = meta.arrival + delay;
+            meta.set_leave(meta.arrival + delay);
             if let Some(wrong) = wrong {
                 pool.parts_mut(copy).1[wrong] ^= 0x40;
             }

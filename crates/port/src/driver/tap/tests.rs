@@ -1,7 +1,7 @@
 use super::*;
 use crate::driver::af_packet::clock::monotonic_now;
 use crate::driver::af_packet::{AfPacket, AfPacketOptions};
-use longwire_packet::{BATCH, Checksum};
+use longwire_packet::BATCH;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -149,8 +149,7 @@ fn what_the_kernel_refuses_in_a_batch_holds_nothing_up() {
         let (batch, mut frames) = batch(&mut pool);
         // The checksum would be behind the frame's end, which no driver lets in.
         for at in [40, 20, 0] {
-            let meta = pool.meta_mut(batch.as_slice()[at]);
-            (meta.checksum, meta.csum_start, meta.csum_offset) = (Checksum::Partial as u8, 60_000, 16);
+            pool.meta_mut(batch.as_slice()[at]).set_open_checksum(60_000, 16);
             frames.remove(at);
         }
         tap.transmit(&mut pool, &batch).unwrap();
