@@ -54,7 +54,7 @@ impl Worker {
             return self.walk(Next::Enter, handle);
         }
         // An answer: it goes back out of the port by which the packet came, past all links.
-        self.flow.made += 1;
+        self.books.flow.made += 1;
         let meta = self.pool.meta_mut(handle);
         if self.map.joints.routed(meta.in_port) {
             // It is for who sent the packet before the router did: the router knows the way.

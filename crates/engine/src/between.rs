@@ -190,18 +190,25 @@ impl Way {
     }
 }
 
+/// What a worker has of others: what comes from them, what goes to them, and every worker's bell.
+pub(crate) struct Peers {
+    pub inbox: Inbox,
+    pub outbound: Outbound,
+    pub bells: Arc<[Bell]>,
+}
+
 impl Worker {
     /// Takes what other workers have handed over: what is urgent, then the rest, as much of each ring.
     pub(crate) fn take_from_rings(&mut self) -> usize {
         let mut came = 0;
         for class in 0..CLASSES.len() {
-            let mut some = self.inbox.look(class);
+            let mut some = self.peers.inbox.look(class);
             while some != 0 {
                 let ring = (class, some.trailing_zeros() as usize);
                 some &= some - 1;
-                for _ in 0..self.inbox.most {
+                for _ in 0..self.peers.inbox.most {
                     match self.receive_from(ring) {
-                        Taken::Packet(handle) => self.ready.push(handle),
+                        Taken::Packet(handle) => self.intake.ready.push(handle),
                         Taken::PoolFull(_) => {}
                         Taken::Empty => break,
                     }
@@ -211,14 +218,14 @@ impl Worker {
         }
         if came > 0 && self.order == Order::Exact {
             let pool = &self.pool;
-            self.ready.sort_by_key(|&handle| order_key(pool, handle));
+            self.intake.ready.sort_by_key(|&handle| order_key(pool, handle));
         }
         came
     }
 
     /// Takes all that other workers have handed over.
     pub(crate) fn drain_rings(&mut self, mut each: impl FnMut(&mut Self, Handle)) {
-        while let Some(ring) = self.inbox.first() {
+        while let Some(ring) = self.peers.inbox.first() {
             if let Taken::Packet(handle) = self.receive_from(ring) {
                 each(self, handle);
             }
@@ -227,11 +234,11 @@ impl Worker {
 
     /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
     fn receive_from(&mut self, ring: (usize, usize)) -> Taken {
-        let taken = self.inbox.take(ring, &mut self.pool);
+        let taken = self.peers.inbox.take(ring, &mut self.pool);
         match taken {
             Taken::Packet(handle) => {
                 let meta = self.pool.meta_mut(handle);
-                self.flow.received += u64::from(meta.segments);
+                self.books.flow.received += u64::from(meta.segments);
                 if meta.path != UNDECIDED
                     && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
                 {
@@ -239,8 +246,8 @@ impl Worker {
                 }
             }
             Taken::PoolFull(segments) => {
-                self.flow.received += u64::from(segments);
-                self.flow.drops[DropReason::PoolFull as usize] += u64::from(segments);
+                self.books.flow.received += u64::from(segments);
+                self.books.count_drop(DropReason::PoolFull, segments.into());
             }
             Taken::Empty => {}
         }
@@ -251,7 +258,7 @@ impl Worker {
     /// once, because what waited here would be held by nobody.
     pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
         let class = class(self.pool.meta(handle));
-        let Some(outlet) = &mut self.outbound.outlets[worker as usize] else {
+        let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
             return self.drop(handle, DropReason::RingFull);
         };
         if let Some(windows) = &mut self.windows {
@@ -262,16 +269,16 @@ impl Worker {
         if batch.is_full() || self.windows.is_some() {
             self.send_over(worker as usize, class);
         } else {
-            self.outbound.waiting |= 1 << worker;
+            self.peers.outbound.waiting |= 1 << worker;
         }
     }
 
     /// Sends what waits for other workers.
     #[inline]
     pub(crate) fn send_all_over(&mut self) {
-        while self.outbound.waiting != 0 {
-            let worker = self.outbound.waiting.trailing_zeros() as usize;
-            self.outbound.waiting &= self.outbound.waiting - 1;
+        while self.peers.outbound.waiting != 0 {
+            let worker = self.peers.outbound.waiting.trailing_zeros() as usize;
+            self.peers.outbound.waiting &= self.peers.outbound.waiting - 1;
             for class in 0..CLASSES.len() {
                 self.send_over(worker, class);
             }
@@ -280,16 +287,16 @@ impl Worker {
 
     /// Copies what waits for a worker into its ring.
     fn send_over(&mut self, worker: usize, class: usize) {
-        let Some(outlet) = &mut self.outbound.outlets[worker] else { return };
+        let Some(outlet) = &mut self.peers.outbound.outlets[worker] else { return };
         let batch = std::mem::take(&mut outlet.ways[class].batch);
         let mut rest = batch.as_slice();
-        while let Some(outlet) = &mut self.outbound.outlets[worker]
+        while let Some(outlet) = &mut self.peers.outbound.outlets[worker]
             && !rest.is_empty()
         {
-            let sent = outlet.ways[class].send(&self.bells[worker], &self.pool, rest);
+            let sent = outlet.ways[class].send(&self.peers.bells[worker], &self.pool, rest);
             let (gone, left) = rest.split_at(sent);
             for &handle in gone {
-                self.flow.handed_over += u64::from(self.pool.meta(handle).segments);
+                self.books.flow.handed_over += u64::from(self.pool.meta(handle).segments);
                 self.pool.free(handle);
             }
             rest = left;
@@ -507,20 +514,21 @@ mod tests {
                 }
                 assert!(sender.pool.live() > 0, "a part of a batch waits for the end of the step");
                 sender.send_all_over();
-                let flow = &sender.flow;
+                let flow = &sender.books.flow;
                 let lost = flow.drops[DropReason::RingFull as usize];
                 assert_eq!((flow.handed_over + lost, sender.pool.live()), (EACH + 2, 0), "{between:?}");
                 assert!(lost > 0, "{between:?}: {lost}");
             }
             let [receiver] = receiver else { panic!("one receives") };
             let came = receiver.take_from_rings();
-            let numbers: Vec<_> = receiver.ready.iter().map(|&it| receiver.pool.meta(it).seq).collect();
+            let numbers: Vec<_> =
+                receiver.intake.ready.iter().map(|&it| receiver.pool.meta(it).seq).collect();
             assert_eq!(numbers[..6], [EACH, EACH, EACH, EACH, 0, 1], "{between:?}");
             assert_eq!(came, 4 + 2 * BATCH, "{between:?}: a batch of each sender in a step");
             receiver.drain_rings(|worker, handle| worker.pool.free(handle));
-            assert!(receiver.inbox.is_empty());
-            let handed_over: u64 = senders.iter().map(|sender| sender.flow.handed_over).sum();
-            assert_eq!(receiver.flow.received, handed_over, "{between:?}");
+            assert!(receiver.peers.inbox.is_empty());
+            let handed_over: u64 = senders.iter().map(|sender| sender.books.flow.handed_over).sum();
+            assert_eq!(receiver.books.flow.received, handed_over, "{between:?}");
         }
     }
 

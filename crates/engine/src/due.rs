@@ -3,9 +3,9 @@
 //! The link has to let go of it first, since departures come before arrivals. But other links, earlier in the plan, may have something that
 //! leaves at that moment, too, and that goes on before it does: so it is kept until its link has its turn.
 
-use crate::worker::{Order, Worker};
+use crate::emulation::Emulation;
 use longwire_link::Fifo;
-use longwire_packet::Handle;
+use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
 /// Packets that have left links whose turns are yet to come: few links at a time, mostly none. The one that has its turn first, which is the first in
@@ -42,43 +42,21 @@ impl Due {
     }
 }
 
-impl Worker {
-    /// Whether a link has its turn at this moment, after what is happening now.
+impl Emulation {
+    /// Whether a link has its turn at this moment.
     #[inline]
-    pub(crate) fn is_due_later(&mut self, link: u32, moment: Nanos) -> bool {
-        self.order == Order::Exact && *self.links.armed(link) == moment
+    pub fn has_turn(&mut self, link: u32, moment: Nanos) -> bool {
+        *self.links.armed(link) == moment
     }
 
     /// Lets a packet arrive at a link that has its turn at this moment: what leaves is kept until then.
     #[cold]
-    pub(crate) fn arrive_before_turn(&mut self, link: u32, handle: Handle) {
+    pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) {
         let mut left = self.due.take(link);
         let before = self.links.latest(link);
-        self.links.arrive_and_leave(&mut self.pool, link, handle, &mut left);
+        self.links.arrive_and_leave(pool, link, handle, &mut left);
         self.note(link, before);
         self.due.keep(link, left);
         self.arm_stirred();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use longwire_packet::Pool;
-
-    #[test]
-    fn each_link_gets_what_is_its_own_once() {
-        let mut pool = Pool::new(1 << 20).unwrap();
-        let mut due = Due::new(8);
-        let handles: Vec<_> = (0..2).map(|_| pool.alloc(60).unwrap()).collect();
-        for (link, &handle) in [(7, &handles[0]), (3, &handles[1])] {
-            let mut left = Fifo::EMPTY;
-            left.push(&mut pool, handle);
-            due.keep(link, left);
-        }
-        due.keep(5, Fifo::EMPTY);
-        let all = |due: &mut Due, link| due.take(link).pop(&pool);
-        assert_eq!((all(&mut due, 3), all(&mut due, 3), all(&mut due, 5)), (Some(handles[1]), None, None));
-        assert_eq!(all(&mut due, 7), Some(handles[0]));
     }
 }

@@ -18,10 +18,10 @@ impl Worker {
             return self.split(handle, fork, |worker, copy, branch| {
                 worker.pool.meta_mut(copy).path = branch.path;
                 worker.grant_wish(copy);
-                worker.ready.push(copy);
+                worker.intake.ready.push(copy);
             });
         }
-        let ports = self.nodes[node].ports();
+        let ports = self.nodes.all[node].ports();
         let count = ports.len();
         let others: usize = count - usize::from(ports.binary_search(&in_port).is_ok());
         if others == 0 {
@@ -29,7 +29,7 @@ impl Worker {
         }
         let mut left = others;
         for at in 0..count {
-            let port = self.nodes[node].ports()[at];
+            let port = self.nodes.all[node].ports()[at];
             if port == in_port {
                 continue;
             }
@@ -39,7 +39,7 @@ impl Worker {
             (meta.out_port, meta.seq) = (port, meta.seq + u64::from(port) * PIECES);
             self.map.classifier.classify_one(&mut self.pool, copy);
             self.grant_wish(copy);
-            self.ready.push(copy);
+            self.intake.ready.push(copy);
         }
     }
 
@@ -78,10 +78,10 @@ impl Worker {
             return Some(handle);
         }
         let segments = u64::from(self.pool.meta(handle).segments);
-        self.flow.made += segments;
+        self.books.flow.made += segments;
         let copy = self.pool.duplicate(handle);
         if copy.is_none() {
-            self.flow.drops[DropReason::PoolFull as usize] += segments;
+            self.books.count_drop(DropReason::PoolFull, segments);
         }
         copy
     }

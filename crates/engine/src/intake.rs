@@ -2,8 +2,8 @@
 
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
-use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, REFUSED, Stamp, refusal};
-use longwire_packet::{Batch, Handle, Meta, Pool};
+use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, OUTBOX, REFUSED, Stamp, refusal};
+use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// Places of ports in the order of ties come after those of links.
@@ -16,6 +16,48 @@ pub(crate) const COPIES: u64 = 1 << 24;
 /// Sequence numbers that one such copy takes up, for what comes of it at one moment.
 pub(crate) const PIECES: u64 = 1 << 8;
 
+/// What has come in, on its way to links.
+#[derive(Default)]
+pub(crate) struct Intake {
+    /// Packets taken in and not yet decided about.
+    fresh: Vec<Handle>,
+    /// Packets with a path, in order, about to enter their first link here; while a step serves these, what is decided about in its turn.
+    pub ready: Vec<Handle>,
+    in_turn: Vec<Handle>,
+    /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
+    pub begin: u64,
+}
+
+/// Most room for packets that are ready which is made at the start.
+const MOST_READY: usize = 1 << 20;
+
+impl Intake {
+    /// For so many ports, and so many packets that other workers hand over in a step.
+    pub fn new(ports: usize, handed_over: usize) -> Self {
+        let room = BATCH * (ports + 1);
+        // A flooded packet becomes one for each port of its node. Where there are many ports, all that come at once are hardly ever flooded:
+        // should they be, more is allocated then.
+        let ready = (room * ports.max(1)).min(MOST_READY) + handed_over + OUTBOX;
+        Self {
+            fresh: Vec::with_capacity(room),
+            ready: Vec::with_capacity(ready),
+            in_turn: Vec::with_capacity(OUTBOX),
+            begin: 0,
+        }
+    }
+
+    /// Takes out what is ready; what is decided about in its turn takes its place until [`Intake::served`].
+    pub fn serve(&mut self) -> Vec<Handle> {
+        std::mem::replace(&mut self.ready, std::mem::take(&mut self.in_turn))
+    }
+
+    /// All that was taken out has entered.
+    pub fn served(&mut self, ready: Vec<Handle>) {
+        self.in_turn = std::mem::replace(&mut self.ready, ready);
+        self.ready.clear();
+    }
+}
+
 impl Worker {
     /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
@@ -24,8 +66,8 @@ impl Worker {
         // What came first, by its node: if nothing else comes there is nothing to be put in order.
         let mut alone: Option<(usize, Batch)> = None;
         // What sources send from their next change on comes after it.
-        let unchanged = Nanos(self.source_schedule.next().0.saturating_sub(1));
-        for slot in &mut self.ports {
+        let unchanged = Nanos(self.schedules.sources.next().0.saturating_sub(1));
+        for slot in &mut self.ports.slots {
             let stamp = slot.port.stamp();
             let (polled, exact, stamped) =
                 (stamp == Stamp::Poll, stamp == Stamp::Source, stamp == Stamp::Kernel);
@@ -42,7 +84,7 @@ impl Worker {
                     let meta = self.pool.meta_mut(handle);
                     meta.in_port = place;
                     if stamped {
-                        meta.arrival = meta.arrival.max(self.begin);
+                        meta.arrival = meta.arrival.max(self.intake.begin);
                     }
                     meta.place = PORT_PLACES + u32::from(place);
                     meta.seq = seq;
@@ -50,9 +92,9 @@ impl Worker {
                     taken += u64::from(meta.segments);
                 }
                 slot.seq = seq;
-                self.flow.taken += taken;
+                self.books.flow.taken += taken;
                 if polled {
-                    self.lateness.record_wait(gap, batch.len() as u64);
+                    self.books.lateness.record_wait(gap, batch.len() as u64);
                 }
                 // In simulated time all that comes at one moment is put in order together.
                 let more = self.simulated && exact && batch.is_full();
@@ -60,9 +102,9 @@ impl Worker {
                     alone = Some((slot.node, batch));
                 } else {
                     if let Some((_, first)) = alone.take() {
-                        self.fresh.extend_from_slice(first.as_slice());
+                        self.intake.fresh.extend_from_slice(first.as_slice());
                     }
-                    self.fresh.extend_from_slice(batch.as_slice());
+                    self.intake.fresh.extend_from_slice(batch.as_slice());
                 }
                 if !more {
                     break;
@@ -73,19 +115,19 @@ impl Worker {
             self.decide_whole(node, &batch);
         } else if sources > 1 {
             let pool = &self.pool;
-            self.fresh.sort_unstable_by_key(|&handle| order_key(pool, handle));
+            self.intake.fresh.sort_unstable_by_key(|&handle| order_key(pool, handle));
             self.decide();
         }
-        self.ready.len()
+        self.intake.ready.len()
     }
 
     /// Tells nodes the time that waited for it, but for those that wait for their turn: of these, it is asked when that is.
     fn tell_nodes(&mut self, now: Nanos) {
         if !self.simulated {
-            self.ask_all_in_turn();
+            self.nodes.ask_all_in_turn(self.earliest_turn());
         }
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].deadline() <= now && !self.turns.has(node) {
+        for node in 0..self.nodes.all.len() {
+            if self.nodes.all[node].deadline() <= now && !self.nodes.turns.has(node) {
                 self.tick(node, now, 0);
             }
         }
@@ -96,8 +138,8 @@ impl Worker {
     /// ports were polled. With several workers on the machine's clock it does so anyway, and the stamp stands.
     pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
-        let (time, place) = self.done;
-        let by_itself = !self.simulated && self.inbox.is_alone();
+        let (time, place) = self.books.done;
+        let by_itself = !self.simulated && self.peers.inbox.is_alone();
         if by_itself && (meta.arrival, meta.place) < (time, place) {
             meta.arrival = time + u64::from(meta.place < place);
         }
@@ -106,34 +148,34 @@ impl Worker {
 
     /// Lets their node say where packets go that came together, unless it says so in its turn.
     fn decide_whole(&mut self, node: usize, batch: &Batch) {
-        if !self.turns.has(node) {
+        if !self.nodes.turns.has(node) {
             return self.decide_batch(node, batch, 0);
         }
         for &handle in batch.as_slice() {
             self.pool.meta_mut(handle).path = UNDECIDED;
         }
-        self.ready.extend_from_slice(batch.as_slice());
+        self.intake.ready.extend_from_slice(batch.as_slice());
     }
 
     /// The same for packets of several ports, in their order.
     fn decide(&mut self) {
-        let fresh = std::mem::take(&mut self.fresh);
+        let fresh = std::mem::take(&mut self.intake.fresh);
         let mut batch = Batch::new();
         let mut node = 0;
         for &handle in &fresh {
             let in_port = self.pool.meta(handle).in_port;
-            let its_node = self.ports[self.map.homes[usize::from(in_port)].slot as usize].node;
+            let its_node = self.ports.slots[self.map.homes[usize::from(in_port)].slot as usize].node;
             if batch.is_full() || (its_node != node && !batch.is_empty()) {
                 self.decide_batch(node, &batch, 0);
                 batch.clear();
             }
-            if self.turns.has(its_node) {
+            if self.nodes.turns.has(its_node) {
                 if !batch.is_empty() {
                     self.decide_batch(node, &batch, 0);
                     batch.clear();
                 }
                 self.pool.meta_mut(handle).path = UNDECIDED;
-                self.ready.push(handle);
+                self.intake.ready.push(handle);
                 continue;
             }
             node = its_node;
@@ -142,21 +184,22 @@ impl Worker {
         if !batch.is_empty() {
             self.decide_batch(node, &batch, 0);
         }
-        self.fresh = fresh;
-        self.fresh.clear();
+        self.intake.fresh = fresh;
+        self.intake.fresh.clear();
     }
 
     /// Lets a node decide about a batch. What comes of it waits in `ready`, whose part from `first` on is in order.
     pub(crate) fn decide_batch(&mut self, node: usize, batch: &Batch, first: usize) {
         if let Some(&handle) = batch.as_slice().first() {
             let meta = self.pool.meta(handle);
-            self.change_node(node, (meta.arrival, meta.place));
+            self.nodes.change(node, (meta.arrival, meta.place));
         }
         let handles = batch.as_slice();
-        if self.nodes[node].stations().is_some() {
+        if self.nodes.all[node].stations().is_some() {
             return self.decide_by_stations(node, batch, first);
         }
-        if self.nodes[node].takes_trains() || !handles.iter().any(|&handle| self.pool.meta(handle).is_train())
+        if self.nodes.all[node].takes_trains()
+            || !handles.iter().any(|&handle| self.pool.meta(handle).is_train())
         {
             return self.forward(node, batch, first);
         }
@@ -172,7 +215,7 @@ impl Worker {
                     self.pool.meta_mut(segment).seq = seq + u64::from(number);
                     self.gather(node, &mut single, segment, first);
                 } else {
-                    self.flow.drops[DropReason::PoolFull as usize] += 1;
+                    self.books.count_drop(DropReason::PoolFull, 1);
                 }
             }
             self.pool.free(handle);
@@ -191,9 +234,9 @@ impl Worker {
 
     /// Lets a node decide about packets as it does, whatever it has decided before.
     pub(crate) fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
-        self.nodes[node].forward(&mut self.pool, batch, &mut self.outbox);
+        self.nodes.all[node].forward(&mut self.pool, batch, &mut self.nodes.outbox);
         let among = self.map.classifier.classify(&mut self.pool, batch);
-        self.note_verdict(node, batch);
+        self.nodes.note_verdict(&mut self.pool, &self.map.classifier, node, batch);
         if among.last_port >= REFUSED {
             self.see_to_special(node, batch, among.flags);
         } else {
@@ -214,7 +257,7 @@ impl Worker {
             } else if let Some(reason) = refusal(meta) {
                 self.drop(handle, reason);
             } else if meta.out_port == CONSUMED {
-                self.consume(handle);
+                self.books.consume(&mut self.pool, handle);
             } else if meta.out_port != KEPT {
                 plain.push(handle);
             }
@@ -225,9 +268,9 @@ impl Worker {
     /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
     /// answers do, unless its port is one to which links lead from the node itself.
     pub(crate) fn empty_outbox(&mut self, first: usize) {
-        let count = self.outbox.packets().len();
+        let count = self.nodes.outbox.packets().len();
         for at in 0..count {
-            let (handle, out_port) = self.outbox.packets()[at];
+            let (handle, out_port) = self.nodes.outbox.packets()[at];
             let meta = self.pool.meta_mut(handle);
             meta.out_port = out_port;
             if let Some(reason) = refusal(meta) {
@@ -235,7 +278,7 @@ impl Worker {
                 continue;
             }
             if out_port == CONSUMED {
-                self.consume(handle);
+                self.books.consume(&mut self.pool, handle);
                 continue;
             }
             if meta.in_port == out_port {
@@ -245,18 +288,13 @@ impl Worker {
                 self.map.classifier.classify_one(&mut self.pool, handle);
             }
             self.grant_wish(handle);
-            self.ready.push(handle);
+            self.intake.ready.push(handle);
         }
-        self.flow.made += self.outbox.clear();
+        self.books.flow.made += self.nodes.outbox.clear();
         if count > 0 && self.simulated {
             let pool = &self.pool;
-            self.ready[first..].sort_by_key(|&handle| order_key(pool, handle));
+            self.intake.ready[first..].sort_by_key(|&handle| order_key(pool, handle));
         }
-    }
-
-    fn consume(&mut self, handle: Handle) {
-        self.flow.consumed += u64::from(self.pool.meta(handle).segments);
-        self.pool.free(handle);
     }
 
     /// Lets packets that have a path wait to enter their links. Whether their node wishes some to take certain links is asked only if one has
@@ -265,7 +303,7 @@ impl Worker {
         if Meta::any_wishes(flags) {
             batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
         }
-        self.ready.extend_from_slice(batch.as_slice());
+        self.intake.ready.extend_from_slice(batch.as_slice());
     }
 }
 

@@ -2,7 +2,7 @@
 //! after the change's time, which nobody can tell from the time itself.
 
 use crate::carry_out::EVENT_PLACE;
-use crate::worker::Worker;
+use crate::nodes::Nodes;
 use longwire_block::Node;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
@@ -60,29 +60,29 @@ impl NodeChanges {
     }
 }
 
-impl Worker {
+impl Nodes {
     /// Carries out what changes at a node before `before`: a time, and a place in the order of what happens then.
     #[inline]
-    pub(crate) fn change_node(&mut self, node: usize, before: (u64, u32)) {
-        if self.node_changes.left > 0 {
-            self.change_node_before(node, before);
+    pub fn change(&mut self, node: usize, before: (u64, u32)) {
+        if self.changes.left > 0 {
+            self.change_before(node, before);
         }
     }
 
     /// Carries out what changes at any node up to `time`.
-    pub(crate) fn change_nodes(&mut self, time: Nanos) {
-        for node in 0..self.nodes.len() {
-            self.change_node(node, (time.0, u32::MAX));
+    pub fn change_all(&mut self, time: Nanos) {
+        for node in 0..self.all.len() {
+            self.change(node, (time.0, u32::MAX));
         }
     }
 
     #[cold]
-    fn change_node_before(&mut self, node: usize, before: (u64, u32)) {
+    fn change_before(&mut self, node: usize, before: (u64, u32)) {
         let is_due = |event: &mut NodeEvent| (event.time.0, EVENT_PLACE) < before;
-        while let Some(event) = self.node_changes.by_node[node].pop_front_if(is_due) {
-            self.node_changes.left -= 1;
-            let done = (event.act)(&mut *self.nodes[node], event.time);
-            let changes = &mut self.node_changes;
+        while let Some(event) = self.changes.by_node[node].pop_front_if(is_due) {
+            self.changes.left -= 1;
+            let done = (event.act)(&mut *self.all[node], event.time);
+            let changes = &mut self.changes;
             if let Err(why) = done
                 && changes.refused.len() < MOST_REFUSED
             {
@@ -94,8 +94,8 @@ impl Worker {
     }
 
     /// Forgets what was still to change: the run has ended before.
-    pub(crate) fn change_nodes_no_more(&mut self) {
-        self.node_changes.left = 0;
-        self.node_changes.by_node.iter_mut().for_each(VecDeque::clear);
+    pub fn change_no_more(&mut self) {
+        self.changes.left = 0;
+        self.changes.by_node.iter_mut().for_each(VecDeque::clear);
     }
 }

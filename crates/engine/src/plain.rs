@@ -4,9 +4,8 @@
 //! batches. Whatever is not so plain (other workers, other nodes, what judges do besides, answers of links) goes the general way, of which this file
 //! has nothing: [`Worker::enter`], [`Worker::leave`].
 
-use crate::egress::NOWHERE_HERE;
-use crate::slot::PortSlot;
-use crate::wheel::Entry;
+use crate::emulation::Emulation;
+use crate::ports::Exit;
 use crate::worker::Worker;
 use longwire_block::path::{DIRECT, LinkRef, Paths};
 use longwire_link::{Passed, Stop};
@@ -19,20 +18,22 @@ const DUE: usize = 32;
 impl Worker {
     /// Arrivals first, then each link that is due. What a group of links and packets needs is fetched while the one before is served.
     pub(crate) fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
-        if self.links.are_many() {
+        if self.emulation.links.are_many() {
             let here = LinkRef::first_of(self.index);
-            ready.iter().for_each(|&handle| self.links.prefetch(self.pool.meta(handle).path ^ here));
+            ready
+                .iter()
+                .for_each(|&handle| self.emulation.links.prefetch(self.pool.meta(handle).path ^ here));
         }
         let (mut due, mut behind) = ([0; DUE], [0; DUE]);
-        let mut count = self.take_due(now, &mut due);
+        let mut count = self.emulation.take_due(now, &mut due);
         if self.observer.is_some() {
             ready.iter().for_each(|&handle| self.enter(handle));
         } else {
             self.enter_plain(ready);
         }
         loop {
-            due[..count].iter().for_each(|&link| self.links.prefetch_first(&self.pool, link));
-            let more = self.take_due(now, &mut behind);
+            due[..count].iter().for_each(|&link| self.emulation.links.prefetch_first(&self.pool, link));
+            let more = self.emulation.take_due(now, &mut behind);
             while count > 0 {
                 count = self.release_one_each(&mut due[..count], now);
             }
@@ -41,16 +42,6 @@ impl Worker {
             }
             (due, behind, count) = (behind, due, more);
         }
-    }
-
-    /// Takes links out of the wheel that are due, and fetches them.
-    #[inline(always)]
-    fn take_due(&mut self, now: Nanos, due: &mut [u32]) -> usize {
-        let count = self.wheel.take_due(now, due);
-        due[..count].iter().for_each(|&link| self.links.prefetch_leaving(link));
-        // Nothing that happens to them meanwhile is to bring them into the wheel again.
-        due[..count].iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
-        count
     }
 
     /// Lets packets enter their links.
@@ -81,19 +72,15 @@ impl Worker {
     /// Lets packets, a batch at most, enter links, and says how many have, and why no more have.
     #[inline(never)]
     fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
-        let Self { links, pool, ports, exits, firsts, .. } = self;
+        let Self { emulation: Emulation { links, firsts, .. }, pool, ports, .. } = self;
         let mut exit = Exit::Open;
         let entered = links.enter(pool, here, packets, firsts, |Passed { handle, leave, link, out_port }| {
-            exit = push_out(exits, ports, out_port, (handle, 1, leave, link));
+            exit = ports.push_out(out_port, (handle, 1, leave, link));
             exit != Exit::Open
         });
         self.see_to(exit);
-        for at in 0..self.firsts.as_slice().len() {
-            let (link, leave) = self.firsts.as_slice()[at];
-            self.arm_by(link, leave);
-        }
-        self.firsts.clear();
-        self.arm_stirred();
+        self.emulation.arm_firsts();
+        self.emulation.arm_stirred();
         entered
     }
 
@@ -104,18 +91,6 @@ impl Worker {
             Exit::Open => {}
             Exit::Full(slot) => self.flush_port(slot as usize),
             Exit::Elsewhere(handle) => self.leave(handle),
-        }
-    }
-
-    /// Sees to it that a link is looked at by its deadline, which may be another now.
-    #[inline(always)]
-    fn arm_by(&mut self, link: u32, deadline: Nanos) {
-        let armed = *self.links.armed(link);
-        if deadline < armed {
-            if armed != Nanos::NEVER {
-                self.wheel.remove(Entry { time: armed, link });
-            }
-            self.arm_at(link, deadline);
         }
     }
 
@@ -137,14 +112,14 @@ impl Worker {
         let mut left = 0;
         for at in 0..due.len() {
             let link = due[at];
-            let Self { links, pool, ports, exits, .. } = self;
+            let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;
             let mut exit = Exit::Open;
             let next = links.release_each(pool, link, now, |handle, meta| {
                 let &Meta { out_port, segments, .. } = meta;
                 let leave = meta.leave();
                 let is_plain = meta.flags & Meta::ASIDE == 0 && Paths::is_one_link(meta.path);
                 exit = match is_plain {
-                    true => push_out(exits, ports, out_port, (handle, segments, Nanos(leave), link)),
+                    true => ports.push_out(out_port, (handle, segments, Nanos(leave), link)),
                     false => Exit::Elsewhere(handle),
                 };
                 true
@@ -154,34 +129,11 @@ impl Worker {
                 due[left] = link;
                 left += 1;
             } else {
-                self.arm_at(link, next);
+                self.emulation.arm_at(link, next);
             }
         }
         left
     }
-}
-
-/// What is to be done before anything else can be given to ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exit {
-    Open,
-    /// The batch of the port at this place is full.
-    Full(u32),
-    /// This packet goes to no port of this worker at once.
-    Elsewhere(Handle),
-}
-
-/// Puts a packet that has left its last link (handle, segments, when, link) into its port's batch.
-#[inline(always)]
-fn push_out(
-    exits: &[u32],
-    ports: &mut [PortSlot],
-    out_port: u16,
-    (handle, segments, leave, link): (Handle, u16, Nanos, u32),
-) -> Exit {
-    let slot = exits.get(usize::from(out_port)).copied().unwrap_or(NOWHERE_HERE);
-    let Some(port) = ports.get_mut(slot as usize) else { return Exit::Elsewhere(handle) };
-    if port.out.push(handle, segments, leave, link) { Exit::Full(slot) } else { Exit::Open }
 }
 
 #[cfg(test)]
@@ -361,7 +313,7 @@ mod tests {
         let mut left = std::mem::take(&mut *left.lock().unwrap());
         left.sort_unstable();
         let stats = (0..LINKS).map(|link| {
-            let stats = worker.links.stats(&mut worker.pool, link, Nanos(at + 1_000_000_000));
+            let stats = worker.emulation.links.stats(&mut worker.pool, link, Nanos(at + 1_000_000_000));
             assert!(stats.is_conserved(), "case {case}: {stats:?}");
             // How late packets were is of this run only.
             let stats = longwire_link::LinkStats { late_packets: 0, max_late: Nanos::ZERO, ..stats };

@@ -36,8 +36,8 @@ impl Worker {
         while let Some(event) = self.next_event(&arrivals, begin, last) {
             match event {
                 Event::Departure { link, time } => {
-                    self.done = self.done.max((time.0, 0));
-                    self.turn_ahead(link, time);
+                    self.books.did((time.0, 0));
+                    self.turn(link, time);
                 }
                 Event::Tick(time) => self.tick_in_turn(time),
                 Event::Change(time) => self.carry_out(time),
@@ -53,14 +53,14 @@ impl Worker {
             (Arrivals::Ready(_), Some(((time, _), _))) => Nanos(time),
             _ => last,
         };
-        let change: Moment = (self.schedule.next().0, EVENT_PLACE);
-        let tick: Moment = (self.turns.next.0, TICK_PLACE);
+        let change: Moment = (self.schedules.links.next().0, EVENT_PLACE);
+        let tick: Moment = (self.nodes.turns.next.0, TICK_PLACE);
         let other = change.min(tick);
         let first = arrival.map_or(other, |(arrival, _)| arrival.min(other));
-        if let Some(entry) = self.wheel.peek(last.min(Nanos(first.0)))
-            && (entry.time.0, self.links.place(entry.link)) < first
+        if let Some(entry) = self.emulation.wheel.peek(last.min(Nanos(first.0)))
+            && (entry.time.0, self.emulation.links.place(entry.link)) < first
         {
-            self.wheel.pop(entry.time);
+            self.emulation.wheel.pop(entry.time);
             return Some(Event::Departure { link: entry.link, time: entry.time });
         }
         if first.0 > last.0 {
@@ -92,7 +92,7 @@ impl Worker {
             Arrivals::Ready(ready) => {
                 *ready = &ready[1..];
                 let meta = self.pool.meta(handle);
-                self.done = self.done.max((meta.arrival, meta.place));
+                self.books.did((meta.arrival, meta.place));
                 self.enter(handle);
             }
         }
@@ -103,8 +103,8 @@ impl Worker {
         if matches!(arrivals, Arrivals::Ready(_)) || change.0 <= begin.0 || self.links_hold_packets() {
             return false;
         }
-        let followed = self.wheel.peek(last).is_some()
-            || self.turns.next <= last
+        let followed = self.emulation.wheel.peek(last).is_some()
+            || self.nodes.turns.next <= last
             || self.first_staged().is_some_and(|((time, _), _)| time <= last.0);
         !followed
     }

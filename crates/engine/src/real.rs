@@ -27,8 +27,8 @@ impl Worker {
         // When the ports were last polled, when the clock was last read, and when something last happened.
         let mut before = monotonic();
         let (mut seen, mut busy_at) = (before, before);
-        self.begin = before.0;
-        self.arm_background();
+        self.intake.begin = before.0;
+        self.emulation.arm_background();
         self.change_sources(before);
         let mut watch = Watch::new();
         // How long frames that a port stamps by polling may have waited for this poll.
@@ -44,7 +44,7 @@ impl Worker {
             }
             let after = monotonic();
             if let Some(pause) = watch.look(seen, after, handled) {
-                self.lateness.record_pause(pause);
+                self.books.lateness.record_pause(pause);
             }
             (before, seen) = (now, after);
             if handled == 0 && after.since(busy_at) >= sleeper.patience {
@@ -55,7 +55,7 @@ impl Worker {
                     if let Some(pause) =
                         Pause::of_waking(sleep.meant, sleep.woken, waited.unwrap_or_default())
                     {
-                        self.lateness.record_pause(pause);
+                        self.books.lateness.record_pause(pause);
                     }
                     (before, seen) = (sleep.woken, sleep.woken);
                 }
@@ -84,11 +84,11 @@ struct Sleeper {
 
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
-        let ports: Vec<_> = worker.ports.iter().map(|slot| slot.port.readable_fd()).collect();
+        let ports: Vec<_> = worker.ports.slots.iter().map(|slot| slot.port.readable_fd()).collect();
         // Nothing comes in by a port that leads to another node.
-        let inner = worker.ports.iter().map(|slot| worker.map.joints.far_side(slot.place).is_some());
+        let inner = worker.ports.slots.iter().map(|slot| worker.map.joints.far_side(slot.place).is_some());
         let all_wake = ports.iter().zip(inner).all(|(fd, inner)| fd.is_some() || inner);
-        let bell = worker.bells[worker.index as usize].fd();
+        let bell = worker.peers.bells[worker.index as usize].fd();
         let fds = ports.into_iter().map(|fd| fd.unwrap_or(-1)).chain([bell]);
         Self {
             wait,
@@ -101,22 +101,23 @@ impl Sleeper {
     /// Sleeps until a port has something or shortly before the next deadline. None if there was no time for it.
     fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
-        let nodes = worker.nodes_next();
-        let due = worker.wheel.bound().min(worker.next_arrival()).min(worker.schedule.next());
-        let due = due.min(worker.source_schedule.next()).min(nodes).min(worker.next_tick());
+        let nodes = worker.nodes.next();
+        let due =
+            worker.emulation.wheel.bound().min(worker.next_arrival()).min(worker.schedules.links.next());
+        let due = due.min(worker.schedules.sources.next()).min(nodes).min(worker.ports.next_tick());
         let time = due.since(now).since(early).min(self.longest);
         if time == Nanos::ZERO {
             return None;
         }
         // The descriptor of a port that is down or gone may be ready for ever: it is asked again after the sleep.
-        for (slot, entry) in worker.ports.iter().zip(&mut self.fds) {
+        for (slot, entry) in worker.ports.slots.iter().zip(&mut self.fds) {
             let usable = slot.fault.is_none();
             entry.fd = if usable { slot.port.readable_fd().unwrap_or(-1) } else { -1 };
         }
-        let bell = &worker.bells[worker.index as usize];
+        let bell = &worker.peers.bells[worker.index as usize];
         bell.doze();
         // What came before the bell was listened to is seen now: packets of other workers, and what nodes' threads are done with.
-        let came = !worker.inbox.is_empty() || worker.nodes_next() < nodes;
+        let came = !worker.peers.inbox.is_empty() || worker.nodes.next() < nodes;
         let called = came || wait_readable(&mut self.fds, time);
         bell.rise();
         let woken = monotonic();

@@ -1,9 +1,9 @@
 //! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
 
 use crate::bell::Bell;
-use crate::carry_out::Of;
 use crate::events::{Blocks, Edit, Ramp};
 use crate::fidelity::{Fidelity, Lateness};
+use crate::schedules::Of;
 use crate::stats::{FlowStats, Report};
 use crate::together::{Placed, Step};
 use crate::worker::Worker;
@@ -307,21 +307,21 @@ impl Worker {
         while let Ok(command) = commands.try_recv() {
             // A look at the links' counters carries out what has happened on them by now.
             if !matches!(command, Command::Look(_)) {
-                self.done = self.done.max((now.0, 0));
+                self.books.did((now.0, 0));
             }
             match command {
-                Command::Look(look) => look(&mut self.links, now),
+                Command::Look(look) => look(&mut self.emulation.links, now),
                 Command::Flow(reply) => {
                     // Whoever asked may have gone away.
-                    let _ = reply.send((FlowStats::of(&self.flow), now));
+                    let _ = reply.send((FlowStats::of(&self.books.flow), now));
                 }
                 Command::Report(reply) => {
                     let mut report = Report::default();
                     self.add_to(&mut report, now);
-                    let _ = reply.send((report, Box::new(self.lateness.clone())));
+                    let _ = reply.send((report, Box::new(self.books.lateness.clone())));
                 }
                 Command::MadeOf { what: (of, place), reply } => {
-                    let _ = reply.send(self.schedule_of(of).made_of(place).map(Arc::clone));
+                    let _ = reply.send(self.schedules.of(of).made_of(place).map(Arc::clone));
                 }
                 Command::Change { what, base, edits, ramp, reply } => {
                     let _ = reply.send(self.change(what, base, &edits, ramp, now));
@@ -331,11 +331,11 @@ impl Worker {
                 }
                 Command::AtNode { place, act } => {
                     // Without the node the reply is dropped, and who asked hears that nobody answers.
-                    self.change_nodes(now);
-                    if let Some(node) = self.nodes.get_mut(place as usize) {
+                    self.nodes.change_all(now);
+                    if let Some(node) = self.nodes.all.get_mut(place as usize) {
                         act(&mut **node, now);
                         // It may have to be told the time sooner than it was.
-                        self.ask_again(place as usize);
+                        self.nodes.ask_again(place as usize, self.earliest_turn());
                     }
                 }
             }

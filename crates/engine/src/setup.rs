@@ -11,7 +11,7 @@ use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, Worker
 use crate::windows::{Meeting, Windows};
 use crate::worker::Worker;
 use longwire_block::{DropReason, Node, Port, PortError, PortStats};
-use longwire_link::Links;
+use longwire_link::{Lead, Links};
 use longwire_packet::Pool;
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -89,6 +89,8 @@ pub(crate) struct Parts {
     pub bells: Arc<[Bell]>,
     pub tolerance: Tolerance,
     pub simulated: bool,
+    /// In windows: how far ahead links are served that lead to other workers', and which do.
+    pub ahead: Option<(Lead, Vec<bool>)>,
     pub windows: Option<Windows>,
     pub start: Nanos,
 }
@@ -166,8 +168,10 @@ impl Setup {
         let each = self.workers.into_iter().zip(ways(count, self.between)).enumerate();
         let each = each.map(|(index, (mut setup, (outbound, inbox)))| {
             let crossing = std::mem::take(&mut setup.crossing);
-            let windows =
-                (simulated && count > 1).then(|| Windows::new(self.lead, crossing, Arc::clone(&meeting)));
+            let ahead = Lead { by: self.lead, until: TO_THE_END };
+            let in_windows = simulated && count > 1;
+            let ahead = in_windows.then_some((ahead, crossing));
+            let windows = in_windows.then(|| Windows::new(self.lead, Arc::clone(&meeting)));
             let cpu = setup.cpu;
             let parts = Parts {
                 index: index as u32,
@@ -178,6 +182,7 @@ impl Setup {
                 bells: Arc::clone(&bells),
                 tolerance: self.tolerance,
                 simulated,
+                ahead,
                 windows,
                 start,
             };
@@ -226,8 +231,8 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
         let now = if worker.simulated { Nanos::NEVER } else { crate::clock::monotonic() };
         all.elapsed = all.elapsed.max(now.since(started));
         worker.add_to(&mut all, now.min(until));
-        lateness.merge(&worker.lateness);
-        all.errors.extend(errors.iter().chain(&worker.faults()).map(ToString::to_string));
+        lateness.merge(&worker.books.lateness);
+        all.errors.extend(errors.iter().chain(&worker.ports.faults()).map(ToString::to_string));
     }
     all.links.sort_by_key(|link| link.place);
     all.ports.sort_by_key(|port| port.place);
@@ -239,14 +244,19 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
 impl Worker {
     /// Adds what this worker has counted up to `now`.
     pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
-        for link in 0..self.links.len() as u32 {
-            let stats = self.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
-            let lateness = self.links.histogram(link).map(Quantiles::of);
-            let changed = self.schedule.made_of(link).map(Arc::clone);
-            report.links.push(LinkReport { place: self.links.place(link), stats, lateness, changed });
+        for link in 0..self.emulation.links.len() as u32 {
+            let stats = self.emulation.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
+            let lateness = self.emulation.links.histogram(link).map(Quantiles::of);
+            let changed = self.schedules.links.made_of(link).map(Arc::clone);
+            report.links.push(LinkReport {
+                place: self.emulation.links.place(link),
+                stats,
+                lateness,
+                changed,
+            });
         }
-        self.arm_stirred();
-        for slot in &self.ports {
+        self.emulation.arm_stirred();
+        for slot in &self.ports.slots {
             report.ports.push(PortReport {
                 place: slot.place,
                 name: slot.port.name().into(),
@@ -255,27 +265,26 @@ impl Worker {
                 fault: slot.fault.as_ref().map(ToString::to_string),
             });
         }
-        for node in &self.nodes {
+        for node in &self.nodes.all {
             if let (Some(stats), Some(&port)) = (node.stats(), node.ports().first()) {
                 report.nodes.push(NodeReport { port, stats });
             }
         }
         report.workers.push(WorkerReport {
             worker: self.index,
-            lateness: self.lateness.summary(self.tolerance),
+            lateness: self.books.lateness.summary(self.books.tolerance),
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),
         });
-        self.change_nodes(now);
-        let refused = self.schedule.refused.iter().chain(&self.source_schedule.refused);
-        let refused = refused.chain(&self.node_changes.refused);
+        self.nodes.change_all(now);
+        let refused = self.schedules.refused().chain(&self.nodes.changes.refused);
         report.errors.extend(refused.cloned());
-        let mut flow = FlowStats::of(&self.flow);
-        flow.kept = self.nodes.iter().map(|node| node.kept()).sum();
+        let mut flow = FlowStats::of(&self.books.flow);
+        flow.kept = self.nodes.all.iter().map(|node| node.kept()).sum();
         // Frames that a port took off the wire and could not keep have come in and been dropped, too.
-        flow.refused(self.ports.iter().map(|slot| slot.port.stats().in_pool_full).sum());
-        flow.of_ports(self.ports.iter().map(|slot| slot.port.stats()));
-        self.ports.iter().for_each(|slot| flow.not_sent(&slot.port.stats()));
+        flow.refused(self.ports.slots.iter().map(|slot| slot.port.stats().in_pool_full).sum());
+        flow.of_ports(self.ports.slots.iter().map(|slot| slot.port.stats()));
+        self.ports.slots.iter().for_each(|slot| flow.not_sent(&slot.port.stats()));
         report.flow.add(&flow);
         report.pool_used += self.pool.used_bytes();
         report.pool_peak += self.pool.peak_bytes();

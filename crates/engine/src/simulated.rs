@@ -10,8 +10,8 @@ impl Worker {
     pub(crate) fn run_simulated(&mut self, until: Nanos) -> Option<Nanos> {
         loop {
             let frame = self.next_frame(until);
-            let due = self.wheel.peek(frame.min(until)).map_or(Nanos::NEVER, |entry| entry.time);
-            let next = frame.min(due).min(self.turns.next);
+            let due = self.emulation.wheel.peek(frame.min(until)).map_or(Nanos::NEVER, |entry| entry.time);
+            let next = frame.min(due).min(self.nodes.turns.next);
             if self.lost_anything() {
                 return None;
             }
@@ -20,7 +20,7 @@ impl Worker {
                 return Some(self.end(until));
             }
             if frame <= now {
-                self.seen = self.seen.max(frame);
+                self.emulation.seen = self.emulation.seen.max(frame);
             }
             self.step(now, Nanos::ZERO);
         }
@@ -28,31 +28,18 @@ impl Worker {
 
     /// What comes first, the next event or a change of what is held: that may put the event off, or bring it forward.
     fn before(&mut self, next: Nanos) -> Nanos {
-        self.schedule.stir();
-        if self.pool.live() > 0 { next.min(self.schedule.next()) } else { next }
+        self.schedules.links.stir();
+        if self.pool.live() > 0 { next.min(self.schedules.links.next()) } else { next }
     }
 
     /// What can be hoped for if nothing but changes of links is left to happen.
     pub(crate) fn hope(&mut self) -> Hope {
         let holds = self.real_packets() > 0;
-        self.schedule.hope(self.seen, holds)
+        self.schedules.links.hope(self.emulation.seen, holds)
     }
 
     /// The packets that it holds, background traffic aside.
     pub(crate) fn real_packets(&self) -> u64 {
-        let phantoms = |&link: &u32| u64::from(self.links.phantoms(link));
-        self.pool.live() - self.noisy.iter().map(phantoms).sum::<u64>()
-    }
-
-    /// Notes what has happened on a link since its latest was `before`. What was lost on the wire is waited for: with several workers
-    /// the link may have known before, and it must not matter.
-    #[inline]
-    pub(crate) fn note(&mut self, link: u32, before: Option<Nanos>) {
-        if self.simulated
-            && let Some(latest) = self.links.latest(link)
-            && before != Some(latest)
-        {
-            self.seen = self.seen.max(latest + self.links.vain_wait(link));
-        }
+        self.pool.live() - self.emulation.phantoms()
     }
 }

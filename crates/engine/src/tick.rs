@@ -62,15 +62,10 @@ impl Ticks {
 }
 
 impl Worker {
-    /// When something that waits for a tick leaves.
-    pub(crate) fn next_tick(&self) -> Nanos {
-        self.ticks.as_ref().map_or(Nanos::NEVER, |ticks| ticks.next())
-    }
-
     /// Sends what has waited for a tick that has come by `now`.
     #[cold]
     pub(crate) fn send_at_tick(&mut self, now: Nanos) {
-        let Some(mut ticks) = self.ticks.take() else { return };
+        let Some(mut ticks) = self.ports.ticks.take() else { return };
         let tick = ticks.at_or_before(now);
         if tick > ticks.last {
             ticks.last = tick;
@@ -78,7 +73,7 @@ impl Worker {
                 self.send_held(slot, held, tick);
             }
         }
-        self.ticks = Some(ticks);
+        self.ports.ticks = Some(ticks);
     }
 
     /// Sends what should have left by `tick`, and keeps the rest.
@@ -91,20 +86,20 @@ impl Worker {
             }
             self.put_out(slot, handle);
         }
-        if !self.ports[slot].out.batch.is_empty() {
+        if !self.ports.slots[slot].out.batch.is_empty() {
             self.transmit(slot);
         }
     }
 
     /// Drops what waits for a tick that does not come: the run ends.
     pub(crate) fn drop_held_for_tick(&mut self) {
-        let Some(mut ticks) = self.ticks.take() else { return };
+        let Some(mut ticks) = self.ports.ticks.take() else { return };
         for held in &mut ticks.held {
             while let Some(handle) = held.pop(&self.pool) {
                 self.drop(handle, DropReason::Stopped);
             }
         }
-        self.ticks = Some(ticks);
+        self.ports.ticks = Some(ticks);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Several changes at one instant: all of them, or none.
 
-use crate::carry_out::Of;
-use crate::events::{Blocks, Edit, set_block};
+use crate::events::{Blocks, Edit};
 use crate::remote::{Command, Remote, RemoteError, Target};
+use crate::schedules::Of;
 use crate::worker::{Order, Worker};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub struct Together {
 /// The same at its worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Placed {
-    what: (Of, u32),
-    base: Arc<Blocks>,
-    edits: Vec<Edit>,
+    pub what: (Of, u32),
+    pub base: Arc<Blocks>,
+    pub edits: Vec<Edit>,
 }
 
 /// What a worker is to do with a group of changes.
@@ -93,13 +93,13 @@ impl Worker {
     pub(crate) fn together(&mut self, changes: Vec<Placed>, step: Step, now: Nanos) -> Result<Nanos, String> {
         for change in &changes {
             let (of, place) = change.what;
-            self.schedule_of(of).made_of_or(place, Arc::clone(&change.base));
+            self.schedules.of(of).made_of_or(place, Arc::clone(&change.base));
         }
-        let waiting = self.schedule.groups().max(self.source_schedule.groups());
+        let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
         if step != Step::Now && waiting >= MOST_WAITING {
             return Err(format!("{waiting} changes wait for their time already"));
         }
-        self.could_make(&changes)?;
+        self.schedules.could_make(&changes)?;
         match step {
             Step::Check => Ok(now),
             Step::Now => self.make(&changes, now).map(|()| now),
@@ -109,7 +109,7 @@ impl Worker {
                 for (of, part) in [(Of::Links, links), (Of::Sources, sources)] {
                     let part: Vec<Placed> = part;
                     if !part.is_empty() {
-                        self.schedule_of(of).put_group(part, time);
+                        self.schedules.of(of).put_group(part, time);
                     }
                 }
                 // Changes of links have their exact place from now on.
@@ -121,35 +121,18 @@ impl Worker {
 
     /// Makes a group's changes whose time has come, or notes why none of them could be.
     pub(crate) fn take_group(&mut self, of: Of, number: u64, time: Nanos) {
-        let changes = self.schedule_of(of).take_group(number);
-        let done = self.could_make(&changes).and_then(|()| self.make(&changes, time));
+        let changes = self.schedules.of(of).take_group(number);
+        let done = self.schedules.could_make(&changes).and_then(|()| self.make(&changes, time));
         if let Err(why) = done {
-            self.schedule_of(of).refuse(time, &format!("{} things together", changes.len()), &why);
+            self.schedules.of(of).refuse(time, &format!("{} things together", changes.len()), &why);
         }
-    }
-
-    /// Whether the blocks leave a way to make all of them, one after the other.
-    fn could_make(&mut self, changes: &[Placed]) -> Result<(), String> {
-        let mut made: Vec<((Of, u32), Blocks)> = Vec::new();
-        for Placed { what, base, edits } in changes {
-            if !made.iter().any(|(known, _)| known == what) {
-                let blocks = self.schedule_of(what.0).made_of_or(what.1, Arc::clone(base));
-                made.push((*what, Blocks::clone(&blocks)));
-            }
-            let Some((_, blocks)) = made.iter_mut().find(|(known, _)| known == what) else { continue };
-            for edit in edits {
-                let (spec, values) = edit.apply(blocks).ok_or(crate::carry_out::TOO_LITTLE)?;
-                set_block(blocks, spec, values);
-            }
-        }
-        Ok(())
     }
 
     /// Makes them. If a link, medium or source refuses, those before it are as they were.
     fn make(&mut self, changes: &[Placed], now: Nanos) -> Result<(), String> {
         let mut before: Vec<((Of, u32), Arc<Blocks>)> = Vec::new();
         for (done, Placed { what: (of, place), base, edits }) in changes.iter().enumerate() {
-            before.push(((*of, *place), self.schedule_of(*of).made_of_or(*place, Arc::clone(base))));
+            before.push(((*of, *place), self.schedules.of(*of).made_of_or(*place, Arc::clone(base))));
             if let Err(why) = self.apply(*of, *place, edits, now) {
                 for (((of, place), blocks), Placed { edits, .. }) in
                     before.iter().zip(changes).take(done).rev()
@@ -161,7 +144,7 @@ impl Worker {
             }
         }
         for Placed { what: (of, place), edits, .. } in changes {
-            self.schedule_of(*of).cancel(*place, edits);
+            self.schedules.of(*of).cancel(*place, edits);
         }
         Ok(())
     }

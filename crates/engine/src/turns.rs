@@ -66,7 +66,7 @@ impl Joints {
 pub(crate) struct Turns {
     /// By place among the worker's nodes, and the places of those that do.
     own: Vec<bool>,
-    places: Vec<usize>,
+    pub places: Vec<usize>,
     /// A time before which none of them wants to be told the time.
     pub next: Nanos,
 }
@@ -95,7 +95,7 @@ impl Worker {
         (meta.in_port, meta.arrival, meta.path) = (far, meta.leave(), UNDECIDED);
         let home = self.map.homes[usize::from(near)];
         if home.worker == self.index {
-            let PortStats { out_frames, out_bytes, .. } = &mut self.ports[home.slot as usize].crossed;
+            let PortStats { out_frames, out_bytes, .. } = &mut self.ports.slots[home.slot as usize].crossed;
             (*out_frames, *out_bytes) = (*out_frames + segments, *out_bytes + bytes);
         }
     }
@@ -108,7 +108,7 @@ impl Worker {
         if home.worker != self.index {
             return self.hand_over(home.worker, handle);
         }
-        let slot = &mut self.ports[home.slot as usize];
+        let slot = &mut self.ports.slots[home.slot as usize];
         let node = slot.node;
         if self.map.joints.far_side(in_port).is_some() {
             slot.crossed.in_frames += segments;
@@ -116,63 +116,42 @@ impl Worker {
         }
         let mut batch = Batch::new();
         batch.push(handle);
-        let first = self.ready.len();
+        let first = self.intake.ready.len();
         self.decide_batch(node, &batch, first);
-        self.turns.next = self.turns.next.min(self.turn_of(node));
+        self.nodes.ask_again(node, self.earliest_turn());
         self.enter_from(first);
     }
 
-    /// When it is a node's turn to be told the time. One that wants that at once is not told of a time that is long over on the machine's clock: it would
-    /// go on from there step by step.
-    fn turn_of(&self, node: usize) -> Nanos {
-        let deadline = self.nodes[node].deadline();
-        if self.simulated { deadline } else { deadline.max(Nanos(self.done.0)) }
-    }
-
-    /// A node may have another deadline now, for it was changed.
-    pub(crate) fn ask_again(&mut self, node: usize) {
-        if self.turns.has(node) {
-            self.turns.next = self.turns.next.min(self.turn_of(node));
-        }
-    }
-
-    /// The same for all that decide in their turn: threads of their own may be done with something.
-    pub(crate) fn ask_all_in_turn(&mut self) {
-        for at in 0..self.turns.places.len() {
-            self.ask_again(self.turns.places[at]);
-        }
-    }
-
-    /// When a node wants to be told the time.
-    pub(crate) fn nodes_next(&self) -> Nanos {
-        self.nodes.iter().map(|node| node.deadline()).min().unwrap_or(Nanos::NEVER)
+    /// The earliest time of which a node is told that decides in its turn.
+    pub(crate) fn earliest_turn(&self) -> Nanos {
+        if self.simulated { Nanos::ZERO } else { Nanos(self.books.done.0) }
     }
 
     /// Tells the nodes that decide in their turn that it is `time`, if they wait for it.
     pub(crate) fn tick_in_turn(&mut self, time: Nanos) {
-        for at in 0..self.turns.places.len() {
-            let node = self.turns.places[at];
-            if self.nodes[node].deadline() > time {
+        for at in 0..self.nodes.turns.places.len() {
+            let node = self.nodes.turns.places[at];
+            if self.nodes.all[node].deadline() > time {
                 continue;
             }
-            self.seen = self.seen.max(time);
-            self.done = self.done.max((time.0, TICK_PLACE));
-            let first = self.ready.len();
+            self.emulation.seen = self.emulation.seen.max(time);
+            self.books.did((time.0, TICK_PLACE));
+            let first = self.intake.ready.len();
             self.tick(node, time, first);
             self.enter_from(first);
         }
-        let deadlines = self.turns.places.iter().map(|&node| self.nodes[node].deadline());
-        self.turns.next = deadlines.min().unwrap_or(Nanos::NEVER);
+        let deadlines = self.nodes.turns.places.iter().map(|&node| self.nodes.all[node].deadline());
+        self.nodes.turns.next = deadlines.min().unwrap_or(Nanos::NEVER);
     }
 
     /// Tells a node the time; what it gives out waits in `ready`, from `first` on.
     pub(crate) fn tick(&mut self, node: usize, now: Nanos, first: usize) {
-        self.change_node(node, (now.0, TICK_PLACE));
-        self.nodes[node].tick(&mut self.pool, now, &mut self.outbox);
-        for at in 0..self.outbox.packets().len() {
-            let meta = self.pool.meta_mut(self.outbox.packets()[at].0);
+        self.nodes.change(node, (now.0, TICK_PLACE));
+        self.nodes.all[node].tick(&mut self.pool, now, &mut self.nodes.outbox);
+        for at in 0..self.nodes.outbox.packets().len() {
+            let meta = self.pool.meta_mut(self.nodes.outbox.packets()[at].0);
             let home = self.map.homes[usize::from(meta.in_port)];
-            let slot = &mut self.ports[home.slot as usize];
+            let slot = &mut self.ports.slots[home.slot as usize];
             (meta.place, meta.seq) = (PORT_PLACES + u32::from(slot.place), slot.seq);
             slot.seq += COPIES;
         }
@@ -181,9 +160,9 @@ impl Worker {
 
     /// Sends what waits in `ready` from `first` on its way, each with all that follows before the next.
     fn enter_from(&mut self, first: usize) {
-        for at in first..self.ready.len() {
-            self.walk(Next::Enter, self.ready[at]);
+        for at in first..self.intake.ready.len() {
+            self.walk(Next::Enter, self.intake.ready[at]);
         }
-        self.ready.truncate(first);
+        self.intake.ready.truncate(first);
     }
 }

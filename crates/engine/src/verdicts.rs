@@ -4,6 +4,7 @@
 //! its Ethernet addresses. Whether the two stations stand where they stood, and are not forgotten, is asked of the node's table each time, which hears
 //! the source thereby; so nobody need be told of changes. The classifier looks the IP addresses up as ever.
 
+use crate::nodes::Nodes;
 use crate::worker::Worker;
 use longwire_block::REFUSED;
 use longwire_block::stations::{Stations, station};
@@ -90,6 +91,20 @@ impl Verdicts {
             self.entries[at] = Verdict { source, destination, places, by_ports };
         }
     }
+
+    /// How many packets come before the next few in a row that may be like others: the first of all was not. Known ones that come one by one are
+    /// better taken with those that are not: whoever sends from another station each time is not to make all others slow.
+    fn unlike(&self, pool: &mut Pool, handles: &[Handle]) -> usize {
+        let mut row = 0;
+        for (at, &handle) in handles.iter().enumerate().skip(1) {
+            let (meta, line) = pool.head_mut(handle);
+            row = if self.find(meta, line).is_some() { row + 1 } else { 0 };
+            if row == FEW {
+                return at + 1 - FEW;
+            }
+        }
+        handles.len()
+    }
 }
 
 /// What frames have in common that come in a row between the same stations.
@@ -165,8 +180,8 @@ impl Alike {
 impl Worker {
     /// Lets a node that has stations decide about packets.
     pub(crate) fn decide_by_stations(&mut self, node: usize, batch: &Batch, first: usize) {
-        if self.verdicts.skipped > 0 {
-            self.verdicts.skipped -= 1;
+        if self.nodes.verdicts.skipped > 0 {
+            self.nodes.verdicts.skipped -= 1;
             return self.forward(node, batch, first);
         }
         let (mut rest, mut known) = (batch.as_slice(), 0);
@@ -174,7 +189,7 @@ impl Worker {
             let alike = self.decide_alike(node, rest);
             known += alike;
             rest = &rest[alike..];
-            let (others, more) = rest.split_at(self.unlike(rest));
+            let (others, more) = rest.split_at(self.nodes.verdicts.unlike(&mut self.pool, rest));
             if !others.is_empty() {
                 let mut batch = Batch::new();
                 others.iter().for_each(|&handle| batch.push(handle));
@@ -183,7 +198,7 @@ impl Worker {
             rest = more;
         }
         if 2 * known < batch.len() {
-            self.verdicts.skipped = PATIENCE;
+            self.nodes.verdicts.skipped = PATIENCE;
         }
     }
 
@@ -192,9 +207,9 @@ impl Worker {
     fn decide_alike(&mut self, node: usize, handles: &[Handle]) -> usize {
         let mut known = 0;
         loop {
-            let Self { nodes, pool, verdicts, map, .. } = self;
+            let Self { nodes: Nodes { all, verdicts, .. }, pool, map, .. } = self;
             let rest = &handles[known..];
-            let (Some(&first), Some(stations)) = (rest.first(), nodes[node].stations()) else { break };
+            let (Some(&first), Some(stations)) = (rest.first(), all[node].stations()) else { break };
             let (meta, line) = pool.head_mut(first);
             let Some((at, verdict)) = verdicts.find(meta, line) else { break };
             let alike = Alike::to(meta, line);
@@ -209,32 +224,20 @@ impl Worker {
             }
             known += count;
         }
-        self.ready.extend_from_slice(&handles[..known]);
+        self.intake.ready.extend_from_slice(&handles[..known]);
         known
     }
+}
 
-    /// How many packets come before the next few in a row that may be like others: the first of all was not. Known ones that come one by one are
-    /// better taken with those that are not: whoever sends from another station each time is not to make all others slow.
-    fn unlike(&mut self, handles: &[Handle]) -> usize {
-        let mut row = 0;
-        for (at, &handle) in handles.iter().enumerate().skip(1) {
-            let (meta, line) = self.pool.head_mut(handle);
-            row = if self.verdicts.find(meta, line).is_some() { row + 1 } else { 0 };
-            if row == FEW {
-                return at + 1 - FEW;
-            }
-        }
-        handles.len()
-    }
-
+impl Nodes {
     /// Remembers what its node has decided about the first of some packets: one of many that are alike is enough.
     #[inline]
-    pub(crate) fn note_verdict(&mut self, node: usize, batch: &Batch) {
-        if let Some(stations) = self.nodes[node].stations()
+    pub fn note_verdict(&mut self, pool: &mut Pool, classifier: &Classifier, node: usize, batch: &Batch) {
+        if let Some(stations) = self.all[node].stations()
             && let Some(&handle) = batch.as_slice().first()
         {
-            let (meta, line) = self.pool.head_mut(handle);
-            let by_ports = self.map.classifier.path_by_ports(meta.in_port, meta.out_port);
+            let (meta, line) = pool.head_mut(handle);
+            let by_ports = classifier.path_by_ports(meta.in_port, meta.out_port);
             self.verdicts.note(stations, meta, line, by_ports);
         }
     }

@@ -6,15 +6,13 @@
 //! at least that long, so all that decides about those packets has happened, and they reach the other worker before
 //! the window in which they arrive.
 
-use crate::TO_THE_END;
 use crate::events::Hope;
-use crate::intake::{COPIES, order_key};
+use crate::intake::order_key;
 use crate::pump::Arrivals;
 use crate::walk::Next;
 use crate::worker::Worker;
 use longwire_block::path::UNDECIDED;
-use longwire_block::{DropReason, FLOOD, PortError};
-use longwire_link::Lead;
+use longwire_block::{DropReason, FLOOD};
 use longwire_packet::{Handle, Meta};
 use longwire_units::Nanos;
 use std::cmp::Reverse;
@@ -31,9 +29,8 @@ type Held = Reverse<(u64, u32, u64, u64, u32)>;
 
 /// What a worker needs for simulated runs with others.
 pub(crate) struct Windows {
-    lead: Lead,
-    /// By a link's place among the worker's: whether packets go on from it to another worker's link.
-    crossing: Vec<bool>,
+    /// How long a window is at most.
+    longest: Nanos,
     meeting: Arc<Meeting>,
     /// Packets that arrive at links here.
     staged: BinaryHeap<Held>,
@@ -47,10 +44,9 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    pub(crate) fn new(lead: Nanos, crossing: Vec<bool>, meeting: Arc<Meeting>) -> Self {
+    pub(crate) fn new(lead: Nanos, meeting: Arc<Meeting>) -> Self {
         let (staged, outgoing) = (BinaryHeap::new(), BinaryHeap::new());
-        let lead = Lead { by: lead, until: TO_THE_END };
-        Self { lead, crossing, meeting, staged, outgoing, held: 0, followed: None }
+        Self { longest: lead.min(LONGEST), meeting, staged, outgoing, held: 0, followed: None }
     }
 
     /// From now on what goes on is what comes of the packet with this number; or of none.
@@ -64,11 +60,6 @@ impl Windows {
             meta.seq = *seq + *count;
             *count += 1;
         }
-    }
-
-    /// How far ahead of its time a link is served, if it is.
-    pub(crate) fn lead_of(&self, link: u32) -> Option<Lead> {
-        self.crossing.get(link as usize).is_some_and(|&crossing| crossing).then_some(self.lead)
     }
 }
 
@@ -112,13 +103,12 @@ fn earliest(times: &[AtomicU64]) -> Nanos {
 impl Worker {
     /// Runs in windows until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing if a pool was full.
     pub(crate) fn run_windows(&mut self, until: Nanos) -> Option<Nanos> {
-        let windows = self.windows.as_mut()?;
-        windows.lead.until = until;
-        let meeting = Arc::clone(&windows.meeting);
-        let longest = windows.lead.by.min(LONGEST);
+        let windows = self.windows.as_ref()?;
+        let (meeting, longest) = (Arc::clone(&windows.meeting), windows.longest);
+        self.emulation.end_at(until);
         loop {
             let own = self.index as usize;
-            let change = if self.pool.live() > 0 { self.schedule.next() } else { Nanos::NEVER };
+            let change = if self.pool.live() > 0 { self.schedules.links.next() } else { Nanos::NEVER };
             meeting.change[own].store(change.0, Ordering::SeqCst);
             meeting.next[own].store(self.bound(until).0, Ordering::SeqCst);
             self.meet(&meeting);
@@ -134,7 +124,7 @@ impl Worker {
                 return Some(self.end_together(&meeting, until));
             }
             if !hoping {
-                self.schedule.stir();
+                self.schedules.links.stir();
             }
             // What is hoped for is tried one by one: the next may be given up.
             let end = (start + if hoping { Nanos(1) } else { longest }).min(until + Nanos(1));
@@ -186,15 +176,12 @@ impl Worker {
     fn bound(&mut self, until: Nanos) -> Nanos {
         let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
         let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
-        self.next_frame(until).min(self.wheel.bound()).min(self.turns.next).min(Nanos(held))
+        self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next).min(Nanos(held))
     }
 
     /// When the next frame comes in by a port here, or a node that does not wait for its turn wants to be told the time.
     pub(crate) fn next_arrival(&mut self) -> Nanos {
-        let times = self.ports.iter_mut().filter_map(|slot| slot.port.next_arrival());
-        let nodes = self.nodes.iter().enumerate().filter(|(place, _)| !self.turns.has(*place));
-        let nodes = nodes.map(|(_, node)| node.deadline());
-        times.chain(nodes).min().unwrap_or(Nanos::NEVER)
+        self.ports.next_arrival().min(self.nodes.next_out_of_turn())
     }
 
     /// Takes in what arrives by ports before `end`, in the order of time, and sends it to where its link is.
@@ -204,11 +191,11 @@ impl Worker {
             if next >= end {
                 return;
             }
-            self.seen = self.seen.max(next);
+            self.emulation.seen = self.emulation.seen.max(next);
             self.ingest(next, Nanos::ZERO);
-            let mut ready = std::mem::take(&mut self.ready);
+            let mut ready = std::mem::take(&mut self.intake.ready);
             ready.drain(..).for_each(|handle| self.route(handle));
-            self.ready = ready;
+            self.intake.ready = ready;
         }
     }
 
@@ -279,34 +266,18 @@ impl Worker {
         }
     }
 
-    /// Serves a link that is due; one that leads to another worker's link, ahead of its time.
-    pub(crate) fn turn_ahead(&mut self, link: u32, time: Nanos) {
-        let Some(lead) = self.windows.as_ref().and_then(|windows| windows.lead_of(link)) else {
-            return self.turn(link, time);
-        };
-        *self.links.armed(link) = Nanos::NEVER;
-        let mut out = longwire_link::Fifo::EMPTY;
-        let before = self.links.latest(link);
-        self.links.expire_ahead(&mut self.pool, link, time, lead, &mut out);
-        self.note(link, before);
-        self.arm(link);
-        self.arm_stirred();
-        let place = self.links.place(link);
-        while let Some(handle) = out.pop(&self.pool) {
-            let meta = self.pool.meta_mut(handle);
-            (meta.place, meta.seq) = (place, self.seq);
-            self.seq += COPIES;
-            self.seen = self.seen.max(Nanos(meta.leave()));
-            if self.advance(handle) {
-                self.route(handle);
-            } else if let Some(far) = self.map.joints.far_side(self.pool.meta(handle).out_port) {
-                self.come_in(handle, far);
-                self.route(handle);
-            } else if self.pool.meta(handle).out_port == FLOOD {
-                self.fork(handle, Self::route);
-            } else {
-                self.egress(handle);
-            }
+    /// Sends a packet on that has left a link ahead of its time: it is not there yet, but all that decides about it is known.
+    pub(crate) fn go_ahead(&mut self, handle: Handle) {
+        let out_port = self.pool.meta(handle).out_port;
+        if self.advance(handle) {
+            self.route(handle);
+        } else if let Some(far) = self.map.joints.far_side(out_port) {
+            self.come_in(handle, far);
+            self.route(handle);
+        } else if out_port == FLOOD {
+            self.fork(handle, Self::route);
+        } else {
+            self.egress(handle);
         }
     }
 
@@ -333,12 +304,6 @@ impl Worker {
 
     /// Whether the pool was full: a simulated run ends then, because its trace would depend on the pool.
     pub(crate) fn lost_anything(&self) -> bool {
-        self.flow.drops[DropReason::PoolFull as usize] > 0
-            || self.ports.iter().any(|slot| slot.port.stats().in_pool_full > 0)
-    }
-
-    /// The ports that could not be used when they were last asked.
-    pub(crate) fn faults(&self) -> Vec<PortError> {
-        self.ports.iter().filter_map(|slot| slot.fault.clone()).collect()
+        self.books.flow.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
     }
 }

@@ -1,44 +1,26 @@
 //! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
 //! in `real` and `simulated` tell it.
 
-use crate::bell::Bell;
-use crate::between::{Inbox, Outbound};
-use crate::due::Due;
-use crate::egress::exits;
-use crate::events::{Schedule, SourceSeat};
-use crate::fidelity::{Lateness, Tolerance};
-use crate::intake::COPIES;
+use crate::between::Peers;
+use crate::books::Books;
+use crate::emulation::Emulation;
+use crate::intake::Intake;
 use crate::map::Map;
-use crate::node_changes::NodeChanges;
+use crate::nodes::Nodes;
 use crate::observer::Observer;
+use crate::ports::Ports;
 use crate::pump::Arrivals;
-use crate::slot::PortSlot;
+use crate::schedules::Schedules;
+use crate::setup::{Parts, WorkerSetup};
 use crate::tick::Ticks;
-use crate::turns::Turns;
-use crate::verdicts::Verdicts;
 use crate::walk::{Next, Walk};
-use crate::wheel::Wheel;
+use crate::windows::Windows;
+use longwire_block::DropReason;
 use longwire_block::path::{NOWHERE, UNDECIDED};
-use longwire_block::{DropCounts, DropReason, Node, OUTBOX, Outbox};
-use longwire_link::{Arrival, Fifo, Firsts, Links};
-use longwire_packet::{BATCH, Handle, Meta, Pool};
+use longwire_link::{Arrival, Fifo};
+use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
-
-/// Packets that a worker has seen, apart from what its links count. Segments of a train count one each.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Flow {
-    pub taken: u64,
-    pub made: u64,
-    pub consumed: u64,
-    pub sent: u64,
-    pub received: u64,
-    pub handed_over: u64,
-    pub drops: DropCounts,
-}
-
-/// Most room for packets that are ready which is made at the start.
-const MOST_READY: usize = 1 << 20;
 
 /// How departures are put in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,179 +34,93 @@ pub(crate) enum Order {
 /// See the module.
 pub struct Worker {
     pub(crate) index: u32,
-    pub(crate) pool: Pool,
-    pub(crate) links: Links,
-    pub(crate) wheel: Wheel,
-    pub(crate) ports: Vec<PortSlot>,
-    /// By a port's place in the plan: its place among `ports` if packets leave by it at once, else none there is.
-    pub(crate) exits: Box<[u32]>,
-    pub(crate) nodes: Vec<Box<dyn Node>>,
-    pub(crate) verdicts: Verdicts,
-    /// Those that decide in their turn, and what changes at nodes.
-    pub(crate) turns: Turns,
-    pub(crate) walk: Walk,
-    pub(crate) node_changes: NodeChanges,
-    /// What nodes give out, emptied after each call.
-    pub(crate) outbox: Outbox,
-    pub(crate) map: Arc<Map>,
-    /// From and to other workers.
-    pub(crate) inbox: Inbox,
-    pub(crate) outbound: Outbound,
-    /// Every worker's bell.
-    pub(crate) bells: Arc<[Bell]>,
-    pub(crate) order: Order,
-    pub(crate) flow: Flow,
-    pub(crate) lateness: Lateness,
-    pub(crate) tolerance: Tolerance,
-    pub(crate) observer: Option<Box<dyn Observer>>,
     /// Whether packets leave when they should by definition: a simulated clock.
     pub(crate) simulated: bool,
+    pub(crate) order: Order,
+    pub(crate) map: Arc<Map>,
+    pub(crate) pool: Pool,
+    /// What has come in,
+    pub(crate) intake: Intake,
+    /// who says where it goes,
+    pub(crate) nodes: Nodes,
+    /// what it goes through,
+    pub(crate) emulation: Emulation,
+    /// what follows at once from what is done,
+    pub(crate) walk: Walk,
+    /// and where it leaves:
+    pub(crate) ports: Ports,
+    /// by a port here, or with another worker.
+    pub(crate) peers: Peers,
     /// Simulated runs with several workers; see `windows`.
-    pub(crate) windows: Option<crate::windows::Windows>,
-    /// What changes on links, and when.
-    pub(crate) schedule: Schedule,
-    /// What changes on sources, and when.
-    pub(crate) source_schedule: Schedule,
-    /// The sources at ports here.
-    pub(crate) seats: Vec<SourceSeat>,
-    /// Packets taken in and not yet decided about.
-    pub(crate) fresh: Vec<Handle>,
-    /// Packets with a path, in order, about to enter their first link here; while a step serves these, what is decided about in its turn.
-    pub(crate) ready: Vec<Handle>,
-    pub(crate) ready_in_turn: Vec<Handle>,
-    /// Links that have a packet on an empty line, and are to be given a place in the wheel.
-    pub(crate) firsts: Firsts,
-    pub(crate) seq: u64,
-    /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
-    pub(crate) begin: u64,
-    /// What has left links that have their turn later at this moment.
-    pub(crate) due: Due,
-    /// Time and place of the last event that was carried out, where they are carried out in their exact order.
-    pub(crate) done: (u64, u32),
-    /// In a simulated run, when something last happened, or changed while packets were on their way; and the last change of links.
-    pub(crate) seen: Nanos,
-    pub(crate) changed: Nanos,
-    /// Links with background traffic.
-    pub(crate) noisy: Vec<u32>,
-    /// Where packets leave at the ticks of a coarse clock.
-    pub(crate) ticks: Option<Box<Ticks>>,
+    pub(crate) windows: Option<Windows>,
+    /// What changes on links and sources, and when.
+    pub(crate) schedules: Schedules,
+    pub(crate) books: Books,
+    pub(crate) observer: Option<Box<dyn Observer>>,
 }
 
 impl Worker {
-    pub(crate) fn new(parts: crate::setup::Parts) -> Self {
-        let crate::setup::Parts {
-            index,
-            mut setup,
-            map,
-            inbox,
-            outbound,
-            bells,
-            tolerance,
-            simulated,
-            windows,
-            start,
-        } = parts;
-        setup.links.start(start);
-        let noisy = (0..setup.links.len() as u32).filter(|&link| setup.links.has_background(link)).collect();
-        let ports = setup.ports.len();
-        let in_turn = setup.ports.iter().filter(|seat| map.joints.in_turn(seat.place));
-        let turns = Turns::new(setup.nodes.len(), in_turn.map(|seat| seat.node));
-        let node_changes = NodeChanges::new(setup.agenda.nodes, setup.nodes.len(), start);
-        let room = BATCH * (ports + 1);
-        let handed_over = inbox.most_in_a_step();
-        let due = Due::new(setup.links.slots());
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { index, setup, map, inbox, outbound, bells, tolerance, simulated, ahead, windows, start } =
+            parts;
+        let WorkerSetup { pool, ports, nodes, links, flat, mut agenda, observer, .. } = setup;
+        // A change has its exact place among arrivals, too.
+        let is_exact = simulated || !flat || !agenda.links.events.is_empty();
+        let in_turn = ports.iter().filter(|seat| map.joints.in_turn(seat.place)).map(|seat| seat.node);
+        let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), start);
+        let ticks = Ticks::new(tolerance.tick, start, ports.len());
         Self {
             index,
-            wheel: Wheel::new(setup.links.slots(), start),
-            pool: setup.pool,
-            links: setup.links,
-            ports: setup.ports.into_iter().map(PortSlot::new).collect(),
-            exits: exits(&map, index, windows.is_some()),
-            nodes: setup.nodes,
-            verdicts: Verdicts::new(),
-            turns,
-            walk: Walk::new(),
-            node_changes,
-            outbox: Outbox::default(),
-            map,
-            inbox,
-            outbound,
-            bells,
-            // A change has its exact place among arrivals, too.
-            order: if simulated || !setup.flat || !setup.agenda.links.events.is_empty() {
-                Order::Exact
-            } else {
-                Order::ByLink
-            },
-            schedule: Schedule::new(setup.agenda.links, start),
-            source_schedule: Schedule::new(setup.agenda.sources, start),
-            seats: setup.agenda.seats,
-            flow: Flow::default(),
-            lateness: Lateness::default(),
-            tolerance,
-            observer: setup.observer,
             simulated,
+            order: if is_exact { Order::Exact } else { Order::ByLink },
+            pool,
+            intake: Intake::new(ports.len(), inbox.most_in_a_step()),
+            nodes,
+            emulation: Emulation::new(links, start, simulated, ahead),
+            walk: Walk::new(),
+            ports: Ports::new(ports, &map, index, windows.is_some(), ticks),
+            peers: Peers { inbox, outbound, bells },
             windows,
-            fresh: Vec::with_capacity(room),
-            // A flooded packet becomes one for each port of its node. Where there are many ports, all that come at once are hardly ever flooded:
-            // should they be, more is allocated then.
-            ready: Vec::with_capacity((room * ports.max(1)).min(MOST_READY) + handed_over + OUTBOX),
-            ready_in_turn: Vec::with_capacity(OUTBOX),
-            firsts: Firsts::default(),
-            seq: 0,
-            begin: 0,
-            due,
-            done: (start.0, 0),
-            seen: Nanos::ZERO,
-            changed: Nanos::ZERO,
-            noisy,
-            ticks: Ticks::new(tolerance.tick, start, ports),
+            schedules: Schedules::new(agenda, start),
+            books: Books::new(start, tolerance),
+            observer,
+            map,
         }
     }
 
     /// Handles everything that happens up to `now`: packets that have come in, and packets that are due. `gap` is
     /// how long ago the ports were last polled. Returns how many packets came or left.
     pub fn step(&mut self, now: Nanos, gap: Nanos) -> usize {
-        let before = self.flow.sent + self.flow.handed_over;
+        let before = self.books.flow.sent + self.books.flow.handed_over;
         self.change_sources_due(now);
         let came = self.ingest(now, gap) + self.take_from_rings();
-        std::mem::swap(&mut self.ready, &mut self.ready_in_turn);
-        let ready = std::mem::take(&mut self.ready_in_turn);
+        let ready = self.intake.serve();
         match self.order {
             Order::ByLink => self.serve_by_link(&ready, now),
             Order::Exact => self.pump(Arrivals::Ready(&ready), now, now),
         }
-        self.ready_in_turn = std::mem::replace(&mut self.ready, ready);
-        self.ready.clear();
+        self.intake.served(ready);
         self.flush_ports();
-        if self.ticks.is_some() && !self.simulated {
+        if self.ports.ticks.is_some() && !self.simulated {
             self.send_at_tick(now);
         }
         self.send_all_over();
-        came + (self.flow.sent + self.flow.handed_over - before) as usize
+        came + (self.books.flow.sent + self.books.flow.handed_over - before) as usize
     }
 
-    /// Lets a link that is due let go of what leaves by `until`.
+    /// Lets a link that is due let go of what leaves by `until`; in windows, of what will, if it leads to another worker's link.
     pub(crate) fn turn(&mut self, link: u32, until: Nanos) {
-        *self.links.armed(link) = Nanos::NEVER;
-        let mut out = self.due.take(link);
-        let before = self.links.latest(link);
-        self.links.expire(&mut self.pool, link, until, &mut out);
-        match before {
-            Some(_) => self.note(link, before),
-            // A medium, which has taken a step.
-            None => self.seen = self.seen.max(until),
-        }
-        self.arm(link);
-        self.arm_stirred();
-        let place = self.links.place(link);
+        let is_ahead = self.emulation.lead_of(link).is_some();
+        let mut out = self.emulation.let_go(&mut self.pool, link, until);
+        let place = self.emulation.links.place(link);
         while let Some(handle) = out.pop(&self.pool) {
-            let meta = self.pool.meta_mut(handle);
-            (meta.place, meta.seq) = (place, self.seq);
-            self.seen = self.seen.max(Nanos(meta.leave()));
-            self.follow(Some(self.seq));
-            self.seq += COPIES;
-            self.leave(handle);
+            let seq = self.emulation.number(self.pool.meta_mut(handle), place);
+            if is_ahead {
+                self.go_ahead(handle);
+            } else {
+                self.follow(Some(seq));
+                self.leave(handle);
+            }
         }
         self.follow(None);
     }
@@ -238,19 +134,19 @@ impl Worker {
         }
         let local = link.local();
         let arrival = if self.observer.is_some() { self.observe(local, handle) } else { Nanos(arrival) };
-        if self.is_due_later(local, arrival) {
-            return self.arrive_before_turn(local, handle);
+        if self.order == Order::Exact && self.emulation.has_turn(local, arrival) {
+            return self.emulation.arrive_before_turn(&mut self.pool, local, handle);
         }
         let mut out = Fifo::EMPTY;
-        let before = if self.simulated { self.links.latest(local) } else { None };
-        let arrival = self.links.arrive(&mut self.pool, local, handle, &mut out);
+        let before = if self.simulated { self.emulation.links.latest(local) } else { None };
+        let arrival = self.emulation.links.arrive(&mut self.pool, local, handle, &mut out);
         if arrival == Arrival::Through {
             out.push(&mut self.pool, handle);
         }
         if arrival == Arrival::Stirred || self.simulated {
-            self.note(local, before);
-            self.arm(local);
-            self.arm_stirred();
+            self.emulation.note(local, before);
+            self.emulation.arm(local);
+            self.emulation.arm_stirred();
         }
         while let Some(handle) = out.pop(&self.pool) {
             if self.walk.is_under_way() {
@@ -265,7 +161,7 @@ impl Worker {
     #[cold]
     fn observe(&mut self, link: u32, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
-        let arrival = self.links.effective_arrival(link, Nanos(meta.arrival));
+        let arrival = self.emulation.links.effective_arrival(link, Nanos(meta.arrival));
         meta.arrival = arrival.0;
         if let Some(observer) = &mut self.observer {
             observer.arrived(self.pool.meta(handle), self.pool.data(handle));
@@ -287,7 +183,6 @@ impl Worker {
     }
 
     pub(crate) fn drop(&mut self, handle: Handle, reason: DropReason) {
-        self.flow.drops[reason as usize] += u64::from(self.pool.meta(handle).segments);
-        self.pool.free(handle);
+        self.books.drop(&mut self.pool, handle, reason);
     }
 }

@@ -1,0 +1,110 @@
+//! What changes at a worker, and when: on its links, and on the sources at its ports.
+
+use crate::events::{Agenda, Blocks, Edit, Ramp, Schedule, SourceSeat, Way, set_block};
+use crate::together::Placed;
+use longwire_units::Nanos;
+use std::sync::Arc;
+
+/// What a place means: one of the worker's links, or of the media behind them, or one of the sources at its ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Links,
+    Sources,
+}
+
+/// Why something can't be changed so.
+pub(crate) const TOO_LITTLE: &str =
+    "its block for the key is of another kind, and parameters without a default are not given";
+const NO_WAY: &str =
+    "there is no way in between: the block is of another kind, or a value is a word or unlimited";
+
+/// See the module.
+pub(crate) struct Schedules {
+    pub links: Schedule,
+    pub sources: Schedule,
+    /// The sources.
+    pub seats: Vec<SourceSeat>,
+    /// When links were last changed.
+    pub changed: Nanos,
+}
+
+impl Schedules {
+    /// The changes of a run that begins at `start`; those of nodes are kept elsewhere.
+    pub fn new(agenda: Agenda, start: Nanos) -> Self {
+        let Agenda { links, sources, seats, nodes: _ } = agenda;
+        let (links, sources) = (Schedule::new(links, start), Schedule::new(sources, start));
+        Self { links, sources, seats, changed: Nanos::ZERO }
+    }
+
+    /// The changes of links, or those of sources.
+    pub fn of(&mut self, of: Of) -> &mut Schedule {
+        match of {
+            Of::Links => &mut self.links,
+            Of::Sources => &mut self.sources,
+        }
+    }
+
+    /// What could not be changed.
+    pub fn refused(&self) -> impl Iterator<Item = &String> {
+        self.links.refused.iter().chain(&self.sources.refused)
+    }
+
+    /// Begins a ramp to `edits`.
+    pub fn ramp(
+        &mut self,
+        of: Of,
+        place: u32,
+        edits: &[Edit],
+        ramp: Ramp,
+        now: Nanos,
+        endless: bool,
+    ) -> Result<(), String> {
+        let schedule = self.of(of);
+        let Some(blocks) = schedule.made_of(place) else { return Err(NO_WAY.into()) };
+        let mut ways = Vec::new();
+        for edit in edits {
+            let begins = edit.begins(blocks).ok_or(NO_WAY)?;
+            let each = edit.given.iter().zip(begins);
+            ways.extend(each.map(|((at, to), from)| Way {
+                spec: edit.spec,
+                fresh: edit.fresh.clone(),
+                at: *at,
+                from,
+                to: to.clone(),
+            }));
+        }
+        schedule.cancel(place, edits);
+        schedule.begin_ramp(place, ways, ramp, now, endless);
+        Ok(())
+    }
+
+    /// What `edits` make of a link or source: all of its blocks, and those that change.
+    pub fn made_by(&mut self, of: Of, place: u32, edits: &[Edit]) -> Result<(Blocks, Blocks), &'static str> {
+        let mut blocks = Blocks::clone(self.of(of).made_of(place).ok_or(TOO_LITTLE)?);
+        let mut changes: Blocks = Vec::new();
+        for edit in edits {
+            let (spec, values) = edit.apply(&blocks).ok_or(TOO_LITTLE)?;
+            set_block(&mut blocks, spec, values.clone());
+            changes.retain(|(other, _)| other.key != spec.key);
+            changes.push((spec, values));
+        }
+        Ok((blocks, changes))
+    }
+
+    /// Whether the blocks leave a way to make all of some changes, one after the other.
+    pub fn could_make(&mut self, changes: &[Placed]) -> Result<(), String> {
+        let mut made: Vec<((Of, u32), Blocks)> = Vec::new();
+        for Placed { what, base, edits } in changes {
+            if !made.iter().any(|(known, _)| known == what) {
+                let blocks = self.of(what.0).made_of_or(what.1, Arc::clone(base));
+                made.push((*what, Blocks::clone(&blocks)));
+            }
+            let Some((_, blocks)) = made.iter_mut().find(|(known, _)| known == what) else { continue };
+            for edit in edits {
+                let (spec, values) = edit.apply(blocks).ok_or(TOO_LITTLE)?;
+                set_block(blocks, spec, values);
+            }
+        }
+        Ok(())
+    }
+}
