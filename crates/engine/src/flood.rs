@@ -36,7 +36,7 @@ impl Worker {
             left -= 1;
             let Some(copy) = self.copy_unless(left == 0, handle) else { continue };
             let meta = self.pool.meta_mut(copy);
-            (meta.out_port, meta.seq) = (port, meta.seq + u64::from(port) * PIECES);
+            (meta.out_port, meta.seq) = (port, meta.seq + (u64::from(port) + 1) * PIECES);
             self.map.classifier.classify_one(&mut self.pool, copy);
             self.grant_wish(copy);
             self.intake.ready.push(copy);
@@ -67,7 +67,7 @@ impl Worker {
             let branch = self.map.paths.branches(fork)[at];
             let Some(copy) = self.copy_unless(at + 1 == count, handle) else { continue };
             let meta = self.pool.meta_mut(copy);
-            (meta.out_port, meta.seq) = (branch.port, meta.seq + u64::from(branch.first) * PIECES);
+            (meta.out_port, meta.seq) = (branch.port, meta.seq + (u64::from(branch.first) + 1) * PIECES);
             then(self, copy, branch);
         }
     }

@@ -7,7 +7,7 @@
 //! the window in which they arrive.
 
 use crate::events::Hope;
-use crate::intake::order_key;
+use crate::intake::{COPIES, PIECES, order_key};
 use crate::pump::Arrivals;
 use crate::walk::Next;
 use crate::worker::Worker;
@@ -38,9 +38,9 @@ pub(crate) struct Windows {
     outgoing: BinaryHeap<Held>,
     /// How many there have been of both.
     held: u64,
-    /// The number of the packet that is on its way at this moment, and how many packets have come of it so far: pieces and copies that
+    /// Place and number of the packet that is on its way at this moment, and how many packets have come of it so far: pieces and copies that
     /// leave at one time are numbered in the order in which a single worker would send them.
-    followed: Option<(u64, u64)>,
+    followed: Option<((u32, u64), u64)>,
 }
 
 impl Windows {
@@ -49,17 +49,20 @@ impl Windows {
         Self { longest: lead.min(LONGEST), meeting, staged, outgoing, held: 0, followed: None }
     }
 
-    /// From now on what goes on is what comes of the packet with this number; or of none.
-    pub(crate) fn follow(&mut self, seq: Option<u64>) {
-        self.followed = seq.map(|seq| (seq, 0));
+    /// From now on what goes on is what comes of the packet with this place and number; or of none.
+    pub(crate) fn follow(&mut self, packet: Option<(u32, u64)>) {
+        self.followed = packet.map(|packet| (packet, 0));
     }
 
-    /// Gives a packet that goes on to a port, or to another worker, its number among those that come of one.
+    /// Gives a packet that goes on to a port, or to another worker, its number among those that come of one: one that it has let go, too, which
+    /// came from elsewhere. What comes of a packet that is not a copy itself
+    /// leaves room for what may come of each at another worker at the same moment; a third one comes into it at a port only.
     pub(crate) fn number(&mut self, meta: &mut Meta) {
-        if let Some((seq, count)) = &mut self.followed {
-            meta.seq = *seq + *count;
-            *count += 1;
-        }
+        let Some(((place, seq), count)) = &mut self.followed else { return };
+        let is_copy = !seq.is_multiple_of(COPIES);
+        meta.place = *place;
+        meta.seq = *seq + if is_copy { *count } else { (*count + 1) * PIECES };
+        *count += 1;
     }
 }
 
@@ -252,17 +255,17 @@ impl Worker {
     /// Lets the first packet that is staged enter.
     pub(crate) fn enter_staged(&mut self) {
         let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
-        if let Some(Reverse((_, _, seq, _, handle))) = first {
-            self.follow(Some(seq));
+        if let Some(Reverse((_, place, seq, _, handle))) = first {
+            self.follow(Some((place, seq)));
             self.enter(Handle(handle));
             self.follow(None);
         }
     }
 
     /// Notes which packet is on its way, in windows.
-    pub(crate) fn follow(&mut self, seq: Option<u64>) {
+    pub(crate) fn follow(&mut self, packet: Option<(u32, u64)>) {
         if let Some(windows) = &mut self.windows {
-            windows.follow(seq);
+            windows.follow(packet);
         }
     }
 
@@ -305,5 +308,35 @@ impl Worker {
     /// Whether the pool was full: a simulated run ends then, because its trace would depend on the pool.
     pub(crate) fn lost_anything(&self) -> bool {
         self.books.flow.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_packet::Pool;
+
+    /// What comes of a packet, and at another worker of what has come of it, has the order in which one worker sees to it: depth first.
+    #[test]
+    fn what_comes_of_what_comes_of_a_packet_precedes_the_next_that_does() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let handle = pool.insert(&[0; 60]).unwrap();
+        let meta = pool.meta_mut(handle);
+        let meeting = Arc::new(Meeting::of(2));
+        let mut windows = Windows::new(LONGEST, meeting);
+        let mut number = |place, seq, count: usize| {
+            windows.follow(Some((place, seq)));
+            let mut one = || {
+                meta.place = 99;
+                windows.number(meta);
+                (meta.place, meta.seq)
+            };
+            (0..count).map(|_| one()).collect::<Vec<_>>()
+        };
+        let children = number(7, 5 * COPIES, 3);
+        let grandchildren: Vec<_> =
+            children.iter().flat_map(|&(place, seq)| number(place, seq, PIECES as usize)).collect();
+        assert!(grandchildren.is_sorted_by(|one, other| one < other), "{grandchildren:?}");
+        assert!(grandchildren.iter().all(|&(place, seq)| place == 7 && seq < 6 * COPIES));
     }
 }

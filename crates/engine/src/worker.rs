@@ -118,7 +118,7 @@ impl Worker {
             if is_ahead {
                 self.go_ahead(handle);
             } else {
-                self.follow(Some(seq));
+                self.follow(Some((place, seq)));
                 self.leave(handle);
             }
         }

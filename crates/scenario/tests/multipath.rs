@@ -10,18 +10,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use support::source_ports;
 
-/// What happened, in order: time, whether it left, ports, sequence number.
-type Events = Vec<(u64, bool, u16, u16, u64)>;
+/// What happened, in order: time, whether it left, ports, the sender's address.
+type Events = Vec<(u64, bool, u16, u16, [u8; 4])>;
+
+fn source(frame: &[u8]) -> [u8; 4] {
+    frame[26..30].try_into().unwrap()
+}
 
 struct Tracer(Arc<Mutex<Events>>);
 
 impl Observer for Tracer {
-    fn arrived(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.arrival, false, meta.in_port, meta.out_port, meta.seq));
+    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
+        self.0.lock().unwrap().push((meta.arrival, false, meta.in_port, meta.out_port, source(frame)));
     }
 
-    fn departed(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave(), true, meta.in_port, meta.out_port, meta.seq));
+    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
+        self.0.lock().unwrap().push((meta.leave(), true, meta.in_port, meta.out_port, source(frame)));
     }
 }
 

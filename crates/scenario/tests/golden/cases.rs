@@ -28,11 +28,6 @@ fn begin(spec: &Spec) -> String {
     format!("{} = {{ kind = \"{}\"", spec.key, spec.kind)
 }
 
-/// Cases in which packets of one moment still come in another order on several workers: copies and pieces of flooded packets that meet on
-/// a third worker. A defect that is known, and no licence: these are recorded with one worker.
-const KNOWN_TO_DIFFER: [&str; 3] =
-    ["block/duplicate/independent/4", "block/queue/fred/4", "block/queue/wf2q+/2"];
-
 impl Case {
     /// Whether a link has such a block, or gets one by a change.
     pub fn has_block(&self, spec: &Spec) -> bool {
@@ -41,9 +36,8 @@ impl Case {
 
     /// With how many workers it has to do the same as with one: each case with one other number, as threads that wait for each other take long
     /// where there are few processors.
-    pub fn workers(&self) -> Option<u32> {
-        let is_known = KNOWN_TO_DIFFER.contains(&self.name.as_str());
-        (!is_known).then(|| 2 + (hash(self.name.as_bytes()) % 3) as u32)
+    pub fn workers(&self) -> u32 {
+        2 + (hash(self.name.as_bytes()) % 3) as u32
     }
 
     /// The same without the first block of this row.

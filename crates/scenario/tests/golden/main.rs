@@ -87,13 +87,12 @@ fn outcome(case: &Case) -> Outcome {
     check(case, 1, &report);
     let mut differs = Vec::new();
     // Each with one other number of workers: threads that wait for each other take long where there are few processors.
-    if let Some(workers) = case.workers() {
-        let (other, report) = run(case, &read(case, workers).unwrap());
-        check(case, workers, &report);
-        if trace != other {
-            let difference = difference(&trace.text(), &other.text());
-            differs.push(format!("{} with {workers} workers: {difference}", case.name));
-        }
+    let workers = case.workers();
+    let (other, report) = run(case, &read(case, workers).unwrap());
+    check(case, workers, &report);
+    if trace != other {
+        let difference = difference(&trace.text(), &other.text());
+        differs.push(format!("{} with {workers} workers: {difference}", case.name));
     }
     let met = Coverage::of(case, &plan, &trace, &report);
     let text = trace.text();
