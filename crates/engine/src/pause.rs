@@ -8,8 +8,10 @@ use longwire_units::Nanos;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A shorter gap between two looks at the clock is not looked into.
+/// A shorter gap between two looks at the clock is not looked into; nor is one that is longer by so much for each packet that was handled meanwhile: to ask the
+/// kernel takes as long as a packet does, and on real ports each full batch would be asked about.
 const GAP: Nanos = Nanos::from_micros(50);
+const USUAL_PACKET: Nanos = Nanos::from_micros(3);
 /// More than any packet takes, system calls included: writing to a TAP device runs the receiver's stack as well.
 const SLOWEST_PACKET: Nanos = Nanos::from_micros(20);
 
@@ -58,16 +60,15 @@ impl Watch {
     #[inline]
     pub(crate) fn look(&mut self, before: Nanos, now: Nanos, packets: usize) -> Option<Pause> {
         let gap = now.since(before);
-        if gap > GAP { self.look_closer(gap, now, packets) } else { None }
+        if gap > at_work(USUAL_PACKET, packets) { self.look_closer(gap, now, packets) } else { None }
     }
 
     #[cold]
     fn look_closer(&mut self, gap: Nanos, end: Nanos, packets: usize) -> Option<Pause> {
         let waited = self.waited_since().unwrap_or(Nanos::ZERO);
-        let explained = Nanos(GAP.0 + SLOWEST_PACKET.0 * packets as u64);
         let culprit = if waited.0 * 2 >= gap.0 {
             Culprit::Programs
-        } else if gap > explained {
+        } else if gap > at_work(SLOWEST_PACKET, packets) {
             Culprit::Machine
         } else {
             return None;
@@ -85,6 +86,11 @@ impl Watch {
         self.waited = waited;
         Some(since)
     }
+}
+
+/// A gap in which so many packets were handled, if each took so long.
+fn at_work(packet: Nanos, packets: usize) -> Nanos {
+    Nanos(GAP.0 + packet.0 * packets as u64)
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
