@@ -13,7 +13,7 @@ pub(crate) const NOWHERE_HERE: u32 = u32::MAX;
 /// By a port's place in the plan: its place among the ports of a worker, if packets leave by it at once, else [`NOWHERE_HERE`].
 pub(crate) fn exits(map: &Map, worker: u32, windows: bool) -> Box<[u32]> {
     let exit = |(home, place): (&crate::Home, u16)| {
-        let is_here = home.worker == worker && !windows && map.joints.far_side(place).is_none();
+        let is_here = home.exit_of(worker) == worker && !windows && map.joints.far_side(place).is_none();
         if is_here { home.slot } else { NOWHERE_HERE }
     };
     map.homes.iter().zip(0..).map(exit).collect()
@@ -69,7 +69,8 @@ impl Worker {
         let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
             return self.fork(handle, |worker, copy| worker.walk(Next::Enter, copy));
         };
-        if home.worker == self.index { self.hold_back(handle) } else { self.hand_over(home.worker, handle) }
+        let worker = home.exit_of(self.index);
+        if worker == self.index { self.hold_back(handle) } else { self.hand_over(worker, handle) }
     }
 
     /// Puts a packet into its port's batch, which is sent when full or at the end of the step.

@@ -3,7 +3,7 @@
 use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// How often it looks whether the interface is back.
@@ -42,6 +42,30 @@ impl Reopening {
             times: 0,
             before: PortStats::default(),
         }
+    }
+
+    /// The queues of a port, open, and what opens all of them again, in order, when one has found its interface gone: the others take
+    /// theirs when they find that, too.
+    pub fn queues<P: Port + 'static>(
+        first: Vec<P>,
+        open_all: impl Fn() -> Option<Vec<P>> + Send + Sync + 'static,
+    ) -> Vec<Self> {
+        let shelf = Arc::new(Mutex::new(first.iter().map(|_| None).collect::<Vec<Option<P>>>()));
+        let open_all = Arc::new(open_all);
+        let queues = first.into_iter().enumerate().map(|(queue, port)| {
+            let (shelf, open_all) = (Arc::clone(&shelf), Arc::clone(&open_all));
+            let again = move || {
+                let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                if shelf.get(queue)?.is_none() {
+                    // Those that nobody has taken are closed first, for they are in the way.
+                    shelf.iter_mut().for_each(|port| *port = None);
+                    *shelf = open_all()?.into_iter().map(Some).collect();
+                }
+                Some(Box::new(shelf.get_mut(queue)?.take()?) as Box<dyn Port>)
+            };
+            Self::new(Box::new(port), again)
+        });
+        queues.collect()
     }
 
     fn vanished(&self) -> PortError {
@@ -149,7 +173,6 @@ impl Port for Reopening {
 mod tests {
     use super::*;
     use crate::driver::memory::{FarEnd, MemoryPort, State};
-    use std::sync::Mutex;
     use std::time::{Duration, Instant};
 
     fn pair() -> (Box<dyn Port>, FarEnd) {

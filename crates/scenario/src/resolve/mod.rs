@@ -20,6 +20,7 @@ mod nesp;
 mod nodes;
 mod pace;
 mod paths;
+mod port_queues;
 mod prices;
 mod processors;
 mod router_events;
@@ -90,6 +91,7 @@ pub(crate) fn resolve(
     if desk.findings.failed() {
         return None;
     }
+    let queue_spans = nodes.queue_spans;
     let mut plan = Plan {
         file: name.into(),
         seed: seed?,
@@ -117,6 +119,7 @@ pub(crate) fn resolve(
         nesp: desk.nesp(file),
         notes: Vec::new(),
     };
+    desk.port_queues(&plan, &queue_spans);
     desk.doubts(&mut plan, &links.spans, &nodes.spans);
     desk.queues_of_forwarders(file, &plan);
     Some(plan)
