@@ -69,6 +69,10 @@ fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
             );
             Some((what, "give both ports as many queues".into()))
         }
+        [] => {
+            let what = "it is the only port of its bridge: nothing can cross";
+            Some((what.into(), "put it and one other port with as many queues on a bridge".into()))
+        }
         _ => {
             let what = format!(
                 "its bridge has {} ports: where a frame goes depends on frames that other workers have seen; only between two \
