@@ -47,3 +47,15 @@ impl Home {
         self.worker + worker.wrapping_sub(self.worker) % self.queues
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_without_a_queue_always_sends_by_the_same() {
+        let exits = |home: Home| (0..7).map(|worker| home.exit_of(worker)).collect::<Vec<_>>();
+        assert_eq!(exits(Home::single(3, 0)), [3; 7]);
+        assert_eq!(exits(Home { worker: 0, slot: 1, queues: 3 }), [0, 1, 2, 0, 1, 2, 0]);
+    }
+}

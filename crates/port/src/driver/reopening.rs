@@ -186,6 +186,41 @@ mod tests {
         port.transmit(pool, &batch)
     }
 
+    /// Both queues find their interface gone; the first to look opens both again, and the other takes its own.
+    #[test]
+    fn queues_are_opened_again_together() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let ends = Arc::new(Mutex::new(Vec::new()));
+        let there = Arc::clone(&ends);
+        let open_all = move || {
+            let (ports, ends): (Vec<_>, Vec<_>) =
+                (0..2).map(|_| MemoryPort::pair("p", Stamp::Kernel, 16, 1 << 16)).unzip();
+            there.lock().unwrap().push(ends);
+            Some(ports)
+        };
+        let mut queues = Reopening::queues(open_all().unwrap(), open_all);
+        ends.lock().unwrap()[0].iter_mut().for_each(|end| end.set_state(State::Gone));
+        let mut at = 1;
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut come_back = |queue: &mut Reopening, pool: &mut Pool| {
+            assert!(queue.receive(pool, Nanos(at), &mut Batch::new()).is_err());
+            while queue.receive(pool, Nanos(at), &mut Batch::new()).is_err() {
+                assert!(Instant::now() < end, "it does not come back");
+                at += EVERY.0;
+                std::thread::yield_now();
+            }
+        };
+        for queue in &mut queues {
+            come_back(queue, &mut pool);
+        }
+        for queue in &mut queues {
+            send(queue, &mut pool).unwrap();
+        }
+        let mut ends = ends.lock().unwrap();
+        assert_eq!(ends.len(), 2, "both were opened again at once");
+        assert!(ends[1].iter_mut().all(|end| end.take().is_some()));
+    }
+
     /// One frame before its interface goes, two that meet nothing, one after it is back.
     #[test]
     fn it_goes_on_when_the_interface_is_back() {

@@ -71,7 +71,9 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     if needed > capacity.workers.len() as u64 {
         fixes.push(format!("set workers = {needed} in [engine] if the machine has them"));
     } else {
-        fixes.push("put its ports on bridges of their own, so that other workers get some of them".into());
+        let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so that other workers \
+                   get some of the load";
+        fixes.push(fix.into());
     }
     fixes.push("lower the rates".into());
     fixes.join(", or ")

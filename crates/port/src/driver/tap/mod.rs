@@ -61,8 +61,11 @@ pub struct Tap {
     stats: PortStats,
     /// The kernel's own counters, in the namespace where the interface was last seen, and what they last said. One port of an interface
     /// has them.
-    counters: Option<RefCell<(Option<(Interface, Counters)>, u64)>>,
+    counters: Option<RefCell<Missed>>,
 }
+
+/// Where the kernel's counters are, if the interface is still there, and how many frames they said were lost.
+type Missed = (Option<(Interface, Counters)>, u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
