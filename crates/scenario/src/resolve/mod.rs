@@ -91,7 +91,6 @@ pub(crate) fn resolve(
     if desk.findings.failed() {
         return None;
     }
-    let queue_spans = nodes.queue_spans;
     let mut plan = Plan {
         file: name.into(),
         seed: seed?,
@@ -119,9 +118,8 @@ pub(crate) fn resolve(
         nesp: desk.nesp(file),
         notes: Vec::new(),
     };
-    desk.port_queues(&plan, &queue_spans);
     desk.doubts(&mut plan, &links.spans, &nodes.spans);
-    desk.queues_of_forwarders(file, &plan);
+    desk.queues(file, &plan, &nodes.queue_spans);
     Some(plan)
 }
 

@@ -18,7 +18,7 @@ use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{BATCH_BYTES, Batch, Checksum, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::{ethertype, finish_checksum, segment};
-use ring::{Ring, Slot};
+use ring::{Ring, Slot, statistics};
 use send::{Sender, Stuck};
 use std::cell::Cell;
 use std::io;
@@ -470,18 +470,6 @@ fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> 
         return Err(OpenError::last(interface.name(), "bind to it"));
     }
     Ok(())
-}
-
-/// What went through the ring, and what found it full, since last asked.
-fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_stats> {
-    let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    let (fd, value) = (socket.as_raw_fd(), (&raw mut counted).cast());
-    // SAFETY: `value` points to a tpacket_stats of `length` bytes, which is what the option writes for TPACKET_V2.
-    match unsafe { libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut length) } {
-        0 => Ok(counted),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 /// Takes the error that going down leaves on the socket, which would otherwise end every wait for frames at once.
