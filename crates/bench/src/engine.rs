@@ -268,7 +268,7 @@ pub(crate) fn setup(
         classifier: each(classifier.memory_bytes()),
         wheel: each(worker.wheel_bytes()),
     };
-    let homes = vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }];
+    let homes = vec![Home::single(0, 0), Home::single(0, 1)];
     worker.ports = vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }];
     worker.nodes = vec![Box::new(bridge) as Box<dyn Node>];
     let setup = Setup {

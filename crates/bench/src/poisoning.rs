@@ -85,7 +85,7 @@ fn run(
         let place = PORTS[2];
         let blast = Blast::new("another source", source(case)).expect("60-byte frames are in range");
         worker.ports.push(Seat { place, node: 0, port: forge(Box::new(Punctual::new(blast)), place) });
-        setup.map.homes.push(Home { worker: 0, slot: u32::from(place) });
+        setup.map.homes.push(Home::single(0, u32::from(place)));
     }
     let run = setup.start();
     let packets_per_second = speed(&run.remote(), case.time);

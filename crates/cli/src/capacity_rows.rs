@@ -58,7 +58,11 @@ fn worker(worker: &WorkerLoad) -> Row {
 }
 
 fn port(port: &PortLoad) -> Row {
-    Row::new(format!("port {} ({}), driver's part of worker {}", port.port, port.driver, port.worker), "%")
+    let workers = match port.queues {
+        1 => format!("worker {}", port.worker),
+        queues => format!("workers {} to {} together", port.worker, port.worker + queues - 1),
+    };
+    Row::new(format!("port {} ({}), driver's part of {workers}", port.port, port.driver), "%")
         .measured(percent(port.load_ppm))
         .note(format!("{} packets/s in, {} out", port.received_per_second, port.sent_per_second))
 }

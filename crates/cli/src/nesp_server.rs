@@ -12,7 +12,7 @@ use longwire_nesp::{
 };
 use longwire_port::nesp::{Arrived, Intake, NespBefore, NespEnd};
 use longwire_report::Row;
-use longwire_scenario::{Nesp, NespAllow, read_key_file};
+use longwire_scenario::{Nesp, NespAllow, Plan, read_key_file};
 use longwire_units::Nanos;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -60,17 +60,21 @@ impl NespCounts {
 }
 
 impl NespSetup {
-    /// Wraps the ports that allow NESP; `ports` are in the plan's order.
+    /// Wraps the ports that allow NESP, which have one queue each; `ports` are the plan's in order, one for each queue.
     ///
     /// # Errors
     /// If the key can't be read, or there are no random numbers.
-    pub fn wrap(nesp: &Nesp, ports: Vec<Box<dyn Port>>) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
+    pub fn wrap(
+        nesp: &Nesp,
+        plan: &Plan,
+        ports: Vec<Box<dyn Port>>,
+    ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let key = read_key_file(&nesp.key_file).map_err(anyhow::Error::msg)?;
         let server = Server::new(Key::read(&key)?, random()?);
         let (sender, messages) = sync_channel(WAITING * nesp.ports.len());
         let mut ends = Vec::new();
         let wanted = Wanted { udp: nesp.udp, udp6: nesp.udp6 };
-        let each = (0u16..).zip(ports).map(|(place, inner)| {
+        let each = plan.queue_places().zip(ports).map(|(place, inner)| {
             if !nesp.ports.contains(&place) {
                 return inner;
             }

@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 
 /// Ports, opened, in the plan's order.
 pub struct OpenPorts {
-    /// What the engine is given.
+    /// What the engine is given: in real time one for each queue.
     pub ports: Vec<Box<dyn Port>>,
     /// What is left of those without an interface, by place in the plan.
     pub watches: Vec<Option<Watch>>,
@@ -80,46 +80,44 @@ pub fn open_real(
     let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
     let origin = Origin { epoch: files.epoch.unwrap_or(now), beginning: Beginning::default() };
     let flows = flows(plan)?;
-    let mut ports: Vec<Option<Box<dyn Port>>> = plan.ports.iter().map(|_| None).collect();
+    let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let mut watches: Vec<Option<Watch>> = vec![None; plan.ports.len()];
     for (place, port) in plan.ports.iter().enumerate() {
         let name = &port.name;
         ports[place] = match &port.attachment {
-            Attachment::Host(host) => open_host(plan, *host, hosts.as_deref_mut())?,
-            Attachment::Interface { xdp: true, .. } => None,
-            Attachment::Inner { .. } => Some(Box::new(InnerPort::new(name))),
+            Attachment::Host(host) => open_host(plan, *host, hosts.as_deref_mut())?.into_iter().collect(),
+            Attachment::Interface { xdp: true, .. } => Vec::new(),
+            Attachment::Inner { .. } => vec![Box::new(InnerPort::new(name))],
             Attachment::Control { router, port } => {
                 let lab = hosts.as_deref().context("the routers' namespaces are not up")?.lab();
-                Some(Box::new(open_port(lab, name, &plan.routers[*router as usize], *port)?))
+                vec![Box::new(open_port(lab, name, &plan.routers[*router as usize], *port)?)]
             }
             Attachment::Interface { interface, .. } => {
-                let (name, interface) = (name.to_string(), interface.to_string());
-                let open = move || AfPacket::open(&name, &interface, &AfPacketOptions::default());
-                Some(reopening(open)?)
+                let (name, interface, queues) = (name.to_string(), interface.to_string(), port.queues);
+                let open =
+                    move || AfPacket::open_queues(&name, &interface, &AfPacketOptions::default(), queues);
+                boxed(Reopening::queues(open()?, move || open().ok()))
             }
-            Attachment::Tap { interface, queues } => {
-                let options = TapOptions { queues: *queues, up: true, ..TapOptions::default() };
-                Some(Box::new(Tap::reopening(name, interface, &options)?))
+            Attachment::Tap { interface } => {
+                let options = TapOptions { up: true, ..TapOptions::default() };
+                boxed(Tap::reopening(name, interface, &options, port.queues)?)
             }
             Attachment::Pcap { .. } | Attachment::Memory | Attachment::Source => {
                 let port = open_replay(plan, place, &files.captures[place], &flows, &origin)?;
                 watches[place] = Some(port.watch());
-                Some(Box::new(port))
+                vec![Box::new(port)]
             }
         };
     }
     open_xdp(plan, hosts.as_deref(), &mut ports)?;
     let opened: Vec<_> = ports.into_iter().flatten().collect();
-    ensure!(opened.len() == plan.ports.len(), "a port could not be opened by any driver");
+    ensure!(opened.len() == plan.queue_places().count(), "a port could not be opened by any driver");
     Ok(OpenPorts { ports: opened, watches })
 }
 
-/// A port that is opened now, and again when its interface has gone and come back.
-fn reopening<P: Port + 'static, E>(
-    open: impl Fn() -> Result<P, E> + Send + Sync + 'static,
-) -> Result<Box<dyn Port>, E> {
-    let first = Box::new(open()?);
-    Ok(Box::new(Reopening::new(first, move || Some(Box::new(open().ok()?) as Box<dyn Port>))))
+/// The queues of a port as the engine takes them.
+fn boxed(queues: Vec<Reopening>) -> Vec<Box<dyn Port>> {
+    queues.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()
 }
 
 /// Opens the wire of a host; none if that is for [`open_xdp`].
@@ -158,11 +156,7 @@ struct XdpGroup {
 }
 
 /// Opens the AF_XDP ports: those of one worker in one namespace share their memory.
-fn open_xdp(
-    plan: &Plan,
-    hosts: Option<&TestHosts>,
-    ports: &mut [Option<Box<dyn Port>>],
-) -> anyhow::Result<()> {
+fn open_xdp(plan: &Plan, hosts: Option<&TestHosts>, ports: &mut [Vec<Box<dyn Port>>]) -> anyhow::Result<()> {
     let workers = port_workers(plan);
     let mut groups: Vec<XdpGroup> = Vec::new();
     for (place, port) in plan.ports.iter().enumerate() {
@@ -170,7 +164,16 @@ fn open_xdp(
             Attachment::Host(host) if plan.hosts[*host as usize].driver == HostDriver::AfXdp => {
                 (wire_of(hosts.context("the scenario's hosts are not up")?, &port.name)?, true)
             }
-            Attachment::Interface { xdp: true, interface, .. } => (interface.clone(), false),
+            Attachment::Interface { xdp: true, interface } if port.queues > 1 => {
+                let (name, interface, queues) = (port.name.to_string(), interface.clone(), port.queues);
+                let open = move || {
+                    let plan = AfXdpPlan { name: name.clone(), queues, ..AfXdpPlan::on(&interface) };
+                    AfXdpPort::open_all(vec![plan])
+                };
+                ports[place] = boxed(Reopening::queues(open()?, move || open().ok()));
+                continue;
+            }
+            Attachment::Interface { xdp: true, interface } => (interface.clone(), false),
             _ => continue,
         };
         let mut wanted = AfXdpPlan { name: port.name.to_string(), ..AfXdpPlan::on(&interface) };
@@ -195,7 +198,7 @@ fn open_xdp(
         };
         for ((place, port), (name, interface)) in places.into_iter().zip(opened).zip(again) {
             let port = Box::new(port);
-            ports[place] = Some(if of_hosts {
+            ports[place] = vec![if of_hosts {
                 port
             } else {
                 // On memory of its own: the others' goes on without it.
@@ -204,7 +207,7 @@ fn open_xdp(
                     Some(Box::new(AfXdpPort::open(plan).ok()?) as Box<dyn Port>)
                 };
                 Box::new(Reopening::new(port, open))
-            });
+            }];
         }
     }
     Ok(())

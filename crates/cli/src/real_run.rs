@@ -80,7 +80,7 @@ impl RealRun {
         let mut open = open_real(&plan, hosts.as_mut(), &files)?;
         let mut nesp = None;
         if let Some(settings) = &plan.nesp {
-            let (setup, ports) = NespSetup::wrap(settings, open.ports)?;
+            let (setup, ports) = NespSetup::wrap(settings, &plan, open.ports)?;
             (nesp, open.ports) = (Some(setup), ports);
         }
         let mut recording = None;

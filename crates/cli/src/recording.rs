@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Recording(Arc<Mutex<Recorder>>);
 
 impl Recording {
-    /// Makes the file and puts a recorder before each of `ports`, which are in the plan's order.
+    /// Makes the file and puts a recorder before each of `ports`, the plan's in order, one for each queue.
     ///
     /// # Errors
     /// If the file can't be made.
@@ -32,7 +32,7 @@ impl Recording {
             let recorder = Arc::clone(&recorder);
             Box::new(Wrapped::new(port, Recorded { place, recorder })) as Box<dyn Port>
         };
-        let ports = (0u16..).zip(ports).map(recorded).collect();
+        let ports = plan.queue_places().zip(ports).map(recorded).collect();
         Ok((Self(recorder), ports))
     }
 

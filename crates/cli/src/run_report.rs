@@ -200,6 +200,7 @@ fn quantiles(q: &Quantiles) -> Value {
 fn worker_json(worker: &WorkerReport) -> Value {
     json!({
         "worker": worker.worker,
+        "taken": worker.taken,
         "packets": worker.lateness.packets,
         "late": worker.lateness.late,
         "lateness_ns": quantiles(&worker.lateness.all),

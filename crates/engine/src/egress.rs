@@ -57,7 +57,8 @@ impl Worker {
         let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
             return self.fork(handle, |worker, copy| worker.walk(Next::Enter, copy));
         };
-        if home.worker == self.index { self.hold_back(handle) } else { self.hand_over(home.worker, handle) }
+        let worker = home.exit_of(self.index);
+        if worker == self.index { self.hold_back(handle) } else { self.hand_over(worker, handle) }
     }
 
     /// Puts a packet into its port's batch, which is sent when full or at the end of the step.

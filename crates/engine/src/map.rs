@@ -12,7 +12,7 @@ pub struct Map {
     pub classifier: Classifier,
     /// Paths of more than one link.
     pub paths: Paths,
-    /// By a port's place in the plan: the worker that owns it, and its place there.
+    /// By a port's place in the plan: the workers that have it, and its place there.
     pub homes: Vec<Home>,
     /// By the port that a flooded packet came in by, by place in the plan: the tree that it takes, where ways begin together.
     pub floods: HashMap<u16, Fork>,
@@ -27,8 +27,35 @@ pub struct Map {
 /// Where a port lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Home {
-    /// The worker.
+    /// The worker, or the first of several that have a queue of the port each.
     pub worker: u32,
-    /// Place among the worker's ports.
+    /// Place among the worker's ports: the same at each of them.
     pub slot: u32,
+    /// How many workers have the port, from the first on: one, unless the port has several queues.
+    pub queues: u32,
+}
+
+impl Home {
+    /// The home of a port that one worker has.
+    pub const fn single(worker: u32, slot: u32) -> Self {
+        Self { worker, slot, queues: 1 }
+    }
+
+    /// The worker by whose queue packets leave that `worker` has let go of: its own, if it has one, else always the same
+    /// one, so that packets of one link keep their order.
+    pub const fn exit_of(&self, worker: u32) -> u32 {
+        self.worker + worker.wrapping_sub(self.worker) % self.queues
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_without_a_queue_always_sends_by_the_same() {
+        let exits = |home: Home| (0..7).map(|worker| home.exit_of(worker)).collect::<Vec<_>>();
+        assert_eq!(exits(Home::single(3, 0)), [3; 7]);
+        assert_eq!(exits(Home { worker: 0, slot: 1, queues: 3 }), [0, 1, 2, 0, 1, 2, 0]);
+    }
 }

@@ -294,7 +294,7 @@ mod tests {
             map: Map {
                 classifier: Classifier::new(&rules, &[], &[]),
                 paths,
-                homes: vec![Home { worker: 0, slot: 0 }, Home { worker: 0, slot: 1 }],
+                homes: vec![Home::single(0, 0), Home::single(0, 1)],
                 floods: HashMap::new(),
                 steered: Steered::default(),
                 wished: Steered::default(),

@@ -33,7 +33,7 @@ impl Ports {
     /// The ports of worker number `worker`; in windows nothing leaves at once.
     pub fn new(seats: Vec<Seat>, map: &Map, worker: u32, windows: bool, ticks: Option<Box<Ticks>>) -> Self {
         let exit = |(home, place): (&crate::Home, u16)| {
-            let is_here = home.worker == worker && !windows && map.joints.far_side(place).is_none();
+            let is_here = home.exit_of(worker) == worker && !windows && map.joints.far_side(place).is_none();
             if is_here { home.slot } else { NOWHERE_HERE }
         };
         let exits = map.homes.iter().zip(0..).map(exit).collect();

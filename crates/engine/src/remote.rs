@@ -285,13 +285,10 @@ impl Report {
     /// Adds another worker's report.
     fn absorb(&mut self, other: Self) {
         self.links.extend(other.links);
-        self.links.sort_by_key(|link| link.place);
         self.ports.extend(other.ports);
-        self.ports.sort_by_key(|port| port.place);
         self.nodes.extend(other.nodes);
-        self.nodes.sort_by_key(|node| node.port);
         self.workers.extend(other.workers);
-        self.workers.sort_by_key(|worker| worker.worker);
+        self.put_in_order();
         self.flow.add(&other.flow);
         self.pool_used += other.pool_used;
         self.pool_peak += other.pool_peak;

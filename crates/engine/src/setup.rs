@@ -234,9 +234,7 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
         lateness.merge(&worker.books.lateness);
         all.errors.extend(errors.iter().chain(&worker.ports.faults()).map(ToString::to_string));
     }
-    all.links.sort_by_key(|link| link.place);
-    all.ports.sort_by_key(|port| port.place);
-    all.nodes.sort_by_key(|node| node.port);
+    all.put_in_order();
     all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
     all
 }
@@ -272,6 +270,7 @@ impl Worker {
         }
         report.workers.push(WorkerReport {
             worker: self.index,
+            taken: self.books.flow.taken,
             lateness: self.books.lateness.summary(self.books.tolerance),
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),

@@ -147,6 +147,8 @@ impl FlowStats {
 pub struct WorkerReport {
     /// Which worker.
     pub worker: u32,
+    /// Packets that its ports took in.
+    pub taken: u64,
     /// How late packets left by its ports, and its pauses.
     pub lateness: LatenessSummary,
     /// Its packet memory in use, in bytes.
@@ -183,6 +185,22 @@ pub struct Report {
 }
 
 impl Report {
+    /// Puts what the workers reported in the plan's order; the queues of a port become one row.
+    pub(crate) fn put_in_order(&mut self) {
+        self.links.sort_by_key(|link| link.place);
+        self.nodes.sort_by_key(|node| node.port);
+        self.workers.sort_by_key(|worker| worker.worker);
+        self.ports.sort_by_key(|port| port.place);
+        self.ports.dedup_by(|next, first| {
+            let is_same = next.place == first.place;
+            if is_same {
+                first.stats = first.stats.plus(&next.stats);
+                first.fault = first.fault.take().or(next.fault.take());
+            }
+            is_same
+        });
+    }
+
     /// Whether every packet is accounted for: in each link and router, and from ports to ports.
     pub fn is_conserved(&self) -> bool {
         self.links.iter().all(|link| link.stats.is_conserved())

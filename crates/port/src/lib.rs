@@ -3,6 +3,7 @@
 //!
 //! Each driver is a [`longwire_block::Port`] in a file of its own under [`driver`].
 
+mod bpf;
 pub mod driver;
 pub mod interface;
 pub mod nesp;

@@ -26,6 +26,7 @@ pub struct Bridge {
     stations: Stations,
     not_learnt: u64,
     cable: bool,
+    learns: bool,
 }
 
 impl Bridge {
@@ -34,13 +35,25 @@ impl Bridge {
     pub fn new(mut ports: Vec<u16>, ageing: Nanos, table: usize) -> Self {
         ports.sort_unstable();
         ports.dedup();
-        Self { ports: ports.into(), stations: Stations::new(table, ageing), not_learnt: 0, cable: false }
+        let stations = Stations::new(table, ageing);
+        Self { ports: ports.into(), stations, not_learnt: 0, cable: false, learns: true }
     }
 
     /// The same as a cable between two ports: what is reserved for bridges passes, too.
     #[must_use]
     pub fn as_cable(self) -> Self {
         Self { cable: true, ..self }
+    }
+
+    /// Makes it a relay between two ports that learns nothing: every frame goes to the other port, even one whose destination is behind
+    /// the port that it came in by. So several of them, each with a part of the frames, do what one would with all.
+    ///
+    /// # Panics
+    /// If it has not exactly two ports.
+    #[must_use]
+    pub fn as_relay(self) -> Self {
+        assert_eq!(self.ports.len(), 2, "a relay has two ports");
+        Self { learns: false, ..self }
     }
 
     /// Tells the bridge that the station `mac` is behind `port`, before anything was heard of it. It is not forgotten
@@ -67,16 +80,12 @@ impl Bridge {
         header: Option<&[u8; ETHERNET]>,
         now: Nanos,
     ) -> Result<u16, DropReason> {
-        let (destination, source) = addresses(header.ok_or(DropReason::BadFrame)?);
-        if source == 0 || source & GROUP != 0 {
-            return Err(DropReason::BadFrame);
-        }
+        let (destination, source) = valid(header)?;
         if !self.stations.learn(source, in_port, now) {
             self.not_learnt += 1;
         }
         if destination & GROUP != 0 {
-            let reserved = destination & !0xf == RESERVED && !self.cable;
-            return if reserved { Err(DropReason::Reserved) } else { Ok(FLOOD) };
+            return if self.keeps_out(destination) { Err(DropReason::Reserved) } else { Ok(FLOOD) };
         }
         match self.stations.find(destination, now) {
             Some(port) if port == in_port => Err(DropReason::Hairpin),
@@ -84,6 +93,27 @@ impl Bridge {
             None => Ok(FLOOD),
         }
     }
+
+    /// Decides as a relay.
+    fn relay(&self, in_port: u16, header: Option<&[u8; ETHERNET]>) -> Result<u16, DropReason> {
+        let (destination, _) = valid(header)?;
+        if self.keeps_out(destination) {
+            return Err(DropReason::Reserved);
+        }
+        Ok(self.ports[usize::from(self.ports[0] == in_port)])
+    }
+
+    /// Whether frames to this address are for bridges only, and this is one.
+    fn keeps_out(&self, destination: u64) -> bool {
+        destination & !0xf == RESERVED && !self.cable
+    }
+}
+
+/// Destination and source of a frame that a bridge may forward.
+#[inline]
+fn valid(header: Option<&[u8; ETHERNET]>) -> Result<(u64, u64), DropReason> {
+    let (destination, source) = addresses(header.ok_or(DropReason::BadFrame)?);
+    if source == 0 || source & GROUP != 0 { Err(DropReason::BadFrame) } else { Ok((destination, source)) }
 }
 
 /// Destination and source as 48-bit numbers.
@@ -103,7 +133,12 @@ impl Node for Bridge {
                 "a frame from another node's port"
             );
             let header = if meta.len < ETHERNET as u32 { None } else { line.first_chunk() };
-            match self.decide(meta.in_port, header, Nanos(meta.arrival)) {
+            let decided = if self.learns {
+                self.decide(meta.in_port, header, Nanos(meta.arrival))
+            } else {
+                self.relay(meta.in_port, header)
+            };
+            match decided {
                 Ok(port) => meta.out_port = port,
                 Err(reason) => refuse(meta, reason),
             }
@@ -115,7 +150,7 @@ impl Node for Bridge {
     }
 
     fn stations(&mut self) -> Option<&mut Stations> {
-        Some(&mut self.stations)
+        self.learns.then_some(&mut self.stations)
     }
 }
 
@@ -238,6 +273,31 @@ mod tests {
         // B is old at 101 and makes room.
         assert_eq!(send(101, 30, A, C), (Ok(10), 1));
         assert_eq!(send(102, 10, C, A), (Ok(30), 1));
+    }
+
+    /// One frame after the other, and each as the first that its relay sees: what a relay does depends on no other frame.
+    #[test]
+    fn a_relay_sends_all_to_the_other_port_and_learns_nothing() {
+        let new = || Bridge::new(vec![20, 10], DEFAULT_AGEING, 16).as_relay();
+        let (mut one, mut pool) = (new(), Pool::new(1 << 20).unwrap());
+        assert!(one.stations().is_none());
+        let reserved = [1, 0x80, 0xc2, 0, 0, 0];
+        let table = [
+            (10, frame(B, A), Ok(20)),
+            (20, frame(A, B), Ok(10)),
+            (10, frame(ALL, A), Ok(20)),
+            // To a station that was heard where the frame comes from: a bridge that learns would drop it.
+            (20, frame(B, C), Ok(10)),
+            (10, frame(reserved, A), Err(DropReason::Reserved)),
+            (10, frame(B, ALL), Err(DropReason::BadFrame)),
+            (20, frame(B, A)[..13].to_vec(), Err(DropReason::BadFrame)),
+        ];
+        for (in_port, frame, expected) in table {
+            assert_eq!(pass(&mut one, &mut pool, 0, in_port, &frame), expected);
+            assert_eq!(pass(&mut new(), &mut pool, 0, in_port, &frame), expected);
+        }
+        let mut cable = new().as_cable();
+        assert_eq!(pass(&mut cable, &mut pool, 0, 10, &frame(reserved, A)), Ok(20));
     }
 
     #[test]

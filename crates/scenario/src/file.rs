@@ -162,7 +162,7 @@ pub(crate) struct Port {
     pub(crate) driver: Written<Driver>,
     /// The interface (af_packet, af_xdp), or the name of the device to make (tap). Default: the port's name.
     pub(crate) interface: Option<Written<Text>>,
-    /// Queues, 1 to 64. Default: those of the interface; 1 for tap.
+    /// How many workers receive and transmit by it in real time, each by a queue of its own (af_packet, af_xdp, tap), 1 to 64. Default 1.
     pub(crate) queues: Option<Written<Whole>>,
     /// Capture file with the frames that come in (pcap).
     pub(crate) input: Option<Written<Text>>,

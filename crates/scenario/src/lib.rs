@@ -24,6 +24,7 @@ mod nesp_plan;
 mod places;
 mod plan;
 mod plan_routes;
+mod port_queues;
 mod price;
 mod prices_file;
 mod processor_terms;

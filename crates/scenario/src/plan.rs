@@ -179,6 +179,8 @@ pub struct Port {
     pub segment: u32,
     /// Index of its router, if it is one's.
     pub router: Option<u32>,
+    /// How many workers receive and transmit by it in real time, from the first worker on, each by a queue of its own: 1 to 64.
+    pub queues: u16,
 }
 
 impl Port {
@@ -197,15 +199,11 @@ pub enum Attachment {
         xdp: bool,
         /// Its name.
         interface: String,
-        /// Receive queues to use; none for as many as it has.
-        queues: Option<u16>,
     },
     /// A TAP device that Longwire makes.
     Tap {
         /// The device's name.
         interface: String,
-        /// Queues, 1 to 64.
-        queues: u16,
     },
     /// Capture files; relative names count from the scenario's folder. Either may be given when the run starts.
     Pcap {

@@ -250,3 +250,30 @@ fn what_does_not_fit_says_what_to_change() {
     );
     assert!(short.fix.contains("workers = 4"), "{}", short.fix);
 }
+
+/// A thousand packets a second come by two queues. The first worker has the link: it receives half of them (10 ns), and carries (30 ns), emulates
+/// (40 ns) and transmits (4 ns) them; it takes the other half from the second worker (4 ns), which has received and carried it.
+#[test]
+fn each_worker_gets_its_share_of_a_port_with_queues() {
+    let given = [
+        ("tap-receive", 10_000),
+        ("tap-transmit", 4_000),
+        ("tap-receive-byte", 0),
+        ("tap-transmit-byte", 0),
+        ("packet", 30_000),
+        ("link-rate", 40_000),
+        ("hand-over", 8_000),
+        ("bridge", 99_000),
+    ];
+    let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"tap\"\nqueues = 2\n");
+    let text = format!("[engine]\nworkers = 2\n[[bridge]]\nname = \"x\"\n{}{}", port("a"), port("b"));
+    let capacity = predicted(&(text + &link("a", "b", THOUSAND)), &given);
+    let of = |worker: usize| {
+        let worker = &capacity.workers[worker];
+        (worker.packets_per_second, worker.packet_picoseconds, worker.load_ppm)
+    };
+    assert_eq!((of(0), of(1)), ((1000, 66_000, 66), (500, 44_000, 22)));
+    let ports: Vec<_> =
+        capacity.ports.iter().map(|port| (port.queues, port.received_per_second, port.load_ppm)).collect();
+    assert_eq!((ports, capacity.packets_per_second), (vec![(2, 1000, 10), (2, 0, 4)], 1000));
+}

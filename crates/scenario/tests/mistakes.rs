@@ -31,6 +31,31 @@ fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str])
     assert!(told.contains('^'), "{told}");
 }
 
+/// A queue has a worker of its own, with a node of its own, and only a relay between two ports is the same at several.
+#[test]
+fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
+    let port = |name: &str, rest: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"tap\"\n{rest}\n");
+    let two = "queues = 2";
+    let pair = port("p", two) + &port("q", two);
+    let field = "port \"p\", queues: ";
+    let workers = |count: u32| format!("engine = {{ workers = {count} }}\n");
+    check("", &pair, "4:10", field, &["[engine] has 1 worker\n", "workers = 2 in [engine]"]);
+    check("", &port("p", "queues = 64"), "4:10", field, &["has 1 worker", "workers = 64"]);
+    let pipeline = "engine = { workers = 4, mapping = \"pipeline\" }\n";
+    check(pipeline, &pair, "5:10", field, &["of a pipeline", "mapping = \"parallel\""]);
+    let three = pair.clone() + &port("r", "");
+    check(&workers(2), &three, "5:10", field, &["its bridge has 3 ports", "a bridge of their own"]);
+    check(&workers(2), &port("p", two), "5:10", field, &["the only port of its bridge", "one other port"]);
+    let unlike = port("p", two) + &port("q", "queues = 3");
+    check(&workers(3), &unlike, "5:10", field, &["\"q\", has 3", "as many queues"]);
+    check(&workers(2), &(port("p", two) + &port("q", "")), "5:10", field, &["\"q\", has 1"]);
+    let router = port("p", two)
+        + "[[router]]\nname = \"r\"\nports = [{ port = \"p\", addresses = \"10.0.0.254/24\" }]\n";
+    check(&workers(2), &router, "5:10", field, &["of the router \"r\"", "write queues = 1"]);
+    parse("s.toml", &(workers(2) + &pair)).unwrap();
+    parse("s.toml", &(port("p", "queues = 1") + &port("q", ""))).unwrap();
+}
+
 /// What is too much is refused before any of it is made.
 #[test]
 fn too_many_links_are_refused_at_once() {

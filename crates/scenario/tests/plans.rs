@@ -57,7 +57,7 @@ fn defaults() {
         (host.driver, host.mtu, host.port, host.mac.to_string()),
         (HostDriver::Tap, 1500, 0, "02:4c:57:00:00:00".into())
     );
-    assert_eq!(plan.ports[1].attachment, Attachment::Tap { interface: "p".into(), queues: 1 });
+    assert_eq!(plan.ports[1].attachment, Attachment::Tap { interface: "p".into() });
     assert_eq!(
         (&*plan.bridges[0].name, plan.bridges[0].ageing, plan.bridges[0].table),
         ("bridge", Nanos::from_secs(300), 4096)

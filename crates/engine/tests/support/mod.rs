@@ -37,7 +37,7 @@ impl Bed {
         let mut paths = Paths::default();
         let path = |&(pair, links): &Way| (pair, paths.add(&links.iter().map(link_ref).collect::<Vec<_>>()));
         let rules: Vec<_> = self.ways.iter().map(path).collect();
-        let homes = places.iter().map(|&slot| Home { worker: 0, slot: slot.into() }).collect();
+        let homes = places.iter().map(|&slot| Home::single(0, slot.into())).collect();
         let mut ports = Some(ports);
         let worker = |index| {
             let (links, crossing) = self.links_of(index);

@@ -3,7 +3,7 @@
 use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// How often it looks whether the interface is back.
@@ -42,6 +42,30 @@ impl Reopening {
             times: 0,
             before: PortStats::default(),
         }
+    }
+
+    /// The queues of a port, open, and what opens all of them again, in order, when one has found its interface gone: the others take
+    /// theirs when they find that, too.
+    pub fn queues<P: Port + 'static>(
+        first: Vec<P>,
+        open_all: impl Fn() -> Option<Vec<P>> + Send + Sync + 'static,
+    ) -> Vec<Self> {
+        let shelf = Arc::new(Mutex::new(first.iter().map(|_| None).collect::<Vec<Option<P>>>()));
+        let open_all = Arc::new(open_all);
+        let queues = first.into_iter().enumerate().map(|(queue, port)| {
+            let (shelf, open_all) = (Arc::clone(&shelf), Arc::clone(&open_all));
+            let again = move || {
+                let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                if shelf.get(queue)?.is_none() {
+                    // Those that nobody has taken are closed first, for they are in the way.
+                    shelf.iter_mut().for_each(|port| *port = None);
+                    *shelf = open_all()?.into_iter().map(Some).collect();
+                }
+                Some(Box::new(shelf.get_mut(queue)?.take()?) as Box<dyn Port>)
+            };
+            Self::new(Box::new(port), again)
+        });
+        queues.collect()
     }
 
     fn vanished(&self) -> PortError {
@@ -149,7 +173,6 @@ impl Port for Reopening {
 mod tests {
     use super::*;
     use crate::driver::memory::{FarEnd, MemoryPort, State};
-    use std::sync::Mutex;
     use std::time::{Duration, Instant};
 
     fn pair() -> (Box<dyn Port>, FarEnd) {
@@ -161,6 +184,41 @@ mod tests {
         let mut batch = Batch::new();
         batch.push(pool.insert(&[7; 60]).unwrap());
         port.transmit(pool, &batch)
+    }
+
+    /// Both queues find their interface gone; the first to look opens both again, and the other takes its own.
+    #[test]
+    fn queues_are_opened_again_together() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let ends = Arc::new(Mutex::new(Vec::new()));
+        let there = Arc::clone(&ends);
+        let open_all = move || {
+            let (ports, ends): (Vec<_>, Vec<_>) =
+                (0..2).map(|_| MemoryPort::pair("p", Stamp::Kernel, 16, 1 << 16)).unzip();
+            there.lock().unwrap().push(ends);
+            Some(ports)
+        };
+        let mut queues = Reopening::queues(open_all().unwrap(), open_all);
+        ends.lock().unwrap()[0].iter_mut().for_each(|end| end.set_state(State::Gone));
+        let mut at = 1;
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut come_back = |queue: &mut Reopening, pool: &mut Pool| {
+            assert!(queue.receive(pool, Nanos(at), &mut Batch::new()).is_err());
+            while queue.receive(pool, Nanos(at), &mut Batch::new()).is_err() {
+                assert!(Instant::now() < end, "it does not come back");
+                at += EVERY.0;
+                std::thread::yield_now();
+            }
+        };
+        for queue in &mut queues {
+            come_back(queue, &mut pool);
+        }
+        for queue in &mut queues {
+            send(queue, &mut pool).unwrap();
+        }
+        let mut ends = ends.lock().unwrap();
+        assert_eq!(ends.len(), 2, "both were opened again at once");
+        assert!(ends[1].iter_mut().all(|end| end.take().is_some()));
     }
 
     /// One frame before its interface goes, two that meet nothing, one after it is back.

@@ -1,5 +1,6 @@
 //! Packet sockets over veth.
 
+use crate::flows;
 use crate::net::{Net, frame, now, receive, send, until};
 use longwire_block::{Port, PortError, Stamp};
 use longwire_packet::{Batch, Pool};
@@ -15,6 +16,17 @@ fn open(net: &Net, interface: &'static str, header: Header) -> AfPacket {
 
 fn pool() -> Pool {
     Pool::new(8 << 20).unwrap()
+}
+
+#[test]
+fn queues_share_flows() {
+    let Some(net) = Net::new() else { return };
+    net.veth("left", "right");
+    let options = AfPacketOptions { slots: Some(512), ..Default::default() };
+    let mut queues = net.run(move || AfPacket::open_queues("left", "left", &options, 2)).unwrap();
+    assert!(queues[0].describe().contains("2 queues"), "{}", queues[0].describe());
+    let mut host = open(&net, "right", Header::Auto);
+    flows::are_shared(&mut host, &mut queues, &mut pool());
 }
 
 #[test]

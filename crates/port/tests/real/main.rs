@@ -3,6 +3,7 @@
 
 mod af_packet;
 mod allocations;
+mod flows;
 mod net;
 mod offloads;
 mod tap;

@@ -1,5 +1,6 @@
 //! TAP interfaces, the host's end looked at through a packet socket.
 
+use crate::flows;
 use crate::net::{Net, frame, now, receive, send, until};
 use longwire_block::{Port, PortError, Stamp};
 use longwire_packet::{Batch, Pool};
@@ -18,48 +19,36 @@ fn create(net: &Net, interface: &'static str, options: TapOptions) -> Tap {
 #[test]
 fn frames_cross_both_ways() {
     let Some(net) = Net::new() else { return };
-    for (queues, name) in [(1, "t1"), (4, "t4")] {
-        let mac = Some([2, 0, 0, 0, 0, 7]);
-        let mut tap =
-            create(&net, name, TapOptions { queues, mac, mtu: 2000, up: true, ..Default::default() });
-        assert_eq!(tap.interface().unwrap().mac().unwrap(), [2, 0, 0, 0, 0, 7]);
-        assert_eq!(tap.stamp(), Stamp::Poll);
-        let options = AfPacketOptions { slots: Some(512), ..Default::default() };
-        let mut host = net.run(move || AfPacket::open("host", name, &options)).unwrap();
-        let mut pool = pool();
-        let frames: Vec<_> = (0..200).map(|i| frame(14 + (i * 41) % 2001, i as u8)).collect();
+    let mac = Some([2, 0, 0, 0, 0, 7]);
+    let mut tap = create(&net, "t1", TapOptions { mac, mtu: 2000, up: true, ..Default::default() });
+    assert_eq!(tap.interface().unwrap().mac().unwrap(), [2, 0, 0, 0, 0, 7]);
+    assert_eq!(tap.stamp(), Stamp::Poll);
+    let options = AfPacketOptions { slots: Some(512), ..Default::default() };
+    let mut host = net.run(move || AfPacket::open("host", "t1", &options)).unwrap();
+    let mut pool = pool();
+    let frames: Vec<_> = (0..200).map(|i| frame(14 + (i * 41) % 2001, i as u8)).collect();
 
-        send(&mut tap, &mut pool, &frames).unwrap();
-        let got: Vec<_> = receive(&mut host, &mut pool, frames.len()).into_iter().map(|(f, _)| f).collect();
-        assert_eq!(got, frames);
+    send(&mut tap, &mut pool, &frames).unwrap();
+    let got: Vec<_> = receive(&mut host, &mut pool, frames.len()).into_iter().map(|(f, _)| f).collect();
+    assert_eq!(got, frames);
 
-        send(&mut host, &mut pool, &frames).unwrap();
-        let got = receive(&mut tap, &mut pool, frames.len());
-        let sorted = |mut frames: Vec<Vec<u8>>| {
-            frames.sort();
-            frames
-        };
-        // Without flows to tell apart the kernel may use any queue, and order is kept in each only.
-        let bytes: Vec<_> = got.into_iter().map(|(f, _)| f).collect();
-        match queues {
-            1 => assert_eq!(bytes, frames),
-            _ => assert_eq!(sorted(bytes), sorted(frames.clone())),
-        }
-        let stats = tap.stats();
-        assert_eq!((stats.in_frames, stats.out_frames, stats.in_bytes), (200, 200, stats.out_bytes));
+    send(&mut host, &mut pool, &frames).unwrap();
+    let got: Vec<_> = receive(&mut tap, &mut pool, frames.len()).into_iter().map(|(f, _)| f).collect();
+    assert_eq!(got, frames);
+    let stats = tap.stats();
+    assert_eq!((stats.in_frames, stats.out_frames, stats.in_bytes), (200, 200, stats.out_bytes));
 
-        send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
-        assert_eq!((tap.stats().out_oversize, pool.live()), (1, 0));
-        tap.set_mtu(2001).unwrap();
-        send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
-        assert_eq!(receive(&mut host, &mut pool, 1)[0].0, frame(2015, 1));
-    }
+    send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
+    assert_eq!((tap.stats().out_oversize, pool.live()), (1, 0));
+    tap.set_mtu(2001).unwrap();
+    send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
+    assert_eq!(receive(&mut host, &mut pool, 1)[0].0, frame(2015, 1));
 }
 
 #[test]
-fn readable_when_a_frame_waits_in_any_queue() {
+fn readable_when_a_frame_waits() {
     let Some(net) = Net::new() else { return };
-    let mut tap = create(&net, "t0", TapOptions { queues: 3, up: true, ..Default::default() });
+    let mut tap = create(&net, "t0", TapOptions { up: true, ..Default::default() });
     let options = AfPacketOptions { slots: Some(64), ..Default::default() };
     let mut host = net.run(move || AfPacket::open("host", "t0", &options)).unwrap();
     let mut pool = pool();
@@ -70,6 +59,19 @@ fn readable_when_a_frame_waits_in_any_queue() {
         assert_eq!(receive(&mut tap, &mut pool, 1)[0].0, frame(60, seed));
         assert!(!readable(&tap));
     }
+}
+
+/// Each flow is received by one queue, and so is its other direction, whichever queue sends what answers it.
+#[test]
+fn queues_share_flows() {
+    let Some(net) = Net::new() else { return };
+    let options = TapOptions { up: true, ..Default::default() };
+    let mut queues = net.run(move || Tap::create_queues("t0", "t0", &options, 2)).unwrap();
+    assert!(queues[1].describe().contains("2 queues"), "{}", queues[1].describe());
+    let options = AfPacketOptions { slots: Some(512), ..Default::default() };
+    let mut host = net.run(move || AfPacket::open("host", "t0", &options)).unwrap();
+    let mut pool = pool();
+    flows::are_shared(&mut host, &mut queues, &mut pool);
 }
 
 #[allow(unsafe_code)]
@@ -121,7 +123,7 @@ fn a_tap_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
 fn a_tap_that_somebody_makes_again_is_taken() {
     let Some(net) = Net::new() else { return };
     let options = TapOptions { up: true, ..Default::default() };
-    let mut tap = net.run(move || Tap::reopening("east", "t0", &options)).unwrap();
+    let mut tap = net.run(move || Tap::reopening("east", "t0", &options, 1)).unwrap().remove(0);
     let mut pool = pool();
     send(&mut tap, &mut pool, &[frame(60, 1)]).unwrap();
     net.ip("link del t0");
@@ -148,14 +150,13 @@ fn a_tap_that_somebody_makes_again_is_taken() {
 fn names_are_taken_once_and_patterns_filled_in() {
     let Some(net) = Net::new() else { return };
     let first = create(&net, "lw%d", TapOptions::default());
-    let second = create(&net, "lw%d", TapOptions { queues: 2, ..Default::default() });
+    let second = net.run(|| Tap::create_queues("lw%d", "lw%d", &TapOptions::default(), 2)).unwrap().remove(0);
     assert_eq!((first.interface_name(), second.interface_name()), ("lw0", "lw1"));
     net.run(|| {
         let options = TapOptions::default();
         assert!(matches!(Tap::create("x", "lw0", &options), Err(OpenError::Exists { .. })));
         assert!(matches!(Tap::create("x", "lo", &options), Err(OpenError::Exists { .. })));
         for bad in [
-            TapOptions { queues: 0, ..TapOptions::default() },
             TapOptions { mtu: 60, ..TapOptions::default() },
             TapOptions { queue_length: 0, ..TapOptions::default() },
         ] {

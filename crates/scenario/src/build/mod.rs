@@ -3,23 +3,23 @@
 mod levels;
 mod router_changes;
 mod routers;
+mod seats;
 mod shards;
 
 use crate::event::with_defaults;
-use crate::plan::{AddressRule, Attachment, Plan, Route, Source};
+use crate::plan::{AddressRule, Plan, Route, Source};
 use crate::words::{BetweenWorkers, Wait};
 pub use levels::{Levels, LevelsError};
+use longwire_block::Port;
 use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
-use longwire_block::{Node, Port};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, Between, Blocks, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Seat, Setup,
+    Agenda, Between, Blocks, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Setup,
     SourceRef, SourceSeat, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
-use longwire_router::Bridge;
 pub use router_changes::change_router;
 pub use routers::measure_processors;
 pub(crate) use shards::Shards;
@@ -66,8 +66,8 @@ pub enum BuildError {
     },
 }
 
-/// Makes an engine of `plan` and of its ports, opened, in the plan's order. Each worker shows its packets to the
-/// observer that `observer` makes for it.
+/// Makes an engine of `plan` and of its ports, opened, in the plan's order: one for each, or, in real time, one for each queue
+/// (see [`Plan::queue_places`]). Each worker shows its packets to the observer that `observer` makes for it.
 ///
 /// # Errors
 /// If there is not the memory for the packet pools, or not one port for each of the plan's.
@@ -76,9 +76,6 @@ pub fn build(
     ports: Vec<Box<dyn Port>>,
     mut observer: impl FnMut(u32) -> Option<Box<dyn Observer>>,
 ) -> Result<Built, BuildError> {
-    if ports.len() != plan.ports.len() {
-        return Err(BuildError::Ports { got: ports.len(), wanted: plan.ports.len() });
-    }
     let shards = Shards::of(plan);
     let mut workers = Vec::with_capacity(plan.engine.workers as usize);
     let mut links = Vec::with_capacity(plan.links.len());
@@ -101,7 +98,7 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
-    let (homes, routers) = seat_ports(plan, ports, &shards, &mut workers)?;
+    let (homes, routers) = seats::seat_ports(plan, ports, &shards, &mut workers)?;
     let sources = seat_sources(plan, &homes, &mut workers);
     let media = place_media(plan, &shards, &workers);
     give_agendas(plan, (&links, &sources, &media), &mut workers);
@@ -158,7 +155,7 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
 /// Tells each worker of the sources at its ports.
 fn seat_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
     let seat = |source: &Source| {
-        let Home { worker, slot } = homes[usize::from(source.in_port)];
+        let Home { worker, slot, .. } = homes[usize::from(source.in_port)];
         let seats = &mut workers[worker as usize].agenda.seats;
         seats.push(SourceSeat { port: slot, name: source.name.clone() });
         SourceRef { worker, place: seats.len() as u32 - 1 }
@@ -238,68 +235,10 @@ fn give(
     }
 }
 
-/// By a port's place: the worker that has it.
+/// By a port's place: the worker that has it, or the first of those that have its queues.
 pub fn port_workers(plan: &Plan) -> Vec<u32> {
     let shards = Shards::of(plan);
     plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
-}
-
-/// Gives each segment, with its node and ports, to a worker. Answers where ports and routers are.
-fn seat_ports(
-    plan: &Plan,
-    ports: Vec<Box<dyn Port>>,
-    shards: &Shards,
-    workers: &mut [WorkerSetup],
-) -> Result<(Vec<Home>, Vec<NodeRef>), BuildError> {
-    let mut nodes = Vec::with_capacity(plan.segments.len());
-    let mut routers = Vec::with_capacity(plan.routers.len());
-    for (index, segment) in plan.segments.iter().enumerate() {
-        let worker = shards.segment_workers[index] as usize;
-        let place = workers[worker].nodes.len();
-        nodes.push((worker, place));
-        if let Some(router) = segment.router {
-            // Routers come in the plan's order.
-            routers.push(NodeRef { worker: worker as u32, place: place as u32 });
-            workers[worker].nodes.push(Box::new(routers::router(plan, router)?));
-            continue;
-        }
-        let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
-        let declared = |bridge: &u32| plan.bridges[*bridge as usize].declared;
-        if segment.ports.len() == 2 && !segment.bridges.iter().any(declared) {
-            bridge = bridge.as_cable();
-        }
-        // The end of a traffic source says nothing by which the bridge could learn where it is.
-        // A host's frames would teach it, but not before the first frame to the host has been flooded.
-        let hosts = segment
-            .ports
-            .iter()
-            .filter(|&&place| matches!(plan.ports[usize::from(place)].attachment, Attachment::Host(_)));
-        hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
-        for (place, mac) in routers::near(plan, &segment.ports) {
-            bridge.expect(mac, place);
-        }
-        let mut sources =
-            plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)).peekable();
-        let sends = sources.peek().is_some();
-        for source in sources {
-            bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
-        }
-        // A change can let a source send to any of them.
-        for &place in segment.ports.iter().filter(|_| sends) {
-            let port = &plan.ports[usize::from(place)];
-            if !matches!(port.attachment, Attachment::Inner { .. }) {
-                bridge.expect(port.mac.0, place);
-            }
-        }
-        workers[worker].nodes.push(Box::new(bridge) as Box<dyn Node>);
-    }
-    let mut homes = Vec::with_capacity(ports.len());
-    for (place, port) in ports.into_iter().enumerate() {
-        let (worker, node) = nodes[plan.ports[place].segment as usize];
-        homes.push(Home { worker: worker as u32, slot: workers[worker].ports.len() as u32 });
-        workers[worker].ports.push(Seat { place: place as u16, node, port });
-    }
-    Ok((homes, routers))
 }
 
 /// Writes the plan's rules down as the workers look them up.

@@ -1,6 +1,6 @@
 //! Which worker owns which link.
 
-use crate::plan::{Attachment, Plan, Route};
+use crate::plan::{Attachment, End, Plan, Route};
 use crate::words::Mapping;
 use longwire_block::Spec;
 use longwire_units::Nanos;
@@ -21,7 +21,7 @@ pub(crate) struct Shards {
     /// Whether links need not be served in each other's order: no route is longer than one link, no medium is shared, and no node decides in
     /// its turn.
     pub flat: bool,
-    /// By a segment's index: its worker, and whether it decides in its turn.
+    /// By a segment's index: its worker, or the first of several, and whether it decides in its turn.
     pub segment_workers: Vec<u32>,
     pub in_turn: Vec<bool>,
 }
@@ -176,6 +176,14 @@ fn entrances(plan: &Plan) -> Vec<Option<u32>> {
             entrances[first as usize].get_or_insert(plan.ports[usize::from(rule.in_port)].segment);
         }
     }
+    // Links that addresses choose are spread over all workers, unless their node is at several.
+    for (link, entrance) in plan.links.iter().zip(&mut entrances).filter(|(_, known)| known.is_none()) {
+        let segment = match link.from {
+            End::Port(place) => plan.ports[usize::from(place)].segment,
+            End::Bridge(bridge) => plan.bridges[bridge as usize].segment,
+        };
+        *entrance = (plan.segment_queues(segment) > 1).then_some(segment);
+    }
     entrances
 }
 
@@ -201,11 +209,18 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
         }
         load[worker_of[group] as usize] += 1;
     }
-    let home = |segment: u32| with_ports.start + segment % with_ports.len() as u32;
+    let home = |segment: u32| match plan.segment_queues(segment) {
+        1 => with_ports.start + segment % with_ports.len() as u32,
+        _ => 0,
+    };
     for link in 0..links {
         let group = root(&mut parent, link) as usize;
         if worker_of[group] == u32::MAX {
-            let home = entrances[link as usize].map(home);
+            // Where several workers receive, their links are dealt out among them.
+            let home = entrances[link as usize].map(|segment| {
+                let first = home(segment);
+                lightest(&load, &(first..first + u32::from(plan.segment_queues(segment))))
+            });
             let home = home.filter(|at| with_links.contains(at) && load[*at as usize] < share);
             worker_of[group] = home.unwrap_or_else(|| lightest(&load, &with_links));
         }
@@ -296,6 +311,25 @@ mod tests {
         assert_eq!(of_two_pairs("workers = 2"), (vec![0, 1], vec![0, 0, 1, 1]));
         // All workers get links, those without ports, too.
         assert_eq!(of_two_pairs("workers = 4"), (vec![0, 1], vec![0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn links_between_ports_with_queues_are_dealt_over_their_workers() {
+        let mut text =
+            String::from("[engine]\nworkers = 3\n[[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n");
+        for (name, queues) in [("a", 2), ("b", 2), ("c", 1), ("d", 1)] {
+            let bridge = if queues == 2 { "x" } else { "y" };
+            text += &format!(
+                "[[port]]\nname = \"{name}\"\ndriver = \"tap\"\nqueues = {queues}\nbridge = \"{bridge}\"\n"
+            );
+        }
+        for (from, to) in [("a", "b"), ("b", "a"), ("c", "d")] {
+            text += &format!("[[link]]\nname = \"{from}{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
+        }
+        let plan = crate::parse("queues.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let shards = Shards::of(&plan);
+        assert_eq!((shards.segment_workers, shards.link_workers), (vec![0, 1], vec![0, 1, 2]));
+        assert_eq!(plan.queue_places().collect::<Vec<_>>(), [0, 0, 1, 1, 2, 3]);
     }
 
     #[test]

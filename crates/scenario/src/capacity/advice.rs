@@ -71,7 +71,9 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     if needed > capacity.workers.len() as u64 {
         fixes.push(format!("set workers = {needed} in [engine] if the machine has them"));
     } else {
-        fixes.push("put its ports on bridges of their own, so that other workers get some of them".into());
+        let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so that other workers \
+                   get some of the load";
+        fixes.push(fix.into());
     }
     fixes.push("lower the rates".into());
     fixes.join(", or ")
@@ -83,13 +85,17 @@ fn saved_by_xdp(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad)
     let cost = |driver: &str, what: &str| {
         prices.price(&format!("{driver}-{what}")) + frame * prices.price(&format!("{driver}-{what}-byte"))
     };
-    let own = capacity.ports.iter().filter(|port| port.worker == worker.worker);
+    let own = capacity
+        .ports
+        .iter()
+        .filter(|port| (port.worker..port.worker + port.queues).contains(&worker.worker));
     let sockets = own.filter(|port| matches!(port.driver, "af_packet" | "tap"));
     let saved = sockets.map(|port| {
         let of = |what: &str, packets: u64| {
             u128::from(cost(port.driver, what).saturating_sub(cost("af_xdp", what))) * u128::from(packets)
         };
-        of("receive", port.received_per_second) + of("transmit", port.sent_per_second)
+        (of("receive", port.received_per_second) + of("transmit", port.sent_per_second))
+            / u128::from(port.queues)
     });
     (saved.sum::<u128>() / u128::from(WHOLE)) as u64
 }

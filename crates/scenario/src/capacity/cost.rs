@@ -5,6 +5,7 @@ use super::ways::Way;
 use super::{PortLoad, WHOLE, WorkerLoad};
 use crate::build::Shards;
 use crate::plan::{Attachment, Plan, Profile};
+use longwire_engine::Home;
 use longwire_units::{Bytes, Nanos, Rate};
 use std::collections::BTreeSet;
 
@@ -74,8 +75,16 @@ impl<'p> Costs<'p> {
         Self { plan, prices, frame, shards, in_order, profiles, links, drivers, ports }
     }
 
-    pub(super) fn port_worker(&self, place: u16) -> u32 {
-        self.shards.segment_workers[self.plan.ports[usize::from(place)].segment as usize]
+    /// The home of a port.
+    pub(super) fn home(&self, place: u16) -> Home {
+        let port = &self.plan.ports[usize::from(place)];
+        let worker = self.shards.segment_workers[port.segment as usize];
+        Home { queues: port.queues.into(), ..Home::single(worker, 0) }
+    }
+
+    /// The queues by which packets of a way come in.
+    fn queues(&self, way: &Way<'_>) -> u32 {
+        way.from.map_or(1, |place| self.home(place).queues)
     }
 
     /// What the driver takes to receive a frame, and what it takes to transmit one.
@@ -83,12 +92,12 @@ impl<'p> Costs<'p> {
         self.ports[usize::from(place)].map(|[frame, byte]| frame + bytes * byte)
     }
 
-    /// Shows which worker pays what for a packet of a way. A worker may come several times.
-    fn each_part(&self, way: &Way<'_>, mut show: impl FnMut(Part)) {
+    /// Shows which worker pays what for a packet of a way that comes in by a queue. A worker may come several times.
+    fn each_part(&self, way: &Way<'_>, queue: u32, mut show: impl FnMut(Part)) {
         let bytes = way.bytes.unwrap_or(self.frame.0);
         let pay =
             |worker: u32, picoseconds: u64| Part { worker, picoseconds, delayed: [0; 2], delay: Nanos::ZERO };
-        let first = way.from.map(|place| self.port_worker(place));
+        let first = way.from.map(|place| self.home(place).worker + queue);
         let begins = first.or_else(|| way.links.first().map(|&link| self.shards.link_workers[link as usize]));
         let mut at = begins.unwrap_or(0);
         let received = way.from.map_or(0, |place| self.driver(place, bytes)[0]);
@@ -112,18 +121,19 @@ impl<'p> Costs<'p> {
             show(Part { worker, picoseconds: cost.picoseconds + further + many, delayed, delay: cost.delay });
         }
         if let Some(to) = way.to {
-            let worker = self.port_worker(to);
+            let worker = self.home(to).exit_of(at);
             cross(at, worker, &mut show);
             show(pay(worker, self.driver(to, bytes)[1]));
         }
     }
 
-    /// A bridge that is more than a cable between two ports looks stations up.
+    /// A bridge that is more than a cable or a relay between two ports looks stations up.
     fn bridge(&self, way: &Way<'_>) -> u64 {
         let Some(from) = way.from else { return 0 };
         let segment = &self.plan.segments[self.plan.ports[usize::from(from)].segment as usize];
         let declared = segment.bridges.iter().any(|&bridge| self.plan.bridges[bridge as usize].declared);
-        let is_bridge = segment.router.is_none() && (segment.ports.len() != 2 || declared);
+        let learns = segment.router.is_none() && self.home(from).queues == 1;
+        let is_bridge = learns && (segment.ports.len() != 2 || declared);
         if is_bridge { self.prices.price("bridge") } else { 0 }
     }
 
@@ -285,25 +295,12 @@ impl Sums {
 
     /// Adds a way with its packets a second, if it has a bound.
     pub(super) fn add(&mut self, costs: &Costs<'_>, way: &Way<'_>, packets: Option<u64>) {
-        let mut parts = std::mem::take(&mut self.parts);
-        parts.clear();
-        costs.each_part(way, |part| match parts.iter_mut().find(|known| known.worker == part.worker) {
-            Some(known) => {
-                known.picoseconds += part.picoseconds;
-                known.delayed.iter_mut().zip(part.delayed).for_each(|(sum, links)| *sum += links);
-                known.delay += part.delay;
-            }
-            None => parts.push(part),
-        });
-        for part in &parts {
-            let worker = part.worker as usize;
-            self.each[worker].add(part, 1);
-            match packets {
-                Some(packets) => self.bounded[worker].add(part, packets),
-                None => self.unbounded_workers[worker] = true,
-            }
+        let queues = costs.queues(way);
+        for queue in 0..queues {
+            // Flows are many: each queue gets as many of them.
+            let share = |packets| (packets + u64::from(queues - 1 - queue)) / u64::from(queues);
+            self.add_to_workers(costs, (way, queue), packets.map(share));
         }
-        self.parts = parts;
         self.packets = self.packets.saturating_add(packets.unwrap_or(0));
         self.unbounded |= packets.is_none();
         let bytes = way.bytes.unwrap_or(costs.frame.0);
@@ -316,6 +313,31 @@ impl Sums {
             let each = costs.driver(place, bytes)[usize::from(sends)];
             port.work += u128::from(packets.unwrap_or(0)) * u128::from(each);
         }
+    }
+
+    /// Adds what comes by a queue of a way to the workers that have to do with it.
+    fn add_to_workers(&mut self, costs: &Costs<'_>, (way, queue): (&Way<'_>, u32), packets: Option<u64>) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        costs.each_part(way, queue, |part| {
+            match parts.iter_mut().find(|known| known.worker == part.worker) {
+                Some(known) => {
+                    known.picoseconds += part.picoseconds;
+                    known.delayed.iter_mut().zip(part.delayed).for_each(|(sum, links)| *sum += links);
+                    known.delay += part.delay;
+                }
+                None => parts.push(part),
+            }
+        });
+        for part in &parts {
+            let worker = part.worker as usize;
+            self.each[worker].add(part, 1);
+            match packets {
+                Some(packets) => self.bounded[worker].add(part, packets),
+                None => self.unbounded_workers[worker] = true,
+            }
+        }
+        self.parts = parts;
     }
 
     pub(super) fn worker(&self, costs: &Costs<'_>, worker: u32) -> WorkerLoad {

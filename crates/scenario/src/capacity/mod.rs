@@ -76,8 +76,10 @@ pub struct PortLoad {
     pub port: String,
     /// Its driver.
     pub driver: &'static str,
-    /// The worker that serves it.
+    /// The worker that serves it, or the first of several.
     pub worker: u32,
+    /// How many workers serve it, each by a queue of its own.
+    pub queues: u32,
     /// Packets a second that come in by it, and that leave, of ways that have a bound.
     pub received_per_second: u64,
     /// See [`PortLoad::received_per_second`].
@@ -122,11 +124,12 @@ fn ports(plan: &Plan, costs: &Costs<'_>, sums: &Sums) -> Vec<PortLoad> {
     };
     let load = |place: usize| {
         let port = &plan.ports[place];
-        let sum = &sums.ports[place];
+        let (sum, home) = (&sums.ports[place], costs.home(place as u16));
         PortLoad {
             port: port.name.to_string(),
             driver: costs.drivers[place],
-            worker: costs.port_worker(place as u16),
+            worker: home.worker,
+            queues: home.queues,
             received_per_second: sum.received,
             sent_per_second: sum.sent,
             unbounded: sum.unbounded,

@@ -58,6 +58,7 @@ impl Desk<'_, '_> {
             nodes.ports.push(Port {
                 attachment: Attachment::Control { router, port: number as u32 },
                 router: Some(router),
+                queues: 1,
                 ..Port::inner(format!("{}:control", port.name).into(), place)
             });
             nodes.spans.push(text.port.span.clone());

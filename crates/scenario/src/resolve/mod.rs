@@ -20,6 +20,7 @@ mod nesp;
 mod nodes;
 mod pace;
 mod paths;
+mod port_queues;
 mod prices;
 mod processors;
 mod router_events;
@@ -118,7 +119,7 @@ pub(crate) fn resolve(
         notes: Vec::new(),
     };
     desk.doubts(&mut plan, &links.spans, &nodes.spans);
-    desk.queues_of_forwarders(file, &plan);
+    desk.queues(file, &plan, &nodes.queue_spans);
     Some(plan)
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Nodes {
     /// Routers' own ports.
     pub(super) inner: Vec<Inner>,
     pub(super) macs: HashMap<Mac, u16>,
+    /// Where the number of a port's queues stands, by the port's place.
+    pub(super) queue_spans: HashMap<u16, Range<usize>>,
     interfaces: HashMap<String, u16>,
 }
 
@@ -144,6 +146,7 @@ impl Desk<'_, '_> {
             bridge: 0,
             segment: 0,
             router: None,
+            queues: 1,
         });
         nodes.spans.push(written.name.span.clone());
         nodes.wishes.push(wish?);
@@ -247,10 +250,11 @@ impl Desk<'_, '_> {
         let place = self.place(entry, &written.name, nodes)?;
         let name = self.name(entry, &written.name, End::Port(place));
         let attachment = self.attachment(entry, written, folder);
+        let queues = self.whole_or(entry, "queues", written.queues.as_ref(), 1, 1..=MOST_QUEUES);
         let addresses = self.networks(entry, &written.addresses);
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
         let wish = self.wish(entry, written.bridge.as_ref());
-        let (name, attachment) = (name?, attachment?);
+        let (name, attachment, queues) = (name?, attachment?, queues? as u16);
         if let Attachment::Interface { interface, .. } | Attachment::Tap { interface, .. } = &attachment
             && let Some(other) = nodes.interfaces.insert(interface.clone(), place)
         {
@@ -260,7 +264,11 @@ impl Desk<'_, '_> {
             self.error(span, entry, "interface", what, "give each port an interface of its own");
         }
         let (addresses, mac) = (addresses?, mac?);
-        nodes.ports.push(Port { name, attachment, addresses, mac, bridge: 0, segment: 0, router: None });
+        if let Some(queues) = &written.queues {
+            nodes.queue_spans.insert(place, queues.span.clone());
+        }
+        let (bridge, segment, router) = (0, 0, None);
+        nodes.ports.push(Port { name, attachment, addresses, mac, bridge, segment, router, queues });
         nodes.spans.push(written.name.span.clone());
         nodes.wishes.push(wish?);
         Some(())
@@ -288,19 +296,12 @@ impl Desk<'_, '_> {
             let what = format!("a port with the driver {driver} has no queues");
             self.error(&queues.span, entry, "queues", what, "remove it, or choose another driver");
         }
-        let queues = match &written.queues {
-            Some(queues) => Some(self.whole_or(entry, "queues", Some(queues), 1, 1..=MOST_QUEUES)? as u16),
-            None => None,
-        };
         Some(match driver {
             Driver::AfPacket | Driver::AfXdp => Attachment::Interface {
                 xdp: driver == Driver::AfXdp,
                 interface: self.interface(entry, written)?,
-                queues,
             },
-            Driver::Tap => {
-                Attachment::Tap { interface: self.interface(entry, written)?, queues: queues.unwrap_or(1) }
-            }
+            Driver::Tap => Attachment::Tap { interface: self.interface(entry, written)? },
             Driver::Pcap => Attachment::Pcap {
                 input: self.capture(entry, "input", written.input.as_ref(), folder)?,
                 output: self.capture(entry, "output", written.output.as_ref(), folder)?,

@@ -312,6 +312,7 @@ impl Port {
             bridge: Port::NO_BRIDGE,
             segment: 0,
             router: None,
+            queues: 1,
         }
     }
 }

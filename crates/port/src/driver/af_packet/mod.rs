@@ -6,21 +6,25 @@
 #![allow(unsafe_code)]
 
 pub(super) mod clock;
+mod fanout;
 mod ring;
 mod send;
 
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, Found};
 use clock::{Mapping, monotonic_now};
+use fanout::{Deaf, Group, Shared};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{BATCH_BYTES, Batch, Checksum, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::{ethertype, finish_checksum, segment};
-use ring::{Ring, Slot};
+use ring::{Ring, Slot, statistics};
 use send::{Sender, Stuck};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often the interface's state is looked at, in nanoseconds.
 const STATE_EVERY: u64 = 50_000_000;
@@ -70,16 +74,14 @@ pub struct AfPacket {
     next_state: u64,
     next_clock: u64,
     stats: PortStats,
-    counters: Counters,
+    /// The kernel's counters of the interface, at one of its sockets only.
+    counters: Option<Counters>,
     /// What the kernel had lost before.
     lost_before: u64,
-    /// Frames taken in that the kernel's counter of lost frames has all the same.
-    unhandled: u64,
     /// Frames that found the ring full, and frames lost before it.
     ring_full: Cell<u64>,
     lost: Cell<u64>,
-    offloads: OffloadGuard,
-    _claim: Claim,
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +98,21 @@ impl AfPacket {
     /// No such interface, no Ethernet, addresses on it, another instance has it, or the system refuses; each says what
     /// to do.
     pub fn open(name: &str, interface: &str, options: &AfPacketOptions) -> Result<Self, OpenError> {
+        let sockets = Self::open_queues(name, interface, options, 1)?;
+        sockets.into_iter().next().ok_or_else(|| OpenError::Missing { name: interface.into() })
+    }
+
+    /// Opens it by so many sockets, each a port of its own that receives a part of the flows: both directions of a flow
+    /// belong to the same one.
+    ///
+    /// # Errors
+    /// As [`AfPacket::open`].
+    pub fn open_queues(
+        name: &str,
+        interface: &str,
+        options: &AfPacketOptions,
+        queues: u16,
+    ) -> Result<Vec<Self>, OpenError> {
         let interface = Interface::open(interface)?;
         let claim = Claim::take(&interface)?;
         interface.mac()?;
@@ -105,13 +122,49 @@ impl AfPacket {
         let with_header = wants_header(&interface, options.header)?;
         let unwanted: &[Feature] = if with_header { &[Feature::Lro] } else { &[Feature::Lro, Feature::Gro] };
         let offloads = OffloadGuard::turn_off(&interface, unwanted)?;
+        let shared = Arc::new(Shared { queues, unhandled: AtomicU64::new(0), offloads, _claim: claim });
+        let mut group = Group::default();
+        let mut sockets = Vec::with_capacity(usize::from(queues));
+        for _ in 0..queues {
+            let group = (queues > 1).then_some(&mut group);
+            let shared = Arc::clone(&shared);
+            sockets.push(Self::open_socket(
+                name,
+                interface.try_clone()?,
+                (options, with_header),
+                group,
+                shared,
+            )?);
+        }
+        if let Some(last) = sockets.last_mut() {
+            let counters = Counters::open(interface.name())?;
+            last.lost_before = counters.lost(&interface).map_or(0, |lost| lost.received);
+            last.counters = Some(counters);
+        }
+        Ok(sockets)
+    }
+
+    fn open_socket(
+        name: &str,
+        interface: Interface,
+        (options, with_header): (&AfPacketOptions, bool),
+        group: Option<&mut Group>,
+        shared: Arc<Shared>,
+    ) -> Result<Self, OpenError> {
         let mtu = interface.mtu()?;
         let (slots, longest) = dimensions(&interface, options, with_header, mtu)?;
         let socket = prepared_socket(&interface, with_header)?;
         let ring = Ring::map(socket.as_fd(), slots, longest, interface.name())?;
-        join(socket.as_fd(), &interface)?;
-        let counters = Counters::open(interface.name())?;
-        let lost_before = counters.lost(&interface).map_or(0, |lost| lost.received);
+        let filtered = |e| OpenError::from_io(interface.name(), "set the filter of a socket", e);
+        match group {
+            Some(group) => {
+                let deaf = Deaf::new(&socket).map_err(filtered)?;
+                join(socket.as_fd(), &interface)?;
+                group.join(socket.as_fd(), &interface)?;
+                deaf.hear().map_err(filtered)?;
+            }
+            None => join(socket.as_fd(), &interface)?,
+        }
         Ok(Self {
             name: name.into(),
             interface,
@@ -127,13 +180,11 @@ impl AfPacket {
             next_state: 0,
             next_clock: 0,
             stats: PortStats::default(),
-            counters,
-            lost_before,
-            unhandled: 0,
+            counters: None,
+            lost_before: 0,
             ring_full: Cell::new(0),
             lost: Cell::new(0),
-            offloads,
-            _claim: claim,
+            shared,
         })
     }
 
@@ -153,7 +204,9 @@ impl AfPacket {
                     // A frame may have come after the poll began: it must not leave early. One from the future is from
                     // a clock that was just set.
                     found.arrival = if stamp > now { stamp.min(monotonic_now()) } else { stamp };
-                    self.unhandled += u64::from(is_unhandled(&found));
+                    if is_unhandled(&found) {
+                        self.shared.unhandled.fetch_add(1, Ordering::Relaxed);
+                    }
                     found.keep(pool, &mut self.stats, batch);
                 }
             }
@@ -249,8 +302,13 @@ impl Port for AfPacket {
 
     fn describe(&self) -> String {
         let header = if self.with_header { "with the virtio header" } else { "without the virtio header" };
-        let off = if self.offloads.is_idle() { "" } else { ", merging on receipt off until it is closed" };
-        format!("af_packet on {}, {header}, {} slots{off}", self.interface.name(), self.ring.slots())
+        let off =
+            if self.shared.offloads.is_idle() { "" } else { ", merging on receipt off until it is closed" };
+        let queues = match self.shared.queues {
+            1 => String::new(),
+            queues => format!(" in each of {queues} queues"),
+        };
+        format!("af_packet on {}, {header}, {} slots{queues}{off}", self.interface.name(), self.ring.slots())
     }
 
     fn stamp(&self) -> Stamp {
@@ -296,8 +354,9 @@ impl Port for AfPacket {
         if let Ok(ring) = statistics(self.socket.as_fd()) {
             self.ring_full.set(self.ring_full.get() + u64::from(ring.tp_drops));
         }
-        if let Some(lost) = self.counters.lost(&self.interface) {
-            self.lost.set(lost.received.saturating_sub(self.lost_before + self.unhandled));
+        if let Some(lost) = self.counters.as_ref().and_then(|counters| counters.lost(&self.interface)) {
+            let unhandled = self.shared.unhandled.load(Ordering::Relaxed);
+            self.lost.set(lost.received.saturating_sub(self.lost_before + unhandled));
         }
         PortStats { in_missed: self.ring_full.get() + self.lost.get(), ..self.stats }
     }
@@ -411,18 +470,6 @@ fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> 
         return Err(OpenError::last(interface.name(), "bind to it"));
     }
     Ok(())
-}
-
-/// What went through the ring, and what found it full, since last asked.
-fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_stats> {
-    let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    let (fd, value) = (socket.as_raw_fd(), (&raw mut counted).cast());
-    // SAFETY: `value` points to a tpacket_stats of `length` bytes, which is what the option writes for TPACKET_V2.
-    match unsafe { libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut length) } {
-        0 => Ok(counted),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 /// Takes the error that going down leaves on the socket, which would otherwise end every wait for frames at once.

@@ -3,6 +3,7 @@
 
 use crate::interface::OpenError;
 use crate::vnet::{self, ETHERNET, Found, TAG};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -154,4 +155,16 @@ fn tag_of(head: &libc::tpacket2_hdr, len: usize) -> Option<[u8; TAG]> {
     };
     let ([a, b], [c, d]) = (kind.to_be_bytes(), head.tp_vlan_tci.to_be_bytes());
     Some([a, b, c, d])
+}
+
+/// What went through the ring, and what found it full, since last asked.
+pub(super) fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_stats> {
+    let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    let (fd, value) = (socket.as_raw_fd(), (&raw mut counted).cast());
+    // SAFETY: `value` points to a tpacket_stats of `length` bytes, which is what the option writes for TPACKET_V2.
+    match unsafe { libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut length) } {
+        0 => Ok(counted),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

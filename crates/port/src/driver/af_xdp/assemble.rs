@@ -6,7 +6,7 @@ use super::program::{Attach, Redirect};
 use super::sender::Sender;
 use super::socket::{Buffers, Mode, Sizes, Socket};
 use super::umem::{Frames, Umem};
-use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU};
+use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU, Shared};
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
 use longwire_block::PortStats;
 use longwire_units::Nanos;
@@ -23,18 +23,21 @@ struct Ready {
     guards: Vec<OffloadGuard>,
     lost: Lost,
     queues: Queues,
+    /// How many ports share them.
+    ports: u32,
     mtu: u32,
     ring: u32,
 }
 
-/// The sockets and the program of one port.
+/// The sockets and the program of one interface.
 struct Wired {
     redirect: Redirect,
     attach: Attach,
     /// Why the driver's own XDP was not to be had.
     not_native: Option<String>,
     sockets: Vec<Socket>,
-    sender: Sender,
+    /// One for each port.
+    senders: Vec<Sender>,
 }
 
 /// What failed, at which port.
@@ -64,28 +67,46 @@ pub(super) fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<AfXdpPort>, AfXdpErr
         }
         let description = describe(&ready, &wired, mode, not_zero_copy.as_deref())
             + if buffers == Buffers::Several { ", multi-buffer" } else { "" };
-        let readable = readable(&wired.sockets);
+        deal(ready, wired, &umem, (description, buffers), &mut ports)?;
+    }
+    Ok(ports)
+}
+
+/// Makes the ports of an interface.
+fn deal(
+    ready: Ready,
+    wired: Wired,
+    umem: &Arc<Umem>,
+    (description, buffers): (String, Buffers),
+    ports: &mut Vec<AfXdpPort>,
+) -> Result<(), AfXdpError> {
+    let shared = Arc::new(Shared { _redirect: wired.redirect, _guards: ready.guards, _claim: ready.claim });
+    let mut own: Vec<Vec<Socket>> = wired.senders.iter().map(|_| Vec::new()).collect();
+    for (queue, socket) in wired.sockets.into_iter().enumerate() {
+        own[queue % wired.senders.len()].push(socket);
+    }
+    let mut lost = Some(ready.lost);
+    for (sockets, sender) in own.into_iter().zip(wired.senders) {
+        let readable = readable(&sockets);
         ports.push(AfXdpPort {
             readable: readable.map_err(|e| OpenError::from_io(&ready.name, "watch its sockets", e))?,
-            name: ready.name,
-            description,
-            _redirect: wired.redirect,
-            sockets: wired.sockets,
-            sender: wired.sender,
-            umem: Arc::clone(&umem),
-            interface: ready.interface,
-            lost: ready.lost,
+            name: ready.name.clone(),
+            description: description.clone(),
+            _shared: Arc::clone(&shared),
+            sockets,
+            sender,
+            umem: Arc::clone(umem),
+            interface: ready.interface.try_clone()?,
+            lost: lost.take(),
             mtu: ready.mtu,
             max_mtu: buffers.max_mtu(),
             turn: 0,
             check_at: Nanos::ZERO,
             condition: Condition::Up,
             stats: PortStats::default(),
-            _guards: ready.guards,
-            _claim: ready.claim,
         });
     }
-    Ok(ports)
+    Ok(())
 }
 
 impl Ready {
@@ -103,6 +124,7 @@ impl Ready {
             return Err(AfXdpError::Mtu { name: name(), mtu, max: MAX_MTU });
         }
         let queues = queues(&interface)?;
+        queues.suffice(plan.queues.into(), interface.name())?;
         let prepared = prepare(&interface, plan.far_end)?;
         let lost = Lost::new(&interface, prepared.found)?;
         Ok(Self {
@@ -112,14 +134,20 @@ impl Ready {
             guards: prepared.guards,
             lost,
             queues,
+            ports: plan.queues.into(),
             mtu,
             ring: plan.ring,
         })
     }
 
-    /// Frames for each receive queue, and for sending.
+    /// Frames for each receive queue, and for each port to send.
     fn frames(&self) -> u32 {
-        self.ring * (self.queues.count + 1)
+        self.ring * (self.queues.count + self.ports)
+    }
+
+    /// The frames from `first` on of a receive queue, or, behind those, of a port that sends.
+    fn part(&self, first: u64, number: u32) -> Frames {
+        Frames { first: first + u64::from(self.ring * number) * FRAME, count: self.ring }
     }
 }
 
@@ -139,12 +167,12 @@ fn wire_all(ready: &[Ready], mode: Mode, buffers: Buffers) -> Result<(Arc<Umem>,
         let failure = |action| move |source| Failure { port, action, source };
         let sockets =
             bind(fit, &umem, first, (mode, buffers), shared).map_err(failure("bind an AF_XDP socket"))?;
-        let sending =
-            Frames { first: first + u64::from(fit.ring * fit.queues.count) * FRAME, count: fit.ring };
         let (redirect, attach, not_native) =
             attach(fit, &sockets, mode, buffers).map_err(failure("attach the XDP program"))?;
-        let sender = Sender::new(&sending, buffers);
-        wired.push(Wired { redirect, attach, not_native, sockets, sender });
+        let senders = (0..fit.ports)
+            .map(|port| Sender::new(&fit.part(first, fit.queues.count + port), buffers))
+            .collect();
+        wired.push(Wired { redirect, attach, not_native, sockets, senders });
         first += u64::from(fit.frames()) * FRAME;
     }
     Ok((umem, wired))
@@ -163,14 +191,16 @@ fn bind(
     let mut sockets: Vec<Socket> = Vec::with_capacity(ready.queues.count as usize);
     for queue in 0..ready.queues.count {
         let owner = shared.or_else(|| sockets.first().map(|socket| socket.fd.as_fd()));
-        let sizes = Sizes { receive: ready.ring, transmit: (queue == 0).then_some(ready.ring) };
+        let sizes = Sizes { receive: ready.ring, transmit: (queue < ready.ports).then_some(ready.ring) };
         let mut socket = Socket::open(owner.is_none().then_some(umem), sizes)?;
-        socket.offer(&Frames { first: first + u64::from(ready.ring * queue) * FRAME, count: ready.ring });
+        socket.offer(&ready.part(first, queue));
         match socket.bind(ready.interface.index(), queue, how, owner) {
             Ok(()) => sockets.push(socket),
             // There are fewer queues in use than the interface could have.
             Err(error)
-                if error.raw_os_error() == Some(libc::EINVAL) && !ready.queues.is_exact && queue > 0 =>
+                if error.raw_os_error() == Some(libc::EINVAL)
+                    && !ready.queues.is_exact
+                    && queue >= ready.ports =>
             {
                 break;
             }
@@ -250,7 +280,11 @@ fn describe(ready: &Ready, wired: &Wired, mode: Mode, not_zero_copy: Option<&str
     };
     let queues = wired.sockets.len();
     let s = if queues == 1 { "" } else { "s" };
-    format!("af_xdp on {}, {native}, {copy}, {queues} queue{s}", ready.interface.name())
+    let workers = match ready.ports {
+        1 => String::new(),
+        ports => format!(" at {ports} workers"),
+    };
+    format!("af_xdp on {}, {native}, {copy}, {queues} queue{s}{workers}", ready.interface.name())
 }
 
 /// A descriptor that becomes readable when a frame waits on any of the sockets.

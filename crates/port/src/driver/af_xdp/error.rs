@@ -57,4 +57,19 @@ pub enum AfXdpError {
         /// The interface.
         name: String,
     },
+    /// It has not as many queues as there are to be ports.
+    #[error(
+        "interface {name}: queues = {ports}, but it has {receive} to receive and {transmit} to transmit; give it more \
+         (ethtool -L {name} combined {ports}, or rx {ports} tx {ports}), or write fewer queues"
+    )]
+    Queues {
+        /// The interface.
+        name: String,
+        /// How many ports it is to have.
+        ports: u32,
+        /// Its receive queues.
+        receive: u32,
+        /// Its transmit queues.
+        transmit: u32,
+    },
 }

@@ -87,6 +87,8 @@ impl Lost {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queues {
     pub(super) count: u32,
+    /// Queues that it transmits by.
+    transmit: u32,
     /// False if the driver does not say, and this is the most there can be.
     pub(super) is_exact: bool,
 }
@@ -96,9 +98,21 @@ pub(super) fn queues(own: &Interface) -> Result<Queues, OpenError> {
     // struct ethtool_channels: command, four maxima, then counts: receive, transmit, other, combined.
     let mut words = [GCHANNELS, 0, 0, 0, 0, 0, 0, 0, 0];
     let exact = own.ethtool(&mut words).is_ok().then(|| words[5] + words[8]).filter(|&count| count > 0);
-    match exact {
-        Some(count) => Ok(Queues { count, is_exact: true }),
-        None => Ok(Queues { count: Link::of(own)?.receive_queues.max(1), is_exact: false }),
+    if let Some(count) = exact {
+        return Ok(Queues { count, transmit: words[6] + words[8], is_exact: true });
+    }
+    let Link { receive_queues, transmit_queues, .. } = Link::of(own)?;
+    Ok(Queues { count: receive_queues.max(1), transmit: transmit_queues.max(1), is_exact: false })
+}
+
+impl Queues {
+    /// Refuses if there is not one to receive and one to transmit for each of `ports`.
+    pub(super) fn suffice(&self, ports: u32, interface: &str) -> Result<(), AfXdpError> {
+        let Self { count: receive, transmit, .. } = *self;
+        if ports <= receive.min(transmit) {
+            return Ok(());
+        }
+        Err(AfXdpError::Queues { name: interface.into(), ports, receive, transmit })
     }
 }
 
@@ -124,6 +138,7 @@ struct Link {
     peer: u32,
     is_elsewhere: bool,
     receive_queues: u32,
+    transmit_queues: u32,
 }
 
 /// `nlmsghdr` and `ifinfomsg`.
@@ -139,6 +154,7 @@ impl Link {
 
     fn parse(answer: &[u8]) -> Self {
         const PEER: u16 = 5;
+        const TRANSMIT_QUEUES: u16 = 31;
         const RECEIVE_QUEUES: u16 = 32;
         const NAMESPACE: u16 = 37;
         let mut link = Self::default();
@@ -149,6 +165,7 @@ impl Link {
             let word = value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
             match (u16::from_ne_bytes([k0, k1]), word) {
                 (PEER, Some(index)) => link.peer = index,
+                (TRANSMIT_QUEUES, Some(count)) => link.transmit_queues = count,
                 (RECEIVE_QUEUES, Some(count)) => link.receive_queues = count,
                 (NAMESPACE, _) => link.is_elsewhere = true,
                 _ => {}
@@ -197,8 +214,10 @@ mod tests {
         // A name of three bytes is padded to four.
         answer.extend([&7u16.to_ne_bytes()[..], &3u16.to_ne_bytes(), b"ab\0\0"].concat());
         answer.extend(attribute(5, 77));
+        answer.extend(attribute(31, 3));
         answer.extend(attribute(32, 4));
-        assert_eq!(Link::parse(&answer), Link { peer: 77, is_elsewhere: false, receive_queues: 4 });
+        let link = Link { peer: 77, is_elsewhere: false, receive_queues: 4, transmit_queues: 3 };
+        assert_eq!(Link::parse(&answer), link);
         answer.extend(attribute(37, 0));
         assert!(Link::parse(&answer).is_elsewhere);
         for length in 0..answer.len() {
@@ -212,6 +231,10 @@ mod tests {
     fn the_loopback_has_no_peer() {
         let lo = Interface::open("lo").unwrap();
         assert!(peer(&lo).unwrap().is_none());
-        assert_eq!(queues(&lo).unwrap().count, 1);
+        let queues = queues(&lo).unwrap();
+        assert_eq!(queues.count, 1);
+        queues.suffice(1, "lo").unwrap();
+        let error = queues.suffice(2, "lo").unwrap_err().to_string();
+        assert!(error.contains("queues = 2") && error.contains("ethtool -L lo"), "{error}");
     }
 }

@@ -1,7 +1,8 @@
 //! Ports on interfaces through AF_XDP: frames go past the kernel's stack, between the driver and memory shared with it.
 //!
-//! All ports of a worker share one memory area. A port has a socket on every receive queue of its interface, since a
-//! frame on a queue without one would pass it by; one of them sends, so that frames keep their order. Zero-copy is
+//! All ports of a worker share one memory area. There is a socket on every receive queue of an interface, since a frame
+//! on a queue without one would pass it by. A port has all of them, or shares them with others of its interface that are
+//! opened with it; its first one sends, so that frames keep their order. Zero-copy is
 //! tried first, then copying; the driver's own XDP first, then the generic one. [`AfXdpPort::describe`] tells
 //! what it came to.
 //!
@@ -58,29 +59,39 @@ pub struct AfXdpPlan {
     pub far_end: FarEnd,
     /// Slots of each ring, and frames of 4 KiB for each receive queue and for sending: a power of two, 64 to 32768.
     pub ring: u32,
+    /// How many ports are made of it: of n ports, the first has the receive queues 0, n, 2n, …, and so on.
+    pub queues: u16,
 }
 
 impl AfXdpPlan {
     /// A port named as its interface, with rings of 2048 slots.
     pub fn on(interface: &str) -> Self {
-        Self { name: interface.into(), interface: interface.into(), far_end: FarEnd::Find, ring: 2048 }
+        Self {
+            name: interface.into(),
+            interface: interface.into(),
+            far_end: FarEnd::Find,
+            ring: 2048,
+            queues: 1,
+        }
     }
 }
 
 /// The port.
 ///
-/// Dropping it detaches the program first, so that the machine's own stack takes over, and restores the offloads last.
+/// Dropping the last one of an interface detaches the program first, so that the machine's own stack takes over, and
+/// restores the offloads last.
 pub struct AfXdpPort {
     name: String,
     description: String,
-    _redirect: Redirect,
+    _shared: Arc<Shared>,
     /// By receive queue; the first one sends.
     sockets: Vec<Socket>,
     sender: Sender,
     umem: Arc<Umem>,
     readable: OwnedFd,
     interface: Interface,
-    lost: Lost,
+    /// What is lost on the way to all sockets of the interface, at one of its ports only.
+    lost: Option<Lost>,
     mtu: u32,
     /// The highest MTU that it can carry as it was opened.
     max_mtu: u32,
@@ -89,6 +100,11 @@ pub struct AfXdpPort {
     check_at: Nanos,
     condition: Condition,
     stats: PortStats,
+}
+
+/// What all ports of an interface have in common. It goes with the last of them.
+struct Shared {
+    _redirect: Redirect,
     _guards: Vec<OffloadGuard>,
     _claim: Claim,
 }
@@ -114,7 +130,7 @@ impl Condition {
 }
 
 impl AfXdpPort {
-    /// Opens the ports of one worker, in order, on one memory area.
+    /// Opens ports, in order, on one memory area: those of one worker, or those of one interface for several.
     ///
     /// # Errors
     /// One of them can't be had; what was done to the others is undone.
@@ -290,7 +306,7 @@ impl Port for AfXdpPort {
             out_frames: self.sender.sent.frames,
             out_bytes: self.sender.sent.bytes,
             out_full: self.stats.out_full + self.sender.dropped,
-            in_missed: in_sockets + self.lost.since_opening(&self.interface),
+            in_missed: in_sockets + self.lost.as_ref().map_or(0, |lost| lost.since_opening(&self.interface)),
             ..self.stats
         }
     }

@@ -1,16 +1,15 @@
-//! The XDP program that hands each frame to the socket of its receive queue, loaded and attached with bare `bpf(2)`.
+//! The XDP program that hands each frame to the socket of its receive queue, and how it is attached.
 
 use super::socket::Buffers;
+use crate::bpf::{self, Arguments, Instruction, Kind};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 // linux/bpf.h; libc has none of these.
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
-const PROGRAM_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
 const MAP_OF_SOCKETS: u32 = 17;
-const PROGRAM_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 const REDIRECT_MAP: i32 = 51;
 const XDP_PASS: i32 = 2;
@@ -24,53 +23,6 @@ pub(super) enum Attach {
     Native = 1 << 2,
     /// After that, for drivers without XDP.
     Generic = 1 << 1,
-}
-
-/// `struct bpf_insn`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Instruction {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    immediate: i32,
-}
-
-/// The arguments of `bpf(2)`, as the words that each command reads; the rest is zero.
-#[repr(C, align(8))]
-struct Arguments([u32; 32]);
-
-impl Arguments {
-    fn new() -> Self {
-        Self([0; 32])
-    }
-
-    fn word(mut self, at: usize, value: u32) -> Self {
-        self.0[at / 4] = value;
-        self
-    }
-
-    /// A pointer at byte `at`.
-    fn pointer<T>(mut self, at: usize, target: &T) -> Self {
-        let address = (std::ptr::from_ref(target).expose_provenance() as u64).to_ne_bytes();
-        let half = |from: usize| u32::from_ne_bytes(std::array::from_fn(|i| address[from + i]));
-        (self.0[at / 4], self.0[at / 4 + 1]) = (half(0), half(4));
-        self
-    }
-
-    fn call(&mut self, command: libc::c_int) -> io::Result<libc::c_long> {
-        // SAFETY: the arguments are as long as we say, and what they point to outlives the call, as each caller
-        // below sees to; the kernel reads it only.
-        let result =
-            unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(self), size_of::<Self>()) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-    }
-
-    fn descriptor(&mut self, command: libc::c_int) -> io::Result<OwnedFd> {
-        let fd = self.call(command)?;
-        // SAFETY: the command has made this descriptor for us alone.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
-    }
 }
 
 /// The program with its table of sockets, attached until dropped, however the process ends.
@@ -127,11 +79,5 @@ fn load(map: libc::c_int, buffers: Buffers) -> io::Result<OwnedFd> {
         instruction(0x85, 0, 0, REDIRECT_MAP),
         instruction(0x95, 0, 0, 0),
     ];
-    Arguments::new()
-        .word(0, PROGRAM_XDP)
-        .word(4, program.len() as u32)
-        .pointer(8, &program)
-        .pointer(16, b"Apache-2.0 OR MIT\0")
-        .word(44, flags)
-        .descriptor(PROGRAM_LOAD)
+    bpf::load(Kind::Xdp, &program, flags)
 }

@@ -6,6 +6,7 @@ mod queue;
 mod read;
 mod ring;
 mod send;
+mod steer;
 
 pub use send::Writes;
 
@@ -14,7 +15,7 @@ use crate::interface::{Counters, Interface, OpenError, Request};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{BATCH_BYTES, Batch, Pool};
 use longwire_units::Nanos;
-use queue::{namespace_of, open_queue, watch};
+use queue::{namespace_of, open_queue};
 use read::Reader;
 use send::{Answer, Sender};
 use std::cell::RefCell;
@@ -27,9 +28,6 @@ const STATE_EVERY: u64 = 50_000_000;
 /// How to make a TAP interface.
 #[derive(Debug, Clone)]
 pub struct TapOptions {
-    /// Queues, 1 to 256. More than one lets the host's processors send without waiting for each other; then only frames
-    /// of the same flow keep their order.
-    pub queues: u16,
     /// Its hardware address. None: one the kernel draws.
     pub mac: Option<[u8; 6]>,
     /// Its MTU in bytes, 68 to 65521. To change it later use [`Tap::set_mtu`]: the port sends no longer frames.
@@ -44,28 +42,30 @@ pub struct TapOptions {
 
 impl Default for TapOptions {
     fn default() -> Self {
-        Self { queues: 1, mac: None, mtu: 1500, queue_length: 4096, up: false, writes: Writes::default() }
+        Self { mac: None, mtu: 1500, queue_length: 4096, up: false, writes: Writes::default() }
     }
 }
 
-/// A port at this end of a TAP interface. The interface vanishes with it, wherever it was moved.
+/// A port at this end of a TAP interface, with a queue of it. The interface vanishes with its last one, wherever it was moved.
 pub struct Tap {
     name: String,
     interface: String,
-    queues: Vec<OwnedFd>,
-    /// Becomes readable when any queue is.
-    ready: OwnedFd,
-    /// The queue to begin with.
-    turn: usize,
+    queue: OwnedFd,
+    /// How many queues the interface has.
+    queues: u16,
     sender: Sender,
     reader: Reader,
     mtu: u32,
     state: State,
     next_state: u64,
     stats: PortStats,
-    /// The kernel's own counters, in the namespace where the interface was last seen, and what they last said.
-    counters: RefCell<(Option<(Interface, Counters)>, u64)>,
+    /// The kernel's own counters, in the namespace where the interface was last seen, and what they last said. One port of an interface
+    /// has them.
+    counters: Option<RefCell<Missed>>,
 }
+
+/// Where the kernel's counters are, if the interface is still there, and how many frames they said were lost.
+type Missed = (Option<(Interface, Counters)>, u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -90,48 +90,75 @@ impl Tap {
     /// # Errors
     /// An option out of range, an interface of that name, no `/dev/net/tun`, or no right to use it.
     pub fn create(name: &str, interface: &str, options: &TapOptions) -> Result<Self, OpenError> {
-        Self::open(name, interface, options, Origin::Made)
+        let queues = Self::create_queues(name, interface, options, 1)?;
+        queues.into_iter().next().ok_or_else(|| OpenError::Missing { name: interface.into() })
+    }
+
+    /// Makes it with so many queues, 1 to 256, each a port of its own that receives a part of the flows: both directions of a flow
+    /// belong to the same one.
+    ///
+    /// # Errors
+    /// As [`Tap::create`], or the system does not let the flows be spread.
+    pub fn create_queues(
+        name: &str,
+        interface: &str,
+        options: &TapOptions,
+        queues: u16,
+    ) -> Result<Vec<Self>, OpenError> {
+        Self::open(name, interface, (options, queues), Origin::Made)
     }
 
     /// The same, and goes on when the interface has been taken away and is there again, made by somebody else
     /// (`ip tuntap add`): it is not made again, since who took it away may not want it back.
     ///
     /// # Errors
-    /// As [`Tap::create`].
-    pub fn reopening(name: &str, interface: &str, options: &TapOptions) -> Result<Reopening, OpenError> {
-        let first = Self::create(name, interface, options)?;
-        let (name, interface, options) = (name.to_owned(), first.interface.clone(), options.clone());
+    /// As [`Tap::create_queues`].
+    pub fn reopening(
+        name: &str,
+        interface: &str,
+        options: &TapOptions,
+        queues: u16,
+    ) -> Result<Vec<Reopening>, OpenError> {
+        let first = Self::create_queues(name, interface, options, queues)?;
+        let interface = first.first().map_or_else(|| interface.to_owned(), |tap| tap.interface.clone());
+        let (name, options) = (name.to_owned(), options.clone());
         let again = move || {
             Interface::open(&interface).ok()?;
-            let tap = Self::open(&name, &interface, &options, Origin::Found).ok()?;
-            Some(Box::new(tap) as Box<dyn Port>)
+            Self::open(&name, &interface, (&options, queues), Origin::Found).ok()
         };
-        Ok(Reopening::new(Box::new(first), again))
+        Ok(Reopening::queues(first, again))
     }
 
-    fn open(name: &str, interface: &str, options: &TapOptions, origin: Origin) -> Result<Self, OpenError> {
+    fn open(
+        name: &str,
+        interface: &str,
+        (options, count): (&TapOptions, u16),
+        origin: Origin,
+    ) -> Result<Vec<Self>, OpenError> {
         let bad = |option, value: u32, range| {
             Err(OpenError::BadOption { name: interface.into(), option, value: value.into(), range })
         };
         match options {
-            o if !(1..=256).contains(&o.queues) => return bad("queues", o.queues.into(), "1 to 256"),
+            _ if !(1..=256).contains(&count) => return bad("queues", count.into(), "1 to 256"),
             o if !(68..=65521).contains(&o.mtu) => return bad("mtu", o.mtu, "68 to 65521"),
             o if !(1..=65536).contains(&o.queue_length) => {
                 return bad("queue_length", o.queue_length, "1 to 65536");
             }
             _ => {}
         }
-        let mut queues = Vec::new();
+        let mut queues: Vec<OwnedFd> = Vec::new();
         let mut made = interface.to_string();
-        for number in 0..options.queues {
+        for number in 0..count {
             let first = number == 0 && origin == Origin::Made;
-            let (queue, name) = open_queue(&made, options.queues > 1, first)?;
+            let (queue, name) = open_queue(&made, count > 1, first)?;
+            if number == 1 {
+                steer::by_flow(queue.as_fd())
+                    .map_err(|e| OpenError::from_io(&name, "spread its flows over its queues", e))?;
+            }
             queues.push(queue);
             made = name;
         }
-        let interface = made.as_str();
-        let ready = watch(&queues).map_err(|e| OpenError::from_io(interface, "watch its queues", e))?;
-        let device = Interface::open(interface)?;
+        let device = Interface::open(&made)?;
         if let Some(mac) = options.mac {
             device.set_mac(mac)?;
         }
@@ -140,22 +167,21 @@ impl Tap {
         if options.up {
             device.set_up(true)?;
         }
-        let counters = Counters::open(interface)?;
-        let sender = Sender::new(queues[0].as_fd(), options.writes);
-        Ok(Self {
+        let mut counters = Some(RefCell::new((Some((device, Counters::open(&made)?)), 0)));
+        let tap = |queue: OwnedFd| Self {
             name: name.into(),
-            interface: made,
-            sender,
-            queues,
-            ready,
-            turn: 0,
+            interface: made.clone(),
+            sender: Sender::new(queue.as_fd(), options.writes),
+            queue,
+            queues: count,
             reader: Reader::new(),
             mtu: options.mtu,
             state: State::Up,
             next_state: 0,
             stats: PortStats::default(),
-            counters: RefCell::new((Some((device, counters)), 0)),
-        })
+            counters: counters.take(),
+        };
+        Ok(queues.into_iter().map(tap).collect())
     }
 
     /// The name the interface was made with.
@@ -184,7 +210,7 @@ impl Tap {
     /// Looks the interface up where it is now.
     fn find(&self) -> Result<(Interface, Counters), OpenError> {
         let failed = |e| OpenError::from_io(&self.interface, "find it", e);
-        let queue = self.queues[0].as_fd();
+        let queue = self.queue.as_fd();
         let namespace = namespace_of(queue).map_err(failed)?;
         let mut request = Request::named(&self.interface)?;
         request.call(queue, libc::TUNGETIFF).map_err(failed)?;
@@ -203,16 +229,16 @@ impl Tap {
         })
     }
 
-    /// Takes what waits in one queue.
-    fn drain(&mut self, queue: usize, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
-        let Self { queues, reader, stats, .. } = self;
+    /// Takes what waits in the queue.
+    fn drain(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
+        let Self { queue, reader, stats, .. } = self;
         // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
         let enough = stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
             if stats.in_bytes >= enough {
                 break;
             }
-            match reader.read(queues[queue].as_fd(), pool, stats, batch) {
+            match reader.read(queue.as_fd(), pool, stats, batch) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 result => result?,
             }
@@ -224,7 +250,7 @@ impl Tap {
     #[cold]
     fn look(&mut self, now: u64) {
         self.next_state = now + STATE_EVERY;
-        let mut ask = libc::pollfd { fd: self.queues[0].as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        let mut ask = libc::pollfd { fd: self.queue.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
         // SAFETY: `ask` is one pollfd, and the timeout of zero makes the call return at once.
         let answered = unsafe { libc::poll(&raw mut ask, 1, 0) };
         self.state = match ask.revents {
@@ -257,7 +283,7 @@ impl Port for Tap {
     }
 
     fn describe(&self) -> String {
-        let queues = self.queues.len();
+        let queues = self.queues;
         format!(
             "tap {}, with the virtio header, {queues} queue{}, {}",
             self.interface,
@@ -275,23 +301,14 @@ impl Port for Tap {
             self.look(now.0);
         }
         let before = batch.len();
-        for step in 0..self.queues.len() {
-            let queue = (self.turn + step) % self.queues.len();
-            if let Err(error) = self.drain(queue, pool, batch) {
-                self.state =
-                    if error.raw_os_error() == Some(libc::EBADFD) { State::Gone } else { State::Down };
-                break;
-            }
-            if batch.is_full() {
-                break;
-            }
+        if let Err(error) = self.drain(pool, batch) {
+            self.state = if error.raw_os_error() == Some(libc::EBADFD) { State::Gone } else { State::Down };
         }
-        self.turn = (self.turn + 1) % self.queues.len();
         if self.state == State::Up || batch.len() > before { Ok(()) } else { self.check() }
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        let queue = self.queues[0].as_fd();
+        let queue = self.queue.as_fd();
         let not_up = self.sender.send(queue, pool, batch, self.mtu, &mut self.stats);
         batch.as_slice().iter().for_each(|&handle| pool.free(handle));
         match not_up {
@@ -304,11 +321,12 @@ impl Port for Tap {
     }
 
     fn readable_fd(&self) -> Option<i32> {
-        Some(self.ready.as_raw_fd())
+        Some(self.queue.as_raw_fd())
     }
 
     fn stats(&self) -> PortStats {
-        let mut counters = self.counters.borrow_mut();
+        let Some(counters) = &self.counters else { return self.stats };
+        let mut counters = counters.borrow_mut();
         let (place, missed) = &mut *counters;
         let ask = |place: &Option<(Interface, Counters)>| place.as_ref().and_then(|(i, c)| c.lost(i));
         let mut lost = ask(place);

@@ -64,23 +64,3 @@ pub(super) fn namespace_of(queue: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         }
     }
 }
-
-/// A descriptor that is readable when one of the queues is.
-pub(super) fn watch(queues: &[OwnedFd]) -> io::Result<OwnedFd> {
-    // SAFETY: epoll_create1 takes no pointers; the descriptor it returns is owned by nobody else.
-    let ready = unsafe {
-        match libc::epoll_create1(libc::EPOLL_CLOEXEC) {
-            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
-            _ => return Err(io::Error::last_os_error()),
-        }
-    };
-    for queue in queues {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-        let (epoll, fd) = (ready.as_raw_fd(), queue.as_raw_fd());
-        // SAFETY: `event` is a valid epoll_event, read during the call.
-        if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(ready)
-}

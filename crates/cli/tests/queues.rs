@@ -1,0 +1,231 @@
+//! Ports with a queue for each of two workers, on interfaces in namespaces of their own. Needs root; says so where it is not.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use support::{Folder, longwire, row, stderr, stdout};
+
+/// Three namespaces, removed at the end: the one in which Longwire runs, and one on each side of it.
+struct Nets(String);
+
+const SIDES: [&str; 2] = ["l", "r"];
+
+impl Nets {
+    /// None, and a line that says why, where there can be none.
+    fn new(test: &str) -> Option<Self> {
+        let can = longwire_lab::abilities();
+        for ability in [&can.root, &can.namespaces] {
+            if !ability.available {
+                println!("skipped {test}: {}", ability.reason);
+                return None;
+            }
+        }
+        let nets = Self(format!("t{}-{test}-", std::process::id()));
+        for net in ["m", "l", "r"] {
+            nets.ip(&format!("netns add {}{net}", nets.0));
+            // Nobody sends by himself before both sides are up.
+            let quiet = "net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1";
+            let quiet = nets.command(net, "sysctl").arg("-q").args(quiet.split(' ')).status().unwrap();
+            assert!(quiet.success());
+        }
+        Some(nets)
+    }
+
+    fn ip(&self, arguments: &str) {
+        let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
+        assert!(output.status.success(), "ip {arguments}: {}", stderr(&output));
+    }
+
+    fn ip_in(&self, net: &str, arguments: &str) {
+        self.ip(&format!("-n {}{net} {arguments}", self.0));
+    }
+
+    fn command(&self, net: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &format!("{}{net}", self.0), program]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn longwire(&self, net: &str, args: &[&str]) -> Command {
+        let mut command = self.command(net, env!("CARGO_BIN_EXE_longwire"));
+        command.args(args);
+        command
+    }
+
+    /// The interface of Longwire's on each side, if that is none that it makes.
+    fn wire(&self, far: &str) {
+        for side in SIDES {
+            let queues = "numrxqueues 2 numtxqueues 2";
+            self.ip_in("m", &format!("link add p{side} {queues} type veth peer name {far}{side} {queues}"));
+            self.ip_in("m", &format!("link set p{side} up"));
+            self.ip_in("m", &format!("link set {far}{side} up"));
+        }
+    }
+
+    /// Takes the far ends to their namespaces. AF_XDP has to find them beside its own when it starts.
+    fn part(&self, far: &str) {
+        for (side, address) in SIDES.into_iter().zip(1..) {
+            self.ip_in("m", &format!("link set {far}{side} netns {}{side} name eth0", self.0));
+            self.ip_in(side, &format!("addr add 10.9.0.{address}/24 dev eth0"));
+            self.ip_in(side, "link set eth0 up");
+        }
+    }
+}
+
+impl Drop for Nets {
+    fn drop(&mut self) {
+        for net in ["m", "l", "r"] {
+            let _ = Command::new("ip").args(["netns", "del", &format!("{}{net}", self.0)]).status();
+        }
+    }
+}
+
+/// A child that is ended when dropped.
+struct Kept(Option<Child>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = Command::new("kill").arg(child.id().to_string()).status();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Flows of UDP in both directions at once, each between ports of its own: none loses a packet, or has one out of order.
+fn flows(nets: &Nets) {
+    let places: Vec<(usize, u16)> = (0..8).map(|flow| (usize::from(flow % 2), 7100 + flow)).collect();
+    let start = |command: &mut Command| Kept(Some(command.spawn().unwrap()));
+    let _receivers: Vec<_> = places
+        .iter()
+        .map(|&(to, port)| {
+            let port = port.to_string();
+            let receiver = &mut nets.longwire(SIDES[to], &["traffic", "receive", "--port", &port]);
+            let mut receiver = start(receiver);
+            let said = receiver.0.as_mut().unwrap().stderr.take().unwrap();
+            let first = BufReader::new(said).lines().next().unwrap().unwrap();
+            assert!(first.starts_with("listening"), "{first}");
+            receiver
+        })
+        .collect();
+    let senders: Vec<_> = places
+        .iter()
+        .map(|&(to, port)| {
+            let (address, port) = (format!("10.9.0.{}", to + 1), port.to_string());
+            let args =
+                ["traffic", "send", "udp", &address, "--port", &port, "--rate", "4mbit", "--for", "2s"];
+            start(nets.longwire(SIDES[1 - to], &args).arg("--json"))
+        })
+        .collect();
+    for mut sender in senders {
+        let output = sender.0.take().unwrap().wait_with_output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));
+        assert_eq!(row(&report, "reordered")["measured"], 0, "{report:#}");
+        assert_eq!(row(&report, "loss")["lost"], 0, "{report:#}");
+    }
+}
+
+/// As much TCP as the links carry, by four connections.
+fn iperf(nets: &Nets) {
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        return println!("without iperf3, which is not installed");
+    }
+    let server = nets.command("r", "iperf3").args(["-s", "-1", "--forceflush"]).spawn().unwrap();
+    let mut server = Kept(Some(server));
+    let out = server.0.as_mut().unwrap().stdout.take().unwrap();
+    let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("listening")));
+    std::thread::spawn(move || lines.for_each(drop));
+    let output =
+        nets.command("l", "iperf3").args(["-c", "10.9.0.2", "-P", "4", "-t", "2", "-J"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+    // Far less than the link's rate, for machines that have other work.
+    assert!(rate > 20e6, "{}", report["end"]);
+}
+
+/// Two ports with two queues each, between the two namespaces.
+fn cross(driver: &str) {
+    let Some(nets) = Nets::new(driver) else { return };
+    let far = if driver == "tap" { "p" } else { "f" };
+    if driver != "tap" {
+        nets.wire(far);
+    }
+    let folder = Folder::new("queues");
+    let port = |side| format!("[[port]]\nname = \"p{side}\"\ndriver = \"{driver}\"\nqueues = 2\n");
+    let scenario = folder.write(
+        "queues.toml",
+        format!("[engine]\nworkers = 2\n{}{}", port("l"), port("r"))
+            + "[[link]]\nname = \"wire\"\nbetween = [\"pl\", \"pr\"]\nrate = \"200 Mbit/s\"\ndelay = \"1 ms\"\n",
+    );
+    let name = format!("t{}-{driver}", std::process::id());
+    let run = nets.longwire("m", &["run", &scenario, "--name", &name, "--json"]).spawn().unwrap();
+    let mut run = Kept(Some(run));
+    let mut lines = BufReader::new(run.0.as_mut().unwrap().stderr.take().unwrap()).lines();
+    let mut said = String::new();
+    let is_up = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .inspect(|line| said += line)
+        .any(|line| line.starts_with("running as"));
+    if !is_up && driver == "tap" && said.contains("/dev/net/tun") {
+        return println!("skipped {driver}: {said}");
+    }
+    assert!(is_up, "{said}");
+    std::thread::spawn(move || lines.for_each(drop));
+    nets.part(far);
+    flows(&nets);
+    // What is changed on a link while it carries packets holds for both queues.
+    let set = longwire(&["ctl", "set", "wire.forward", "delay=2ms", "--instance", &name]);
+    assert!(set.status.success(), "{}", stderr(&set));
+    iperf(&nets);
+    let stop = longwire(&["ctl", "stop", &name]);
+    assert!(stop.status.success(), "{}", stderr(&stop));
+    let output = run.0.take().unwrap().wait_with_output().unwrap();
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(&output)));
+    check(&report);
+}
+
+/// Both workers took packets and sent some; each port is one row; nothing was lost by Longwire, and all is accounted for.
+fn check(report: &Value) {
+    assert_eq!(row(report, "packets accounted for")["pass"], true, "{report:#}");
+    let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value}"));
+    let workers = report["workers"].as_array().unwrap();
+    assert!(workers.iter().all(|worker| count(&worker["taken"]) > 100), "{workers:#?}");
+    assert!(workers.iter().all(|worker| count(&worker["packets"]) > 100), "{workers:#?}");
+    let rows = report["rows"].as_array().unwrap();
+    let ports: Vec<_> = rows.iter().filter(|row| row["kind"] == "port").collect();
+    assert_eq!(ports.len(), 2, "{ports:#?}");
+    let taken: u64 = ports.iter().map(|port| count(&port["in_frames"])).sum();
+    let of_workers: u64 = workers.iter().map(|worker| count(&worker["taken"])).sum();
+    assert_eq!(taken, of_workers, "a port is the sum of its queues");
+    for port in &ports {
+        assert!(port["driver"].as_str().unwrap().contains("2 queues"), "{port:#}");
+        for lost in ["in_missed", "in_bad", "in_pool_full", "out_full", "out_oversize"] {
+            assert_eq!(port[lost], 0, "{lost} of {port:#}");
+        }
+    }
+    // Links may drop what TCP sends too much of, and nothing else is dropped.
+    let dropped = report["dropped"].as_object().unwrap();
+    assert!(dropped.keys().all(|reason| reason == "queue-full"), "{dropped:?}");
+}
+
+#[test]
+fn packet_sockets_share_flows() {
+    cross("af_packet");
+}
+
+#[test]
+fn xdp_sockets_have_a_receive_queue_each() {
+    cross("af_xdp");
+}
+
+#[test]
+fn queues_of_a_tap_share_flows() {
+    cross("tap");
+}

@@ -1,0 +1,75 @@
+//! Programs for the kernel, loaded with bare `bpf(2)`.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+const PROGRAM_LOAD: libc::c_int = 5;
+
+/// What a program is for: `enum bpf_prog_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It looks at a packet and returns a number.
+    SocketFilter = 1,
+    /// It says what becomes of a frame.
+    Xdp = 6,
+}
+
+/// Loads a program; `flags` are those of its kind.
+pub(crate) fn load(kind: Kind, program: &[Instruction], flags: u32) -> io::Result<OwnedFd> {
+    let Some(first) = program.first() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    Arguments::new()
+        .word(0, kind as u32)
+        .word(4, program.len() as u32)
+        .pointer(8, first)
+        .pointer(16, b"Apache-2.0 OR MIT\0")
+        .word(44, flags)
+        .descriptor(PROGRAM_LOAD)
+}
+
+/// `struct bpf_insn`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Instruction {
+    pub(crate) code: u8,
+    pub(crate) registers: u8,
+    pub(crate) offset: i16,
+    pub(crate) immediate: i32,
+}
+
+/// The arguments of `bpf(2)`, as the words that each command reads; the rest is zero.
+#[repr(C, align(8))]
+pub(crate) struct Arguments([u32; 32]);
+
+impl Arguments {
+    pub(crate) fn new() -> Self {
+        Self([0; 32])
+    }
+
+    pub(crate) fn word(mut self, at: usize, value: u32) -> Self {
+        self.0[at / 4] = value;
+        self
+    }
+
+    /// A pointer at byte `at`.
+    pub(crate) fn pointer<T>(mut self, at: usize, target: &T) -> Self {
+        let address = (std::ptr::from_ref(target).expose_provenance() as u64).to_ne_bytes();
+        let half = |from: usize| u32::from_ne_bytes(std::array::from_fn(|i| address[from + i]));
+        (self.0[at / 4], self.0[at / 4 + 1]) = (half(0), half(4));
+        self
+    }
+
+    pub(crate) fn call(&mut self, command: libc::c_int) -> io::Result<libc::c_long> {
+        // SAFETY: the arguments are as long as we say, and what they point to outlives the call, as each caller
+        // below sees to; the kernel reads it only.
+        let result =
+            unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(self), size_of::<Self>()) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    }
+
+    pub(crate) fn descriptor(&mut self, command: libc::c_int) -> io::Result<OwnedFd> {
+        let fd = self.call(command)?;
+        // SAFETY: the command has made this descriptor for us alone.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+    }
+}

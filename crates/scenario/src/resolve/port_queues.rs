@@ -1,0 +1,101 @@
+//! Whether ports may have as many queues as the file says.
+
+use super::{Desk, Entry};
+use crate::file::File;
+use crate::plan::{Plan, Port, Segment};
+use crate::words::Mapping;
+use std::collections::HashMap;
+use std::ops::Range;
+
+impl Desk<'_, '_> {
+    /// Checks queues, of ports and of routers' programs, which are of the whole plan. `spans` is where those of ports stand.
+    pub(super) fn queues(&mut self, file: &File, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
+        self.port_queues(plan, spans);
+        self.queues_of_forwarders(file, plan);
+    }
+
+    /// A queue has a worker of its own, with a node of its own. That is exact only where a node decides about a frame by that frame alone:
+    /// as a relay between two ports.
+    fn port_queues(&mut self, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
+        let mut several: Vec<_> =
+            spans.iter().filter(|(place, _)| plan.ports[usize::from(**place)].queues > 1).collect();
+        several.sort_unstable_by_key(|(place, _)| **place);
+        for (&place, span) in several {
+            let port = &plan.ports[usize::from(place)];
+            let wrong = no_workers(plan, port)
+                .or_else(|| no_relay(plan, &plan.segments[port.segment as usize], place))
+                .or_else(|| takes_settings(plan, place));
+            if let Some((what, fix)) = wrong {
+                let entry = Entry { section: "port", name: Some(&port.name), n: None };
+                self.error(span, &entry, "queues", what, fix);
+            }
+        }
+    }
+}
+
+/// What is wrong, and how to fix it.
+type Wrong = Option<(String, String)>;
+
+/// Whether there is a worker for each queue.
+fn no_workers(plan: &Plan, port: &Port) -> Wrong {
+    let (queues, workers) = (port.queues, plan.engine.workers);
+    if u32::from(queues) > workers {
+        let s = if workers == 1 { "" } else { "s" };
+        let what = format!("each queue has a worker of its own, but [engine] has {workers} worker{s}");
+        return Some((what, format!("write workers = {queues} in [engine], or fewer queues")));
+    }
+    (plan.engine.mapping == Mapping::Pipeline).then(|| {
+        let what =
+            "workers of a pipeline that have links have no ports, so no packet could leave by their queues";
+        (what.into(), "write mapping = \"parallel\" in [engine], or queues = 1".into())
+    })
+}
+
+/// Whether copies of the port's node do together what one would.
+fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
+    let port = &plan.ports[usize::from(place)];
+    if let Some(router) = segment.router {
+        let what = format!(
+            "it is a port of the router \"{}\", which keeps state of all its packets and belongs to one worker",
+            plan.routers[router as usize].name
+        );
+        return Some((what, "write queues = 1, or put the port on a bridge with one other port".into()));
+    }
+    let others: Vec<&Port> = segment
+        .ports
+        .iter()
+        .filter(|&&other| other != place)
+        .map(|&other| &plan.ports[usize::from(other)])
+        .collect();
+    match others[..] {
+        [other] if other.queues == port.queues => None,
+        [other] => {
+            let what = format!(
+                "the other port of its bridge, \"{}\", has {}, and each worker needs a queue of both",
+                other.name, other.queues
+            );
+            Some((what, "give both ports as many queues".into()))
+        }
+        [] => {
+            let what = "it is the only port of its bridge: nothing can cross";
+            Some((what.into(), "put it and one other port with as many queues on a bridge".into()))
+        }
+        _ => {
+            let what = format!(
+                "its bridge has {} ports: where a frame goes depends on frames that other workers have seen; only between two \
+                 ports each worker can decide alone",
+                segment.ports.len()
+            );
+            Some((what, "write queues = 1, or put it and one other port on a bridge of their own".into()))
+        }
+    }
+}
+
+/// Whether its frames may change settings: a session's frames would meet several workers.
+fn takes_settings(plan: &Plan, place: u16) -> Wrong {
+    let is_named = plan.nesp.as_ref().is_some_and(|nesp| nesp.ports.contains(&place));
+    is_named.then(|| {
+        let what = "[nesp] lets frames of this port change settings, and one worker has to see all of them";
+        (what.into(), "write queues = 1, or name another port in [nesp]".into())
+    })
+}
