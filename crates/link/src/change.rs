@@ -183,10 +183,11 @@ impl Link {
     pub(crate) fn start(&mut self, begin: Nanos) {
         // Plain blocks mind nothing of it.
         let Some(blocks) = self.known_blocks() else { return };
-        let Blocks { chain, queue, transmit, delay, books, .. } = blocks;
-        chain.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        let Blocks { chain, wire, queue, transmit, delay, books, .. } = blocks;
+        for judges in [chain, wire] {
+            judges.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        }
         if let Some(rare) = &mut books.rare {
-            rare.wire.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
             rare.background.iter_mut().for_each(|background| background.start(begin));
             rare.front.iter_mut().for_each(|front| front.delay.start(begin));
         }
@@ -197,10 +198,9 @@ impl Link {
 
     /// All that judge, before the queue and on the wire; they are to be seated again.
     pub(crate) fn take_judges(&mut self) -> Vec<Either> {
-        let mut judges = std::mem::take(&mut self.blocks().chain).into_vec();
-        if let Some(rare) = self.known_rare_mut() {
-            judges.extend(std::mem::take(&mut rare.wire).into_vec());
-        }
+        let Blocks { chain, wire, .. } = self.blocks();
+        let mut judges = std::mem::take(chain).into_vec();
+        judges.extend(std::mem::take(wire).into_vec());
         judges
     }
 
@@ -217,7 +217,7 @@ impl Link {
         }
         if !wire.is_empty() {
             self.line.features |= has::WIRE;
-            self.rare().wire = Chain::new(wire);
+            self.blocks().wire = Chain::new(wire);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::links::Arrival;
 use crate::plain::Fate;
-use crate::profile::Profile;
+use crate::profile::{Loss, Profile};
 use crate::queue::Waiting;
 use crate::transmit::Transmit;
 use longwire_packet::{Handle, Pool};
@@ -26,27 +26,36 @@ impl Link {
     /// Notes whether all is decided when packets arrive, as the blocks are now, and what its profile is. The link must be served.
     pub(crate) fn note_decidable(&mut self) {
         self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN);
-        let profile = Profile::of(self.blocks());
-        *Arc::make_mut(&mut self.profile) = profile;
-        let blocks = self.blocks();
-        let decidable = blocks.transmit.foresees() && matches!(blocks.delay, Delay::Constant(_));
-        if self.line.features & !has::HISTOGRAM != 0 || !decidable {
-            return;
-        }
-        self.line.features |= has::DECIDABLE;
-        if profile.asks_transmitter || profile.asks_queue {
-            return;
-        }
-        // Of others, where the IP header is has to be known.
-        if !profile.framing.counts_ip() {
-            self.line.features |= has::PLAIN;
-        }
+        let mut profile = Profile::of(self.blocks());
         let Profile { law, queue, .. } = profile;
-        let takes_no_time = law.rate() == Rate::UNLIMITED && profile.delay == Nanos::ZERO;
-        // The longest packet, whatever it counts.
-        if takes_no_time && queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate()) {
-            self.line.features |= has::INSTANT;
+        let at_once = law.rate() == Rate::UNLIMITED && !profile.asks_transmitter;
+        let blocks = self.blocks();
+        let wire = Loss::of(&blocks.wire);
+        let decidable = blocks.transmit.foresees()
+            && matches!(blocks.delay, Delay::Constant(_))
+            // What is sent the moment it comes can be judged then.
+            && (at_once || !profile.asks_wire);
+        let others = self.line.features & !(has::HISTOGRAM | has::WIRE | has::AHEAD);
+        if decidable && others == 0 {
+            self.line.features |= has::DECIDABLE;
+            let asks_none = !profile.asks_transmitter && !profile.asks_queue;
+            // The longest packet, whatever it counts.
+            let always_has_room = queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate());
+            if asks_none && at_once && always_has_room {
+                if profile.delay == Nanos::ZERO {
+                    self.line.features |= has::INSTANT;
+                }
+                // Nothing comes between the judges before the queue and those behind it.
+                if profile.loss == Loss::None && wire != Loss::Judges {
+                    (profile.loss, profile.asks_wire) = (wire, false);
+                }
+            }
+            // Of others, where the IP header is has to be known.
+            if asks_none && !profile.asks_wire && !profile.framing.counts_ip() {
+                self.line.features |= has::PLAIN;
+            }
         }
+        *Arc::make_mut(&mut self.profile) = profile;
     }
 
     #[inline]
@@ -81,7 +90,7 @@ impl Link {
                 self.drop(at.pool, handle, reason);
                 return Arrival::Kept;
             }
-            Fate::NotPlain | Fate::Asked(_) | Fate::Affected => return Arrival::Kept,
+            Fate::NotPlain | Fate::Asked(_) | Fate::Affected | Fate::Judged => return Arrival::Kept,
             Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
                 Arrival::Stirred
             }
@@ -287,9 +296,15 @@ mod tests {
             ("rate", "slotted", "min = 10 ms"),
             ("queue", "codel", ""),
             ("delay", "jitter", "delay = 1 ms, jitter = 1 ms"),
-            ("bit-error", "rate", "rate = 0"),
         ] {
             assert!(!decides(&[block]), "{block:?}");
+        }
+        // What is sent the moment it comes is judged then, on the wire, too.
+        for block in
+            [("bit-error", "rate", "rate = 0"), ("loss", "independent", "probability = 1 %, where = wire")]
+        {
+            assert!(decides(&[delay, block]), "{block:?}");
+            assert!(!decides(&[("rate", "constant", "rate = 1 Mbit/s"), block]), "{block:?}");
         }
     }
 }

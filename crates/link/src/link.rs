@@ -101,7 +101,9 @@ impl Link {
             fate = self.ask((&mut *dice, number), at.pool, handle, coming, &mut affected);
         }
         match fate {
-            Fate::Affected | Fate::NotPlain => self.go_on((dice, number), at, handle, affected),
+            Fate::Affected | Fate::Judged | Fate::NotPlain => {
+                self.go_on((dice, number), at, handle, fate, affected)
+            }
             fate => self.follow_fate(at, handle, fate),
         }
     }
@@ -113,21 +115,22 @@ impl Link {
         (dice, number): Draws<'_>,
         at: &mut Surroundings<'_>,
         handle: Handle,
+        mut fate: Fate,
         mut affected: Option<Affected>,
     ) -> Arrival {
         let is_train = at.pool.meta(handle).is_train();
         if affected.is_none() && self.is_decided() && !is_train {
-            let fate = self.ask_banded((&mut *dice, number), at.pool, handle, &mut affected);
-            if fate != Fate::Affected {
+            fate = self.ask_banded((&mut *dice, number), at.pool, handle, &mut affected);
+            if affected.is_none() {
                 return self.follow_fate(at, handle, fate);
             }
         }
-        let meta = at.pool.meta_mut(handle);
         if let Some(affected) = affected {
-            let frame = meta.wire_len;
-            self.arrive_affected(at, handle, (self.latest, frame), affected);
+            self.pick_up_dice((dice, number));
+            self.arrive_judged(at, handle, fate, affected);
             return Arrival::Stirred;
         }
+        let meta = at.pool.meta_mut(handle);
         let now = self.effective_arrival(Nanos(meta.arrival));
         self.latest = now;
         self.pick_up_dice((&mut *dice, number));
@@ -197,6 +200,20 @@ impl Link {
         self.join(at, handle, (now, frame))
     }
 
+    /// Goes on with a packet to which judges have done something, before the queue or, as `fate` says, on the wire.
+    #[inline(never)]
+    fn arrive_judged(&mut self, at: &mut Surroundings<'_>, handle: Handle, fate: Fate, affected: Affected) {
+        let now = self.latest;
+        if fate != Fate::Judged {
+            let frame = at.pool.meta(handle).wire_len;
+            return self.arrive_affected(at, handle, (now, frame), affected);
+        }
+        self.send_off_judged(at.pool, handle, now, affected);
+        if self.line.next() <= now {
+            self.release(at.pool, now, at.out);
+        }
+    }
+
     /// Takes in a packet of `frame` bytes to which the judges have done something.
     #[inline(never)]
     pub(crate) fn arrive_affected(
@@ -231,7 +248,19 @@ impl Link {
     #[inline(always)]
     fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) -> Arrival {
         if self.is_decided() {
-            let fate = self.join_decided(at.pool, handle, now);
+            // Where one that judges on the wire is asked like one before the queue, it has not been, yet.
+            let mut affected = match self.line.features & has::WIRE != 0 && !self.profile.asks_wire {
+                true => self.judge_sent(at.pool, handle, now),
+                false => None,
+            };
+            let fate = match affected {
+                Some(_) => Fate::Judged,
+                None => self.join_decided(at.pool, handle, now, &mut affected),
+            };
+            if let Some(affected) = affected {
+                self.arrive_judged(at, handle, fate, affected);
+                return Arrival::Stirred;
+            }
             return self.follow_fate(at, handle, fate);
         }
         if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {

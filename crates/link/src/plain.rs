@@ -6,6 +6,7 @@
 //! nothing is called. Where judges, a discipline or a transmitter are to be asked, [`Link::ask`] does it, and the packet goes the same way; what is not
 //! decided when it arrives is left to others, untouched.
 
+use crate::blocks::Blocks;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
@@ -31,6 +32,8 @@ pub(crate) enum Fate {
     Asked(Coming),
     /// Its judges do more to it: [`Link::arrive_affected`] is to go on with that.
     Affected,
+    /// The judges on the wire do something to it, or drop it: [`Link::send_off_judged`] is to go on with that.
+    Judged,
     /// Not all is decided when it arrives, or it is no plain packet: nothing has happened yet.
     NotPlain,
 }
@@ -148,10 +151,10 @@ impl Links {
                     }
                 }
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
-                Fate::Affected | Fate::NotPlain | Fate::Asked(_) => {
+                Fate::Affected | Fate::Judged | Fate::NotPlain | Fate::Asked(_) => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
-                    match link.go_on((dice, number), at_link, handle, affected.take()) {
+                    match link.go_on((dice, number), at_link, handle, fate, affected.take()) {
                         Arrival::Through => out.push(pool, handle),
                         Arrival::Stirred => firsts.push(number, link.deadline()),
                         Arrival::Kept => {}
@@ -231,7 +234,7 @@ impl Link {
             }
         };
         self.note_arrival(pool.meta_mut(handle), now, frame);
-        lost.map_or_else(|| self.join_decided(pool, handle, now), Fate::Dropped)
+        lost.map_or_else(|| self.join_decided(pool, handle, now, affected), Fate::Dropped)
     }
 
     /// The same for a packet that has a band, which is for its queue, if that is one day another.
@@ -273,10 +276,11 @@ impl Link {
 
     /// The dice of the block that loses packets by chance.
     fn own_dice(&mut self) -> Option<&mut Dice> {
-        match &mut self.blocks().chain {
+        let Blocks { chain, wire, .. } = self.blocks();
+        [chain, wire].into_iter().find_map(|judges| match judges {
             Chain::One(Either::Impair(Impair::Independent(loss))) => Some(loss.dice()),
             _ => None,
-        }
+        })
     }
 
     /// Counts a packet that has come.
@@ -305,13 +309,24 @@ impl Link {
 
     /// Lets a packet that has been counted, and that no judge holds back, through a decided link, into its queue, or says that it is dropped.
     #[inline(always)]
-    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) -> Fate {
-        let meta = pool.meta_mut(handle);
+    pub(crate) fn join_decided(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        now: Nanos,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
         if self.passes_through() {
-            self.pass_through(meta, now);
+            if self.profile.asks_wire {
+                *affected = self.judge_sent(pool, handle, now);
+                if affected.is_some() {
+                    return Fate::Judged;
+                }
+            }
+            self.pass_through(pool.meta_mut(handle), now);
             return Fate::Through;
         }
-        let frame = meta.wire_len;
+        let frame = pool.meta(handle).wire_len;
         let bytes = self.counted(pool, handle, frame);
         if self.profile.asks_queue {
             self.recount(pool, now);
@@ -335,6 +350,14 @@ impl Link {
             (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
         }
         let waiting = if waits { self.waiting } else { Waiting::default() };
+        if self.profile.asks_wire {
+            // It is sent the moment it comes.
+            *affected = self.judge_sent(pool, handle, now);
+            if affected.is_some() {
+                self.all_sent();
+                return Fate::Judged;
+            }
+        }
         self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 

@@ -4,9 +4,10 @@ use crate::blocks::Blocks;
 use crate::delay::Order;
 use crate::has;
 use crate::link::{Link, Surroundings};
+use crate::plain::Affected;
 use crate::queue::{Hall, Next, Queue};
 use crate::transmit::Backlog;
-use longwire_block::{Effects, Offer, Verdict};
+use longwire_block::{Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
@@ -89,26 +90,35 @@ impl Link {
             self.send_off_otherwise(pool, handle, finish);
             return false;
         }
-        let mut offer = Offer::pooled(finish, meta.wire_len, pool, handle);
-        let verdict = self.rare().wire.judge_one(&mut offer);
-        let done = offer.done();
-        if matches!(verdict, Verdict::Drop(_)) || done.is_some() {
-            let effects = done.copied().unwrap_or_default();
+        let judged = self.judge_sent(pool, handle, finish);
+        if let Some((verdict, effects)) = judged {
             self.send_off_judged(pool, handle, finish, (verdict, effects));
-            return false;
         }
-        true
+        judged.is_none()
+    }
+
+    /// Asks the judges on the wire about a packet, and no train, whose last bit is sent at `finish`: none if they just let it pass.
+    #[inline(always)]
+    pub(crate) fn judge_sent(&mut self, pool: &Pool, handle: Handle, finish: Nanos) -> Option<Affected> {
+        let mut offer = Offer::pooled(finish, pool.meta(handle).wire_len, pool, handle);
+        let verdict = self.blocks().wire.judge_one(&mut offer);
+        let done = offer.done();
+        if !matches!(verdict, Verdict::Drop(_)) && done.is_none() {
+            return None;
+        }
+        Some((verdict, done.copied().unwrap_or_default()))
     }
 
     /// Sends a packet on its way to which judges on the wire have done something, or drops it.
     #[inline(never)]
-    fn send_off_judged(
+    pub(crate) fn send_off_judged(
         &mut self,
         pool: &mut Pool,
         handle: Handle,
         finish: Nanos,
-        (verdict, effects): (Verdict, Effects),
+        (verdict, effects): Affected,
     ) {
+        self.serve(pool, finish);
         match verdict {
             Verdict::Drop(reason) => self.drop(pool, handle, reason),
             _ => self.go(pool, handle, finish, &effects),
