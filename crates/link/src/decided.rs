@@ -17,7 +17,6 @@ use crate::links::Arrival;
 use crate::plain::Fate;
 use crate::profile::{Loss, Profile};
 use crate::queue::Waiting;
-use crate::transmit::Transmit;
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
@@ -34,7 +33,8 @@ impl Link {
         let decidable = blocks.transmit.foresees()
             && matches!(blocks.delay, Delay::Constant(_))
             // What is sent the moment it comes can be judged then.
-            && (at_once || !profile.asks_wire);
+            && (at_once || !profile.asks_wire)
+            && blocks.queue.plain();
         let others = self.line.features & !(has::HISTOGRAM | has::WIRE | has::AHEAD);
         if decidable && others == 0 {
             self.line.features |= has::DECIDABLE;
@@ -202,7 +202,8 @@ impl Link {
         let blocks = self.blocks();
         (blocks.sending, blocks.books.list) = (sending, list);
         blocks.transmit.go_back(now, first, last, behind);
-        self.finish = first;
+        let rest = blocks.transmit.rest(first);
+        (self.finish, self.rest) = (first, rest);
     }
 
     /// After a change: decides about what waits, if the link is one that decides now, unless there is a train, or a packet that does not count
@@ -222,6 +223,7 @@ impl Link {
         }
         self.line.features |= has::DECIDED;
         let (delay, mut finish) = (self.profile.delay, self.finish);
+        self.tell_transmitter(finish);
         let blocks = self.blocks();
         (blocks.sending, blocks.books.list) = (Handle::NONE, Fifo::EMPTY);
         blocks.transmit.look_ahead();
@@ -233,10 +235,8 @@ impl Link {
             finish = self.blocks().transmit.send(false, finish, bytes);
             self.wait_on_line(pool, handle, bytes, finish + delay);
         }
-        self.finish = finish;
-        if let Transmit::Constant(transmit) = &self.blocks().transmit {
-            self.rest = transmit.rest(finish);
-        }
+        let rest = self.blocks().transmit.rest(finish);
+        (self.finish, self.rest) = (finish, rest);
     }
 
     /// Puts a packet of so many counted bytes onto the delay line that may still wait.

@@ -15,6 +15,7 @@ use crate::link::{Link, Surroundings};
 use crate::links::{Arrival, Links};
 use crate::profile::{Draws, Loss, Profile};
 use crate::queue::Waiting;
+use crate::sending::Joining;
 use longwire_block::{Dice, DropReason, Effects, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
@@ -151,10 +152,14 @@ impl Links {
                     }
                 }
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
-                Fate::Affected | Fate::Judged | Fate::NotPlain | Fate::Asked(_) => {
+                fate => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
-                    match link.go_on((dice, number), at_link, handle, fate, affected.take()) {
+                    let arrival = match &mut affected {
+                        None => link.go_on((dice, number), at_link, handle),
+                        some => link.arrive_judged((dice, number), at_link, handle, fate, some),
+                    };
+                    match arrival {
                         Arrival::Through => out.push(pool, handle),
                         Arrival::Stirred => firsts.push(number, link.deadline()),
                         Arrival::Kept => {}
@@ -330,25 +335,19 @@ impl Link {
         let bytes = self.counted(pool, handle, frame);
         if self.profile.asks_queue {
             self.recount(pool, now);
-            match self.admit(pool, handle, now, bytes, pool.meta(handle).band) {
+            let band = pool.meta(handle).band;
+            match self.ask_queue(pool, Joining { handle, now, bytes }, band) {
                 Verdict::Pass => {}
                 Verdict::Mark => self.mark(pool, handle),
                 Verdict::Drop(reason) => return Fate::Dropped(reason),
             }
-            // It is counted with the others when it joins them.
-            self.unadmit(1, bytes);
         } else if !(self.has_room_for(bytes, now)
             || self.has_overcounted(pool, now) && self.has_room_for(bytes, now))
         {
             return Fate::Dropped(DropReason::QueueFull);
         }
         let waits = self.is_sending(now);
-        let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
-        if self.profile.asks_transmitter {
-            self.finish = self.blocks().transmit.send(!waits, start, bytes);
-        } else {
-            (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
-        }
+        self.transmit(if waits { self.finish } else { now }, bytes, !waits);
         let waiting = if waits { self.waiting } else { Waiting::default() };
         if self.profile.asks_wire {
             // It is sent the moment it comes.
@@ -379,21 +378,28 @@ impl Link {
         until: Nanos,
         mut out: impl FnMut(Handle, &Meta) -> bool,
     ) -> Nanos {
-        if self.is_decided() {
-            self.release_decided(pool, until, out);
-            return self.line.next();
-        }
+        let decided = self.is_decided();
+        // Never is when an empty line lets go of its next.
+        let until = until.min(Nanos(Nanos::NEVER.0 - 1));
         loop {
-            self.precede(pool, until);
+            if !decided {
+                self.precede(pool, until);
+            }
             if self.line.next() > until {
                 break;
             }
-            let Some(handle) = self.take_first(pool) else { break };
-            if out(handle, pool.meta(handle)) {
+            let (handle, meta) = match self.line.is_irregular() {
+                false => self.take_regular(pool),
+                true => match self.take_irregular(pool) {
+                    Some(handle) => (handle, pool.meta(handle)),
+                    None => break,
+                },
+            };
+            if out(handle, meta) {
                 break;
             }
         }
-        self.deadline()
+        if decided { self.line.next() } else { self.deadline() }
     }
 
     /// Sends what may be the first to leave by `until` on its way.
@@ -402,41 +408,6 @@ impl Link {
         while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
             self.advance(pool, until);
         }
-    }
-
-    /// Lets go of packets of a decided link that leave by `until`, until `out` says that it has enough: all are in order.
-    #[inline(always)]
-    pub(crate) fn release_decided(
-        &mut self,
-        pool: &mut Pool,
-        until: Nanos,
-        mut out: impl FnMut(Handle, &Meta) -> bool,
-    ) {
-        let (mut held, mut bytes) = (self.line.packets(), 0);
-        let before = held;
-        // Never is when an empty line lets go of its next.
-        let until = until.min(Nanos(Nanos::NEVER.0 - 1));
-        while self.line.next() <= until {
-            let handle = self.line.take_plain(pool);
-            let meta = pool.meta(handle);
-            // All that are there were thought to wait.
-            if held == self.waiting.packets {
-                match self.line.first() {
-                    None => self.all_sent(),
-                    behind => self.pass(pool, handle, behind),
-                }
-            }
-            // One that came while the link served may still be on its way.
-            held -= u32::from(meta.segments);
-            bytes += if meta.is_train() { meta.segment_bytes() } else { u64::from(meta.wire_len) };
-            if out(handle, meta) {
-                break;
-            }
-        }
-        let packets = before - held;
-        self.line.count_taken(packets);
-        self.out_packets += u64::from(packets);
-        self.out_bytes += bytes;
     }
 
     /// Whether something is still to be sent at `now`. Where sending takes no time, nothing ever is.

@@ -58,10 +58,7 @@ impl Profile {
     /// What is said of a link of these blocks.
     pub(crate) fn of(blocks: &mut Blocks) -> Self {
         let (framing, delay) = (blocks.transmit.framing(), blocks.delay.least());
-        let (law, asks_transmitter) = match &blocks.transmit {
-            Transmit::Constant(transmit) => (transmit.law(), false),
-            _ => (Law::default(), true),
-        };
+        let (law, asks_transmitter) = Law::of_transmit(&blocks.transmit);
         let (queue, asks_queue) = match &blocks.queue {
             Queue::TailDrop(queue) => (*queue, false),
             _ => (TailDrop::default(), true),

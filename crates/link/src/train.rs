@@ -5,6 +5,7 @@
 
 use crate::fifo::Fifo;
 use crate::link::{Link, Surroundings};
+use crate::sending::Joining;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
@@ -115,7 +116,8 @@ impl Link {
         if effects.steer.is_some() {
             return Ok(effects);
         }
-        match self.admit(at.pool, train, now, segment.bytes, effects.band.unwrap_or(Meta::NO_BAND)) {
+        let packet = Joining { handle: train, now, bytes: segment.bytes };
+        match self.admit(at.pool, packet, effects.band.unwrap_or(Meta::NO_BAND)) {
             Verdict::Pass => Ok(effects),
             Verdict::Mark => Ok(Effects { mark: true, ..effects }),
             Verdict::Drop(reason) => Err(reason),
@@ -165,7 +167,8 @@ impl Link {
         if run.effects.any() && self.affect(at, handle, now, &run.effects) {
             return;
         }
-        self.enqueue(at, handle, now, run.bytes);
+        self.wait_or_begin(at.pool, Joining { handle, now, bytes: run.bytes });
+        self.leave_at_once(at, now);
     }
 
     /// After a change: takes waiting trains apart whose segments no longer leave together.
@@ -292,6 +295,7 @@ impl Link {
 
     #[inline(never)]
     fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
+        self.tell_transmitter(now);
         let sending = self.blocks().sending;
         let meta = pool.meta(sending);
         let full = self.counted(pool, sending, u32::from(meta.header_len) + u32::from(meta.gso_size));
