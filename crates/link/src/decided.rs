@@ -35,7 +35,7 @@ impl Link {
             // What is sent the moment it comes can be judged then.
             && (at_once || !profile.asks_wire)
             && blocks.queue.plain();
-        let others = self.line.features & !(has::HISTOGRAM | has::WIRE | has::AHEAD);
+        let others = self.line.features & !(has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN);
         if decidable && others == 0 {
             self.line.features |= has::DECIDABLE;
             let asks_none = !profile.asks_transmitter && !profile.asks_queue;

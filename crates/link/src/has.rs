@@ -16,6 +16,8 @@ pub const MEDIUM: u16 = 32;
 pub const AHEAD: u16 = 128;
 /// Those that concern a packet whose last bit is sent.
 pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
+/// A train may wait, or be being sent.
+pub const TRAIN: u16 = 64;
 /// Packets are delayed before the queue, or were.
 pub const FRONT: u16 = 512;
 /// The transmitter takes packets at opportunities only: they wait in the queue until then.

@@ -263,37 +263,47 @@ impl Link {
     #[inline(always)]
     fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) -> Arrival {
         if self.is_decided() {
-            // Where one that judges on the wire is asked like one before the queue, it has not been, yet.
-            let mut affected = match self.line.features & has::WIRE != 0 && !self.profile.asks_wire {
-                true => self.judge_sent(at.pool, handle, now),
-                false => None,
-            };
-            let fate = match affected {
-                Some(_) => Fate::Judged,
-                None => self.join_decided(at.pool, handle, now, &mut affected),
-            };
-            if let Some(affected) = affected {
-                self.send_judged(at, handle, affected);
-                return Arrival::Stirred;
-            }
-            return self.follow_fate(at, handle, fate);
+            return self.join_what_decides(at, handle, now);
         }
+        let was_idle = !self.serves();
         let bytes = self.counted(at.pool, handle, frame);
-        if self.enter(at.pool, Joining { handle, now, bytes }) {
+        let accepted = self.enter(at.pool, Joining { handle, now, bytes });
+        if !was_idle {
+            return Arrival::Kept;
+        }
+        if accepted {
             self.leave_at_once(at, now);
         }
         Arrival::Stirred
     }
 
+    /// Lets a packet into a decided link on which it has not been told before that it decides.
+    #[inline(never)]
+    fn join_what_decides(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
+        // Where one that judges on the wire is asked like one before the queue, it has not been, yet.
+        let mut affected = match self.line.features & has::WIRE != 0 && !self.profile.asks_wire {
+            true => self.judge_sent(at.pool, handle, now),
+            false => None,
+        };
+        let fate = match affected {
+            Some(_) => Fate::Judged,
+            None => self.join_decided(at.pool, handle, now, &mut affected),
+        };
+        if let Some(affected) = affected {
+            self.send_judged(at, handle, affected);
+            return Arrival::Stirred;
+        }
+        self.follow_fate(at, handle, fate)
+    }
+
     /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
     #[inline]
     pub(crate) fn counted(&self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
-        let link_header = if self.profile.framing.counts_ip() {
-            longwire_wire::l3_offset(pool.data(handle)) as u32
-        } else {
-            0
-        };
-        self.profile.framing.counted(frame, link_header)
+        let framing = self.profile.framing;
+        if !framing.counts_ip() {
+            return framing.counted_on_wire(frame);
+        }
+        framing.counted(frame, longwire_wire::l3_offset(pool.data(handle)) as u32)
     }
 
     /// Takes back the admission of segments that could not be kept.
@@ -421,8 +431,8 @@ impl Link {
 
     /// How long the packet being sent will travel at least: it need not be seen on its way before.
     #[inline]
-    fn travels_at_least(&mut self) -> Nanos {
-        if self.line.features & has::AHEAD == 0 { self.blocks().delay.least() } else { Nanos::ZERO }
+    fn travels_at_least(&self) -> Nanos {
+        if self.line.features & has::AHEAD == 0 { self.profile.delay } else { Nanos::ZERO }
     }
 
     /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.

@@ -97,12 +97,22 @@ impl Link {
         pool: &mut Pool,
         work: impl FnOnce(&mut Queue, &mut Service<'_>) -> T,
     ) -> T {
-        let mut queue = std::mem::take(&mut self.blocks().queue);
+        let mut queue = self.take_queue();
         let done = work(&mut queue, &mut Service { link: self, pool });
+        self.give_back(queue);
+        done
+    }
+
+    #[inline(always)]
+    fn take_queue(&mut self) -> Queue {
+        std::mem::take(&mut self.blocks().queue)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, mut queue: Queue) {
         std::mem::swap(&mut self.blocks().queue, &mut queue);
         // What stood in for it has nothing to drop.
         std::mem::forget(queue);
-        done
     }
 
     /// Sends what is sent at once on its way, after a packet has joined the queue, and lets go of it.
@@ -120,9 +130,11 @@ impl Link {
     /// Asks the queue to accept a packet; if it does, lets it join. Else it is dropped. Whether it was accepted.
     #[inline(always)]
     pub(crate) fn enter(&mut self, pool: &mut Pool, packet: Joining) -> bool {
-        match self
-            .with_queue(pool, |queue, service| queue.enter(service, packet.handle, packet.now, packet.bytes))
-        {
+        let Joining { handle, now, bytes } = packet;
+        let mut queue = self.take_queue();
+        let verdict = queue.enter(&mut Service { link: self, pool }, handle, now, bytes);
+        self.give_back(queue);
+        match verdict {
             Verdict::Drop(reason) => {
                 self.drop(pool, packet.handle, reason);
                 false
@@ -216,7 +228,9 @@ impl Link {
 
     /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
-        self.with_queue(pool, |queue, service| queue.send(service, finish));
+        let mut queue = self.take_queue();
+        queue.send(&mut Service { link: self, pool }, finish);
+        self.give_back(queue);
     }
 
     /// Sends the packet on its way whose last bit is sent at `finish`.
@@ -314,9 +328,10 @@ impl Link {
         self.blocks().sending = Handle::NONE;
         self.blocks().books.idle_since = now;
         self.line.features &= !has::WAITING;
-        if let Next::Later(resume) = next {
+        match next {
             // Later is not now: a discipline that has rounded a time down would be asked for ever.
-            self.wait(resume.max(now + Nanos(1)));
+            Next::Later(resume) => self.wait(resume.max(now + Nanos(1))),
+            _ => self.line.features &= !has::TRAIN,
         }
     }
 

@@ -4,6 +4,7 @@
 //! into the fewest sub-trains for which that holds. Lost segments are cut out; what is done to some segments and not to others parts them.
 
 use crate::fifo::Fifo;
+use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::sending::Joining;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
@@ -167,6 +168,7 @@ impl Link {
         if run.effects.any() && self.affect(at, handle, now, &run.effects) {
             return;
         }
+        self.line.features |= has::TRAIN;
         self.wait_or_begin(at.pool, Joining { handle, now, bytes: run.bytes });
         self.leave_at_once(at, now);
     }
@@ -280,6 +282,9 @@ impl Link {
     pub(crate) fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
         if rate == Rate::UNLIMITED {
             return (self.waiting.packets.into(), self.waiting.bytes);
+        }
+        if self.line.features & has::TRAIN == 0 {
+            return (0, 0);
         }
         let sending = self.blocks().sending;
         if sending.is_none() || !pool.meta(sending).is_train() {
