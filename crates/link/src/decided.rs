@@ -9,7 +9,6 @@
 //! Whatever can't be done so makes the link a served one, in which packets wait in a list ([`Link::serve`]): trains, and every change. It is
 //! decided again when it is idle, or at the end of the change, unless an earlier delay holds packets up: then e does not tell f.
 
-use crate::delay::Delay;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
@@ -31,14 +30,15 @@ impl Link {
         let blocks = self.blocks();
         let wire = Loss::of(&blocks.wire);
         let decidable = blocks.transmit.foresees()
-            && matches!(blocks.delay, Delay::Constant(_))
-            // What is sent the moment it comes can be judged then.
-            && (at_once || !profile.asks_wire)
+            // What is sent the moment it comes can be judged then, and its delay be drawn.
+            && (at_once || !profile.asks_wire && !profile.asks_delay)
             && blocks.queue.plain();
-        let others = self.line.features & !(has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN);
+        let disorder = if profile.asks_delay { has::DISORDER } else { 0 };
+        let known = has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN | disorder;
+        let others = self.line.features & !known;
         if decidable && others == 0 {
             self.line.features |= has::DECIDABLE;
-            let asks_none = !profile.asks_transmitter && !profile.asks_queue;
+            let asks_none = !profile.asks_transmitter && !profile.asks_queue && !profile.asks_delay;
             // The longest packet, whatever it counts.
             let always_has_room = queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate());
             if asks_none && at_once && always_has_room {
@@ -68,7 +68,7 @@ impl Link {
     pub(crate) fn begin_to_decide(&mut self, now: Nanos) {
         if self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
             && self.blocks().sending.is_none()
-            && self.leaves_in_order(now)
+            && (self.profile.asks_delay || self.leaves_in_order(now))
         {
             self.line.features |= has::DECIDED;
         }
@@ -94,7 +94,8 @@ impl Link {
             Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
                 Arrival::Stirred
             }
-            Fate::Joins(..) => Arrival::Kept,
+            Fate::Joins(..) | Fate::Joined(false) => Arrival::Kept,
+            Fate::Joined(true) => Arrival::Stirred,
         };
         let now = self.latest;
         if self.finish <= now && self.line.next() <= now {
@@ -295,15 +296,16 @@ mod tests {
             ("rate", "trace", "file = 1;2;3"),
             ("rate", "slotted", "min = 10 ms"),
             ("queue", "codel", ""),
-            ("delay", "jitter", "delay = 1 ms, jitter = 1 ms"),
         ] {
             assert!(!decides(&[block]), "{block:?}");
         }
-        // What is sent the moment it comes is judged then, on the wire, too.
-        for block in
-            [("bit-error", "rate", "rate = 0"), ("loss", "independent", "probability = 1 %, where = wire")]
-        {
-            assert!(decides(&[delay, block]), "{block:?}");
+        // What is sent the moment it comes is judged then, on the wire, too, and has its delay.
+        for block in [
+            ("bit-error", "rate", "rate = 0"),
+            ("loss", "independent", "probability = 1 %, where = wire"),
+            ("delay", "jitter", "delay = 1 ms, jitter = 1 ms"),
+        ] {
+            assert!(decides(&[block]), "{block:?}");
             assert!(!decides(&[("rate", "constant", "rate = 1 Mbit/s"), block]), "{block:?}");
         }
     }

@@ -14,6 +14,7 @@ use crate::plain::{Affected, Fate};
 use crate::profile::{Draws, Profile};
 use crate::queue::Waiting;
 use crate::sending::Joining;
+use crate::transmit::framing::Framing;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
@@ -96,7 +97,7 @@ impl Link {
         handle: Handle,
     ) -> Arrival {
         let mut affected = None;
-        let mut fate = self.arrive_plain((&mut *dice, number), at.pool.meta_mut(handle));
+        let mut fate = self.arrive_plain((&mut *dice, number), at.pool, handle, &mut affected);
         if let Fate::Asked(coming) = fate {
             fate = self.ask((&mut *dice, number), at.pool, handle, coming, &mut affected);
         }
@@ -297,13 +298,13 @@ impl Link {
     }
 
     /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn counted(&self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
         let framing = self.profile.framing;
         if !framing.counts_ip() {
             return framing.counted_on_wire(frame);
         }
-        framing.counted(frame, longwire_wire::l3_offset(pool.data(handle)) as u32)
+        counted_behind(pool.data(handle), framing, frame)
     }
 
     /// Takes back the admission of segments that could not be kept.
@@ -515,6 +516,12 @@ impl Link {
         self.count_out(pool.meta(handle));
         Some(handle)
     }
+}
+
+/// Bytes that a frame of so many bytes counts, with the headers of `headers`, of which those before IP don't count.
+#[inline(never)]
+fn counted_behind(headers: &[u8], framing: Framing, frame: u32) -> u64 {
+    framing.counted(frame, longwire_wire::l3_offset(headers) as u32)
 }
 
 /// Notes that a packet, or train, arrives at a link at `now`.

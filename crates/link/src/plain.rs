@@ -27,6 +27,8 @@ pub(crate) enum Fate {
     Through,
     /// It is to join the delay line, and leave then; and whether it waits behind another until it is sent.
     Joins(Nanos, bool),
+    /// It has joined the delay line, and whether it leaves before all others there.
+    Joined(bool),
     /// It is lost, for this reason. It has not been dropped yet.
     Dropped(DropReason),
     /// Blocks are to be asked about it: [`Link::ask`]. Nothing has happened yet.
@@ -41,6 +43,27 @@ pub(crate) enum Fate {
 
 /// What the judges do to a packet that is more than to let it pass or drop it.
 pub(crate) type Affected = (Verdict, Effects);
+
+/// What judges say of a packet that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    Passes,
+    Lost(DropReason),
+    Affected,
+}
+
+impl Judged {
+    #[inline(always)]
+    fn by_chance(lost: bool) -> Self {
+        if lost { Self::Lost(DropReason::Loss) } else { Self::Passes }
+    }
+
+    /// Of one that does not just pass.
+    #[inline(always)]
+    fn fate(self) -> Fate {
+        if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
+    }
+}
 
 /// A packet that comes to a decided link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,15 +146,14 @@ impl Links {
         let mut affected = None;
         let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
         for (at, &handle) in packets.iter().enumerate() {
-            let meta = pool.meta_mut(handle);
-            let &mut Meta { path, out_port, .. } = meta;
+            let &Meta { path, out_port, .. } = pool.meta(handle);
             // No link here has the number that another worker's, or none, or a longer path, comes to.
             let number = path ^ here;
             let Some(link) = links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
             let mut through =
                 |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
             // What mostly happens, and what does where somebody was asked.
-            let fate = match link.arrive_plain((dice, number), meta) {
+            let fate = match link.arrive_plain((dice, number), pool, handle, &mut affected) {
                 Fate::Through if through(link) => return (at + 1, Stop::Full),
                 Fate::Through => continue,
                 Fate::Joins(leave, waits) => {
@@ -149,6 +171,11 @@ impl Links {
                 Fate::Joins(leave, waits) => {
                     if link.line.join_plain(pool, handle, leave, waits) {
                         firsts.push(number, leave);
+                    }
+                }
+                Fate::Joined(first) => {
+                    if first {
+                        firsts.push(number, link.line.next());
                     }
                 }
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
@@ -177,8 +204,14 @@ impl Links {
 impl Link {
     /// Takes a packet in that arrives at `Meta::arrival`.
     #[inline(always)]
-    pub(crate) fn arrive_plain(&mut self, dice: Draws<'_>, meta: &mut Meta) -> Fate {
-        let features = self.line.features;
+    pub(crate) fn arrive_plain(
+        &mut self,
+        dice: Draws<'_>,
+        pool: &mut Pool,
+        handle: Handle,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
+        let (features, meta) = (self.line.features, pool.meta_mut(handle));
         if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
             return Fate::NotPlain;
         }
@@ -189,12 +222,18 @@ impl Link {
         }
         let loss = self.profile.loss;
         if self.passes_through() {
-            let Some(lost) = loss.strikes(dice) else { return asked() };
+            let (meta, judged) = match loss.strikes(dice) {
+                Some(lost) => (meta, Judged::by_chance(lost)),
+                None => {
+                    let judged = self.judge(pool, handle, Coming { now, frame }, affected);
+                    (pool.meta_mut(handle), judged)
+                }
+            };
             self.note_arrival(meta, now, frame);
-            if lost {
-                return Fate::Dropped(DropReason::Loss);
+            match judged {
+                Judged::Passes => self.pass_through(meta, now),
+                judged => return judged.fate(),
             }
-            self.pass_through(meta, now);
             return Fate::Through;
         }
         let Profile { law, queue, framing, delay, .. } = *self.profile;
@@ -204,10 +243,16 @@ impl Link {
         if !queue.has_room(waiting, bytes, || law.rate()) {
             return asked();
         }
-        let Some(lost) = loss.strikes(dice) else { return asked() };
+        let (meta, judged) = match loss.strikes(dice) {
+            Some(lost) => (meta, Judged::by_chance(lost)),
+            None => {
+                let judged = self.judge(pool, handle, Coming { now, frame }, affected);
+                (pool.meta_mut(handle), judged)
+            }
+        };
         self.note_arrival(meta, now, frame);
-        if lost {
-            return Fate::Dropped(DropReason::Loss);
+        if judged != Judged::Passes {
+            return judged.fate();
         }
         let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
         (self.finish, self.rest) = law.send(start, rest, bytes);
@@ -225,21 +270,34 @@ impl Link {
         Coming { now, frame }: Coming,
         affected: &mut Option<Affected>,
     ) -> Fate {
-        let lost = match self.profile.loss.strikes(dice) {
-            Some(lost) => lost.then_some(DropReason::Loss),
-            None => {
-                let mut offer = Offer::pooled(now, frame, pool, handle);
-                let verdict = self.blocks().chain.judge_one(&mut offer);
-                if let Some(&effects) = offer.done() {
-                    *affected = Some((verdict, effects));
-                    self.note_arrival(pool.meta_mut(handle), now, frame);
-                    return Fate::Affected;
-                }
-                if let Verdict::Drop(reason) = verdict { Some(reason) } else { None }
-            }
+        let judged = match self.profile.loss.strikes(dice) {
+            Some(lost) => Judged::by_chance(lost),
+            None => self.judge(pool, handle, Coming { now, frame }, affected),
         };
         self.note_arrival(pool.meta_mut(handle), now, frame);
-        lost.map_or_else(|| self.join_decided(pool, handle, now, affected), Fate::Dropped)
+        match judged {
+            Judged::Passes => self.join_decided(pool, handle, now, affected),
+            judged => judged.fate(),
+        }
+    }
+
+    /// Asks the judges before the queue. What they do to the packet besides goes to `affected`. By itself, out of the way of links that have none.
+    #[cold]
+    #[inline(never)]
+    fn judge(
+        &mut self,
+        pool: &Pool,
+        handle: Handle,
+        Coming { now, frame }: Coming,
+        affected: &mut Option<Affected>,
+    ) -> Judged {
+        let mut offer = Offer::pooled(now, frame, pool, handle);
+        let verdict = self.blocks().chain.judge_one(&mut offer);
+        if let Some(&effects) = offer.done() {
+            *affected = Some((verdict, effects));
+            return Judged::Affected;
+        }
+        if let Verdict::Drop(reason) = verdict { Judged::Lost(reason) } else { Judged::Passes }
     }
 
     /// The same for a packet that has a band, which is for its queue, if that is one day another.
@@ -356,6 +414,12 @@ impl Link {
                 self.all_sent();
                 return Fate::Judged;
             }
+        }
+        if self.profile.asks_delay {
+            let next = self.line.next();
+            self.all_sent();
+            self.set_off(pool, handle, now);
+            return Fate::Joined(self.line.next() < next);
         }
         self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }

@@ -28,8 +28,9 @@ pub(crate) struct Profile {
     /// No packet travels less; all do so long where all is decided at the arrival.
     pub delay: Nanos,
     pub loss: Loss,
-    /// Whether judges on the wire are to be asked.
+    /// Whether judges on the wire are to be asked, and the delay: each packet has its own.
     pub asks_wire: bool,
+    pub asks_delay: bool,
     /// What a packet counts, as the transmitter says.
     pub framing: Framing,
 }
@@ -49,8 +50,8 @@ impl Default for Profile {
     fn default() -> Self {
         let (law, queue, delay) = (Law::default(), TailDrop::default(), Nanos::ZERO);
         let (loss, framing) = (Loss::None, Framing::ETHERNET);
-        let (asks_transmitter, asks_queue, asks_wire) = (false, false, false);
-        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, framing }
+        let (asks_transmitter, asks_queue, asks_wire, asks_delay) = (false, false, false, false);
+        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
     }
 }
 
@@ -65,12 +66,14 @@ impl Profile {
         };
         let loss = Loss::of(&blocks.chain);
         let asks_wire = !blocks.wire.is_empty();
-        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, framing }
+        let asks_delay = !matches!(blocks.delay, Delay::Constant(_));
+        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
     }
 
     /// Whether it says all that there is to say of a link of which all is decided when packets arrive.
     pub(crate) fn is_whole(&self) -> bool {
-        !self.asks_transmitter && !self.asks_queue && !self.asks_wire && self.loss != Loss::Judges
+        let asks_behind = self.asks_queue || self.asks_transmitter || self.asks_wire || self.asks_delay;
+        !asks_behind && self.loss != Loss::Judges
     }
 
     /// The blocks that it stands for, which have done nothing yet.

@@ -240,10 +240,19 @@ impl Link {
         self.latest = self.latest.max(finish);
         self.unqueue(pool.meta(handle));
         if self.line.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
-            let (line, _, Blocks { delay, last, .. }) = self.parts();
-            let leave = finish + delay.travel(finish);
-            line.join(last, pool, handle, leave);
+            self.set_off(pool, handle, finish);
         }
+    }
+
+    /// Lets a packet travel whose last bit is sent at `finish`.
+    #[inline(always)]
+    pub(crate) fn set_off(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+        let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
+        let leave = finish + delay.travel(finish);
+        if line.features & has::DISORDER == 0 {
+            return line.join(last, pool, handle, leave);
+        }
+        line.join_heaps((&mut books.rare().heaps, last), pool, handle, (leave, *order));
     }
 
     /// Sends a packet on its way that is not the one being sent, and whose last bit is sent at `finish`.
@@ -304,9 +313,7 @@ impl Link {
         if self.line.features & has::BEYOND != has::DISORDER || pool.meta(handle).is_train() {
             return self.cross(pool, handle, finish);
         }
-        let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
-        let leave = finish + delay.travel(finish);
-        line.join_heaps((&mut books.rare().heaps, last), pool, handle, (leave, *order));
+        self.set_off(pool, handle, finish);
     }
 
     /// Begins to send what the queue has for a transmitter that was idle at `now`.
