@@ -236,7 +236,8 @@ impl Link {
         (profile.framing, profile.law, profile.asks_transmitter) = (framing, law, asks_transmitter);
     }
 
-    /// Lets a constant rate, which the link computes with by itself, know at `now` what is left of the packet being sent.
+    /// Lets a constant rate, which the link computes with by itself, know at `now` what is left of the packet
+    /// being sent.
     pub(crate) fn tell_transmitter(&mut self, now: Nanos) {
         if !self.profile.asks_transmitter && self.serves() {
             let work = self.finish.since(now).0 * self.profile.law.rate().0 + self.rest;

@@ -1,5 +1,6 @@
 //! Links on which all is decided when a packet arrives: a queue that only decides whom to let in (tail drop, RED and those like it), a transmitter that
-//! foresees when a packet is sent, a constant delay, and any judges before the queue.
+//! foresees when a packet is sent, a constant delay, and any judges before the queue. Where sending takes no time
+//! whatever delay there is, and judges on the wire: each packet is sent the moment it comes.
 //!
 //! f and e follow from what the link knows at the arrival, so a packet goes to the delay line at once and has two events, its arrival and its
 //! leaving; nothing happens at f. The packets that still wait are the last ones of the line, from `Line::waits` on, and each one's f is its

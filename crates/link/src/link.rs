@@ -199,7 +199,8 @@ impl Link {
         self.join(at, handle, (now, frame))
     }
 
-    /// Goes on with a packet to which judges have done something, before the queue or, as `fate` says, on the wire.
+    /// Goes on with a packet to which judges have done something, before the queue or, as `fate` says, on the
+    /// wire.
     #[inline(never)]
     pub(crate) fn arrive_judged(
         &mut self,
@@ -518,7 +519,8 @@ impl Link {
     }
 }
 
-/// Bytes that a frame of so many bytes counts, with the headers of `headers`, of which those before IP don't count.
+/// Bytes that a frame of so many bytes counts, with the headers of `headers`, of which those before IP don't
+/// count.
 #[inline(never)]
 fn counted_behind(headers: &[u8], framing: Framing, frame: u32) -> u64 {
     framing.counted(frame, longwire_wire::l3_offset(headers) as u32)

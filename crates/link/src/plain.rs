@@ -35,7 +35,8 @@ pub(crate) enum Fate {
     Asked(Coming),
     /// Its judges do more to it: [`Link::arrive_affected`] is to go on with that.
     Affected,
-    /// The judges on the wire do something to it, or drop it: [`Link::send_off_judged`] is to go on with that.
+    /// The judges on the wire do something to it, or drop it: [`Link::send_off_judged`] is to go on with
+    /// that.
     Judged,
     /// Not all is decided when it arrives, or it is no plain packet: nothing has happened yet.
     NotPlain,
@@ -281,7 +282,8 @@ impl Link {
         }
     }
 
-    /// Asks the judges before the queue. What they do to the packet besides goes to `affected`. By itself, out of the way of links that have none.
+    /// Asks the judges before the queue. What they do to the packet besides goes to `affected`. By itself,
+    /// out of the way of links that have none.
     #[cold]
     #[inline(never)]
     fn judge(

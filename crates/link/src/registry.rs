@@ -5,8 +5,8 @@ use longwire_block::{Spec, SpecError, Values};
 /// Makes a stage: an enum over its blocks, each in a file of its own, with the calls that the link makes on them.
 ///
 /// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small blocks that
-/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`). Calls behind `apart` are too long to
-/// be put in place for either.
+/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`). Calls
+/// behind `apart` are too long to be put in place for either.
 macro_rules! stage {
     (
         $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt

@@ -127,7 +127,8 @@ impl Link {
         }
     }
 
-    /// Asks the queue to accept a packet; if it does, lets it join. Else it is dropped. Whether it was accepted.
+    /// Asks the queue to accept a packet; if it does, lets it join. Else it is dropped. Whether it was
+    /// accepted.
     #[inline(always)]
     pub(crate) fn enter(&mut self, pool: &mut Pool, packet: Joining) -> bool {
         let Joining { handle, now, bytes } = packet;
@@ -160,14 +161,16 @@ impl Link {
         }
     }
 
-    /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause or at the end of the one before.
+    /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause or at the end of the one
+    /// before.
     #[inline(always)]
     fn begin(&mut self, handle: Handle, start: Nanos, bytes: u64, pause: bool) {
         self.transmit(start, bytes, pause);
         self.blocks().sending = handle;
     }
 
-    /// The transmitter begins a packet of so many bytes at `start`, and says when it is sent: [`Link::finish`].
+    /// The transmitter begins a packet of so many bytes at `start`, and says when it is sent:
+    /// [`Link::finish`].
     #[inline(always)]
     pub(crate) fn transmit(&mut self, start: Nanos, bytes: u64, pause: bool) {
         if self.profile.asks_transmitter {
@@ -279,7 +282,8 @@ impl Link {
         judged.is_none()
     }
 
-    /// Asks the judges on the wire about a packet, and no train, whose last bit is sent at `finish`: none if they just let it pass.
+    /// Asks the judges on the wire about a packet, and no train, whose last bit is sent at `finish`: none if
+    /// they just let it pass.
     #[inline(always)]
     pub(crate) fn judge_sent(&mut self, pool: &Pool, handle: Handle, finish: Nanos) -> Option<Affected> {
         let mut offer = Offer::pooled(finish, pool.meta(handle).wire_len, pool, handle);

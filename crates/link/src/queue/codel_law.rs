@@ -57,7 +57,8 @@ impl Codel {
         self.act(settings, &mut hall.again(), source, (head, over))
     }
 
-    /// What it does to packets, of which `head` has been taken, in its dropping state, or when they are `over` what they may wait.
+    /// What it does to packets, of which `head` has been taken, in its dropping state, or when they are
+    /// `over` what they may wait.
     #[inline(never)]
     fn act(
         &mut self,

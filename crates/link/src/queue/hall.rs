@@ -85,7 +85,8 @@ pub struct Hall<'a> {
 }
 
 impl Hall<'_> {
-    /// The same once more, for what is seldom called: what only looks into this one can then keep it in registers.
+    /// The same once more, for what is seldom called: what only looks into this one can then keep it in
+    /// registers.
     #[inline(always)]
     pub(crate) fn again(&mut self) -> Hall<'_> {
         let Self { now, rate, .. } = *self;

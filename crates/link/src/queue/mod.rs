@@ -143,7 +143,8 @@ pub trait Discipline: Block {
         0
     }
 
-    /// Admits a packet and lets it join. The link's way through the discipline, compiled for each: so is what follows.
+    /// Admits a packet and lets it join. The link's way through the discipline, compiled for each: so is what
+    /// follows.
     #[inline]
     fn enter(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64) -> Verdict
     where
@@ -204,7 +205,6 @@ crate::registry::stage! {
             Priority = priority::Priority,
         }
     }
-    fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
     fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo);
     fn resettle(&mut self, hall: &mut Hall<'_>);
@@ -215,6 +215,7 @@ crate::registry::stage! {
     fn whole_trains(&mut self) -> bool;
     fn memory_bytes(&mut self) -> usize;
     apart
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
     fn enter(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64) -> Verdict;
     fn join(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64);
     fn send(&mut self, service: &mut Service<'_>, until: Nanos);
