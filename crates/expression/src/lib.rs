@@ -87,6 +87,11 @@ impl Expression {
         self.program.matches(frame, Known { wire_len, mark })
     }
 
+    /// Whether it asks for the mark: without that, any will do.
+    pub fn reads_mark(&self) -> bool {
+        self.program.reads_mark()
+    }
+
     /// The text it was read from.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -116,6 +116,13 @@ impl Program {
         next == MATCH
     }
 
+    /// Whether a test or a step reads the mark.
+    pub fn reads_mark(&self) -> bool {
+        let asks = |test: &Test| matches!(test.question, Question::Compare { load: Load::Mark, .. });
+        let reads = |step: &Step| matches!(step, Step::Read(Load::Mark) | Step::ReadIndexed(Load::Mark));
+        self.tests.iter().any(asks) || self.steps.iter().any(reads)
+    }
+
     #[inline(never)]
     fn answer(&self, question: Question, frame: &[u8], known: Known) -> bool {
         match question {

@@ -5,6 +5,7 @@
 
 use crate::has;
 use crate::link::Link;
+use crate::sending::Joining;
 use longwire_block::{Dice, DropReason, Spec, Values, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_random::process::Process;
@@ -145,11 +146,12 @@ impl Link {
         };
         self.latest = self.latest.max(now);
         let bytes = self.counted(pool, handle, size);
-        if let Verdict::Drop(reason) = self.admit(pool, handle, now, bytes, Meta::NO_BAND) {
+        let packet = Joining { handle, now, bytes };
+        if let Verdict::Drop(reason) = self.admit(pool, packet, Meta::NO_BAND) {
             return self.drop(pool, handle, reason);
         }
         self.rare().phantoms += 1;
-        self.wait_or_begin(pool, handle, now, bytes);
+        self.wait_or_begin(pool, packet);
     }
 }
 

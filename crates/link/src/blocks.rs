@@ -18,7 +18,9 @@ pub(crate) struct Blocks {
     pub transmit: Transmit,
     pub queue: Queue,
     pub delay: Delay,
+    /// What judges packets when they arrive, and on the wire.
     pub chain: Chain,
+    pub wire: Chain,
     /// What becomes of the order of packets, as the delay says.
     pub order: Order,
     /// The latest time at which a packet leaves the line that keeps its place, or has left; on a decided link, as long as that does not follow from
@@ -32,7 +34,8 @@ pub(crate) struct Blocks {
 impl Blocks {
     pub(crate) fn new(chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
         let (order, last, books) = (Order::InOrder, Nanos::ZERO, Books::default());
-        Self { transmit, queue, delay, chain, order, last, sending: Handle::NONE, books }
+        let wire = Chain::None;
+        Self { transmit, queue, delay, chain, wire, order, last, sending: Handle::NONE, books }
     }
 }
 

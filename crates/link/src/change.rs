@@ -10,6 +10,7 @@ use crate::link::Link;
 use crate::queue::Queue;
 use crate::registry::NONE;
 use crate::transmit::Transmit;
+use crate::transmit::constant::Law;
 use crate::transmit::framing::BYTE;
 use longwire_block::{Dice, Spec, Values};
 use longwire_packet::Pool;
@@ -66,6 +67,7 @@ fn change_transmit(
 ) {
     let busy = !link.blocks().sending.is_none();
     link.untake();
+    link.tell_transmitter(when.now);
     let same = spec.is(link.blocks().transmit.spec());
     let sent = if busy { link.sent_segments(pool, when.now) } else { 0 };
     link.blocks().transmit.settle(when.now);
@@ -76,7 +78,7 @@ fn change_transmit(
         transmit.start(when.begin);
         link.blocks().transmit = transmit;
     }
-    link.note_framing();
+    link.note_law();
     link.part_waiting(pool, when.spread);
     // Of a sender that takes trains apart by itself, one is left whole only where the pool has no room.
     let parts = busy && (!same || link.blocks().transmit.whole_trains());
@@ -134,19 +136,16 @@ fn change_queue(
 ) {
     if spec.is(link.blocks().queue.spec()) {
         link.blocks().queue.change(values);
-        let (queue, mut hall) = link.hall(pool, when.now);
-        queue.resettle(&mut hall);
+        link.with_queue(pool, |queue, at| queue.resettle(&mut at.link.hall(at.pool, when.now)));
     } else if let Some(mut queue) = Queue::build(spec, values, dice) {
         queue.start(when.begin);
         let mut waiting = link.waiting(pool);
         link.blocks().queue = queue;
-        link.note_discipline();
         if !link.blocks().queue.whole_trains() {
             waiting = link.parted(pool, waiting, when.spread);
         }
         if !waiting.is_empty() {
-            let (queue, mut hall) = link.hall(pool, when.now);
-            queue.adopt(&mut hall, waiting);
+            link.with_queue(pool, |queue, at| queue.adopt(&mut at.link.hall(at.pool, when.now), waiting));
         }
     }
     if link.blocks().sending.is_none() && link.waiting.packets > 0 {
@@ -183,10 +182,11 @@ impl Link {
     pub(crate) fn start(&mut self, begin: Nanos) {
         // Plain blocks mind nothing of it.
         let Some(blocks) = self.known_blocks() else { return };
-        let Blocks { chain, queue, transmit, delay, books, .. } = blocks;
-        chain.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        let Blocks { chain, wire, queue, transmit, delay, books, .. } = blocks;
+        for judges in [chain, wire] {
+            judges.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        }
         if let Some(rare) = &mut books.rare {
-            rare.wire.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
             rare.background.iter_mut().for_each(|background| background.start(begin));
             rare.front.iter_mut().for_each(|front| front.delay.start(begin));
         }
@@ -197,10 +197,9 @@ impl Link {
 
     /// All that judge, before the queue and on the wire; they are to be seated again.
     pub(crate) fn take_judges(&mut self) -> Vec<Either> {
-        let mut judges = std::mem::take(&mut self.blocks().chain).into_vec();
-        if let Some(rare) = self.known_rare_mut() {
-            judges.extend(std::mem::take(&mut rare.wire).into_vec());
-        }
+        let Blocks { chain, wire, .. } = self.blocks();
+        let mut judges = std::mem::take(chain).into_vec();
+        judges.extend(std::mem::take(wire).into_vec());
         judges
     }
 
@@ -217,7 +216,7 @@ impl Link {
         }
         if !wire.is_empty() {
             self.line.features |= has::WIRE;
-            self.rare().wire = Chain::new(wire);
+            self.blocks().wire = Chain::new(wire);
         }
     }
 
@@ -229,35 +228,34 @@ impl Link {
         }
     }
 
-    /// Notes whether the queue discipline has more to decide than whom to let in.
-    pub(crate) fn note_discipline(&mut self) {
-        self.line.features &= !(has::DISCIPLINE | has::DIRECT);
-        let waits = self.line.features & has::OPPORTUNITIES != 0;
-        if waits || !self.blocks().queue.plain() {
-            self.line.features |= has::DISCIPLINE;
-        }
-        if !waits && self.blocks().queue.direct() {
-            self.line.features |= has::DIRECT;
-        }
+    /// Notes what packets count, and the rate, if it is constant.
+    fn note_law(&mut self) {
+        let transmit = &mut self.blocks().transmit;
+        let (framing, (law, asks_transmitter)) = (transmit.framing(), Law::of_transmit(transmit));
+        let profile = Arc::make_mut(&mut self.profile);
+        (profile.framing, profile.law, profile.asks_transmitter) = (framing, law, asks_transmitter);
     }
 
-    /// Notes what packets count.
-    fn note_framing(&mut self) {
-        let framing = self.blocks().transmit.framing();
-        Arc::make_mut(&mut self.profile).framing = framing;
+    /// Lets a constant rate, which the link computes with by itself, know at `now` what is left of the packet
+    /// being sent.
+    pub(crate) fn tell_transmitter(&mut self, now: Nanos) {
+        if !self.profile.asks_transmitter && self.serves() {
+            let work = self.finish.since(now).0 * self.profile.law.rate().0 + self.rest;
+            self.blocks().transmit.take_over(now, work);
+        }
     }
 
     /// Notes what packets count, when the one being sent is finished, and whether they wait for opportunities.
     pub(crate) fn note_transmit(&mut self) {
-        self.note_framing();
+        self.note_law();
         let transmit = &mut self.blocks().transmit;
         let (finish, by_opportunities) = (transmit.finish(), transmit.by_opportunities());
-        self.finish = finish;
+        let rest = transmit.rest(finish);
+        (self.finish, self.rest) = (finish, rest);
         self.line.features &= !has::OPPORTUNITIES;
         if by_opportunities {
             self.line.features |= has::OPPORTUNITIES;
         }
-        self.note_discipline();
     }
 
     /// Takes out all packets that wait to be sent, in an order in which they could be.

@@ -2,7 +2,6 @@
 
 use crate::background::Background;
 use crate::front::Front;
-use crate::judge::Chain;
 use crate::line::Heaps;
 use crate::link::Link;
 use crate::medium::Seat;
@@ -28,8 +27,6 @@ pub(crate) struct Rare {
     pub steered: u64,
     /// Packets of which bits were flipped.
     pub corrupted: u64,
-    /// What judges packets on the wire.
-    pub wire: Chain,
     /// What the delay line needs for packets that overtake.
     pub heaps: Heaps,
     /// When the queue, which has packets, will have one for the transmitter.

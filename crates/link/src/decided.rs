@@ -1,5 +1,6 @@
 //! Links on which all is decided when a packet arrives: a queue that only decides whom to let in (tail drop, RED and those like it), a transmitter that
-//! foresees when a packet is sent, a constant delay, and any judges before the queue.
+//! foresees when a packet is sent, a constant delay, and any judges before the queue. Where sending takes no time
+//! whatever delay there is, and judges on the wire: each packet is sent the moment it comes.
 //!
 //! f and e follow from what the link knows at the arrival, so a packet goes to the delay line at once and has two events, its arrival and its
 //! leaving; nothing happens at f. The packets that still wait are the last ones of the line, from `Line::waits` on, and each one's f is its
@@ -9,15 +10,13 @@
 //! Whatever can't be done so makes the link a served one, in which packets wait in a list ([`Link::serve`]): trains, and every change. It is
 //! decided again when it is idle, or at the end of the change, unless an earlier delay holds packets up: then e does not tell f.
 
-use crate::delay::Delay;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::links::Arrival;
 use crate::plain::Fate;
-use crate::profile::Profile;
+use crate::profile::{Loss, Profile};
 use crate::queue::Waiting;
-use crate::transmit::Transmit;
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
@@ -26,27 +25,38 @@ impl Link {
     /// Notes whether all is decided when packets arrive, as the blocks are now, and what its profile is. The link must be served.
     pub(crate) fn note_decidable(&mut self) {
         self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN);
-        let profile = Profile::of(self.blocks());
-        *Arc::make_mut(&mut self.profile) = profile;
-        let blocks = self.blocks();
-        let decidable = blocks.transmit.foresees() && matches!(blocks.delay, Delay::Constant(_));
-        if self.line.features & !has::HISTOGRAM != 0 || !decidable {
-            return;
-        }
-        self.line.features |= has::DECIDABLE;
-        if profile.asks_transmitter || profile.asks_queue {
-            return;
-        }
-        // Of others, where the IP header is has to be known.
-        if !profile.framing.counts_ip() {
-            self.line.features |= has::PLAIN;
-        }
+        let mut profile = Profile::of(self.blocks());
         let Profile { law, queue, .. } = profile;
-        let takes_no_time = law.rate() == Rate::UNLIMITED && profile.delay == Nanos::ZERO;
-        // The longest packet, whatever it counts.
-        if takes_no_time && queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate()) {
-            self.line.features |= has::INSTANT;
+        let at_once = law.rate() == Rate::UNLIMITED && !profile.asks_transmitter;
+        let blocks = self.blocks();
+        let wire = Loss::of(&blocks.wire);
+        let decidable = blocks.transmit.foresees()
+            // What is sent the moment it comes can be judged then, and its delay be drawn.
+            && (at_once || !profile.asks_wire && !profile.asks_delay)
+            && blocks.queue.plain();
+        let disorder = if profile.asks_delay { has::DISORDER } else { 0 };
+        let known = has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN | disorder;
+        let others = self.line.features & !known;
+        if decidable && others == 0 {
+            self.line.features |= has::DECIDABLE;
+            let asks_none = !profile.asks_transmitter && !profile.asks_queue && !profile.asks_delay;
+            // The longest packet, whatever it counts.
+            let always_has_room = queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate());
+            if asks_none && at_once && always_has_room {
+                if profile.delay == Nanos::ZERO {
+                    self.line.features |= has::INSTANT;
+                }
+                // Nothing comes between the judges before the queue and those behind it.
+                if profile.loss == Loss::None && wire != Loss::Judges {
+                    (profile.loss, profile.asks_wire) = (wire, false);
+                }
+            }
+            // Of others, where the IP header is has to be known.
+            if asks_none && !profile.asks_wire && !profile.framing.counts_ip() {
+                self.line.features |= has::PLAIN;
+            }
         }
+        *Arc::make_mut(&mut self.profile) = profile;
     }
 
     #[inline]
@@ -59,7 +69,7 @@ impl Link {
     pub(crate) fn begin_to_decide(&mut self, now: Nanos) {
         if self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
             && self.blocks().sending.is_none()
-            && self.leaves_in_order(now)
+            && (self.profile.asks_delay || self.leaves_in_order(now))
         {
             self.line.features |= has::DECIDED;
         }
@@ -81,11 +91,12 @@ impl Link {
                 self.drop(at.pool, handle, reason);
                 return Arrival::Kept;
             }
-            Fate::NotPlain | Fate::Asked(_) | Fate::Affected => return Arrival::Kept,
+            Fate::NotPlain | Fate::Asked(_) | Fate::Affected | Fate::Judged => return Arrival::Kept,
             Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
                 Arrival::Stirred
             }
-            Fate::Joins(..) => Arrival::Kept,
+            Fate::Joins(..) | Fate::Joined(false) => Arrival::Kept,
+            Fate::Joined(true) => Arrival::Stirred,
         };
         let now = self.latest;
         if self.finish <= now && self.line.next() <= now {
@@ -193,7 +204,8 @@ impl Link {
         let blocks = self.blocks();
         (blocks.sending, blocks.books.list) = (sending, list);
         blocks.transmit.go_back(now, first, last, behind);
-        self.finish = first;
+        let rest = blocks.transmit.rest(first);
+        (self.finish, self.rest) = (first, rest);
     }
 
     /// After a change: decides about what waits, if the link is one that decides now, unless there is a train, or a packet that does not count
@@ -213,6 +225,7 @@ impl Link {
         }
         self.line.features |= has::DECIDED;
         let (delay, mut finish) = (self.profile.delay, self.finish);
+        self.tell_transmitter(finish);
         let blocks = self.blocks();
         (blocks.sending, blocks.books.list) = (Handle::NONE, Fifo::EMPTY);
         blocks.transmit.look_ahead();
@@ -224,10 +237,8 @@ impl Link {
             finish = self.blocks().transmit.send(false, finish, bytes);
             self.wait_on_line(pool, handle, bytes, finish + delay);
         }
-        self.finish = finish;
-        if let Transmit::Constant(transmit) = &self.blocks().transmit {
-            self.rest = transmit.rest(finish);
-        }
+        let rest = self.blocks().transmit.rest(finish);
+        (self.finish, self.rest) = (finish, rest);
     }
 
     /// Puts a packet of so many counted bytes onto the delay line that may still wait.
@@ -286,10 +297,17 @@ mod tests {
             ("rate", "trace", "file = 1;2;3"),
             ("rate", "slotted", "min = 10 ms"),
             ("queue", "codel", ""),
-            ("delay", "jitter", "delay = 1 ms, jitter = 1 ms"),
-            ("bit-error", "rate", "rate = 0"),
         ] {
             assert!(!decides(&[block]), "{block:?}");
+        }
+        // What is sent the moment it comes is judged then, on the wire, too, and has its delay.
+        for block in [
+            ("bit-error", "rate", "rate = 0"),
+            ("loss", "independent", "probability = 1 %, where = wire"),
+            ("delay", "jitter", "delay = 1 ms, jitter = 1 ms"),
+        ] {
+            assert!(decides(&[block]), "{block:?}");
+            assert!(!decides(&[("rate", "constant", "rate = 1 Mbit/s"), block]), "{block:?}");
         }
     }
 }

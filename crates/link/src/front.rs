@@ -9,6 +9,7 @@ use crate::fifo::Fifo;
 use crate::has;
 use crate::line::{Heaps, Line};
 use crate::link::{Link, Surroundings, note_arrival};
+use crate::sending::Joining;
 use longwire_block::{DropReason, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
@@ -157,9 +158,8 @@ impl Link {
         // Its queue knows nothing of the time before.
         meta.arrival = now.0;
         let frame = meta.wire_len;
-        if let Some(bytes) = self.let_in(pool, handle, (now, frame)) {
-            self.wait_or_begin(pool, handle, now, bytes);
-        }
+        let bytes = self.counted(pool, handle, frame);
+        self.enter(pool, Joining { handle, now, bytes });
     }
 
     /// Takes out all packets that travel to the queue: a run ends.

@@ -12,14 +12,12 @@ pub const DISORDER: u16 = 8;
 pub const LOSSY_DELAY: u16 = 16;
 /// A shared medium decides when packets are sent.
 pub const MEDIUM: u16 = 32;
-/// The queue discipline has more to decide than whom to let in.
-pub const DISCIPLINE: u16 = 64;
 /// Packets may leave sooner after they were sent than the delay says.
 pub const AHEAD: u16 = 128;
-/// The queue discipline lets a packet that finds the transmitter idle go straight to it.
-pub const DIRECT: u16 = 256;
 /// Those that concern a packet whose last bit is sent.
 pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
+/// A train may wait, or be being sent.
+pub const TRAIN: u16 = 64;
 /// Packets are delayed before the queue, or were.
 pub const FRONT: u16 = 512;
 /// The transmitter takes packets at opportunities only: they wait in the queue until then.

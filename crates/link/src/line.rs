@@ -196,12 +196,12 @@ impl Line {
     #[inline]
     pub(crate) fn take(&mut self, pool: &mut Pool) -> Option<Handle> {
         self.first()?;
-        let handle = self.take_plain(pool);
-        self.packets -= u32::from(pool.meta(handle).segments);
+        let (held, handle) = (self.packets, self.take_plain(pool));
+        self.count_taken(held, pool.meta(handle).segments);
         Some(handle)
     }
 
-    /// The same where there is one, without counting: how many were taken is to be said later.
+    /// The same where there is one, without counting it.
     #[inline(always)]
     pub(crate) fn take_plain(&mut self, pool: &mut Pool) -> Handle {
         let (handle, behind) = pool.pop_known(&mut self.run);
@@ -209,10 +209,10 @@ impl Line {
         handle
     }
 
-    /// So many packets, segments of a train one each, were taken.
+    /// Of the `held` packets that there were, so many segments were taken.
     #[inline(always)]
-    pub(crate) fn count_taken(&mut self, packets: u32) {
-        self.packets -= packets;
+    pub(crate) fn count_taken(&mut self, held: u32, segments: u16) {
+        self.packets = held - u32::from(segments);
     }
 
     /// The same for a line with agendas.

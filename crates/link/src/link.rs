@@ -12,8 +12,9 @@ use crate::line::Line;
 use crate::links::Arrival;
 use crate::plain::{Affected, Fate};
 use crate::profile::{Draws, Profile};
-use crate::queue::{Admission, Waiting};
-use crate::transmit::Backlog;
+use crate::queue::Waiting;
+use crate::sending::Joining;
+use crate::transmit::framing::Framing;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
@@ -96,49 +97,50 @@ impl Link {
         handle: Handle,
     ) -> Arrival {
         let mut affected = None;
-        let mut fate = self.arrive_plain((&mut *dice, number), at.pool.meta_mut(handle));
+        let mut fate = self.arrive_plain((&mut *dice, number), at.pool, handle, &mut affected);
         if let Fate::Asked(coming) = fate {
             fate = self.ask((&mut *dice, number), at.pool, handle, coming, &mut affected);
         }
         match fate {
-            Fate::Affected | Fate::NotPlain => self.go_on((dice, number), at, handle, affected),
+            Fate::NotPlain => self.go_on((dice, number), at, handle),
+            Fate::Affected | Fate::Judged => {
+                self.arrive_judged((dice, number), at, handle, fate, &mut affected)
+            }
             fate => self.follow_fate(at, handle, fate),
         }
     }
 
-    /// Goes on with a packet to which judges do something, or takes it in where more is to be asked than of a plain link: nothing has happened then.
+    /// Takes a packet in where more is to be asked than of a plain link: nothing has happened yet.
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
         (dice, number): Draws<'_>,
         at: &mut Surroundings<'_>,
         handle: Handle,
-        mut affected: Option<Affected>,
     ) -> Arrival {
-        let is_train = at.pool.meta(handle).is_train();
-        if affected.is_none() && self.is_decided() && !is_train {
+        let meta = at.pool.meta(handle);
+        if self.line.features & has::DECIDABLE == 0 {
+            return self.arrive_served(at, handle);
+        }
+        if self.is_decided() && !meta.is_train() {
+            let mut affected = None;
             let fate = self.ask_banded((&mut *dice, number), at.pool, handle, &mut affected);
-            if fate != Fate::Affected {
-                return self.follow_fate(at, handle, fate);
-            }
+            return match affected {
+                None => self.follow_fate(at, handle, fate),
+                mut some => self.arrive_judged((dice, number), at, handle, fate, &mut some),
+            };
         }
-        let meta = at.pool.meta_mut(handle);
-        if let Some(affected) = affected {
-            let frame = meta.wire_len;
-            self.arrive_affected(at, handle, (self.latest, frame), affected);
-            return Arrival::Stirred;
-        }
-        let now = self.effective_arrival(Nanos(meta.arrival));
-        self.latest = now;
         self.pick_up_dice((&mut *dice, number));
-        let arrival = self.arrive_served(at, handle, now);
+        let arrival = self.arrive_served(at, handle);
         self.lay_down_dice((dice, number));
         arrival
     }
 
     /// The same at a link that serves packets, or is idle, or for a train.
     #[inline(always)]
-    fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
+    fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
+        let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
+        self.latest = now;
         if self.line.features & (has::EVENTFUL | has::DECIDED) == 0 && self.has_sent(now) {
             self.catch_up_sending(at.pool, now);
         }
@@ -197,6 +199,38 @@ impl Link {
         self.join(at, handle, (now, frame))
     }
 
+    /// Goes on with a packet to which judges have done something, before the queue or, as `fate` says, on the
+    /// wire.
+    #[inline(never)]
+    pub(crate) fn arrive_judged(
+        &mut self,
+        dice: Draws<'_>,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        fate: Fate,
+        affected: &mut Option<Affected>,
+    ) -> Arrival {
+        let Some(affected) = affected.take() else { return Arrival::Kept };
+        if fate == Fate::Judged {
+            self.pick_up_dice(dice);
+            self.send_judged(at, handle, affected);
+        } else {
+            let frame = at.pool.meta(handle).wire_len;
+            self.arrive_affected(at, handle, (self.latest, frame), affected);
+        }
+        Arrival::Stirred
+    }
+
+    /// Goes on with a packet that is sent when it comes, and to which judges on the wire have done something.
+    #[inline(never)]
+    fn send_judged(&mut self, at: &mut Surroundings<'_>, handle: Handle, affected: Affected) {
+        let now = self.latest;
+        self.send_off_judged(at.pool, handle, now, affected);
+        if self.line.next() <= now {
+            self.release(at.pool, now, at.out);
+        }
+    }
+
     /// Takes in a packet of `frame` bytes to which the judges have done something.
     #[inline(never)]
     pub(crate) fn arrive_affected(
@@ -231,71 +265,47 @@ impl Link {
     #[inline(always)]
     fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, (now, frame): (Nanos, u32)) -> Arrival {
         if self.is_decided() {
-            let fate = self.join_decided(at.pool, handle, now);
-            return self.follow_fate(at, handle, fate);
+            return self.join_what_decides(at, handle, now);
         }
-        if let Some(bytes) = self.let_in(at.pool, handle, (now, frame)) {
-            self.enqueue(at, handle, now, bytes);
+        let was_idle = !self.serves();
+        let bytes = self.counted(at.pool, handle, frame);
+        let accepted = self.enter(at.pool, Joining { handle, now, bytes });
+        if !was_idle {
+            return Arrival::Kept;
+        }
+        if accepted {
+            self.leave_at_once(at, now);
         }
         Arrival::Stirred
     }
 
-    /// The bytes that a packet counts, if the queue accepts it; else it is dropped.
-    #[inline(always)]
-    pub(crate) fn let_in(
-        &mut self,
-        pool: &mut Pool,
-        handle: Handle,
-        (now, frame): (Nanos, u32),
-    ) -> Option<u64> {
-        let bytes = self.counted(pool, handle, frame);
-        match self.admit(pool, handle, now, bytes, pool.meta(handle).band()) {
-            Verdict::Pass => {}
-            Verdict::Mark => self.mark(pool, handle),
-            Verdict::Drop(reason) => {
-                self.drop(pool, handle, reason);
-                return None;
-            }
+    /// Lets a packet into a decided link on which it has not been told before that it decides.
+    #[inline(never)]
+    fn join_what_decides(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
+        // Where one that judges on the wire is asked like one before the queue, it has not been, yet.
+        let mut affected = match self.line.features & has::WIRE != 0 && !self.profile.asks_wire {
+            true => self.judge_sent(at.pool, handle, now),
+            false => None,
+        };
+        let fate = match affected {
+            Some(_) => Fate::Judged,
+            None => self.join_decided(at.pool, handle, now, &mut affected),
+        };
+        if let Some(affected) = affected {
+            self.send_judged(at, handle, affected);
+            return Arrival::Stirred;
         }
-        Some(bytes)
+        self.follow_fate(at, handle, fate)
     }
 
     /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
-    #[inline]
-    pub(crate) fn counted(&self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
-        let link_header = if self.profile.framing.counts_ip() {
-            longwire_wire::l3_offset(pool.data(handle)) as u32
-        } else {
-            0
-        };
-        self.profile.framing.counted(frame, link_header)
-    }
-
-    /// Asks the queue to accept a packet or segment of `bytes` counted bytes, and counts it as waiting if it does.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u64, band: u8) -> Verdict {
-        let backlog =
-            Backlog { packets: u64::from(self.waiting.packets) + 1, bytes: self.waiting.bytes + bytes };
-        let rate = self.blocks().transmit.departure_rate(backlog);
-        let (sent_packets, sent_bytes) = self.sent_of_train(pool, now, rate);
-        let waiting = self.waiting;
-        let Blocks { queue, books, .. } = self.blocks();
-        let idle_since = books.idle_since;
-        let verdict = queue.ask(|| Admission {
-            now,
-            bytes,
-            packets_waiting: u64::from(waiting.packets) - sent_packets,
-            bytes_waiting: waiting.bytes - sent_bytes,
-            rate,
-            idle_since,
-            packet: Some((pool, handle)),
-            band,
-        });
-        if !matches!(verdict, Verdict::Drop(_)) {
-            self.waiting.packets += 1;
-            self.waiting.bytes += bytes;
+    pub(crate) fn counted(&self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
+        let framing = self.profile.framing;
+        if !framing.counts_ip() {
+            return framing.counted_on_wire(frame);
         }
-        verdict
+        counted_behind(pool.data(handle), framing, frame)
     }
 
     /// Takes back the admission of segments that could not be kept.
@@ -323,8 +333,8 @@ impl Link {
         if self.is_decided() {
             return self.recount(pool, now);
         }
-        while self.has_sent(now) {
-            self.send_off(pool, self.finish);
+        if self.has_sent(now) {
+            self.send_off(pool, now);
         }
     }
 
@@ -336,7 +346,7 @@ impl Link {
 
     /// Whether a packet is being sent on a link that serves: not on one without blocks of its own.
     #[inline]
-    fn serves(&self) -> bool {
+    pub(crate) fn serves(&self) -> bool {
         self.own.as_ref().is_some_and(|own| !own.sending.is_none())
     }
 
@@ -423,8 +433,8 @@ impl Link {
 
     /// How long the packet being sent will travel at least: it need not be seen on its way before.
     #[inline]
-    fn travels_at_least(&mut self) -> Nanos {
-        if self.line.features & has::AHEAD == 0 { self.blocks().delay.least() } else { Nanos::ZERO }
+    fn travels_at_least(&self) -> Nanos {
+        if self.line.features & has::AHEAD == 0 { self.profile.delay } else { Nanos::ZERO }
     }
 
     /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
@@ -468,23 +478,52 @@ impl Link {
     /// Takes the first packet off the delay line.
     #[inline(always)]
     pub(crate) fn take_first(&mut self, pool: &mut Pool) -> Option<Handle> {
+        if self.line.is_irregular() {
+            return self.take_irregular(pool);
+        }
+        self.line.first()?;
+        Some(self.take_regular(pool).0)
+    }
+
+    /// The same of a line on which there are any, all in order.
+    #[inline(always)]
+    pub(crate) fn take_regular<'p>(&mut self, pool: &'p mut Pool) -> (Handle, &'p Meta) {
         let held = self.line.packets();
-        let handle =
-            if self.line.is_irregular() { self.take_irregular(pool)? } else { self.line.take(pool)? };
-        if self.is_decided() && held == self.waiting.packets {
-            self.pass(pool, handle, self.line.first());
+        let handle = self.line.take_plain(pool);
+        // All that are there were thought to wait.
+        if held == self.waiting.packets && self.is_decided() {
+            match self.line.first() {
+                None => self.all_sent(),
+                behind => self.pass(pool, handle, behind),
+            }
         }
         let meta = pool.meta(handle);
+        // One that came while a decided link served may still be on its way.
+        self.line.count_taken(held, meta.segments);
+        self.count_out(meta);
+        (handle, meta)
+    }
+
+    #[inline(always)]
+    fn count_out(&mut self, meta: &Meta) {
         self.out_packets += u64::from(meta.segments);
-        self.out_bytes += meta.segment_bytes();
-        Some(handle)
+        self.out_bytes += if meta.is_train() { meta.segment_bytes() } else { u64::from(meta.wire_len) };
     }
 
     #[inline(never)]
-    fn take_irregular(&mut self, pool: &mut Pool) -> Option<Handle> {
+    pub(crate) fn take_irregular(&mut self, pool: &mut Pool) -> Option<Handle> {
         let (line, _, blocks) = self.parts();
-        line.take_heaps(&mut blocks.books.rare().heaps, pool)
+        let handle = line.take_heaps(&mut blocks.books.rare().heaps, pool)?;
+        self.count_out(pool.meta(handle));
+        Some(handle)
     }
+}
+
+/// Bytes that a frame of so many bytes counts, with the headers of `headers`, of which those before IP don't
+/// count.
+#[inline(never)]
+fn counted_behind(headers: &[u8], framing: Framing, frame: u32) -> u64 {
+    framing.counted(frame, longwire_wire::l3_offset(headers) as u32)
 }
 
 /// Notes that a packet, or train, arrives at a link at `now`.

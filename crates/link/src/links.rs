@@ -155,7 +155,11 @@ impl Links {
         self.make_room_for_dice(number);
         let link = &mut self.links[number as usize];
         link.lay_down_dice((&mut self.dice, number));
-        if link.is_decided() && link.profile.is_whole() && link.known_rare().is_none() {
+        if link.is_decided()
+            && link.profile.is_whole()
+            && link.line.features & has::WIRE == 0
+            && link.known_rare().is_none()
+        {
             link.give_up_blocks();
         }
     }

@@ -6,6 +6,7 @@
 //! nothing is called. Where judges, a discipline or a transmitter are to be asked, [`Link::ask`] does it, and the packet goes the same way; what is not
 //! decided when it arrives is left to others, untouched.
 
+use crate::blocks::Blocks;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
@@ -14,6 +15,7 @@ use crate::link::{Link, Surroundings};
 use crate::links::{Arrival, Links};
 use crate::profile::{Draws, Loss, Profile};
 use crate::queue::Waiting;
+use crate::sending::Joining;
 use longwire_block::{Dice, DropReason, Effects, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
@@ -25,18 +27,44 @@ pub(crate) enum Fate {
     Through,
     /// It is to join the delay line, and leave then; and whether it waits behind another until it is sent.
     Joins(Nanos, bool),
+    /// It has joined the delay line, and whether it leaves before all others there.
+    Joined(bool),
     /// It is lost, for this reason. It has not been dropped yet.
     Dropped(DropReason),
     /// Blocks are to be asked about it: [`Link::ask`]. Nothing has happened yet.
     Asked(Coming),
     /// Its judges do more to it: [`Link::arrive_affected`] is to go on with that.
     Affected,
+    /// The judges on the wire do something to it, or drop it: [`Link::send_off_judged`] is to go on with
+    /// that.
+    Judged,
     /// Not all is decided when it arrives, or it is no plain packet: nothing has happened yet.
     NotPlain,
 }
 
 /// What the judges do to a packet that is more than to let it pass or drop it.
 pub(crate) type Affected = (Verdict, Effects);
+
+/// What judges say of a packet that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    Passes,
+    Lost(DropReason),
+    Affected,
+}
+
+impl Judged {
+    #[inline(always)]
+    fn by_chance(lost: bool) -> Self {
+        if lost { Self::Lost(DropReason::Loss) } else { Self::Passes }
+    }
+
+    /// Of one that does not just pass.
+    #[inline(always)]
+    fn fate(self) -> Fate {
+        if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
+    }
+}
 
 /// A packet that comes to a decided link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,15 +147,14 @@ impl Links {
         let mut affected = None;
         let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
         for (at, &handle) in packets.iter().enumerate() {
-            let meta = pool.meta_mut(handle);
-            let &mut Meta { path, out_port, .. } = meta;
+            let &Meta { path, out_port, .. } = pool.meta(handle);
             // No link here has the number that another worker's, or none, or a longer path, comes to.
             let number = path ^ here;
             let Some(link) = links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
             let mut through =
                 |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
             // What mostly happens, and what does where somebody was asked.
-            let fate = match link.arrive_plain((dice, number), meta) {
+            let fate = match link.arrive_plain((dice, number), pool, handle, &mut affected) {
                 Fate::Through if through(link) => return (at + 1, Stop::Full),
                 Fate::Through => continue,
                 Fate::Joins(leave, waits) => {
@@ -147,11 +174,20 @@ impl Links {
                         firsts.push(number, leave);
                     }
                 }
+                Fate::Joined(first) => {
+                    if first {
+                        firsts.push(number, link.line.next());
+                    }
+                }
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
-                Fate::Affected | Fate::NotPlain | Fate::Asked(_) => {
+                fate => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
-                    match link.go_on((dice, number), at_link, handle, affected.take()) {
+                    let arrival = match &mut affected {
+                        None => link.go_on((dice, number), at_link, handle),
+                        some => link.arrive_judged((dice, number), at_link, handle, fate, some),
+                    };
+                    match arrival {
                         Arrival::Through => out.push(pool, handle),
                         Arrival::Stirred => firsts.push(number, link.deadline()),
                         Arrival::Kept => {}
@@ -169,8 +205,14 @@ impl Links {
 impl Link {
     /// Takes a packet in that arrives at `Meta::arrival`.
     #[inline(always)]
-    pub(crate) fn arrive_plain(&mut self, dice: Draws<'_>, meta: &mut Meta) -> Fate {
-        let features = self.line.features;
+    pub(crate) fn arrive_plain(
+        &mut self,
+        dice: Draws<'_>,
+        pool: &mut Pool,
+        handle: Handle,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
+        let (features, meta) = (self.line.features, pool.meta_mut(handle));
         if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
             return Fate::NotPlain;
         }
@@ -181,12 +223,18 @@ impl Link {
         }
         let loss = self.profile.loss;
         if self.passes_through() {
-            let Some(lost) = loss.strikes(dice) else { return asked() };
+            let (meta, judged) = match loss.strikes(dice) {
+                Some(lost) => (meta, Judged::by_chance(lost)),
+                None => {
+                    let judged = self.judge(pool, handle, Coming { now, frame }, affected);
+                    (pool.meta_mut(handle), judged)
+                }
+            };
             self.note_arrival(meta, now, frame);
-            if lost {
-                return Fate::Dropped(DropReason::Loss);
+            match judged {
+                Judged::Passes => self.pass_through(meta, now),
+                judged => return judged.fate(),
             }
-            self.pass_through(meta, now);
             return Fate::Through;
         }
         let Profile { law, queue, framing, delay, .. } = *self.profile;
@@ -196,10 +244,16 @@ impl Link {
         if !queue.has_room(waiting, bytes, || law.rate()) {
             return asked();
         }
-        let Some(lost) = loss.strikes(dice) else { return asked() };
+        let (meta, judged) = match loss.strikes(dice) {
+            Some(lost) => (meta, Judged::by_chance(lost)),
+            None => {
+                let judged = self.judge(pool, handle, Coming { now, frame }, affected);
+                (pool.meta_mut(handle), judged)
+            }
+        };
         self.note_arrival(meta, now, frame);
-        if lost {
-            return Fate::Dropped(DropReason::Loss);
+        if judged != Judged::Passes {
+            return judged.fate();
         }
         let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
         (self.finish, self.rest) = law.send(start, rest, bytes);
@@ -217,21 +271,35 @@ impl Link {
         Coming { now, frame }: Coming,
         affected: &mut Option<Affected>,
     ) -> Fate {
-        let lost = match self.profile.loss.strikes(dice) {
-            Some(lost) => lost.then_some(DropReason::Loss),
-            None => {
-                let mut offer = Offer::pooled(now, frame, pool, handle);
-                let verdict = self.blocks().chain.judge_one(&mut offer);
-                if let Some(&effects) = offer.done() {
-                    *affected = Some((verdict, effects));
-                    self.note_arrival(pool.meta_mut(handle), now, frame);
-                    return Fate::Affected;
-                }
-                if let Verdict::Drop(reason) = verdict { Some(reason) } else { None }
-            }
+        let judged = match self.profile.loss.strikes(dice) {
+            Some(lost) => Judged::by_chance(lost),
+            None => self.judge(pool, handle, Coming { now, frame }, affected),
         };
         self.note_arrival(pool.meta_mut(handle), now, frame);
-        lost.map_or_else(|| self.join_decided(pool, handle, now), Fate::Dropped)
+        match judged {
+            Judged::Passes => self.join_decided(pool, handle, now, affected),
+            judged => judged.fate(),
+        }
+    }
+
+    /// Asks the judges before the queue. What they do to the packet besides goes to `affected`. By itself,
+    /// out of the way of links that have none.
+    #[cold]
+    #[inline(never)]
+    fn judge(
+        &mut self,
+        pool: &Pool,
+        handle: Handle,
+        Coming { now, frame }: Coming,
+        affected: &mut Option<Affected>,
+    ) -> Judged {
+        let mut offer = Offer::pooled(now, frame, pool, handle);
+        let verdict = self.blocks().chain.judge_one(&mut offer);
+        if let Some(&effects) = offer.done() {
+            *affected = Some((verdict, effects));
+            return Judged::Affected;
+        }
+        if let Verdict::Drop(reason) = verdict { Judged::Lost(reason) } else { Judged::Passes }
     }
 
     /// The same for a packet that has a band, which is for its queue, if that is one day another.
@@ -273,10 +341,11 @@ impl Link {
 
     /// The dice of the block that loses packets by chance.
     fn own_dice(&mut self) -> Option<&mut Dice> {
-        match &mut self.blocks().chain {
+        let Blocks { chain, wire, .. } = self.blocks();
+        [chain, wire].into_iter().find_map(|judges| match judges {
             Chain::One(Either::Impair(Impair::Independent(loss))) => Some(loss.dice()),
             _ => None,
-        }
+        })
     }
 
     /// Counts a packet that has come.
@@ -306,36 +375,55 @@ impl Link {
 
     /// Lets a packet that has been counted, and that no judge holds back, through a decided link, into its queue, or says that it is dropped.
     #[inline(always)]
-    pub(crate) fn join_decided(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) -> Fate {
-        let meta = pool.meta_mut(handle);
+    pub(crate) fn join_decided(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        now: Nanos,
+        affected: &mut Option<Affected>,
+    ) -> Fate {
         if self.passes_through() {
-            self.pass_through(meta, now);
+            if self.profile.asks_wire {
+                *affected = self.judge_sent(pool, handle, now);
+                if affected.is_some() {
+                    return Fate::Judged;
+                }
+            }
+            self.pass_through(pool.meta_mut(handle), now);
             return Fate::Through;
         }
-        let frame = meta.wire_len;
+        let frame = pool.meta(handle).wire_len;
         let bytes = self.counted(pool, handle, frame);
         if self.profile.asks_queue {
             self.recount(pool, now);
-            match self.admit(pool, handle, now, bytes, pool.meta(handle).band()) {
+            let band = pool.meta(handle).band();
+            match self.ask_queue(pool, Joining { handle, now, bytes }, band) {
                 Verdict::Pass => {}
                 Verdict::Mark => self.mark(pool, handle),
                 Verdict::Drop(reason) => return Fate::Dropped(reason),
             }
-            // It is counted with the others when it joins them.
-            self.unadmit(1, bytes);
         } else if !(self.has_room_for(bytes, now)
             || self.has_overcounted(pool, now) && self.has_room_for(bytes, now))
         {
             return Fate::Dropped(DropReason::QueueFull);
         }
         let waits = self.is_sending(now);
-        let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
-        if self.profile.asks_transmitter {
-            self.finish = self.blocks().transmit.send(!waits, start, bytes);
-        } else {
-            (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
-        }
+        self.transmit(if waits { self.finish } else { now }, bytes, !waits);
         let waiting = if waits { self.waiting } else { Waiting::default() };
+        if self.profile.asks_wire {
+            // It is sent the moment it comes.
+            *affected = self.judge_sent(pool, handle, now);
+            if affected.is_some() {
+                self.all_sent();
+                return Fate::Judged;
+            }
+        }
+        if self.profile.asks_delay {
+            let next = self.line.next();
+            self.all_sent();
+            self.set_off(pool, handle, now);
+            return Fate::Joined(self.line.next() < next);
+        }
         self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 
@@ -357,21 +445,28 @@ impl Link {
         until: Nanos,
         mut out: impl FnMut(Handle, &Meta) -> bool,
     ) -> Nanos {
-        if self.is_decided() {
-            self.release_decided(pool, until, out);
-            return self.line.next();
-        }
+        let decided = self.is_decided();
+        // Never is when an empty line lets go of its next.
+        let until = until.min(Nanos(Nanos::NEVER.0 - 1));
         loop {
-            self.precede(pool, until);
+            if !decided {
+                self.precede(pool, until);
+            }
             if self.line.next() > until {
                 break;
             }
-            let Some(handle) = self.take_first(pool) else { break };
-            if out(handle, pool.meta(handle)) {
+            let (handle, meta) = match self.line.is_irregular() {
+                false => self.take_regular(pool),
+                true => match self.take_irregular(pool) {
+                    Some(handle) => (handle, pool.meta(handle)),
+                    None => break,
+                },
+            };
+            if out(handle, meta) {
                 break;
             }
         }
-        self.deadline()
+        if decided { self.line.next() } else { self.deadline() }
     }
 
     /// Sends what may be the first to leave by `until` on its way.
@@ -380,41 +475,6 @@ impl Link {
         while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
             self.advance(pool, until);
         }
-    }
-
-    /// Lets go of packets of a decided link that leave by `until`, until `out` says that it has enough: all are in order.
-    #[inline(always)]
-    pub(crate) fn release_decided(
-        &mut self,
-        pool: &mut Pool,
-        until: Nanos,
-        mut out: impl FnMut(Handle, &Meta) -> bool,
-    ) {
-        let (mut held, mut bytes) = (self.line.packets(), 0);
-        let before = held;
-        // Never is when an empty line lets go of its next.
-        let until = until.min(Nanos(Nanos::NEVER.0 - 1));
-        while self.line.next() <= until {
-            let handle = self.line.take_plain(pool);
-            let meta = pool.meta(handle);
-            // All that are there were thought to wait.
-            if held == self.waiting.packets {
-                match self.line.first() {
-                    None => self.all_sent(),
-                    behind => self.pass(pool, handle, behind),
-                }
-            }
-            // One that came while the link served may still be on its way.
-            held -= u32::from(meta.segments);
-            bytes += if meta.is_train() { meta.segment_bytes() } else { u64::from(meta.wire_len) };
-            if out(handle, meta) {
-                break;
-            }
-        }
-        let packets = before - held;
-        self.line.count_taken(packets);
-        self.out_packets += u64::from(packets);
-        self.out_bytes += bytes;
     }
 
     /// Whether something is still to be sent at `now`. Where sending takes no time, nothing ever is.

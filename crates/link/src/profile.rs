@@ -28,6 +28,9 @@ pub(crate) struct Profile {
     /// No packet travels less; all do so long where all is decided at the arrival.
     pub delay: Nanos,
     pub loss: Loss,
+    /// Whether judges on the wire are to be asked, and the delay: each packet has its own.
+    pub asks_wire: bool,
+    pub asks_delay: bool,
     /// What a packet counts, as the transmitter says.
     pub framing: Framing,
 }
@@ -47,7 +50,8 @@ impl Default for Profile {
     fn default() -> Self {
         let (law, queue, delay) = (Law::default(), TailDrop::default(), Nanos::ZERO);
         let (loss, framing) = (Loss::None, Framing::ETHERNET);
-        Self { law, queue, asks_transmitter: false, asks_queue: false, delay, loss, framing }
+        let (asks_transmitter, asks_queue, asks_wire, asks_delay) = (false, false, false, false);
+        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
     }
 }
 
@@ -55,27 +59,21 @@ impl Profile {
     /// What is said of a link of these blocks.
     pub(crate) fn of(blocks: &mut Blocks) -> Self {
         let (framing, delay) = (blocks.transmit.framing(), blocks.delay.least());
-        let (law, asks_transmitter) = match &blocks.transmit {
-            Transmit::Constant(transmit) => (transmit.law(), false),
-            _ => (Law::default(), true),
-        };
+        let (law, asks_transmitter) = Law::of_transmit(&blocks.transmit);
         let (queue, asks_queue) = match &blocks.queue {
             Queue::TailDrop(queue) => (*queue, false),
             _ => (TailDrop::default(), true),
         };
-        let loss = match &blocks.chain {
-            Chain::None => Loss::None,
-            Chain::One(Either::Impair(Impair::Independent(loss))) => {
-                loss.drops().map_or(Loss::Judges, Loss::Chance)
-            }
-            _ => Loss::Judges,
-        };
-        Self { law, queue, asks_transmitter, asks_queue, delay, loss, framing }
+        let loss = Loss::of(&blocks.chain);
+        let asks_wire = !blocks.wire.is_empty();
+        let asks_delay = !matches!(blocks.delay, Delay::Constant(_));
+        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
     }
 
     /// Whether it says all that there is to say of a link of which all is decided when packets arrive.
     pub(crate) fn is_whole(&self) -> bool {
-        !self.asks_transmitter && !self.asks_queue && self.loss != Loss::Judges
+        let asks_behind = self.asks_queue || self.asks_transmitter || self.asks_wire || self.asks_delay;
+        !asks_behind && self.loss != Loss::Judges
     }
 
     /// The blocks that it stands for, which have done nothing yet.
@@ -96,6 +94,17 @@ impl Profile {
 pub(crate) type Draws<'a> = (&'a mut [Dice], u32);
 
 impl Loss {
+    /// How these judges lose packets.
+    pub(crate) fn of(judges: &Chain) -> Self {
+        match judges {
+            Chain::None => Self::None,
+            Chain::One(Either::Impair(Impair::Independent(loss))) => {
+                loss.drops().map_or(Self::Judges, Self::Chance)
+            }
+            _ => Self::Judges,
+        }
+    }
+
     /// Whether the next packet is lost; none if judges are to be asked. Draws once for each, even at 0 %, so that a change of probability leaves
     /// later draws in place.
     #[inline(always)]

@@ -5,11 +5,13 @@ use longwire_block::{Spec, SpecError, Values};
 /// Makes a stage: an enum over its blocks, each in a file of its own, with the calls that the link makes on them.
 ///
 /// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small blocks that
-/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`).
+/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`). Calls
+/// behind `apart` are too long to be put in place for either.
 macro_rules! stage {
     (
         $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt
         $(fn $call:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?;)*
+        $(apart $(fn $apart:ident(&mut self $(, $parg:ident: $ptype:ty)*) $(-> $pret:ty)?;)*)?
     ) => {
         $crate::registry::stage!(@enum $blocks $name $(#[$doc])*);
 
@@ -17,6 +19,28 @@ macro_rules! stage {
             $($crate::registry::stage!(
                 @call $blocks $name $trait $call($($arg: $type),*) ($($arg),*) $(-> $ret)?
             );)*
+            $($($crate::registry::stage!(
+                @apart $blocks $name $trait $apart($($parg: $ptype),*) ($($parg),*) $(-> $pret)?
+            );)*)?
+        }
+    };
+    (@apart { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
+    ) => {
+        #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
+        #[inline(always)]
+        pub fn $call(&mut self $(, $arg: $type)*) $(-> $ret)? {
+            trait Apart: $trait {
+                #[inline(never)]
+                fn apart(&mut self $(, $arg: $type)*) $(-> $ret)? {
+                    self.$call $pass
+                }
+            }
+            impl<B: $trait> Apart for B {}
+            match self {
+                $(Self::$inline(block) => block.apart $pass,)+
+                $(Self::$boxed(block) => block.apart $pass,)*
+            }
         }
     };
     (@call { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }

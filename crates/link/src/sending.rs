@@ -4,17 +4,120 @@ use crate::blocks::Blocks;
 use crate::delay::Order;
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::queue::{Hall, Next, Queue};
+use crate::plain::Affected;
+use crate::queue::{Admission, Discipline, Hall, Next, Queue};
 use crate::transmit::Backlog;
-use longwire_block::{Effects, Offer, Verdict};
+use longwire_block::{Offer, Verdict};
 use longwire_packet::{Handle, Pool};
-use longwire_units::Nanos;
+use longwire_units::{Nanos, Rate};
+
+/// A link whose discipline has been taken out for a moment, so that both can be changed.
+pub struct Service<'a> {
+    pub(crate) link: &'a mut Link,
+    pub(crate) pool: &'a mut Pool,
+}
+
+/// A packet that comes to the queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Joining {
+    pub(crate) handle: Handle,
+    pub(crate) now: Nanos,
+    /// What it counts.
+    pub(crate) bytes: u64,
+}
+
+impl Service<'_> {
+    #[inline(always)]
+    pub(crate) fn enter<Q: Discipline>(
+        &mut self,
+        queue: &mut Q,
+        (handle, now, bytes): (Handle, Nanos, u64),
+    ) -> Verdict {
+        let packet = Joining { handle, now, bytes };
+        let band = self.pool.meta(packet.handle).band();
+        let verdict = queue.admit(&self.link.admission(self.pool, packet, band));
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Mark => self.link.mark(self.pool, packet.handle),
+            Verdict::Drop(_) => return verdict,
+        }
+        self.link.waiting.packets += 1;
+        self.link.waiting.bytes += packet.bytes;
+        self.join(queue, (handle, now, bytes));
+        verdict
+    }
+
+    #[inline(always)]
+    pub(crate) fn join<Q: Discipline>(&mut self, queue: &mut Q, (handle, now, bytes): (Handle, Nanos, u64)) {
+        let Self { link, pool } = self;
+        pool.meta_mut(handle).set_counted(bytes);
+        let idle = link.blocks().sending.is_none();
+        let by_opportunities = link.line.features & has::OPPORTUNITIES != 0;
+        if idle && !by_opportunities && queue.direct() {
+            return link.begin(handle, now, bytes, true);
+        }
+        queue.push(&mut link.hall(pool, now), handle);
+        if idle && !by_opportunities {
+            self.begin(queue, now, true);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn send<Q: Discipline>(&mut self, queue: &mut Q, until: Nanos) {
+        loop {
+            let finish = self.link.finish;
+            self.link.send_first(self.pool, finish);
+            self.begin(queue, finish, false);
+            if !self.link.has_sent(until) {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos, pause: bool) {
+        let Self { link, pool } = self;
+        match queue.pop(&mut link.hall(pool, start)) {
+            Next::Packet(next) => {
+                if pause {
+                    link.line.features &= !has::WAITING;
+                }
+                link.begin(next, start, pool.meta(next).counted(), pause);
+            }
+            other => link.idle(other, start),
+        }
+    }
+}
 
 impl Link {
-    /// Starts to send an admitted packet of `bytes` counted bytes, or lets it wait.
+    /// Lets somebody work with the discipline and the link.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos, bytes: u64) {
-        self.wait_or_begin(at.pool, handle, now, bytes);
+    pub(crate) fn with_queue<T>(
+        &mut self,
+        pool: &mut Pool,
+        work: impl FnOnce(&mut Queue, &mut Service<'_>) -> T,
+    ) -> T {
+        let mut queue = self.take_queue();
+        let done = work(&mut queue, &mut Service { link: self, pool });
+        self.give_back(queue);
+        done
+    }
+
+    #[inline(always)]
+    fn take_queue(&mut self) -> Queue {
+        std::mem::take(&mut self.blocks().queue)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, mut queue: Queue) {
+        std::mem::swap(&mut self.blocks().queue, &mut queue);
+        // What stood in for it has nothing to drop.
+        std::mem::forget(queue);
+    }
+
+    /// Sends what is sent at once on its way, after a packet has joined the queue, and lets go of it.
+    #[inline(always)]
+    pub(crate) fn leave_at_once(&mut self, at: &mut Surroundings<'_>, now: Nanos) {
         if !self.has_sent(now) {
             return;
         }
@@ -24,52 +127,135 @@ impl Link {
         }
     }
 
-    /// The same without looking at whether it is sent at once.
+    /// Asks the queue to accept a packet; if it does, lets it join. Else it is dropped. Whether it was
+    /// accepted.
     #[inline(always)]
-    pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, handle: Handle, now: Nanos, bytes: u64) {
-        pool.meta_mut(handle).set_counted(bytes);
-        if self.blocks().sending.is_none()
-            && self.line.features & (has::DISCIPLINE | has::DIRECT) != has::DISCIPLINE
-        {
-            self.begin(handle, now, bytes);
-        } else if self.line.features & has::DISCIPLINE == 0 {
-            self.blocks().books.list.push(pool, handle);
-        } else {
-            self.push(pool, handle, now);
+    pub(crate) fn enter(&mut self, pool: &mut Pool, packet: Joining) -> bool {
+        let Joining { handle, now, bytes } = packet;
+        let mut queue = self.take_queue();
+        let verdict = queue.enter(&mut Service { link: self, pool }, handle, now, bytes);
+        self.give_back(queue);
+        match verdict {
+            Verdict::Drop(reason) => {
+                self.drop(pool, packet.handle, reason);
+                false
+            }
+            _ => {
+                self.await_opportunity_if_idle(pool, packet.now);
+                true
+            }
         }
     }
 
-    /// The same by a discipline that has more to it.
-    #[inline]
-    fn push(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
-        let (queue, mut hall) = self.hall(pool, now);
-        queue.push(&mut hall, handle);
-        if self.blocks().sending.is_none() {
-            self.begin_next(pool, now);
+    /// Starts to send an admitted packet, or lets it wait.
+    #[inline(always)]
+    pub(crate) fn wait_or_begin(&mut self, pool: &mut Pool, packet: Joining) {
+        self.with_queue(pool, |queue, service| queue.join(service, packet.handle, packet.now, packet.bytes));
+        self.await_opportunity_if_idle(pool, packet.now);
+    }
+
+    #[inline(always)]
+    fn await_opportunity_if_idle(&mut self, pool: &mut Pool, now: Nanos) {
+        if self.line.features & has::OPPORTUNITIES != 0 && self.blocks().sending.is_none() {
+            self.await_opportunity(pool, now);
         }
     }
 
-    /// Begins to send a packet of `bytes` counted bytes after a pause.
-    #[inline]
-    fn begin(&mut self, handle: Handle, now: Nanos, bytes: u64) {
-        let transmit = &mut self.blocks().transmit;
-        transmit.begin(now, bytes);
-        self.finish = transmit.finish();
+    /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause or at the end of the one
+    /// before.
+    #[inline(always)]
+    fn begin(&mut self, handle: Handle, start: Nanos, bytes: u64, pause: bool) {
+        self.transmit(start, bytes, pause);
         self.blocks().sending = handle;
     }
 
-    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
+    /// The transmitter begins a packet of so many bytes at `start`, and says when it is sent:
+    /// [`Link::finish`].
     #[inline(always)]
+    pub(crate) fn transmit(&mut self, start: Nanos, bytes: u64, pause: bool) {
+        if self.profile.asks_transmitter {
+            self.finish = self.blocks().transmit.send(pause, start, bytes);
+        } else {
+            let rest = if pause { 0 } else { self.rest };
+            (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
+        }
+    }
+
+    /// The rate at which a queue that holds so much is expected to empty.
+    #[inline(always)]
+    fn departure_rate(&mut self, backlog: Backlog) -> Rate {
+        let law = self.profile.law;
+        if self.profile.asks_transmitter {
+            self.blocks().transmit.departure_rate(backlog)
+        } else {
+            law.rate()
+        }
+    }
+
+    /// What the discipline is told of a packet or segment that asks to be let in.
+    #[inline(always)]
+    fn admission<'p>(&mut self, pool: &'p Pool, packet: Joining, band: u8) -> Admission<'p> {
+        let Joining { handle, now, bytes } = packet;
+        let backlog =
+            Backlog { packets: u64::from(self.waiting.packets) + 1, bytes: self.waiting.bytes + bytes };
+        let rate = self.departure_rate(backlog);
+        let (sent_packets, sent_bytes) = self.sent_of_train(pool, now, rate);
+        Admission {
+            now,
+            bytes,
+            packets_waiting: u64::from(self.waiting.packets) - sent_packets,
+            bytes_waiting: self.waiting.bytes - sent_bytes,
+            rate,
+            idle_since: self.blocks().books.idle_since,
+            packet: Some((pool, handle)),
+            band,
+        }
+    }
+
+    /// Asks whether a packet or segment may join.
+    #[inline(always)]
+    pub(crate) fn ask_queue(&mut self, pool: &Pool, packet: Joining, band: u8) -> Verdict {
+        let admission = self.admission(pool, packet, band);
+        self.blocks().queue.admit(&admission)
+    }
+
+    /// Asks whether a packet or segment may join, and counts it as waiting if it may.
+    pub(crate) fn admit(&mut self, pool: &Pool, packet: Joining, band: u8) -> Verdict {
+        let verdict = self.ask_queue(pool, packet, band);
+        if !matches!(verdict, Verdict::Drop(_)) {
+            self.waiting.packets += 1;
+            self.waiting.bytes += packet.bytes;
+        }
+        verdict
+    }
+
+    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
+        let mut queue = self.take_queue();
+        queue.send(&mut Service { link: self, pool }, finish);
+        self.give_back(queue);
+    }
+
+    /// Sends the packet on its way whose last bit is sent at `finish`.
+    #[inline(always)]
+    fn send_first(&mut self, pool: &mut Pool, finish: Nanos) {
         let handle = self.blocks().sending;
         self.latest = self.latest.max(finish);
         self.unqueue(pool.meta(handle));
         if self.line.features & has::BEYOND == 0 || self.passes_wire(pool, handle, finish) {
-            let (line, _, Blocks { delay, last, .. }) = self.parts();
-            let leave = finish + delay.travel(finish);
-            line.join(last, pool, handle, leave);
+            self.set_off(pool, handle, finish);
         }
-        self.follow(pool, finish);
+    }
+
+    /// Lets a packet travel whose last bit is sent at `finish`.
+    #[inline(always)]
+    pub(crate) fn set_off(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
+        let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
+        let leave = finish + delay.travel(finish);
+        if line.features & has::DISORDER == 0 {
+            return line.join(last, pool, handle, leave);
+        }
+        line.join_heaps((&mut books.rare().heaps, last), pool, handle, (leave, *order));
     }
 
     /// Sends a packet on its way that is not the one being sent, and whose last bit is sent at `finish`.
@@ -89,26 +275,36 @@ impl Link {
             self.send_off_otherwise(pool, handle, finish);
             return false;
         }
-        let mut offer = Offer::pooled(finish, meta.wire_len, pool, handle);
-        let verdict = self.rare().wire.judge_one(&mut offer);
-        let done = offer.done();
-        if matches!(verdict, Verdict::Drop(_)) || done.is_some() {
-            let effects = done.copied().unwrap_or_default();
+        let judged = self.judge_sent(pool, handle, finish);
+        if let Some((verdict, effects)) = judged {
             self.send_off_judged(pool, handle, finish, (verdict, effects));
-            return false;
         }
-        true
+        judged.is_none()
+    }
+
+    /// Asks the judges on the wire about a packet, and no train, whose last bit is sent at `finish`: none if
+    /// they just let it pass.
+    #[inline(always)]
+    pub(crate) fn judge_sent(&mut self, pool: &Pool, handle: Handle, finish: Nanos) -> Option<Affected> {
+        let mut offer = Offer::pooled(finish, pool.meta(handle).wire_len, pool, handle);
+        let verdict = self.blocks().wire.judge_one(&mut offer);
+        let done = offer.done();
+        if !matches!(verdict, Verdict::Drop(_)) && done.is_none() {
+            return None;
+        }
+        Some((verdict, done.copied().unwrap_or_default()))
     }
 
     /// Sends a packet on its way to which judges on the wire have done something, or drops it.
     #[inline(never)]
-    fn send_off_judged(
+    pub(crate) fn send_off_judged(
         &mut self,
         pool: &mut Pool,
         handle: Handle,
         finish: Nanos,
-        (verdict, effects): (Verdict, Effects),
+        (verdict, effects): Affected,
     ) {
+        self.serve(pool, finish);
         match verdict {
             Verdict::Drop(reason) => self.drop(pool, handle, reason),
             _ => self.go(pool, handle, finish, &effects),
@@ -121,44 +317,7 @@ impl Link {
         if self.line.features & has::BEYOND != has::DISORDER || pool.meta(handle).is_train() {
             return self.cross(pool, handle, finish);
         }
-        let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
-        let leave = finish + delay.travel(finish);
-        line.join_heaps((&mut books.rare().heaps, last), pool, handle, (leave, *order));
-    }
-
-    /// Begins the next packet at the end of one.
-    #[inline(always)]
-    pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
-        if self.line.features & has::DISCIPLINE != 0 {
-            return self.pop(pool, finish);
-        }
-        match self.blocks().books.list.pop(pool) {
-            Some(next) => {
-                let transmit = &mut self.blocks().transmit;
-                transmit.follow(finish, pool.meta(next).counted());
-                self.finish = transmit.finish();
-                self.blocks().sending = next;
-            }
-            None => {
-                self.blocks().sending = Handle::NONE;
-                self.blocks().books.idle_since = finish;
-            }
-        }
-    }
-
-    /// The same by a discipline that has more to it.
-    #[inline]
-    fn pop(&mut self, pool: &mut Pool, finish: Nanos) {
-        let (queue, mut hall) = self.hall(pool, finish);
-        match queue.pop(&mut hall) {
-            Next::Packet(next) => {
-                let transmit = &mut self.blocks().transmit;
-                transmit.follow(finish, pool.meta(next).counted());
-                self.finish = transmit.finish();
-                self.blocks().sending = next;
-            }
-            other => self.idle(other, finish),
-        }
+        self.set_off(pool, handle, finish);
     }
 
     /// Begins to send what the queue has for a transmitter that was idle at `now`.
@@ -166,14 +325,12 @@ impl Link {
         if self.line.features & has::OPPORTUNITIES != 0 {
             return self.await_opportunity(pool, now);
         }
-        let (queue, mut hall) = self.hall(pool, now);
-        match queue.pop(&mut hall) {
-            Next::Packet(next) => {
-                self.line.features &= !has::WAITING;
-                self.begin(next, now, pool.meta(next).counted());
-            }
-            other => self.idle(other, now),
-        }
+        self.with_queue(pool, |queue, service| queue.begin(service, now, true));
+    }
+
+    /// Begins the next packet at the end of one.
+    pub(crate) fn follow(&mut self, pool: &mut Pool, finish: Nanos) {
+        self.with_queue(pool, |queue, service| queue.begin(service, finish, false));
     }
 
     /// The transmitter has nothing to send.
@@ -182,9 +339,10 @@ impl Link {
         self.blocks().sending = Handle::NONE;
         self.blocks().books.idle_since = now;
         self.line.features &= !has::WAITING;
-        if let Next::Later(resume) = next {
+        match next {
             // Later is not now: a discipline that has rounded a time down would be asked for ever.
-            self.wait(resume.max(now + Nanos(1)));
+            Next::Later(resume) => self.wait(resume.max(now + Nanos(1))),
+            _ => self.line.features &= !has::TRAIN,
         }
     }
 
@@ -221,12 +379,12 @@ impl Link {
         line.join_apart(heaps, pool, handle, leave);
     }
 
-    /// The queue, and what it works in.
-    #[inline]
-    pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> (&'a mut Queue, Hall<'a>) {
+    /// What a queue works in.
+    #[inline(always)]
+    pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> Hall<'a> {
         let backlog = Backlog { packets: u64::from(self.waiting.packets), bytes: self.waiting.bytes };
-        let (_, waiting, Blocks { transmit, queue, books, .. }) = self.parts();
-        let rate = transmit.departure_rate(backlog);
-        (queue, Hall { pool, now, rate, waiting, books, link: None })
+        let rate = self.departure_rate(backlog);
+        let (_, waiting, Blocks { books, .. }) = self.parts();
+        Hall { pool, now, rate, waiting, books, link: None }
     }
 }

@@ -4,7 +4,9 @@
 //! into the fewest sub-trains for which that holds. Lost segments are cut out; what is done to some segments and not to others parts them.
 
 use crate::fifo::Fifo;
+use crate::has;
 use crate::link::{Link, Surroundings};
+use crate::sending::Joining;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
@@ -114,7 +116,8 @@ impl Link {
         if effects.steer.is_some() {
             return Ok(effects);
         }
-        match self.admit(at.pool, train, now, segment.bytes, effects.band.unwrap_or(Meta::NO_BAND)) {
+        let packet = Joining { handle: train, now, bytes: segment.bytes };
+        match self.admit(at.pool, packet, effects.band.unwrap_or(Meta::NO_BAND)) {
             Verdict::Pass => Ok(effects),
             Verdict::Mark => Ok(Effects { mark: true, ..effects }),
             Verdict::Drop(reason) => Err(reason),
@@ -164,7 +167,9 @@ impl Link {
         if run.effects.any() && self.affect(at, handle, now, &run.effects) {
             return;
         }
-        self.enqueue(at, handle, now, run.bytes);
+        self.line.features |= has::TRAIN;
+        self.wait_or_begin(at.pool, Joining { handle, now, bytes: run.bytes });
+        self.leave_at_once(at, now);
     }
 
     /// After a change: takes waiting trains apart whose segments no longer leave together.
@@ -277,6 +282,9 @@ impl Link {
         if rate == Rate::UNLIMITED {
             return (self.waiting.packets.into(), self.waiting.bytes);
         }
+        if self.line.features & has::TRAIN == 0 {
+            return (0, 0);
+        }
         let sending = self.blocks().sending;
         if sending.is_none() || !pool.meta(sending).is_train() {
             return (0, 0);
@@ -291,6 +299,7 @@ impl Link {
 
     #[inline(never)]
     fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
+        self.tell_transmitter(now);
         let sending = self.blocks().sending;
         let meta = pool.meta(sending);
         let full = self.counted(pool, sending, meta.first_bytes());

@@ -32,8 +32,9 @@ crate::registry::stage! {
             Rules = rules::Rules,
         }
     }
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
     fn on_wire(&mut self) -> bool;
     fn hastens(&mut self) -> bool;
     fn is_up(&mut self, now: Nanos) -> bool;
+    apart
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
 }

@@ -20,6 +20,8 @@ const ACTIONS: &str = "drop, pass, band N, mark, dscp N, steer LINK or police RA
 pub struct RuleSet {
     pub(super) rules: Box<[Rule]>,
     pub(super) allowances: Box<[Allowance]>,
+    /// Whether a condition asks for the number that programs have given a packet.
+    pub(super) reads_mark: bool,
     targets: Box<[Box<str>]>,
 }
 
@@ -114,7 +116,10 @@ impl FromStr for RuleSet {
             rules.push(reader.rule(line)?);
         }
         let Reader { allowances, targets, .. } = reader;
-        Ok(Self { rules: rules.into(), allowances: allowances.into(), targets: targets.into() })
+        let reads_mark =
+            rules.iter().any(|rule: &Rule| rule.condition.as_ref().is_some_and(Expression::reads_mark));
+        let (rules, allowances, targets) = (rules.into(), allowances.into(), targets.into());
+        Ok(Self { rules, allowances, reads_mark, targets })
     }
 }
 

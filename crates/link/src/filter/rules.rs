@@ -71,8 +71,9 @@ impl Judge for Rules {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(set) = self.set.as_deref() else { return Verdict::Pass };
         // Of a train, what lies behind the first segment is not this one's.
-        let frame = &offer.frame()[..offer.frame().len().min(offer.bytes as usize)];
-        let mark = offer.mark();
+        let frame = offer.frame();
+        let frame = &frame[..frame.len().min(offer.bytes as usize)];
+        let mark = if set.reads_mark { offer.mark() } else { 0 };
         for rule in &set.rules {
             if rule
                 .condition

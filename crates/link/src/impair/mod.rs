@@ -42,9 +42,10 @@ crate::registry::stage! {
             Reorder = reorder::Reorder,
         }
     }
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
     fn on_wire(&mut self) -> bool;
     fn hastens(&mut self) -> bool;
+    apart
+    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
 }
 
 /// The parameter that says whether an impairment strikes before the queue or on the wire.

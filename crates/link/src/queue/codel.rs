@@ -104,7 +104,7 @@ impl Discipline for Codel {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         self.law.dequeue(&self.settings, hall, &mut self.queue).map_or(Next::Empty, Next::Packet)
     }

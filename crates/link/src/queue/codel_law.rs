@@ -42,18 +42,31 @@ const MEMORY: u64 = 16;
 
 impl Codel {
     /// Takes the packet to be sent from `source`, dropping or marking those that the law wants.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dequeue(
         &mut self,
         settings: &Settings,
         hall: &mut Hall<'_>,
         source: &mut impl Source,
     ) -> Option<Handle> {
-        let mut head = source.take(hall);
-        let mut over = self.is_over(settings, hall, head, source.backlog());
+        let head = source.take(hall);
+        let over = self.is_over(settings, hall, head, source.backlog());
         if !self.dropping && !over {
             return head;
         }
+        self.act(settings, &mut hall.again(), source, (head, over))
+    }
+
+    /// What it does to packets, of which `head` has been taken, in its dropping state, or when they are
+    /// `over` what they may wait.
+    #[inline(never)]
+    fn act(
+        &mut self,
+        settings: &Settings,
+        hall: &mut Hall<'_>,
+        source: &mut impl Source,
+        (mut head, mut over): (Option<Handle>, bool),
+    ) -> Option<Handle> {
         let now = hall.now;
         if !self.dropping {
             let spared = signal(settings, hall, head);
@@ -84,7 +97,7 @@ impl Codel {
     }
 
     /// Whether packets have waited longer than the target for an interval, `head` the last of them (section 5.6, dodequeue).
-    #[inline]
+    #[inline(always)]
     fn is_over(&mut self, settings: &Settings, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
         let Some(head) = head else {
             self.first_above = Nanos::ZERO;

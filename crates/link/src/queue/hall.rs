@@ -85,6 +85,15 @@ pub struct Hall<'a> {
 }
 
 impl Hall<'_> {
+    /// The same once more, for what is seldom called: what only looks into this one can then keep it in
+    /// registers.
+    #[inline(always)]
+    pub(crate) fn again(&mut self) -> Hall<'_> {
+        let Self { now, rate, .. } = *self;
+        let link = self.link.as_mut().map(|(waiting, books)| (&mut **waiting, &mut **books));
+        Hall { pool: &mut *self.pool, now, rate, waiting: &mut *self.waiting, books: &mut *self.books, link }
+    }
+
     /// The same for the discipline of a class, whose books these are.
     pub(crate) fn of_class<'a>(&'a mut self, waiting: &'a mut Waiting, books: &'a mut Books) -> Hall<'a> {
         let Self { now, rate, .. } = *self;

@@ -36,6 +36,7 @@ pub mod wf2q;
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;
 
+pub use crate::sending::Service;
 pub use hall::{Books, Hall, Waiting};
 
 use crate::fifo::Fifo;
@@ -121,12 +122,13 @@ pub trait Discipline: Block {
     }
 
     /// Whether an admitted packet that finds the transmitter idle may go to it past `push` and `pop`.
+    #[inline]
     fn direct(&mut self) -> bool {
-        false
+        self.plain()
     }
 
-    /// Whether all is decided when a packet asks to be let in: `push` and `pop` are as above, and the link does by itself what
-    /// they do.
+    /// Whether all is decided when a packet asks to be let in: `push` and `pop` are as above.
+    #[inline]
     fn plain(&mut self) -> bool {
         false
     }
@@ -139,6 +141,43 @@ pub trait Discipline: Block {
     /// Bytes of the tables that it keeps besides its own record, whether or not anything waits: flows, classes, lists.
     fn memory_bytes(&mut self) -> usize {
         0
+    }
+
+    /// Admits a packet and lets it join. The link's way through the discipline, compiled for each: so is what
+    /// follows.
+    #[inline]
+    fn enter(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64) -> Verdict
+    where
+        Self: Sized,
+    {
+        service.enter(self, (handle, now, bytes))
+    }
+
+    /// Lets a packet join that was admitted.
+    #[inline]
+    fn join(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64)
+    where
+        Self: Sized,
+    {
+        service.join(self, (handle, now, bytes));
+    }
+
+    /// Sends the packet on its way that is being sent, and all behind it whose last bit is sent by `until`.
+    #[inline]
+    fn send(&mut self, service: &mut Service<'_>, until: Nanos)
+    where
+        Self: Sized,
+    {
+        service.send(self, until);
+    }
+
+    /// Begins the next packet at `start`, after a pause or at the end of the one before.
+    #[inline]
+    fn begin(&mut self, service: &mut Service<'_>, start: Nanos, pause: bool)
+    where
+        Self: Sized,
+    {
+        service.begin(self, start, pause);
     }
 }
 
@@ -166,7 +205,6 @@ crate::registry::stage! {
             Priority = priority::Priority,
         }
     }
-    fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
     fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo);
     fn resettle(&mut self, hall: &mut Hall<'_>);
@@ -176,16 +214,16 @@ crate::registry::stage! {
     fn plain(&mut self) -> bool;
     fn whole_trains(&mut self) -> bool;
     fn memory_bytes(&mut self) -> usize;
+    apart
+    fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
+    fn enter(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64) -> Verdict;
+    fn join(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64);
+    fn send(&mut self, service: &mut Service<'_>, until: Nanos);
+    fn begin(&mut self, service: &mut Service<'_>, start: Nanos, pause: bool);
 }
 
-impl Queue {
-    /// The same as [`Queue::admit`], for the packet path: what a discipline is told is put together in memory only for those
-    /// that lie elsewhere.
-    #[inline(always)]
-    pub(crate) fn ask<'a>(&mut self, admission: impl Fn() -> Admission<'a>) -> Verdict {
-        match self {
-            Self::TailDrop(queue) => queue.admit(&admission()),
-            other => other.admit(&admission()),
-        }
+impl Default for Queue {
+    fn default() -> Self {
+        Self::TailDrop(tail_drop::TailDrop::default())
     }
 }

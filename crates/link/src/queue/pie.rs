@@ -144,7 +144,7 @@ impl Discipline for Pie {
         self.law.take_over(&self.settings, hall.now, waiting(self.backlog, hall.rate));
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         let backlog = self.backlog;
         self.law.catch_up(&self.settings, hall.now, || waiting(backlog, hall.rate));

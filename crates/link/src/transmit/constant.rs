@@ -1,7 +1,7 @@
 //! A rate that stays the same until it is changed.
 
-use super::Sender;
 use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use super::{Sender, Transmit};
 use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
 use longwire_units::{Nanos, Rate};
 
@@ -69,6 +69,14 @@ impl Law {
         Self { rate, reciprocal: u64::MAX.checked_div(rate).unwrap_or(0) }
     }
 
+    /// That of a transmitter, and whether the transmitter is to be asked instead.
+    pub(crate) fn of_transmit(transmit: &Transmit) -> (Self, bool) {
+        match transmit {
+            Transmit::Constant(Constant { law, .. }) if law.rate != 0 => (*law, false),
+            _ => (Self::default(), true),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn rate(self) -> Rate {
         Rate(self.rate)
@@ -97,19 +105,6 @@ impl Constant {
     /// A transmitter that is idle.
     pub(crate) fn new(law: Law, framing: Framing) -> Self {
         Self { law, start: Nanos::ZERO, work: 0, framing }
-    }
-
-    /// By what it knows when work is done.
-    pub(crate) fn law(&self) -> Law {
-        self.law
-    }
-
-    /// What the division leaves over at the end of the packet being sent, `finish`.
-    pub(crate) fn rest(&self, finish: Nanos) -> u64 {
-        match self.law.rate {
-            0 | u64::MAX => 0,
-            rate => self.work - (finish.0 - self.start.0) * rate,
-        }
     }
 }
 
@@ -195,6 +190,13 @@ impl Sender for Constant {
 
     fn work_left(&mut self) -> u64 {
         self.work
+    }
+
+    fn rest(&mut self, finish: Nanos) -> u64 {
+        match self.law.rate {
+            0 | u64::MAX => 0,
+            rate => self.work - (finish.0 - self.start.0) * rate,
+        }
     }
 
     fn take_over(&mut self, now: Nanos, work: u64) {

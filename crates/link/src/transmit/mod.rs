@@ -89,6 +89,11 @@ pub trait Sender: Block {
     /// The work left of the packet being sent, after [`Sender::settle`]: another transmitter is to go on with it.
     fn work_left(&mut self) -> u64;
 
+    /// What a constant rate has left over at the end of the packet being sent, `finish`.
+    fn rest(&mut self, _finish: Nanos) -> u64 {
+        0
+    }
+
     /// Goes on at `now` with a packet that another transmitter has begun.
     fn take_over(&mut self, now: Nanos, work: u64);
 
@@ -147,6 +152,7 @@ crate::registry::stage! {
     fn departure_rate(&mut self, backlog: Backlog) -> Rate;
     fn highest(&mut self, bytes: u64) -> Rate;
     fn work_left(&mut self) -> u64;
+    fn rest(&mut self, finish: Nanos) -> u64;
     fn take_over(&mut self, now: Nanos, work: u64);
     fn foresees(&mut self) -> bool;
     fn look_ahead(&mut self);
