@@ -3,6 +3,9 @@
 use crate::delay::Order;
 use crate::has;
 use crate::link::{Link, Surroundings};
+use crate::links::Arrival;
+use crate::plain::{Affected, Fate};
+use crate::profile::Draws;
 use longwire_block::path::DIRECT;
 use longwire_block::{Dice, DropReason, Effects, Flips, Offer, Verdict};
 use longwire_packet::{Checksum, Handle, Meta, Pool};
@@ -17,6 +20,68 @@ struct Piece {
 }
 
 impl Link {
+    /// Goes on with a packet to which judges have done something, before the queue or, as `fate` says, on the
+    /// wire.
+    #[inline(never)]
+    pub(crate) fn arrive_judged(
+        &mut self,
+        dice: Draws<'_>,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        fate: Fate,
+        affected: &mut Option<Affected>,
+    ) -> Arrival {
+        let Some(affected) = affected.take() else { return Arrival::Kept };
+        if fate == Fate::Judged {
+            self.pick_up_dice(dice);
+            self.send_judged(at, handle, affected);
+        } else {
+            let frame = at.pool.meta(handle).wire_len;
+            self.arrive_affected(at, handle, (self.latest, frame), affected);
+        }
+        Arrival::Stirred
+    }
+
+    /// Goes on with a packet that is sent when it comes, and to which judges on the wire have done something.
+    #[inline(never)]
+    pub(crate) fn send_judged(&mut self, at: &mut Surroundings<'_>, handle: Handle, affected: Affected) {
+        let now = self.latest;
+        self.send_off_judged(at.pool, handle, now, affected);
+        if self.line.next() <= now {
+            self.release(at.pool, now, at.out);
+        }
+    }
+
+    /// Takes in a packet of `frame` bytes to which the judges have done something.
+    #[inline(never)]
+    pub(crate) fn arrive_affected(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        (now, frame): (Nanos, u32),
+        (verdict, effects): (Verdict, Effects),
+    ) {
+        if let Verdict::Drop(reason) = verdict {
+            self.answer(at, handle, &effects);
+            return self.drop(at.pool, handle, reason);
+        }
+        if self.affect(at, handle, now, &effects) {
+            return;
+        }
+        let copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
+        for handle in [Some(handle), copy].into_iter().flatten() {
+            if effects.past {
+                self.pass_by(at, handle, now);
+            } else if self.line.features & has::FRONT == 0 {
+                if self.join(at, handle, (now, frame)) == Arrival::Through {
+                    at.out.push(at.pool, handle);
+                }
+            } else {
+                self.delay_before(at.pool, handle, now);
+            }
+        }
+    }
+
     /// Sees a packet through the wire that was sent at `finish`, on a link that has judges there, or background
     /// traffic, or packets that overtake.
     #[inline(never)]
