@@ -18,6 +18,8 @@ pub const AHEAD: u16 = 128;
 pub const BEYOND: u16 = WIRE | BACKGROUND | DISORDER | LOSSY_DELAY | MEDIUM;
 /// A train may wait, or be being sent.
 pub const TRAIN: u16 = 64;
+/// It serves packets, whatever it is made of: tests hold links that decide against such.
+pub const SERVED: u16 = 256;
 /// Packets are delayed before the queue, or were.
 pub const FRONT: u16 = 512;
 /// The transmitter takes packets at opportunities only: they wait in the queue until then.

@@ -132,6 +132,9 @@ impl Links {
             link.line.features |= has::HISTOGRAM;
             link.rare().histogram = Some(Box::default());
         }
+        if config.served {
+            link.line.features |= has::SERVED;
+        }
         link.note_decidable();
         link.begin_to_decide(Nanos::ZERO);
         self.links.push(link);

@@ -194,12 +194,15 @@ pub struct LinkConfig {
     blocks: Vec<(&'static Spec, Values)>,
     /// Whether the link keeps a histogram of lateness.
     pub histogram: bool,
+    /// Whether it serves packets even where all could be decided when they arrive: the same with more work. Tests compare both.
+    #[doc(hidden)]
+    pub served: bool,
 }
 
 impl LinkConfig {
     /// A link of these blocks.
     pub fn new(blocks: Vec<(&'static Spec, Values)>, histogram: bool) -> Self {
-        Self { blocks, histogram }
+        Self { blocks, histogram, served: false }
     }
 
     /// The same with the key of `spec` set to `values`.

@@ -176,8 +176,10 @@ impl Link {
         if self.profile.asks_transmitter {
             self.finish = self.blocks().transmit.send(pause, start, bytes);
         } else {
-            let rest = if pause { 0 } else { self.rest };
-            (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
+            let law = self.profile.law;
+            // At an unlimited rate what is left over is all, and would grow with each packet of a moment.
+            let rest = if pause || law.rate() == Rate::UNLIMITED { 0 } else { self.rest };
+            (self.finish, self.rest) = law.send(start, rest, bytes);
         }
     }
 

@@ -1,6 +1,6 @@
 //! A link on which all is decided when packets arrive, beside one that serves them: the same seed, arrivals and changes give the same trace.
 //!
-//! The served one has a judge on the wire that does nothing, so that its packets wait until they are sent.
+//! The served one is told to serve, so that its packets wait until they are sent.
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, Links, registry};
@@ -31,9 +31,7 @@ impl Side {
         for (spec, values) in blocks.iter().map(read) {
             config = config.with(spec, values);
         }
-        if served {
-            config = config.with_text("bit-error", "0").unwrap();
-        }
+        config.served = served;
         let mut links = Links::with_capacity(1, seed, Nanos(10_000));
         links.add(0, "test", &config);
         Self { pool: Pool::new(8 << 20).unwrap(), links, trace: Vec::new() }
@@ -170,6 +168,18 @@ fn delay(dice: &mut Dice) -> Chosen {
     ("delay", "constant", vec![("delay", one_of(dice, &DELAYS))])
 }
 
+/// What judges packets when they are sent, and a delay that is drawn.
+fn on_the_wire(dice: &mut Dice) -> Vec<Chosen> {
+    let all: [Chosen; 5] = [
+        ("bit-error", "rate", vec![("rate", "1e-4")]),
+        ("duplicate", "independent", vec![("probability", "10 %")]),
+        ("reorder", "independent", vec![("probability", "10 %")]),
+        ("loss", "gilbert-elliott", vec![("p", "5 %"), ("r", "25 %"), ("where", "wire")]),
+        ("delay", "jitter", vec![("delay", "100 us"), ("jitter", "50 us")]),
+    ];
+    all.into_iter().filter(|_| dice.below(3) == 0).collect()
+}
+
 /// About how long a packet takes at a rate.
 fn usual(rate: &str) -> u64 {
     let bits: u64 = match rate {
@@ -182,9 +192,16 @@ fn usual(rate: &str) -> u64 {
 /// One run of both; the number of packets that were dropped.
 fn compare(case: u64) -> usize {
     let mut dice = Dice::named(case, "decided");
-    let (transmitter, mut usual) = rate(&mut dice);
+    let (transmitter, mut usual) = match case % 4 {
+        0 => (("rate", "constant", vec![("rate", "unlimited")]), 500),
+        _ => rate(&mut dice),
+    };
     let loss = ("loss", "independent", vec![("probability", one_of(&mut dice, &["0 %", "0 %", "10 %"]))]);
-    let blocks = [transmitter, delay(&mut dice), queue(&mut dice), loss];
+    let mut blocks = vec![transmitter, delay(&mut dice), queue(&mut dice), loss];
+    // Where sending takes no time, what judges on the wire, and what draws a delay, is asked when a packet arrives.
+    if case.is_multiple_of(2) {
+        blocks.extend(on_the_wire(&mut dice));
+    }
     let changes = dice.below(3) > 0;
     let mut sides = [Side::new(case, &blocks, false), Side::new(case, &blocks, true)];
     let mut now = 1_000_000;
