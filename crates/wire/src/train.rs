@@ -80,11 +80,14 @@ struct Layout {
 ///
 /// # Errors
 /// Headers that are malformed, contradict the claim, or can't be split. The frame is to be counted as bad.
-pub fn validate_train(meta: &mut Meta, frame: &[u8], (gso, gso_size): (u8, u16)) -> Result<(), TrainError> {
+#[inline]
+pub fn validate_train(meta: &mut Meta, frame: &[u8], claim: (u8, u16)) -> Result<(), TrainError> {
     meta.set_single();
-    if gso == Gso::None as u8 {
-        return Ok(());
-    }
+    if claim.0 == Gso::None as u8 { Ok(()) } else { validate_claim(meta, frame, claim) }
+}
+
+#[inline(never)]
+fn validate_claim(meta: &mut Meta, frame: &[u8], (gso, gso_size): (u8, u16)) -> Result<(), TrainError> {
     if meta.wire_len as usize != frame.len() {
         return Err(TrainError::Cut { wire_len: meta.wire_len, len: frame.len() });
     }
