@@ -4,11 +4,7 @@
 //! overwrite what was not read in time; these are full instead, and say so.
 
 use crate::bell::Bell;
-use crate::intake::order_key;
 use crate::ring::{self, Receiver, Sender, Taken};
-use crate::worker::{Order, Worker};
-use longwire_block::DropReason;
-use longwire_block::path::{DIRECT, UNDECIDED};
 use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,18 +20,18 @@ pub enum Between {
 }
 
 /// Classes of packets, each with rings of its own, in the order in which those are emptied.
-const CLASSES: [Class; 2] = [Class { bytes: 256 << 10 }, Class { bytes: 4 << 20 }];
+pub(crate) const CLASSES: [Class; 2] = [Class { bytes: 256 << 10 }, Class { bytes: 4 << 20 }];
 const URGENT: usize = 0;
 const ORDINARY: usize = 1;
 
-struct Class {
+pub(crate) struct Class {
     /// Memory of a ring.
     bytes: usize,
 }
 
 /// What goes first between workers: what nodes made themselves, or their control planes sent (questions for neighbours, hellos, errors),
 /// and what a program or a filter has put into the first band.
-const fn class(meta: &Meta) -> usize {
+pub(crate) const fn class(meta: &Meta) -> usize {
     if meta.flags & Meta::OWN != 0 || meta.band() == 0 { URGENT } else { ORDINARY }
 }
 
@@ -68,7 +64,7 @@ impl Ready {
 pub(crate) struct Inbox {
     sides: [Side; CLASSES.len()],
     /// Most packets that are taken from a ring in a step.
-    most: usize,
+    pub most: usize,
 }
 
 /// The rings of one class.
@@ -96,21 +92,21 @@ impl Inbox {
     }
 
     /// The rings of a class that may have something.
-    fn look(&mut self, class: usize) -> u64 {
+    pub fn look(&mut self, class: usize) -> u64 {
         let side = &mut self.sides[class];
         side.left |= side.ready.take();
         side.left
     }
 
     /// The first ring, by class, that may have something.
-    fn first(&mut self) -> Option<(usize, usize)> {
+    pub fn first(&mut self) -> Option<(usize, usize)> {
         let some = |class| Some(self.look(class)).filter(|&left| left != 0).map(|left| (class, left));
         let (class, left) = (0..CLASSES.len()).find_map(some)?;
         Some((class, left.trailing_zeros() as usize))
     }
 
     /// Takes the next packet of a ring.
-    fn take(&mut self, (class, ring): (usize, usize), pool: &mut Pool) -> Taken {
+    pub fn take(&mut self, (class, ring): (usize, usize), pool: &mut Pool) -> Taken {
         let side = &mut self.sides[class];
         let taken = side.rings[ring].take(pool);
         if matches!(taken, Taken::Empty) {
@@ -122,23 +118,23 @@ impl Inbox {
 
 /// Where packets to other workers go out.
 pub(crate) struct Outbound {
-    outlets: Vec<Option<Outlet>>,
+    pub outlets: Vec<Option<Outlet>>,
     /// Workers for which packets wait, a bit each.
-    waiting: u64,
+    pub waiting: u64,
 }
 
 /// The way to one worker.
-struct Outlet {
-    ways: [Way; CLASSES.len()],
+pub(crate) struct Outlet {
+    pub ways: [Way; CLASSES.len()],
 }
 
 /// The way of one class.
-struct Way {
+pub(crate) struct Way {
     sender: Sender,
     /// Which of the receiver's rings it puts into.
     ring: usize,
     ready: Arc<Ready>,
-    batch: Batch,
+    pub batch: Batch,
 }
 
 /// The ways between so many workers, at most 64: what each sends and receives by.
@@ -180,7 +176,7 @@ fn side(class: &Class, others: usize, between: Between) -> (Vec<Way>, Side) {
 
 impl Way {
     /// Puts packets into the ring, publishes them, and wakes who sleeps beside `bell`; answers how many had room.
-    fn send(&mut self, bell: &Bell, pool: &Pool, packets: &[Handle]) -> usize {
+    pub fn send(&mut self, bell: &Bell, pool: &Pool, packets: &[Handle]) -> usize {
         let sent = self.sender.send(pool, packets);
         if sent > 0 {
             self.ready.set(self.ring);
@@ -197,127 +193,13 @@ pub(crate) struct Peers {
     pub bells: Arc<[Bell]>,
 }
 
-impl Worker {
-    /// Takes what other workers have handed over: what is urgent, then the rest, as much of each ring.
-    pub(crate) fn take_from_rings(&mut self) -> usize {
-        let mut came = 0;
-        for class in 0..CLASSES.len() {
-            let mut some = self.peers.inbox.look(class);
-            while some != 0 {
-                let ring = (class, some.trailing_zeros() as usize);
-                some &= some - 1;
-                for _ in 0..self.peers.inbox.most {
-                    match self.receive_from(ring) {
-                        Taken::Packet(handle) => self.intake.ready.push(handle),
-                        Taken::PoolFull(_) => {}
-                        Taken::Empty => break,
-                    }
-                    came += 1;
-                }
-            }
-        }
-        if came > 0 && self.order == Order::Exact {
-            let pool = &self.pool;
-            self.intake.ready.sort_by_key(|&handle| order_key(pool, handle));
-        }
-        came
-    }
-
-    /// Takes all that other workers have handed over.
-    pub(crate) fn drain_rings(&mut self, mut each: impl FnMut(&mut Self, Handle)) {
-        while let Some(ring) = self.peers.inbox.first() {
-            if let Taken::Packet(handle) = self.receive_from(ring) {
-                each(self, handle);
-            }
-        }
-    }
-
-    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
-    fn receive_from(&mut self, ring: (usize, usize)) -> Taken {
-        let taken = self.peers.inbox.take(ring, &mut self.pool);
-        match taken {
-            Taken::Packet(handle) => {
-                let meta = self.pool.meta_mut(handle);
-                self.books.flow.received += u64::from(meta.segments);
-                if meta.path != UNDECIDED
-                    && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
-                {
-                    (meta.path, meta.arrival) = (DIRECT, meta.leave());
-                }
-            }
-            Taken::PoolFull(segments) => {
-                self.books.flow.received += u64::from(segments);
-                self.books.count_drop(DropReason::PoolFull, segments.into());
-            }
-            Taken::Empty => {}
-        }
-        taken
-    }
-
-    /// Hands a packet over to another worker: with others when there is a batch of them, or at the end of the step. In simulated time at
-    /// once, because what waited here would be held by nobody.
-    pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
-        let class = class(self.pool.meta(handle));
-        let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
-            return self.drop(handle, DropReason::RingFull);
-        };
-        if let Some(windows) = &mut self.windows {
-            windows.number(self.pool.meta_mut(handle));
-        }
-        let batch = &mut outlet.ways[class].batch;
-        batch.push(handle);
-        if batch.is_full() || self.windows.is_some() {
-            self.send_over(worker as usize, class);
-        } else {
-            self.peers.outbound.waiting |= 1 << worker;
-        }
-    }
-
-    /// Sends what waits for other workers.
-    #[inline]
-    pub(crate) fn send_all_over(&mut self) {
-        while self.peers.outbound.waiting != 0 {
-            let worker = self.peers.outbound.waiting.trailing_zeros() as usize;
-            self.peers.outbound.waiting &= self.peers.outbound.waiting - 1;
-            for class in 0..CLASSES.len() {
-                self.send_over(worker, class);
-            }
-        }
-    }
-
-    /// Copies what waits for a worker into its ring.
-    fn send_over(&mut self, worker: usize, class: usize) {
-        let Some(outlet) = &mut self.peers.outbound.outlets[worker] else { return };
-        let batch = std::mem::take(&mut outlet.ways[class].batch);
-        let mut rest = batch.as_slice();
-        while let Some(outlet) = &mut self.peers.outbound.outlets[worker]
-            && !rest.is_empty()
-        {
-            let sent = outlet.ways[class].send(&self.peers.bells[worker], &self.pool, rest);
-            let (gone, left) = rest.split_at(sent);
-            for &handle in gone {
-                self.books.flow.handed_over += u64::from(self.pool.meta(handle).segments);
-                self.pool.free(handle);
-            }
-            rest = left;
-            if rest.is_empty() {
-                return;
-            }
-            if self.windows.is_none() {
-                return rest.iter().for_each(|&handle| self.drop(handle, DropReason::RingFull));
-            }
-            // A simulated run loses nothing: the other worker empties the ring, and this one its own meanwhile.
-            self.stage_from_rings();
-            std::thread::yield_now();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::events::Agenda;
+    use crate::worker::Worker;
     use crate::{Joints, Map, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use longwire_block::DropReason;
     use longwire_block::path::Paths;
     use longwire_link::Links;
     use longwire_link::classify::Classifier;

@@ -3,10 +3,7 @@
 //! The link has to let go of it first, since departures come before arrivals. But other links, earlier in the plan, may have something that
 //! leaves at that moment, too, and that goes on before it does: so it is kept until its link has its turn.
 
-use crate::emulation::Emulation;
 use longwire_link::Fifo;
-use longwire_packet::{Handle, Pool};
-use longwire_units::Nanos;
 
 /// Packets that have left links whose turns are yet to come: few links at a time, mostly none. The one that has its turn first, which is the first in
 /// the plan, is the last.
@@ -29,7 +26,7 @@ impl Due {
         self.place_of(link).map_or(Fifo::EMPTY, |place| self.0.remove(place).1)
     }
 
-    fn keep(&mut self, link: u32, left: Fifo) {
+    pub fn keep(&mut self, link: u32, left: Fifo) {
         if left != Fifo::EMPTY {
             let place = self.place_of(link).unwrap_or_else(|place| place);
             self.0.insert(place, (link, left));
@@ -39,24 +36,5 @@ impl Due {
     /// Where a link is, or else would be.
     fn place_of(&self, link: u32) -> Result<usize, usize> {
         self.0.binary_search_by(|(kept, _)| link.cmp(kept))
-    }
-}
-
-impl Emulation {
-    /// Whether a link has its turn at this moment.
-    #[inline]
-    pub fn has_turn(&mut self, link: u32, moment: Nanos) -> bool {
-        *self.links.armed(link) == moment
-    }
-
-    /// Lets a packet arrive at a link that has its turn at this moment: what leaves is kept until then.
-    #[cold]
-    pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) {
-        let mut left = self.due.take(link);
-        let before = self.links.latest(link);
-        self.links.arrive_and_leave(pool, link, handle, &mut left);
-        self.note(link, before);
-        self.due.keep(link, left);
-        self.arm_stirred();
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::due::Due;
 use crate::events::Blocks;
-use crate::intake::COPIES;
+use crate::order::COPIES;
 use crate::wheel::{Entry, Wheel};
 use longwire_link::{Fifo, Firsts, Lead, Links};
-use longwire_packet::{Meta, Pool};
+use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// See the module.
@@ -170,6 +170,23 @@ impl Emulation {
         self.arm(link);
         self.arm_stirred();
         out
+    }
+
+    /// Whether a link has its turn at this moment.
+    #[inline]
+    pub fn has_turn(&mut self, link: u32, moment: Nanos) -> bool {
+        *self.links.armed(link) == moment
+    }
+
+    /// Lets a packet arrive at a link that has its turn at this moment: what leaves is kept until then.
+    #[cold]
+    pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) {
+        let mut left = self.due.take(link);
+        let before = self.links.latest(link);
+        self.links.arrive_and_leave(pool, link, handle, &mut left);
+        self.note(link, before);
+        self.due.keep(link, left);
+        self.arm_stirred();
     }
 
     /// Numbers a packet that has left the link at this place in the plan, and answers the number.

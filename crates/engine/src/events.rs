@@ -5,8 +5,7 @@
 //! parameters keeps the others: the scenario's events, ramps half-way, and people at the control socket.
 
 use crate::node_changes::NodeEvent;
-use crate::together::Placed;
-use crate::windows::LONGEST;
+use crate::order::LONGEST;
 use longwire_block::{Spec, Value, Values};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::cmp::Reverse;
@@ -184,6 +183,21 @@ pub fn set_block(blocks: &mut Blocks, spec: &'static Spec, values: Values) {
 
 /// Most refusals that a report tells.
 const MOST_REFUSED: usize = 10;
+
+/// What a place means: one of the worker's links, or of the media behind them, or one of the sources at its ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Links,
+    Sources,
+}
+
+/// One of several changes that are made together, at its worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub what: (Of, u32),
+    pub base: Arc<Blocks>,
+    pub edits: Vec<Edit>,
+}
 
 /// What comes next. Of what is due at one time, steps of ramps come first, then events in the agenda's order,
 /// then groups in the order in which they were asked for.

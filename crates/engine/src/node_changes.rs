@@ -1,16 +1,11 @@
 //! What changes at bridges and routers, and when: routes, neighbours, programs. A node is changed right before it first decides, or is told the time,
 //! after the change's time, which nobody can tell from the time itself.
 
-use crate::carry_out::EVENT_PLACE;
-use crate::nodes::Nodes;
 use longwire_block::Node;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-
-/// How many refusals are told.
-const MOST_REFUSED: usize = 20;
 
 /// What is done to a node: whoever knows its type can turn it into that (it is [`Any`](std::any::Any)). It answers why it could not be done.
 pub type NodeAct = dyn Fn(&mut dyn Node, Nanos) -> Result<(), String> + Send + Sync;
@@ -40,9 +35,9 @@ impl fmt::Debug for NodeEvent {
 /// The changes to come, by the node's place.
 #[derive(Debug, Default)]
 pub(crate) struct NodeChanges {
-    left: usize,
-    start: Nanos,
-    by_node: Vec<VecDeque<NodeEvent>>,
+    pub left: usize,
+    pub start: Nanos,
+    pub by_node: Vec<VecDeque<NodeEvent>>,
     /// What could not be done.
     pub refused: Vec<String>,
 }
@@ -57,45 +52,5 @@ impl NodeChanges {
             by_node[event.node].push_back(NodeEvent { time: start + event.time, ..event });
         }
         Self { left, start, by_node, refused: Vec::new() }
-    }
-}
-
-impl Nodes {
-    /// Carries out what changes at a node before `before`: a time, and a place in the order of what happens then.
-    #[inline]
-    pub fn change(&mut self, node: usize, before: (u64, u32)) {
-        if self.changes.left > 0 {
-            self.change_before(node, before);
-        }
-    }
-
-    /// Carries out what changes at any node up to `time`.
-    pub fn change_all(&mut self, time: Nanos) {
-        for node in 0..self.all.len() {
-            self.change(node, (time.0, u32::MAX));
-        }
-    }
-
-    #[cold]
-    fn change_before(&mut self, node: usize, before: (u64, u32)) {
-        let is_due = |event: &mut NodeEvent| (event.time.0, EVENT_PLACE) < before;
-        while let Some(event) = self.changes.by_node[node].pop_front_if(is_due) {
-            self.changes.left -= 1;
-            let done = (event.act)(&mut *self.all[node], event.time);
-            let changes = &mut self.changes;
-            if let Err(why) = done
-                && changes.refused.len() < MOST_REFUSED
-            {
-                let at = event.time.since(changes.start);
-                let what = format!("the change of {} at {at} was not carried out: {why}", event.name);
-                changes.refused.push(what);
-            }
-        }
-    }
-
-    /// Forgets what was still to change: the run has ended before.
-    pub fn change_no_more(&mut self) {
-        self.changes.left = 0;
-        self.changes.by_node.iter_mut().for_each(VecDeque::clear);
     }
 }

@@ -1,10 +1,17 @@
 //! The bridges and routers of a worker: who decides in its turn, what they have decided, what changes at them, and what they give out.
 
 use crate::node_changes::{NodeChanges, NodeEvent};
+use crate::order::EVENT_PLACE;
 use crate::turns::Turns;
 use crate::verdicts::Verdicts;
 use longwire_block::{Node, Outbox};
+use longwire_link::classify::Classifier;
+use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
+use std::collections::VecDeque;
+
+/// How many refusals are told.
+const MOST_REFUSED: usize = 20;
 
 /// See the module.
 pub(crate) struct Nodes {
@@ -57,6 +64,56 @@ impl Nodes {
     pub fn ask_all_in_turn(&mut self, earliest: Nanos) {
         for at in 0..self.turns.places.len() {
             self.ask_again(self.turns.places[at], earliest);
+        }
+    }
+
+    /// Carries out what changes at a node before `before`: a time, and a place in the order of what happens then.
+    #[inline]
+    pub fn change(&mut self, node: usize, before: (u64, u32)) {
+        if self.changes.left > 0 {
+            self.change_before(node, before);
+        }
+    }
+
+    /// Carries out what changes at any node up to `time`.
+    pub fn change_all(&mut self, time: Nanos) {
+        for node in 0..self.all.len() {
+            self.change(node, (time.0, u32::MAX));
+        }
+    }
+
+    #[cold]
+    fn change_before(&mut self, node: usize, before: (u64, u32)) {
+        let is_due = |event: &mut NodeEvent| (event.time.0, EVENT_PLACE) < before;
+        while let Some(event) = self.changes.by_node[node].pop_front_if(is_due) {
+            self.changes.left -= 1;
+            let done = (event.act)(&mut *self.all[node], event.time);
+            let changes = &mut self.changes;
+            if let Err(why) = done
+                && changes.refused.len() < MOST_REFUSED
+            {
+                let at = event.time.since(changes.start);
+                let what = format!("the change of {} at {at} was not carried out: {why}", event.name);
+                changes.refused.push(what);
+            }
+        }
+    }
+
+    /// Forgets what was still to change: the run has ended before.
+    pub fn change_no_more(&mut self) {
+        self.changes.left = 0;
+        self.changes.by_node.iter_mut().for_each(VecDeque::clear);
+    }
+
+    /// Remembers what its node has decided about the first of some packets: one of many that are alike is enough.
+    #[inline]
+    pub fn note_verdict(&mut self, pool: &mut Pool, classifier: &Classifier, node: usize, batch: &Batch) {
+        if let Some(stations) = self.all[node].stations()
+            && let Some(&handle) = batch.as_slice().first()
+        {
+            let (meta, line) = pool.head_mut(handle);
+            let by_ports = classifier.path_by_ports(meta.in_port, meta.out_port);
+            self.verdicts.note(stations, meta, line, by_ports);
         }
     }
 }

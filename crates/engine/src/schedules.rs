@@ -1,16 +1,8 @@
 //! What changes at a worker, and when: on its links, and on the sources at its ports.
 
-use crate::events::{Agenda, Blocks, Edit, Ramp, Schedule, SourceSeat, Way, set_block};
-use crate::together::Placed;
+use crate::events::{Agenda, Blocks, Edit, Of, Placed, Ramp, Schedule, SourceSeat, Way, set_block};
 use longwire_units::Nanos;
 use std::sync::Arc;
-
-/// What a place means: one of the worker's links, or of the media behind them, or one of the sources at its ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
-    Links,
-    Sources,
-}
 
 /// Why something can't be changed so.
 pub(crate) const TOO_LITTLE: &str =

@@ -2,7 +2,7 @@
 
 use crate::books::Flow;
 use crate::events::Blocks;
-use crate::fidelity::{Fidelity, LatenessSummary, Quantiles};
+use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles};
 use longwire_block::{DropReason, NodeStats, PortStats};
 use longwire_link::LinkStats;
 use longwire_units::Nanos;
@@ -223,5 +223,24 @@ impl Report {
         let in_links: u64 = self.links.iter().map(|link| in_link(&link.stats)).sum();
         let dropped: u64 = self.flow.drops.iter().map(|(_, packets)| packets).sum();
         self.flow.sent + self.flow.handed_over + self.flow.consumed + self.flow.kept + dropped + in_links
+    }
+}
+
+impl Report {
+    /// Packets lost by Longwire's own fault.
+    pub fn own_losses(&self) -> OwnLosses {
+        let of_ports =
+            |count: fn(&PortStats) -> u64| self.ports.iter().map(|port| count(&port.stats)).sum::<u64>();
+        let in_links = |reason: DropReason| -> u64 {
+            let drops = self.links.iter().flat_map(|link| &link.stats.drops);
+            drops.filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()
+        };
+        OwnLosses {
+            pool: self.flow.dropped(DropReason::PoolFull) + in_links(DropReason::PoolFull),
+            port: of_ports(|port| port.in_missed + port.out_full),
+            down: of_ports(|port| port.out_down),
+            oversize: of_ports(|port| port.out_oversize),
+            ring: self.flow.dropped(DropReason::RingFull),
+        }
     }
 }

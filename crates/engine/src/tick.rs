@@ -4,8 +4,6 @@
 //! Links compute as ever. Only what goes out by a port waits for the first multiple of the tick, counted from the beginning of the run, at
 //! or after the time at which it should leave; the difference is its lateness.
 
-use crate::worker::Worker;
-use longwire_block::DropReason;
 use longwire_link::Fifo;
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
@@ -15,9 +13,9 @@ pub(crate) struct Ticks {
     tick: Nanos,
     begin: Nanos,
     /// The last tick that was seen to.
-    last: Nanos,
+    pub last: Nanos,
     /// What waits, by port.
-    held: Vec<Fifo>,
+    pub held: Vec<Fifo>,
 }
 
 impl Ticks {
@@ -33,7 +31,7 @@ impl Ticks {
     }
 
     /// The last tick at or before `time`.
-    fn at_or_before(&self, time: Nanos) -> Nanos {
+    pub fn at_or_before(&self, time: Nanos) -> Nanos {
         self.begin + Nanos(time.since(self.begin).0 / self.tick.0 * self.tick.0)
     }
 
@@ -58,48 +56,6 @@ impl Ticks {
     /// How late a packet leaves at its tick, on a simulated clock: when it leaves.
     pub(crate) fn leaves_at(&self, leave: u64) -> Nanos {
         self.at_or_after(Nanos(leave))
-    }
-}
-
-impl Worker {
-    /// Sends what has waited for a tick that has come by `now`.
-    #[cold]
-    pub(crate) fn send_at_tick(&mut self, now: Nanos) {
-        let Some(mut ticks) = self.ports.ticks.take() else { return };
-        let tick = ticks.at_or_before(now);
-        if tick > ticks.last {
-            ticks.last = tick;
-            for (slot, held) in ticks.held.iter_mut().enumerate() {
-                self.send_held(slot, held, tick);
-            }
-        }
-        self.ports.ticks = Some(ticks);
-    }
-
-    /// Sends what should have left by `tick`, and keeps the rest.
-    fn send_held(&mut self, slot: usize, held: &mut Fifo, tick: Nanos) {
-        let mut waiting = held.take();
-        while let Some(handle) = waiting.pop(&self.pool) {
-            if self.pool.meta(handle).leave() > tick.0 {
-                held.push(&mut self.pool, handle);
-                continue;
-            }
-            self.put_out(slot, handle);
-        }
-        if !self.ports.slots[slot].out.batch.is_empty() {
-            self.transmit(slot);
-        }
-    }
-
-    /// Drops what waits for a tick that does not come: the run ends.
-    pub(crate) fn drop_held_for_tick(&mut self) {
-        let Some(mut ticks) = self.ports.ticks.take() else { return };
-        for held in &mut ticks.held {
-            while let Some(handle) = held.pop(&self.pool) {
-                self.drop(handle, DropReason::Stopped);
-            }
-        }
-        self.ports.ticks = Some(ticks);
     }
 }
 

@@ -1,15 +1,11 @@
 //! Several changes at one instant: all of them, or none.
 
-use crate::events::{Blocks, Edit};
-use crate::remote::{Command, Remote, RemoteError, Target};
-use crate::schedules::Of;
-use crate::worker::{Order, Worker};
+use crate::events::{Blocks, Edit, Placed};
+use crate::remote::{Command, Remote, RemoteError, Step, Target};
 use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-/// Most groups of changes that wait for their time at one worker: of links, and of sources.
-const MOST_WAITING: usize = 256;
 /// How far ahead changes at several workers are put that are to be made at once: all of them must have heard by then.
 const AHEAD: Nanos = Nanos::from_millis(20);
 
@@ -22,25 +18,6 @@ pub struct Together {
     pub base: Arc<Blocks>,
     /// What changes; everything not named is kept.
     pub edits: Vec<Edit>,
-}
-
-/// The same at its worker.
-#[derive(Debug, Clone)]
-pub(crate) struct Placed {
-    pub what: (Of, u32),
-    pub base: Arc<Blocks>,
-    pub edits: Vec<Edit>,
-}
-
-/// What a worker is to do with a group of changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Say whether they can be made.
-    Check,
-    /// Make them.
-    Now,
-    /// Make them at this time of the engine's clock.
-    At(Nanos),
 }
 
 impl Remote {
@@ -86,83 +63,4 @@ impl Remote {
         }
         Ok(latest)
     }
-}
-
-impl Worker {
-    /// Sees to a group of changes, and answers when they are made.
-    pub(crate) fn together(&mut self, changes: Vec<Placed>, step: Step, now: Nanos) -> Result<Nanos, String> {
-        for change in &changes {
-            let (of, place) = change.what;
-            self.schedules.of(of).made_of_or(place, Arc::clone(&change.base));
-        }
-        let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
-        if step != Step::Now && waiting >= MOST_WAITING {
-            return Err(format!("{waiting} changes wait for their time already"));
-        }
-        self.schedules.could_make(&changes)?;
-        match step {
-            Step::Check => Ok(now),
-            Step::Now => self.make(&changes, now).map(|()| now),
-            Step::At(time) => {
-                let time = time.max(now);
-                let (links, sources) = changes.into_iter().partition(|change| change.what.0 == Of::Links);
-                for (of, part) in [(Of::Links, links), (Of::Sources, sources)] {
-                    let part: Vec<Placed> = part;
-                    if !part.is_empty() {
-                        self.schedules.of(of).put_group(part, time);
-                    }
-                }
-                // Changes of links have their exact place from now on.
-                self.order = Order::Exact;
-                Ok(time)
-            }
-        }
-    }
-
-    /// Makes a group's changes whose time has come, or notes why none of them could be.
-    pub(crate) fn take_group(&mut self, of: Of, number: u64, time: Nanos) {
-        let changes = self.schedules.of(of).take_group(number);
-        let done = self.schedules.could_make(&changes).and_then(|()| self.make(&changes, time));
-        if let Err(why) = done {
-            self.schedules.of(of).refuse(time, &format!("{} things together", changes.len()), &why);
-        }
-    }
-
-    /// Makes them. If a link, medium or source refuses, those before it are as they were.
-    fn make(&mut self, changes: &[Placed], now: Nanos) -> Result<(), String> {
-        let mut before: Vec<((Of, u32), Arc<Blocks>)> = Vec::new();
-        for (done, Placed { what: (of, place), base, edits }) in changes.iter().enumerate() {
-            before.push(((*of, *place), self.schedules.of(*of).made_of_or(*place, Arc::clone(base))));
-            if let Err(why) = self.apply(*of, *place, edits, now) {
-                for (((of, place), blocks), Placed { edits, .. }) in
-                    before.iter().zip(changes).take(done).rev()
-                {
-                    // They were made of it a moment ago.
-                    let _ = self.apply(*of, *place, &back(blocks, edits), now);
-                }
-                return Err(why);
-            }
-        }
-        for Placed { what: (of, place), edits, .. } in changes {
-            self.schedules.of(*of).cancel(*place, edits);
-        }
-        Ok(())
-    }
-}
-
-/// What undoes `edits` of something that was made of `blocks`.
-fn back(blocks: &Blocks, edits: &[Edit]) -> Vec<Edit> {
-    let undo = |edit: &Edit| {
-        let was = blocks.iter().find(|(spec, _)| spec.key == edit.spec.key);
-        let (spec, fresh) = match was {
-            Some((spec, values)) => (*spec, Some(values.clone())),
-            None => {
-                let none = longwire_link::without(edit.spec.key)?;
-                (none, longwire_block::Values::read(none, &[]).ok())
-            }
-        };
-        let values = fresh.as_ref().map(longwire_block::Values::as_slice).unwrap_or_default();
-        Some(Edit { spec, given: values.iter().cloned().enumerate().collect(), fresh })
-    };
-    edits.iter().filter_map(undo).collect()
 }

@@ -1,16 +1,6 @@
 //! Nodes whose ports lead to other nodes: they decide about each packet in its turn, in the exact order of what happens.
 
-use crate::carry_out::EVENT_PLACE;
-use crate::intake::{COPIES, PORT_PLACES};
-use crate::walk::Next;
-use crate::worker::Worker;
-use longwire_block::PortStats;
-use longwire_block::path::UNDECIDED;
-use longwire_packet::{Batch, Handle};
 use longwire_units::Nanos;
-
-/// Where deadlines of nodes come in the order of what happens at one time: after links, before changes.
-pub(crate) const TICK_PLACE: u32 = EVENT_PLACE - 1;
 
 /// Which ports lead to other nodes instead of out of the engine, and whose nodes decide in their turn. Empty if there are none.
 #[derive(Debug, Clone, Default)]
@@ -84,85 +74,5 @@ impl Turns {
     #[inline]
     pub fn has(&self, node: usize) -> bool {
         self.own[node]
-    }
-}
-
-impl Worker {
-    /// Lets a packet that left by a port with a far side come in there, as far as that is known now: its node decides when its turn comes.
-    pub(crate) fn come_in(&mut self, handle: Handle, far: u16) {
-        let meta = self.pool.meta_mut(handle);
-        let (segments, bytes, near) = (u64::from(meta.segments), meta.segment_bytes(), meta.out_port);
-        (meta.in_port, meta.arrival, meta.path) = (far, meta.leave(), UNDECIDED);
-        let home = self.map.homes[usize::from(near)];
-        if home.worker == self.index {
-            let PortStats { out_frames, out_bytes, .. } = &mut self.ports.slots[home.slot as usize].crossed;
-            (*out_frames, *out_bytes) = (*out_frames + segments, *out_bytes + bytes);
-        }
-    }
-
-    /// Lets the node decide about a packet whose turn it is, and what comes of it go its way.
-    pub(crate) fn decide_in_turn(&mut self, handle: Handle) {
-        let meta = self.pool.meta(handle);
-        let (in_port, segments, bytes) = (meta.in_port, u64::from(meta.segments), meta.segment_bytes());
-        let home = self.map.homes[usize::from(in_port)];
-        if home.worker != self.index {
-            return self.hand_over(home.worker, handle);
-        }
-        let slot = &mut self.ports.slots[home.slot as usize];
-        let node = slot.node;
-        if self.map.joints.far_side(in_port).is_some() {
-            slot.crossed.in_frames += segments;
-            slot.crossed.in_bytes += bytes;
-        }
-        let mut batch = Batch::new();
-        batch.push(handle);
-        let first = self.intake.ready.len();
-        self.decide_batch(node, &batch, first);
-        self.nodes.ask_again(node, self.earliest_turn());
-        self.enter_from(first);
-    }
-
-    /// The earliest time of which a node is told that decides in its turn.
-    pub(crate) fn earliest_turn(&self) -> Nanos {
-        if self.simulated { Nanos::ZERO } else { Nanos(self.books.done.0) }
-    }
-
-    /// Tells the nodes that decide in their turn that it is `time`, if they wait for it.
-    pub(crate) fn tick_in_turn(&mut self, time: Nanos) {
-        for at in 0..self.nodes.turns.places.len() {
-            let node = self.nodes.turns.places[at];
-            if self.nodes.all[node].deadline() > time {
-                continue;
-            }
-            self.emulation.seen = self.emulation.seen.max(time);
-            self.books.did((time.0, TICK_PLACE));
-            let first = self.intake.ready.len();
-            self.tick(node, time, first);
-            self.enter_from(first);
-        }
-        let deadlines = self.nodes.turns.places.iter().map(|&node| self.nodes.all[node].deadline());
-        self.nodes.turns.next = deadlines.min().unwrap_or(Nanos::NEVER);
-    }
-
-    /// Tells a node the time; what it gives out waits in `ready`, from `first` on.
-    pub(crate) fn tick(&mut self, node: usize, now: Nanos, first: usize) {
-        self.nodes.change(node, (now.0, TICK_PLACE));
-        self.nodes.all[node].tick(&mut self.pool, now, &mut self.nodes.outbox);
-        for at in 0..self.nodes.outbox.packets().len() {
-            let meta = self.pool.meta_mut(self.nodes.outbox.packets()[at].0);
-            let home = self.map.homes[usize::from(meta.in_port)];
-            let slot = &mut self.ports.slots[home.slot as usize];
-            (meta.place, meta.seq) = (PORT_PLACES + u32::from(slot.place), slot.seq);
-            slot.seq += COPIES;
-        }
-        self.empty_outbox(first);
-    }
-
-    /// Sends what waits in `ready` from `first` on its way, each with all that follows before the next.
-    fn enter_from(&mut self, first: usize) {
-        for at in first..self.intake.ready.len() {
-            self.walk(Next::Enter, self.intake.ready[at]);
-        }
-        self.intake.ready.truncate(first);
     }
 }

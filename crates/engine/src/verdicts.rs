@@ -1,21 +1,19 @@
 //! What a bridge has decided about a frame, for the next one between the same two stations.
 //!
-//! A node that decides by stations alone ([`Node::stations`](longwire_block::Node::stations)) asks for nothing but the port that a frame came in by and
+//! A node that decides by stations alone ([`Node::stations`]) asks for nothing but the port that a frame came in by and
 //! its Ethernet addresses. Whether the two stations stand where they stood, and are not forgotten, is asked of the node's table each time, which hears
 //! the source thereby; so nobody need be told of changes. The classifier looks the IP addresses up as ever.
 
-use crate::nodes::Nodes;
-use crate::worker::Worker;
-use longwire_block::REFUSED;
 use longwire_block::stations::{Stations, station};
+use longwire_block::{Node, REFUSED};
 use longwire_link::classify::{Classifier, PLAIN_LEN, plain_v4};
-use longwire_packet::{BATCH, Batch, FirstLine, Handle, Meta, Pool};
+use longwire_packet::{BATCH, FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// How many verdicts are kept.
 const VERDICTS: usize = 256;
 /// After a batch of which less than a half is known, so many are not looked for.
-const PATIENCE: u32 = 7;
+pub(crate) const PATIENCE: u32 = 7;
 /// So many known packets in a row, or more, are taken out from among others.
 const FEW: usize = 4;
 /// The shortest Ethernet header.
@@ -38,7 +36,7 @@ struct Verdict {
 pub(crate) struct Verdicts {
     entries: Box<[Verdict; VERDICTS]>,
     /// Batches that will not be looked for.
-    skipped: u32,
+    pub skipped: u32,
 }
 
 /// Eight bytes of a packet's first line, as a number.
@@ -81,7 +79,7 @@ impl Verdicts {
     }
 
     /// Remembers what was decided about a frame.
-    fn note(&mut self, stations: &Stations, meta: &Meta, line: &FirstLine, by_ports: u32) {
+    pub fn note(&mut self, stations: &Stations, meta: &Meta, line: &FirstLine, by_ports: u32) {
         let (source, destination) = ends(line, meta.in_port);
         if meta.out_port < REFUSED
             && let Some(places) = stations.places(source >> 16, meta.in_port, destination >> 16)
@@ -94,7 +92,7 @@ impl Verdicts {
 
     /// How many packets come before the next few in a row that may be like others: the first of all was not. Known ones that come one by one are
     /// better taken with those that are not: whoever sends from another station each time is not to make all others slow.
-    fn unlike(&self, pool: &mut Pool, handles: &[Handle]) -> usize {
+    pub fn unlike(&self, pool: &mut Pool, handles: &[Handle]) -> usize {
         let mut row = 0;
         for (at, &handle) in handles.iter().enumerate().skip(1) {
             let (meta, line) = pool.head_mut(handle);
@@ -104,6 +102,36 @@ impl Verdicts {
             }
         }
         handles.len()
+    }
+
+    /// Decides about the first packets that are like others, and says how many these are.
+    #[inline]
+    pub fn decide_alike(
+        &mut self,
+        node: &mut dyn Node,
+        pool: &mut Pool,
+        classifier: &Classifier,
+        handles: &[Handle],
+    ) -> usize {
+        let mut known = 0;
+        loop {
+            let rest = &handles[known..];
+            let (Some(&first), Some(stations)) = (rest.first(), node.stations()) else { break };
+            let (meta, line) = pool.head_mut(first);
+            let Some((at, verdict)) = self.find(meta, line) else { break };
+            let alike = Alike::to(meta, line);
+            let (count, last) = match classifier.is_large() {
+                true => alike.decide::<true>(pool, classifier, rest, &verdict),
+                false => alike.decide::<false>(pool, classifier, rest, &verdict),
+            };
+            // Their times never decrease: what holds at the last one held before.
+            if !stations.again(verdict.places, verdict.source, verdict.destination, last) {
+                self.forget(at);
+                break;
+            }
+            known += count;
+        }
+        known
     }
 }
 
@@ -174,72 +202,6 @@ impl Alike {
         }
         let last = handles[..count].last().map_or(0, |&last| pool.meta(last).arrival);
         (count, Nanos(last))
-    }
-}
-
-impl Worker {
-    /// Lets a node that has stations decide about packets.
-    pub(crate) fn decide_by_stations(&mut self, node: usize, batch: &Batch, first: usize) {
-        if self.nodes.verdicts.skipped > 0 {
-            self.nodes.verdicts.skipped -= 1;
-            return self.forward(node, batch, first);
-        }
-        let (mut rest, mut known) = (batch.as_slice(), 0);
-        while !rest.is_empty() {
-            let alike = self.decide_alike(node, rest);
-            known += alike;
-            rest = &rest[alike..];
-            let (others, more) = rest.split_at(self.nodes.verdicts.unlike(&mut self.pool, rest));
-            if !others.is_empty() {
-                let mut batch = Batch::new();
-                others.iter().for_each(|&handle| batch.push(handle));
-                self.forward(node, &batch, first);
-            }
-            rest = more;
-        }
-        if 2 * known < batch.len() {
-            self.nodes.verdicts.skipped = PATIENCE;
-        }
-    }
-
-    /// Decides about the first packets that are like others, and says how many these are.
-    #[inline]
-    fn decide_alike(&mut self, node: usize, handles: &[Handle]) -> usize {
-        let mut known = 0;
-        loop {
-            let Self { nodes: Nodes { all, verdicts, .. }, pool, map, .. } = self;
-            let rest = &handles[known..];
-            let (Some(&first), Some(stations)) = (rest.first(), all[node].stations()) else { break };
-            let (meta, line) = pool.head_mut(first);
-            let Some((at, verdict)) = verdicts.find(meta, line) else { break };
-            let alike = Alike::to(meta, line);
-            let (count, last) = match map.classifier.is_large() {
-                true => alike.decide::<true>(pool, &map.classifier, rest, &verdict),
-                false => alike.decide::<false>(pool, &map.classifier, rest, &verdict),
-            };
-            // Their times never decrease: what holds at the last one held before.
-            if !stations.again(verdict.places, verdict.source, verdict.destination, last) {
-                verdicts.forget(at);
-                break;
-            }
-            known += count;
-        }
-        self.intake.ready.extend_from_slice(&handles[..known]);
-        known
-    }
-}
-
-impl Nodes {
-    /// Remembers what its node has decided about the first of some packets: one of many that are alike is enough.
-    #[inline]
-    pub fn note_verdict(&mut self, pool: &mut Pool, classifier: &Classifier, node: usize, batch: &Batch) {
-        if let Some(stations) = self.all[node].stations()
-            && let Some(&handle) = batch.as_slice().first()
-        {
-            let (meta, line) = pool.head_mut(handle);
-            let by_ports = classifier.path_by_ports(meta.in_port, meta.out_port);
-            self.verdicts.note(stations, meta, line, by_ports);
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 //! The steps wait in a list, not on the stack: a plan may chain any number of links that hold no packet. They are taken depth first: all that follows
 //! from one packet precedes the next one.
 
-use crate::worker::Worker;
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 use std::sync::Arc;
@@ -36,20 +35,20 @@ pub(crate) enum Next {
 }
 
 #[derive(Debug)]
-struct Step {
-    next: Next,
-    handle: Handle,
-    turns: u16,
+pub(crate) struct Step {
+    pub next: Next,
+    pub handle: Handle,
+    pub turns: u16,
 }
 
 /// The steps that are left of what one packet has set off.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    steps: Vec<Step>,
-    under_way: bool,
+    pub steps: Vec<Step>,
+    pub under_way: bool,
     /// Turns that the packet whose step is being taken has had.
-    turns: u16,
-    taken: u64,
+    pub turns: u16,
+    pub taken: u64,
     /// What says that the run is to end, if anything does but its clock.
     stop: Option<Arc<AtomicBool>>,
 }
@@ -69,18 +68,18 @@ impl Walk {
         self.under_way
     }
 
-    fn push(&mut self, next: Next, handle: Handle) {
+    pub fn push(&mut self, next: Next, handle: Handle) {
         self.steps.push(Step { next, handle, turns: self.turns });
     }
 
     /// Counts a turn of the packet whose step is being taken. Whether it may have it.
-    fn take_turn(&mut self) -> bool {
+    pub fn take_turn(&mut self) -> bool {
         self.turns += 1;
         self.turns <= MOST_TURNS
     }
 
     /// Counts a step. Why it is not taken, if the walk is to end.
-    fn take_step(&mut self) -> Option<DropReason> {
+    pub fn take_step(&mut self) -> Option<DropReason> {
         self.taken += 1;
         if self.taken > MOST_STEPS {
             return Some(DropReason::Loop);
@@ -91,39 +90,5 @@ impl Walk {
             return Some(DropReason::Stopped);
         }
         None
-    }
-}
-
-impl Worker {
-    /// Does this with a packet, and all that follows; while a walk is under way, as one of its steps.
-    #[inline(never)]
-    pub(crate) fn walk(&mut self, next: Next, handle: Handle) {
-        if self.walk.under_way {
-            return self.walk.push(next, handle);
-        }
-        (self.walk.under_way, self.walk.turns, self.walk.taken) = (true, 0, 0);
-        self.walk.push(next, handle);
-        while let Some(Step { next, handle, turns }) = self.walk.steps.pop() {
-            self.walk.turns = turns;
-            if let Some(reason) = self.walk.take_step() {
-                self.drop(handle, reason);
-                continue;
-            }
-            let first = self.walk.steps.len();
-            self.go(next, handle);
-            self.walk.steps[first..].reverse();
-        }
-        self.walk.under_way = false;
-    }
-
-    fn go(&mut self, next: Next, handle: Handle) {
-        match next {
-            Next::Enter => self.enter(handle),
-            Next::Leave => self.leave(handle),
-            Next::Egress => self.egress(handle),
-            Next::Aside | Next::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
-            Next::Aside => self.leave_aside(handle),
-            Next::Decide => self.decide_in_turn(handle),
-        }
     }
 }

@@ -1,15 +1,11 @@
 //! How a worker carries its changes out: on links in their place among departures and arrivals, on traffic sources before
 //! the first frame that may be another one.
 
-use crate::events::{Blocks, Edit, Event, Ramp, Turn};
-use crate::intake::PORT_PLACES;
-use crate::schedules::Of;
-use crate::worker::{Order, Worker};
+use super::{Order, Worker};
+use crate::events::{Blocks, Edit, Event, Of, Ramp, Turn};
+use crate::order::EVENT_PLACE;
 use longwire_units::Nanos;
 use std::sync::Arc;
-
-/// Where events come in the order of what happens at one time: after links, before ports.
-pub(crate) const EVENT_PLACE: u32 = PORT_PLACES - 1;
 
 /// Why a source can't be changed.
 const NO_SOURCE: &str = "nothing is sent by its port";

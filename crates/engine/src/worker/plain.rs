@@ -4,9 +4,9 @@
 //! batches. Whatever is not so plain (other workers, other nodes, what judges do besides, answers of links) goes the general way, of which this file
 //! has nothing: [`Worker::enter`], [`Worker::leave`].
 
+use super::Worker;
 use crate::emulation::Emulation;
 use crate::ports::Exit;
-use crate::worker::Worker;
 use longwire_block::path::{DIRECT, LinkRef, Paths};
 use longwire_link::{Passed, Stop};
 use longwire_packet::{BATCH, Handle, Meta};

@@ -1,7 +1,7 @@
 //! How runs end.
 
+use super::Worker;
 use crate::TO_THE_END;
-use crate::worker::Worker;
 use longwire_block::{DropReason, PortError};
 use longwire_units::Nanos;
 

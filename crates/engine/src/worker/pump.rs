@@ -1,11 +1,10 @@
 //! The pump: what happens next at a worker, in exact order, one thing after the other.
 //!
 //! The order is that of (time, place in the plan): links and media that are due, then nodes that wait for a time, then changes, then what arrives by ports.
-//! A packet from another worker's link arrives in that link's place. Workers whose links lead only to ports need no such order ([`crate::plain`]).
+//! A packet from another worker's link arrives in that link's place. Workers whose links lead only to ports need no such order ([`super::plain`]).
 
-use crate::carry_out::EVENT_PLACE;
-use crate::turns::TICK_PLACE;
-use crate::worker::Worker;
+use super::Worker;
+use crate::order::{EVENT_PLACE, TICK_PLACE};
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 

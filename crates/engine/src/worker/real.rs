@@ -1,10 +1,10 @@
 //! The loop on the machine's clock.
 
+use super::Worker;
 use crate::clock::{monotonic, wait_readable};
 use crate::pause::{Pause, Watch};
 use crate::remote::Command;
 use crate::setup::Wait;
-use crate::worker::Worker;
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

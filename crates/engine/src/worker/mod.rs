@@ -1,6 +1,26 @@
 //! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
 //! in `real` and `simulated` tell it.
 
+mod aside;
+mod between;
+mod carry_out;
+mod egress;
+mod ending;
+mod flood;
+mod intake;
+mod obey;
+mod plain;
+mod pump;
+mod real;
+mod report;
+mod simulated;
+mod tick;
+mod together;
+mod turns;
+mod verdicts;
+mod walk;
+mod windows;
+
 use crate::between::Peers;
 use crate::books::Books;
 use crate::emulation::Emulation;
@@ -9,7 +29,6 @@ use crate::map::Map;
 use crate::nodes::Nodes;
 use crate::observer::Observer;
 use crate::ports::Ports;
-use crate::pump::Arrivals;
 use crate::schedules::Schedules;
 use crate::setup::{Parts, WorkerSetup};
 use crate::tick::Ticks;
@@ -20,6 +39,7 @@ use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_link::{Arrival, Fifo};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
+use pump::Arrivals;
 use std::sync::Arc;
 
 /// How departures are put in order.

@@ -1,8 +1,8 @@
 //! How packets go on when they have left a link: to the next, or out by a port, late or not.
 
+use super::Worker;
 use crate::ports::NOWHERE_HERE;
 use crate::walk::Next;
-use crate::worker::Worker;
 use longwire_block::path::{LinkRef, Paths};
 use longwire_packet::{Handle, Meta};
 use longwire_units::Nanos;

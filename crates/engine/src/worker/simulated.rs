@@ -1,7 +1,7 @@
 //! The loop on a simulated clock with one worker: it jumps from event to event.
 
+use super::Worker;
 use crate::events::Hope;
-use crate::worker::Worker;
 use longwire_units::Nanos;
 
 impl Worker {

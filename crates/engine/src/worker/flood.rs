@@ -1,8 +1,8 @@
 //! Flooded packets: one that its node sends to all its ports but one takes a tree of links, each once, and is copied where ways part.
 
-use crate::intake::PIECES;
+use super::Worker;
+use crate::order::PIECES;
 use crate::walk::Next;
-use crate::worker::Worker;
 use longwire_block::DropReason;
 use longwire_block::path::{Branch, DIRECT, Fork};
 use longwire_packet::Handle;

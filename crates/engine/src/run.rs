@@ -1,0 +1,124 @@
+//! A run, from its start to its report.
+
+use crate::bell::{Bell, waker};
+use crate::fidelity::{Fidelity, Lateness, Tolerance};
+use crate::remote::{Command, Remote};
+use crate::setup::Setup;
+use crate::stats::Report;
+use crate::worker::Worker;
+use longwire_block::PortError;
+use longwire_units::Nanos;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+/// What a worker leaves behind.
+struct Ended {
+    worker: Worker,
+    errors: Vec<PortError>,
+}
+
+/// A run in real time.
+pub struct Run {
+    threads: Vec<JoinHandle<Ended>>,
+    stop: Arc<AtomicBool>,
+    remote: Remote,
+    tolerance: Tolerance,
+    started: Nanos,
+}
+
+impl Setup {
+    /// Starts the workers on the machine's clock.
+    pub fn start(self) -> Run {
+        let (tolerance, wait) = (self.tolerance, self.wait);
+        let stop = Arc::new(AtomicBool::new(false));
+        let started = crate::clock::monotonic();
+        let mut inboxes = Vec::new();
+        let mut threads = Vec::new();
+        let mut bells: Arc<[Bell]> = Arc::new([]);
+        for (mut parts, cpu) in self.into_parts(false, started) {
+            bells = Arc::clone(&parts.bells);
+            let waker = waker(&bells, parts.index);
+            parts.setup.nodes.iter_mut().for_each(|node| node.set_waker(&waker));
+            let (inbox, commands) = mpsc::channel::<Command>();
+            inboxes.push(inbox);
+            let stop = Arc::clone(&stop);
+            threads.push(std::thread::spawn(move || {
+                crate::clock::settle_thread(cpu);
+                let mut worker = Worker::new(parts);
+                worker.run(wait, &stop, &commands);
+                let errors = worker.finish();
+                Ended { worker, errors }
+            }));
+        }
+        Run { threads, stop, remote: Remote::new(inboxes, bells), tolerance, started }
+    }
+
+    /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`. What is counted is what
+    /// happened by `until`, or, if that is [`TO_THE_END`](crate::TO_THE_END), by the last event.
+    pub fn simulate(self, until: Nanos) -> Report {
+        let tolerance = self.tolerance;
+        let workers = self.workers.len();
+        let mut threads = Vec::new();
+        for (parts, _) in self.into_parts(true, Nanos::ZERO) {
+            threads.push(std::thread::spawn(move || {
+                let mut worker = Worker::new(parts);
+                let end = if workers == 1 { worker.run_simulated(until) } else { worker.run_windows(until) };
+                if let Some(end) = end {
+                    worker.conclude(end);
+                }
+                let errors = worker.finish();
+                Ended { worker, errors }
+            }));
+        }
+        report(threads, tolerance, (Nanos::ZERO, until))
+    }
+}
+
+impl Run {
+    /// Asks and changes the run while it goes on.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// When it began, on the machine's clock: events' times count from then.
+    pub const fn started(&self) -> Nanos {
+        self.started
+    }
+
+    /// Whether a worker has ended by itself, which it does only if it broke.
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Ends the run and reports on it.
+    pub fn stop(self) -> Report {
+        self.stop.store(true, Ordering::SeqCst);
+        self.remote.ring();
+        report(self.threads, self.tolerance, (self.started, Nanos::NEVER))
+    }
+}
+
+/// Waits for the workers and adds up what they did.
+fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until): (Nanos, Nanos)) -> Report {
+    let mut lateness = Lateness::default();
+    let mut all = Report::default();
+    // All of them first: what is still in the rings then stays there.
+    let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+    for end in ended {
+        let Ok(Ended { mut worker, errors }) = end else {
+            all.errors.push("a worker broke; its packets are not accounted for".into());
+            continue;
+        };
+        worker.empty_rings();
+        let now = if worker.simulated { Nanos::NEVER } else { crate::clock::monotonic() };
+        all.elapsed = all.elapsed.max(now.since(started));
+        worker.add_to(&mut all, now.min(until));
+        lateness.merge(&worker.books.lateness);
+        all.errors.extend(errors.iter().chain(&worker.ports.faults()).map(ToString::to_string));
+    }
+    all.put_in_order();
+    all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
+    all
+}

@@ -1,0 +1,125 @@
+//! Packets are handed over to other workers, and taken from them.
+
+use super::{Order, Worker};
+use crate::between::{CLASSES, class};
+use crate::order::order_key;
+use crate::ring::Taken;
+use longwire_block::DropReason;
+use longwire_block::path::{DIRECT, UNDECIDED};
+use longwire_packet::Handle;
+
+impl Worker {
+    /// Takes what other workers have handed over: what is urgent, then the rest, as much of each ring.
+    pub(crate) fn take_from_rings(&mut self) -> usize {
+        let mut came = 0;
+        for class in 0..CLASSES.len() {
+            let mut some = self.peers.inbox.look(class);
+            while some != 0 {
+                let ring = (class, some.trailing_zeros() as usize);
+                some &= some - 1;
+                for _ in 0..self.peers.inbox.most {
+                    match self.receive_from(ring) {
+                        Taken::Packet(handle) => self.intake.ready.push(handle),
+                        Taken::PoolFull(_) => {}
+                        Taken::Empty => break,
+                    }
+                    came += 1;
+                }
+            }
+        }
+        if came > 0 && self.order == Order::Exact {
+            let pool = &self.pool;
+            self.intake.ready.sort_by_key(|&handle| order_key(pool, handle));
+        }
+        came
+    }
+
+    /// Takes all that other workers have handed over.
+    pub(crate) fn drain_rings(&mut self, mut each: impl FnMut(&mut Self, Handle)) {
+        while let Some(ring) = self.peers.inbox.first() {
+            if let Taken::Packet(handle) = self.receive_from(ring) {
+                each(self, handle);
+            }
+        }
+    }
+
+    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
+    fn receive_from(&mut self, ring: (usize, usize)) -> Taken {
+        let taken = self.peers.inbox.take(ring, &mut self.pool);
+        match taken {
+            Taken::Packet(handle) => {
+                let meta = self.pool.meta_mut(handle);
+                self.books.flow.received += u64::from(meta.segments);
+                if meta.path != UNDECIDED
+                    && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
+                {
+                    (meta.path, meta.arrival) = (DIRECT, meta.leave());
+                }
+            }
+            Taken::PoolFull(segments) => {
+                self.books.flow.received += u64::from(segments);
+                self.books.count_drop(DropReason::PoolFull, segments.into());
+            }
+            Taken::Empty => {}
+        }
+        taken
+    }
+
+    /// Hands a packet over to another worker: with others when there is a batch of them, or at the end of the step. In simulated time at
+    /// once, because what waited here would be held by nobody.
+    pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
+        let class = class(self.pool.meta(handle));
+        let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
+            return self.drop(handle, DropReason::RingFull);
+        };
+        if let Some(windows) = &mut self.windows {
+            windows.number(self.pool.meta_mut(handle));
+        }
+        let batch = &mut outlet.ways[class].batch;
+        batch.push(handle);
+        if batch.is_full() || self.windows.is_some() {
+            self.send_over(worker as usize, class);
+        } else {
+            self.peers.outbound.waiting |= 1 << worker;
+        }
+    }
+
+    /// Sends what waits for other workers.
+    #[inline]
+    pub(crate) fn send_all_over(&mut self) {
+        while self.peers.outbound.waiting != 0 {
+            let worker = self.peers.outbound.waiting.trailing_zeros() as usize;
+            self.peers.outbound.waiting &= self.peers.outbound.waiting - 1;
+            for class in 0..CLASSES.len() {
+                self.send_over(worker, class);
+            }
+        }
+    }
+
+    /// Copies what waits for a worker into its ring.
+    fn send_over(&mut self, worker: usize, class: usize) {
+        let Some(outlet) = &mut self.peers.outbound.outlets[worker] else { return };
+        let batch = std::mem::take(&mut outlet.ways[class].batch);
+        let mut rest = batch.as_slice();
+        while let Some(outlet) = &mut self.peers.outbound.outlets[worker]
+            && !rest.is_empty()
+        {
+            let sent = outlet.ways[class].send(&self.peers.bells[worker], &self.pool, rest);
+            let (gone, left) = rest.split_at(sent);
+            for &handle in gone {
+                self.books.flow.handed_over += u64::from(self.pool.meta(handle).segments);
+                self.pool.free(handle);
+            }
+            rest = left;
+            if rest.is_empty() {
+                return;
+            }
+            if self.windows.is_none() {
+                return rest.iter().for_each(|&handle| self.drop(handle, DropReason::RingFull));
+            }
+            // A simulated run loses nothing: the other worker empties the ring, and this one its own meanwhile.
+            self.stage_from_rings();
+            std::thread::yield_now();
+        }
+    }
+}

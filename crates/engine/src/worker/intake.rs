@@ -1,0 +1,257 @@
+//! Packets come in from ports, their nodes decide, and the classifier chooses their paths.
+
+use super::Worker;
+use crate::order::{COPIES, PORT_PLACES, order_key};
+use longwire_block::path::UNDECIDED;
+use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, REFUSED, Stamp, refusal};
+use longwire_packet::{Batch, Handle, Meta};
+use longwire_units::Nanos;
+
+impl Worker {
+    /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
+    pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
+        self.tell_nodes(now);
+        let mut sources = 0;
+        // What came first, by its node: if nothing else comes there is nothing to be put in order.
+        let mut alone: Option<(usize, Batch)> = None;
+        // What sources send from their next change on comes after it.
+        let unchanged = Nanos(self.schedules.sources.next().0.saturating_sub(1));
+        for slot in &mut self.ports.slots {
+            let stamp = slot.port.stamp();
+            let (polled, exact, stamped) =
+                (stamp == Stamp::Poll, stamp == Stamp::Source, stamp == Stamp::Kernel);
+            let until = if exact { now.min(unchanged) } else { now };
+            loop {
+                let mut batch = Batch::new();
+                slot.fault = slot.port.receive(&mut self.pool, until, &mut batch).err();
+                if batch.is_empty() {
+                    break;
+                }
+                sources += 1;
+                let (place, mut seq, mut taken) = (slot.place, slot.seq, 0);
+                for &handle in batch.as_slice() {
+                    let meta = self.pool.meta_mut(handle);
+                    meta.in_port = place;
+                    if stamped {
+                        meta.arrival = meta.arrival.max(self.intake.begin);
+                    }
+                    meta.place = PORT_PLACES + u32::from(place);
+                    meta.seq = seq;
+                    seq += COPIES;
+                    taken += u64::from(meta.segments);
+                }
+                slot.seq = seq;
+                self.books.flow.taken += taken;
+                if polled {
+                    self.books.lateness.record_wait(gap, batch.len() as u64);
+                }
+                // In simulated time all that comes at one moment is put in order together.
+                let more = self.simulated && exact && batch.is_full();
+                if sources == 1 {
+                    alone = Some((slot.node, batch));
+                } else {
+                    if let Some((_, first)) = alone.take() {
+                        self.intake.fresh.extend_from_slice(first.as_slice());
+                    }
+                    self.intake.fresh.extend_from_slice(batch.as_slice());
+                }
+                if !more {
+                    break;
+                }
+            }
+        }
+        if let Some((node, batch)) = alone {
+            self.decide_whole(node, &batch);
+        } else if sources > 1 {
+            let pool = &self.pool;
+            self.intake.fresh.sort_unstable_by_key(|&handle| order_key(pool, handle));
+            self.decide();
+        }
+        self.intake.ready.len()
+    }
+
+    /// Tells nodes the time that waited for it, but for those that wait for their turn: of these, it is asked when that is.
+    fn tell_nodes(&mut self, now: Nanos) {
+        if !self.simulated {
+            self.nodes.ask_all_in_turn(self.earliest_turn());
+        }
+        for node in 0..self.nodes.all.len() {
+            if self.nodes.all[node].deadline() <= now && !self.nodes.turns.has(node) {
+                self.tick(node, now, 0);
+            }
+        }
+    }
+
+    /// When a packet arrives, in the order of events. One that was stamped before what has been done already counts as
+    /// coming after it: else packets of several links would meet on the next one in an order that depends on when the
+    /// ports were polled. With several workers on the machine's clock it does so anyway, and the stamp stands.
+    pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
+        let meta = self.pool.meta_mut(handle);
+        let (time, place) = self.books.done;
+        let by_itself = !self.simulated && self.peers.inbox.is_alone();
+        if by_itself && (meta.arrival, meta.place) < (time, place) {
+            meta.arrival = time + u64::from(meta.place < place);
+        }
+        Nanos(meta.arrival)
+    }
+
+    /// Lets their node say where packets go that came together, unless it says so in its turn.
+    fn decide_whole(&mut self, node: usize, batch: &Batch) {
+        if !self.nodes.turns.has(node) {
+            return self.decide_batch(node, batch, 0);
+        }
+        for &handle in batch.as_slice() {
+            self.pool.meta_mut(handle).path = UNDECIDED;
+        }
+        self.intake.ready.extend_from_slice(batch.as_slice());
+    }
+
+    /// The same for packets of several ports, in their order.
+    fn decide(&mut self) {
+        let fresh = std::mem::take(&mut self.intake.fresh);
+        let mut batch = Batch::new();
+        let mut node = 0;
+        for &handle in &fresh {
+            let in_port = self.pool.meta(handle).in_port;
+            let its_node = self.ports.slots[self.map.homes[usize::from(in_port)].slot as usize].node;
+            if batch.is_full() || (its_node != node && !batch.is_empty()) {
+                self.decide_batch(node, &batch, 0);
+                batch.clear();
+            }
+            if self.nodes.turns.has(its_node) {
+                if !batch.is_empty() {
+                    self.decide_batch(node, &batch, 0);
+                    batch.clear();
+                }
+                self.pool.meta_mut(handle).path = UNDECIDED;
+                self.intake.ready.push(handle);
+                continue;
+            }
+            node = its_node;
+            batch.push(handle);
+        }
+        if !batch.is_empty() {
+            self.decide_batch(node, &batch, 0);
+        }
+        self.intake.fresh = fresh;
+        self.intake.fresh.clear();
+    }
+
+    /// Lets a node decide about a batch. What comes of it waits in `ready`, whose part from `first` on is in order.
+    pub(crate) fn decide_batch(&mut self, node: usize, batch: &Batch, first: usize) {
+        if let Some(&handle) = batch.as_slice().first() {
+            let meta = self.pool.meta(handle);
+            self.nodes.change(node, (meta.arrival, meta.place));
+        }
+        let handles = batch.as_slice();
+        if self.nodes.all[node].stations().is_some() {
+            return self.decide_by_stations(node, batch, first);
+        }
+        if self.nodes.all[node].takes_trains()
+            || !handles.iter().any(|&handle| self.pool.meta(handle).is_train())
+        {
+            return self.forward(node, batch, first);
+        }
+        let mut single = Batch::new();
+        for &handle in handles {
+            if !self.pool.meta(handle).is_train() {
+                self.gather(node, &mut single, handle, first);
+                continue;
+            }
+            let Meta { segments, seq, .. } = *self.pool.meta(handle);
+            for number in 0..segments {
+                if let Some(segment) = longwire_wire::segment(&mut self.pool, handle, number, 1) {
+                    self.pool.meta_mut(segment).seq = seq + u64::from(number);
+                    self.gather(node, &mut single, segment, first);
+                } else {
+                    self.books.count_drop(DropReason::PoolFull, 1);
+                }
+            }
+            self.pool.free(handle);
+        }
+        self.forward(node, &single, first);
+    }
+
+    /// Adds a packet to a batch for a node, which gets the batch when it is full.
+    fn gather(&mut self, node: usize, batch: &mut Batch, handle: Handle, first: usize) {
+        if batch.is_full() {
+            self.forward(node, batch, first);
+            batch.clear();
+        }
+        batch.push(handle);
+    }
+
+    /// Lets a node decide about packets as it does, whatever it has decided before.
+    pub(crate) fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
+        self.nodes.all[node].forward(&mut self.pool, batch, &mut self.nodes.outbox);
+        let among = self.map.classifier.classify(&mut self.pool, batch);
+        self.nodes.note_verdict(&mut self.pool, &self.map.classifier, node, batch);
+        if among.last_port >= REFUSED {
+            self.see_to_special(node, batch, among.flags);
+        } else {
+            self.make_ready(batch, among.flags);
+        }
+        self.empty_outbox(first);
+    }
+
+    /// Sees to packets some of which go out by no port, or by several.
+    fn see_to_special(&mut self, node: usize, batch: &Batch, flags: u8) {
+        let mut plain = Batch::new();
+        for &handle in batch.as_slice() {
+            let meta = self.pool.meta(handle);
+            if meta.out_port == FLOOD {
+                self.make_ready(&plain, flags);
+                plain.clear();
+                self.flood(node, handle);
+            } else if let Some(reason) = refusal(meta) {
+                self.drop(handle, reason);
+            } else if meta.out_port == CONSUMED {
+                self.books.consume(&mut self.pool, handle);
+            } else if meta.out_port != KEPT {
+                plain.push(handle);
+            }
+        }
+        self.make_ready(&plain, flags);
+    }
+
+    /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
+    /// answers do, unless its port is one to which links lead from the node itself.
+    pub(crate) fn empty_outbox(&mut self, first: usize) {
+        let count = self.nodes.outbox.packets().len();
+        for at in 0..count {
+            let (handle, out_port) = self.nodes.outbox.packets()[at];
+            let meta = self.pool.meta_mut(handle);
+            meta.out_port = out_port;
+            if let Some(reason) = refusal(meta) {
+                self.drop(handle, reason);
+                continue;
+            }
+            if out_port == CONSUMED {
+                self.books.consume(&mut self.pool, handle);
+                continue;
+            }
+            if meta.in_port == out_port {
+                meta.flags |= Meta::OWN;
+                meta.path = self.map.classifier.path_by_ports(out_port, out_port);
+            } else {
+                self.map.classifier.classify_one(&mut self.pool, handle);
+            }
+            self.grant_wish(handle);
+            self.intake.ready.push(handle);
+        }
+        self.books.flow.made += self.nodes.outbox.clear();
+        if count > 0 && self.simulated {
+            let pool = &self.pool;
+            self.intake.ready[first..].sort_by_key(|&handle| order_key(pool, handle));
+        }
+    }
+
+    /// Lets packets that have a path wait to enter their links. Whether their node wishes some to take certain links is asked only if one has
+    /// such a flag, or-ed together.
+    fn make_ready(&mut self, batch: &Batch, flags: u8) {
+        if Meta::any_wishes(flags) {
+            batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
+        }
+        self.intake.ready.extend_from_slice(batch.as_slice());
+    }
+}

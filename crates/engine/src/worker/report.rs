@@ -1,0 +1,59 @@
+//! What a worker reports.
+
+use super::Worker;
+use crate::fidelity::Quantiles;
+use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
+use longwire_units::Nanos;
+use std::sync::Arc;
+
+impl Worker {
+    /// Adds what this worker has counted up to `now`.
+    pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
+        for link in 0..self.emulation.links.len() as u32 {
+            let stats = self.emulation.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
+            let lateness = self.emulation.links.histogram(link).map(Quantiles::of);
+            let changed = self.schedules.links.made_of(link).map(Arc::clone);
+            report.links.push(LinkReport {
+                place: self.emulation.links.place(link),
+                stats,
+                lateness,
+                changed,
+            });
+        }
+        self.emulation.arm_stirred();
+        for slot in &self.ports.slots {
+            report.ports.push(PortReport {
+                place: slot.place,
+                name: slot.port.name().into(),
+                driver: slot.port.describe(),
+                stats: slot.stats(),
+                fault: slot.fault.as_ref().map(ToString::to_string),
+            });
+        }
+        for node in &self.nodes.all {
+            if let (Some(stats), Some(&port)) = (node.stats(), node.ports().first()) {
+                report.nodes.push(NodeReport { port, stats });
+            }
+        }
+        report.workers.push(WorkerReport {
+            worker: self.index,
+            taken: self.books.flow.taken,
+            lateness: self.books.lateness.summary(self.books.tolerance),
+            pool_used: self.pool.used_bytes(),
+            pool_peak: self.pool.peak_bytes(),
+        });
+        self.nodes.change_all(now);
+        let refused = self.schedules.refused().chain(&self.nodes.changes.refused);
+        report.errors.extend(refused.cloned());
+        let mut flow = FlowStats::of(&self.books.flow);
+        flow.kept = self.nodes.all.iter().map(|node| node.kept()).sum();
+        // Frames that a port took off the wire and could not keep have come in and been dropped, too.
+        flow.refused(self.ports.slots.iter().map(|slot| slot.port.stats().in_pool_full).sum());
+        flow.of_ports(self.ports.slots.iter().map(|slot| slot.port.stats()));
+        self.ports.slots.iter().for_each(|slot| flow.not_sent(&slot.port.stats()));
+        report.flow.add(&flow);
+        report.pool_used += self.pool.used_bytes();
+        report.pool_peak += self.pool.peak_bytes();
+        report.pool_capacity += self.pool.capacity_bytes();
+    }
+}

@@ -1,0 +1,222 @@
+//! The loop of simulated time with several workers, window by window.
+
+use super::Worker;
+use super::pump::Arrivals;
+use crate::order::order_key;
+use crate::walk::Next;
+use crate::windows::{Meeting, earliest};
+use longwire_block::path::UNDECIDED;
+use longwire_block::{DropReason, FLOOD};
+use longwire_packet::Handle;
+use longwire_units::Nanos;
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+impl Worker {
+    /// Runs in windows until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing if a pool was full.
+    pub(crate) fn run_windows(&mut self, until: Nanos) -> Option<Nanos> {
+        let windows = self.windows.as_ref()?;
+        let (meeting, longest) = (Arc::clone(&windows.meeting), windows.longest);
+        self.emulation.end_at(until);
+        loop {
+            let own = self.index as usize;
+            let change = if self.pool.live() > 0 { self.schedules.links.next() } else { Nanos::NEVER };
+            meeting.change[own].store(change.0, Ordering::SeqCst);
+            meeting.next[own].store(self.bound(until).0, Ordering::SeqCst);
+            self.meet(&meeting);
+            let (next, change) = (earliest(&meeting.next), earliest(&meeting.change));
+            let failed = meeting.failed.load(Ordering::SeqCst) > 0;
+            self.meet(&meeting);
+            if failed {
+                return None;
+            }
+            let hoping = next > until;
+            let start = if hoping { self.hope_together(&meeting) } else { next.min(change) };
+            if start > until {
+                return Some(self.end_together(&meeting, until));
+            }
+            if !hoping {
+                self.schedules.links.stir();
+            }
+            // What is hoped for is tried one by one: the next may be given up.
+            let end = (start + if hoping { Nanos(1) } else { longest }).min(until + Nanos(1));
+            self.take_in(end);
+            self.meet(&meeting);
+            self.stage_from_rings();
+            self.pump(Arrivals::Staged, start, Nanos(end.0 - 1));
+            self.meet(&meeting);
+            self.stage_from_rings();
+            self.put_out_before(end);
+            if self.lost_anything() {
+                meeting.failed.store(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The next change that is waited for if nothing but changes is left to happen anywhere.
+    fn hope_together(&mut self, meeting: &Meeting) -> Nanos {
+        let own = self.hope();
+        *meeting.hopes[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
+        self.meet(meeting);
+        let all = meeting.hope();
+        self.meet(meeting);
+        all.time()
+    }
+
+    /// When the run ends for all workers: when it was to, or at the last event.
+    fn end_together(&mut self, meeting: &Meeting, until: Nanos) -> Nanos {
+        meeting.next[self.index as usize].store(self.end(until).0, Ordering::SeqCst);
+        self.meet(meeting);
+        Nanos(meeting.next.iter().map(|time| time.load(Ordering::SeqCst)).max().unwrap_or(until.0))
+    }
+
+    /// Waits until all workers are here, emptying the rings meanwhile so that nobody waits for room in one.
+    fn meet(&mut self, meeting: &Meeting) {
+        let round = meeting.round.load(Ordering::SeqCst);
+        if meeting.present.fetch_add(1, Ordering::SeqCst) + 1 == meeting.workers {
+            meeting.present.store(0, Ordering::SeqCst);
+            meeting.round.store(round + 1, Ordering::SeqCst);
+            return;
+        }
+        while meeting.round.load(Ordering::SeqCst) == round {
+            self.stage_from_rings();
+            std::thread::yield_now();
+        }
+    }
+
+    /// A time before which nothing happens here.
+    fn bound(&mut self, until: Nanos) -> Nanos {
+        let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
+        let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
+        self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next).min(Nanos(held))
+    }
+
+    /// When the next frame comes in by a port here, or a node that does not wait for its turn wants to be told the time.
+    pub(crate) fn next_arrival(&mut self) -> Nanos {
+        self.ports.next_arrival().min(self.nodes.next_out_of_turn())
+    }
+
+    /// Takes in what arrives by ports before `end`, in the order of time, and sends it to where its link is.
+    fn take_in(&mut self, end: Nanos) {
+        loop {
+            let next = self.next_frame(Nanos(end.0 - 1));
+            if next >= end {
+                return;
+            }
+            self.emulation.seen = self.emulation.seen.max(next);
+            self.ingest(next, Nanos::ZERO);
+            let mut ready = std::mem::take(&mut self.intake.ready);
+            ready.drain(..).for_each(|handle| self.route(handle));
+            self.intake.ready = ready;
+        }
+    }
+
+    /// Stages a packet that arrives at a link here, or waits for its turn at a node here; anything else goes where `enter` sends it.
+    fn route(&mut self, handle: Handle) {
+        let meta = self.pool.meta(handle);
+        let worker = match self.map.paths.link(meta.path) {
+            Some(link) => Some(link.worker()),
+            None if meta.path == UNDECIDED => Some(self.map.homes[usize::from(meta.in_port)].worker),
+            None => None,
+        };
+        if worker == Some(self.index) {
+            self.stage(handle);
+        } else {
+            self.walk(Next::Enter, handle);
+        }
+    }
+
+    fn stage(&mut self, handle: Handle) {
+        let (time, place, seq) = order_key(&self.pool, handle);
+        if let Some(windows) = &mut self.windows {
+            windows.held += 1;
+            windows.staged.push(Reverse((time, place, seq, windows.held, handle.0)));
+        }
+    }
+
+    /// Stages everything that other workers have handed over.
+    pub(crate) fn stage_from_rings(&mut self) {
+        self.drain_rings(Self::route);
+    }
+
+    /// Keeps a packet for a port here until its window is over.
+    pub(crate) fn hold_back(&mut self, handle: Handle) {
+        let meta = self.pool.meta_mut(handle);
+        if let Some(windows) = &mut self.windows {
+            windows.number(meta);
+            windows.held += 1;
+            windows.outgoing.push(Reverse((meta.leave(), meta.place, meta.seq, windows.held, handle.0)));
+        }
+    }
+
+    /// Whether links here hold packets that are more than background traffic, or will: what has left them waits for its port.
+    pub(crate) fn links_hold_packets(&self) -> bool {
+        let outgoing = self.windows.as_ref().map_or(0, |windows| windows.outgoing.len());
+        self.real_packets() > outgoing as u64
+    }
+
+    /// The first packet that is staged, and when it arrives, in which place.
+    pub(crate) fn first_staged(&self) -> Option<((u64, u32), Handle)> {
+        let Reverse((time, place, .., handle)) = self.windows.as_ref()?.staged.peek()?;
+        Some(((*time, *place), Handle(*handle)))
+    }
+
+    /// Lets the first packet that is staged enter.
+    pub(crate) fn enter_staged(&mut self) {
+        let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
+        if let Some(Reverse((_, place, seq, _, handle))) = first {
+            self.follow(Some((place, seq)));
+            self.enter(Handle(handle));
+            self.follow(None);
+        }
+    }
+
+    /// Notes which packet is on its way, in windows.
+    pub(crate) fn follow(&mut self, packet: Option<(u32, u64)>) {
+        if let Some(windows) = &mut self.windows {
+            windows.follow(packet);
+        }
+    }
+
+    /// Sends a packet on that has left a link ahead of its time: it is not there yet, but all that decides about it is known.
+    pub(crate) fn go_ahead(&mut self, handle: Handle) {
+        let out_port = self.pool.meta(handle).out_port;
+        if self.advance(handle) {
+            self.route(handle);
+        } else if let Some(far) = self.map.joints.far_side(out_port) {
+            self.come_in(handle, far);
+            self.route(handle);
+        } else if out_port == FLOOD {
+            self.fork(handle, Self::route);
+        } else {
+            self.egress(handle);
+        }
+    }
+
+    /// Sends what leaves before `end`, in order.
+    fn put_out_before(&mut self, end: Nanos) {
+        while let Some(windows) = &mut self.windows
+            && let Some(&Reverse((time, .., handle))) = windows.outgoing.peek()
+            && time < end.0
+        {
+            windows.outgoing.pop();
+            let home = self.map.homes[usize::from(self.pool.meta(Handle(handle)).out_port)];
+            self.put_out(home.slot as usize, Handle(handle));
+        }
+        self.flush_ports();
+    }
+
+    /// Drops what still waited when the run was stopped.
+    pub(crate) fn drop_held_back(&mut self) {
+        let Some(windows) = &mut self.windows else { return };
+        let held = windows.staged.drain().chain(windows.outgoing.drain());
+        let held: Vec<_> = held.map(|Reverse((.., handle))| Handle(handle)).collect();
+        held.into_iter().for_each(|handle| self.drop(handle, DropReason::Stopped));
+    }
+
+    /// Whether the pool was full: a simulated run ends then, because its trace would depend on the pool.
+    pub(crate) fn lost_anything(&self) -> bool {
+        self.books.flow.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
+    }
+}
