@@ -53,7 +53,7 @@ impl Travel for Template {
     }
 
     #[inline]
-    fn least(&mut self) -> Nanos {
+    fn least(&self) -> Nanos {
         self.least
     }
 }

@@ -53,7 +53,7 @@ impl Judge for Template {
         if self.seen.is_multiple_of(self.every) { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

@@ -46,7 +46,7 @@ impl Block for Template {
 
 impl Sender for Template {
     #[inline]
-    fn framing(&mut self) -> Framing {
+    fn framing(&self) -> Framing {
         self.framing
     }
 
@@ -65,7 +65,7 @@ impl Sender for Template {
 
     /// When the packet being sent is finished, rounded down.
     #[inline]
-    fn finish(&mut self) -> Nanos {
+    fn finish(&self) -> Nanos {
         match self.rate {
             0 => Nanos::NEVER,
             u64::MAX => self.start,
@@ -84,11 +84,11 @@ impl Sender for Template {
     }
 
     #[inline]
-    fn rate(&mut self) -> Rate {
+    fn rate(&self) -> Rate {
         Rate(self.rate)
     }
 
-    fn work_left(&mut self) -> u64 {
+    fn work_left(&self) -> u64 {
         self.work
     }
 

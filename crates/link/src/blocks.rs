@@ -65,7 +65,13 @@ impl Link {
 
     /// The same, if it has any.
     #[inline]
-    pub(crate) fn known_blocks(&mut self) -> Option<&mut Blocks> {
+    pub(crate) fn known_blocks(&self) -> Option<&Blocks> {
+        self.own.as_deref()
+    }
+
+    /// The same.
+    #[inline]
+    pub(crate) fn known_blocks_mut(&mut self) -> Option<&mut Blocks> {
         self.own.as_deref_mut()
     }
 

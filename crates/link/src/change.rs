@@ -181,7 +181,7 @@ impl Link {
     /// Tells every block when the run begins.
     pub(crate) fn start(&mut self, begin: Nanos) {
         // Plain blocks mind nothing of it.
-        let Some(blocks) = self.known_blocks() else { return };
+        let Some(blocks) = self.known_blocks_mut() else { return };
         let Blocks { chain, wire, queue, transmit, delay, books, .. } = blocks;
         for judges in [chain, wire] {
             judges.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
@@ -206,12 +206,12 @@ impl Link {
     /// Puts each judge where it judges.
     pub(crate) fn seat_judges(&mut self, judges: Vec<Either>) {
         let (mut wire, mut before) = (Vec::new(), Vec::new());
-        for mut judge in judges {
+        for judge in judges {
             if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
         }
         self.blocks().chain = Chain::new(before);
         self.line.features &= !(has::WIRE | has::AHEAD);
-        if wire.iter_mut().any(Either::hastens) {
+        if wire.iter().any(Either::hastens) {
             self.line.features |= has::AHEAD;
         }
         if !wire.is_empty() {

@@ -77,9 +77,9 @@ impl Link {
 
     /// Whether a packet that is sent at `finish` leaves when the delay says, and not because of one before it.
     #[inline]
-    fn leaves_in_order(&mut self, finish: Nanos) -> bool {
+    fn leaves_in_order(&self, finish: Nanos) -> bool {
         let least = self.profile.delay;
-        !self.line.is_irregular() && self.blocks().last <= finish + least
+        !self.line.is_irregular() && self.known_blocks().is_none_or(|blocks| blocks.last <= finish + least)
     }
 
     /// What the arrival of a packet means for whoever looks after the link, after what has become of it. What leaves at this moment leaves.

@@ -13,17 +13,17 @@ pub trait Judge: Block {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
 
     /// Whether it judges packets once their last bit is sent, rather than when they arrive.
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         false
     }
 
     /// Whether it lets the link carry anything at all at `now`: what a station would call a carrier.
-    fn is_up(&mut self, _now: Nanos) -> bool {
+    fn is_up(&self, _now: Nanos) -> bool {
         true
     }
 
     /// Whether it may let packets leave sooner than the link's delay says.
-    fn hastens(&mut self) -> bool {
+    fn hastens(&self) -> bool {
         false
     }
 }
@@ -63,21 +63,21 @@ impl Either {
         }
     }
 
-    pub(crate) fn on_wire(&mut self) -> bool {
+    pub(crate) fn on_wire(&self) -> bool {
         match self {
             Self::Filter(filter) => filter.on_wire(),
             Self::Impair(impair) => impair.on_wire(),
         }
     }
 
-    pub(crate) fn hastens(&mut self) -> bool {
+    pub(crate) fn hastens(&self) -> bool {
         match self {
             Self::Filter(filter) => filter.hastens(),
             Self::Impair(impair) => impair.hastens(),
         }
     }
 
-    pub(crate) fn is_up(&mut self, now: Nanos) -> bool {
+    pub(crate) fn is_up(&self, now: Nanos) -> bool {
         match self {
             Self::Filter(filter) => filter.is_up(now),
             Self::Impair(_) => true,
@@ -127,6 +127,15 @@ impl Chain {
         }
     }
 
+    pub(crate) fn as_slice(&self) -> &[Either] {
+        match self {
+            Self::None => &[],
+            Self::One(judge) => std::slice::from_ref(judge),
+            Self::Many(judges) => judges,
+        }
+    }
+
+    #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [Either] {
         match self {
             Self::None => &mut [],

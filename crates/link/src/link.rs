@@ -318,7 +318,7 @@ impl Link {
 
     /// When the link wants to be looked at next.
     #[inline]
-    pub(crate) fn deadline(&mut self) -> Nanos {
+    pub(crate) fn deadline(&self) -> Nanos {
         self.line.next().min(self.wake())
     }
 
@@ -336,10 +336,11 @@ impl Link {
         let heaps = own.as_mut().and_then(|own| own.books.rare.as_mut()).map(|rare| &mut rare.heaps);
         let on_line = line.drain(heaps, pool);
         let [list, queue] = self
-            .known_blocks()
+            .known_blocks_mut()
             .map_or([Fifo::EMPTY; 2], |blocks| [blocks.books.list.take(), blocks.queue.drain(pool)]);
         let mut lists = [list, queue, on_line, self.drain_front(pool)];
-        let sending = self.known_blocks().map(|blocks| std::mem::replace(&mut blocks.sending, Handle::NONE));
+        let sending =
+            self.known_blocks_mut().map(|blocks| std::mem::replace(&mut blocks.sending, Handle::NONE));
         if let Some(sending) = sending.filter(|sending| !sending.is_none()) {
             self.drop(pool, sending, DropReason::Stopped);
         }
@@ -364,7 +365,7 @@ impl Link {
     /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the queue has a packet
     /// again.
     #[inline]
-    pub(crate) fn wake(&mut self) -> Nanos {
+    pub(crate) fn wake(&self) -> Nanos {
         if self.line.features & has::EVENTFUL != 0 {
             return self.wake_for_others();
         }
@@ -382,7 +383,7 @@ impl Link {
 
     /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
     #[inline(never)]
-    fn wake_for_others(&mut self) -> Nanos {
+    fn wake_for_others(&self) -> Nanos {
         if self.line.features & has::MEDIUM != 0 {
             return Nanos::NEVER;
         }
@@ -390,7 +391,7 @@ impl Link {
         if self.real_packets() == 0 {
             return arrives;
         }
-        let sent = if self.blocks().sending.is_none() { Nanos::NEVER } else { self.finish };
+        let sent = if self.serves() { self.finish } else { Nanos::NEVER };
         let resume = if self.line.features & has::WAITING != 0 { self.resume() } else { Nanos::NEVER };
         sent.min(resume).min(arrives)
     }

@@ -212,7 +212,7 @@ impl Links {
         let mut links = Self::with_capacity(1, 0, Nanos::ZERO);
         let link = links.add(0, "", config);
         let blocks = links.links[link as usize].known_blocks().map_or(0, |_| size_of::<Blocks>());
-        let of_queue = |mut queue: Queue| queue.record_bytes() + queue.memory_bytes();
+        let of_queue = |queue: Queue| queue.record_bytes() + queue.memory_bytes();
         let queue = config.block("queue").and_then(|(spec, values)| Queue::build(spec, values, no_dice));
         let histogram = if config.histogram { size_of::<Rare>() + Histogram::BYTES } else { 0 };
         blocks + queue.map_or(0, of_queue) + histogram
@@ -302,8 +302,8 @@ impl Links {
 
     /// When a link or medium wants to be looked at next; never if it holds nothing.
     #[inline]
-    pub fn deadline(&mut self, link: u32) -> Nanos {
-        match self.links.get_mut(link as usize) {
+    pub fn deadline(&self, link: u32) -> Nanos {
+        match self.links.get(link as usize) {
             Some(link) => link.deadline(),
             None => self.medium_deadline(link),
         }
@@ -396,9 +396,9 @@ impl Links {
     }
 
     /// Whether a link carries anything at all at `now`: its `state` says so.
-    pub fn is_up(&mut self, link: u32, now: Nanos) -> bool {
+    pub fn is_up(&self, link: u32, now: Nanos) -> bool {
         let blocks = self.links[link as usize].known_blocks();
-        blocks.is_none_or(|blocks| blocks.chain.as_mut_slice().iter_mut().all(|judge| judge.is_up(now)))
+        blocks.is_none_or(|blocks| blocks.chain.as_slice().iter().all(|judge| judge.is_up(now)))
     }
 
     /// A link's histogram of lateness, if it keeps one.

@@ -484,11 +484,12 @@ impl Link {
     }
 
     /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew.
-    fn has_room_for(&mut self, bytes: u64, now: Nanos) -> bool {
+    fn has_room_for(&self, bytes: u64, now: Nanos) -> bool {
         let waiting = if self.is_sending(now) { self.waiting } else { Waiting::default() };
         let Profile { queue, law, asks_transmitter, .. } = *self.profile;
         queue.has_room(waiting, bytes, || {
-            if asks_transmitter { self.blocks().transmit.rate() } else { law.rate() }
+            let asked = self.known_blocks().filter(|_| asks_transmitter);
+            asked.map_or(law.rate(), |blocks| blocks.transmit.rate())
         })
     }
 }

@@ -6,11 +6,12 @@ use longwire_block::{Spec, SpecError, Values};
 ///
 /// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small blocks that
 /// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`). Calls
-/// behind `apart` are too long to be put in place for either.
+/// behind `ask` change nothing; those behind `apart` are too long to be put in place for either.
 macro_rules! stage {
     (
         $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt
         $(fn $call:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?;)*
+        $(ask $(fn $ask:ident(&self $(, $qarg:ident: $qtype:ty)*) $(-> $qret:ty)?;)*)?
         $(apart $(fn $apart:ident(&mut self $(, $parg:ident: $ptype:ty)*) $(-> $pret:ty)?;)*)?
     ) => {
         $crate::registry::stage!(@enum $blocks $name $(#[$doc])*);
@@ -19,6 +20,9 @@ macro_rules! stage {
             $($crate::registry::stage!(
                 @call $blocks $name $trait $call($($arg: $type),*) ($($arg),*) $(-> $ret)?
             );)*
+            $($($crate::registry::stage!(
+                @ask $blocks $name $trait $ask($($qarg: $qtype),*) ($($qarg),*) $(-> $qret)?
+            );)*)?
             $($($crate::registry::stage!(
                 @apart $blocks $name $trait $apart($($parg: $ptype),*) ($($parg),*) $(-> $pret)?
             );)*)?
@@ -40,6 +44,26 @@ macro_rules! stage {
             match self {
                 $(Self::$inline(block) => block.apart $pass,)+
                 $(Self::$boxed(block) => block.apart $pass,)*
+            }
+        }
+    };
+    (@ask { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
+    ) => {
+        #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
+        #[inline(always)]
+        pub fn $call(&self $(, $arg: $type)*) $(-> $ret)? {
+            /// The blocks that few links have are told apart here, out of the way of the others.
+            #[inline(never)]
+            fn $call(stage: &$name $(, $arg: $type)*) $(-> $ret)? {
+                match stage {
+                    $($name::$boxed(block) => block.$call $pass,)*
+                    $($name::$inline(block) => block.$call $pass,)+
+                }
+            }
+            match self {
+                $(Self::$inline(block) => block.$call $pass,)+
+                other => $call(other $(, $arg)*),
             }
         }
     };

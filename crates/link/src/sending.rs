@@ -185,13 +185,9 @@ impl Link {
 
     /// The rate at which a queue that holds so much is expected to empty.
     #[inline(always)]
-    fn departure_rate(&mut self, backlog: Backlog) -> Rate {
-        let law = self.profile.law;
-        if self.profile.asks_transmitter {
-            self.blocks().transmit.departure_rate(backlog)
-        } else {
-            law.rate()
-        }
+    fn departure_rate(&self, backlog: Backlog) -> Rate {
+        let asked = self.known_blocks().filter(|_| self.profile.asks_transmitter);
+        asked.map_or(self.profile.law.rate(), |blocks| blocks.transmit.departure_rate(backlog))
     }
 
     /// What the discipline is told of a packet or segment that asks to be let in.

@@ -20,7 +20,7 @@ pub struct Lead {
 impl Links {
     /// When a link wants to be looked at next that lets packets go ahead of their time. Only packets on their way do go ahead: ends
     /// of transmission, and what else happens at a link, come at their time, because of what may arrive before.
-    pub fn deadline_ahead(&mut self, link: u32, lead: Lead) -> Nanos {
+    pub fn deadline_ahead(&self, link: u32, lead: Lead) -> Nanos {
         self.links[link as usize].deadline_ahead(lead)
     }
 
@@ -52,11 +52,11 @@ impl Links {
 
     /// How long a link that may have lost a packet on the wire waits for it all the same. With background traffic it looks when the
     /// packet is sent.
-    pub fn vain_wait(&mut self, link: u32) -> Nanos {
-        let link = &mut self.links[link as usize];
+    pub fn vain_wait(&self, link: u32) -> Nanos {
+        let link = &self.links[link as usize];
         let lossy = link.line.features & (has::WIRE | has::LOSSY_DELAY) != 0;
         if lossy && link.line.features & has::BACKGROUND == 0 {
-            link.blocks().delay.least()
+            link.known_blocks().map_or(link.profile.delay, |blocks| blocks.delay.least())
         } else {
             Nanos::ZERO
         }
@@ -70,7 +70,7 @@ impl Links {
 }
 
 impl Link {
-    fn deadline_ahead(&mut self, lead: Lead) -> Nanos {
+    fn deadline_ahead(&self, lead: Lead) -> Nanos {
         let on_line = self.line.next();
         let deadline = self.deadline();
         if deadline > lead.until {
@@ -80,7 +80,7 @@ impl Link {
             return deadline.since(lead.by);
         }
         // The next to leave is still to be sent, or the queue to be asked again.
-        let sent = if self.blocks().sending.is_none() { deadline } else { self.finish };
+        let sent = if self.serves() { self.finish } else { deadline };
         let seen = deadline.since(lead.by).max(sent);
         if on_line > lead.until { seen } else { seen.min(on_line.since(lead.by)) }
     }

@@ -309,7 +309,7 @@ impl Profile {
 
     /// How fast such a link sends: at the first, and of a trace in the mean.
     pub fn rate(&self) -> Rate {
-        self.sender().map_or(Rate::UNLIMITED, |mut sender| sender.rate())
+        self.sender().map_or(Rate::UNLIMITED, |sender| sender.rate())
     }
 
     /// What it sends with, if the file names something.

@@ -128,7 +128,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub fn of(profile: &Profile, frame: Bytes) -> Self {
-        let Some(mut sender) = profile.sender() else {
+        let Some(sender) = profile.sender() else {
             return Self { rate: Rate::UNLIMITED, highest: Rate::UNLIMITED };
         };
         let backlog = Backlog { packets: 1, bytes: frame.0 };

@@ -56,12 +56,12 @@ impl Travel for Constant {
     }
 
     #[inline]
-    fn least(&mut self) -> Nanos {
+    fn least(&self) -> Nanos {
         self.delay
     }
 
     #[inline]
-    fn whole_trains(&mut self) -> bool {
+    fn whole_trains(&self) -> bool {
         true
     }
 }

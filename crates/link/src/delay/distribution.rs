@@ -68,7 +68,7 @@ impl Travel for Distribution {
     }
 
     #[inline]
-    fn least(&mut self) -> Nanos {
+    fn least(&self) -> Nanos {
         self.times.ends().0
     }
 
@@ -77,7 +77,7 @@ impl Travel for Distribution {
         self.order
     }
 
-    fn may_lose(&mut self) -> bool {
+    fn may_lose(&self) -> bool {
         self.times.lost_share() != Probability::ZERO
     }
 

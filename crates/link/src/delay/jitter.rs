@@ -154,7 +154,7 @@ impl Travel for Jitter {
     }
 
     #[inline]
-    fn least(&mut self) -> Nanos {
+    fn least(&self) -> Nanos {
         self.least
     }
 

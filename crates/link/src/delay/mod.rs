@@ -46,10 +46,10 @@ pub trait Travel: Block {
     fn travel(&mut self, finish: Nanos) -> Nanos;
 
     /// No packet travels less until the next change: the link need not be woken sooner after a transmission.
-    fn least(&mut self) -> Nanos;
+    fn least(&self) -> Nanos;
 
     /// Whether all segments of a train travel equally long, so that it can stay whole.
-    fn whole_trains(&mut self) -> bool {
+    fn whole_trains(&self) -> bool {
         false
     }
 
@@ -65,7 +65,7 @@ pub trait Travel: Block {
     }
 
     /// Whether [`Travel::loses`] may say so.
-    fn may_lose(&mut self) -> bool {
+    fn may_lose(&self) -> bool {
         false
     }
 
@@ -89,10 +89,11 @@ crate::registry::stage! {
         }
     }
     fn travel(&mut self, finish: Nanos) -> Nanos;
-    fn least(&mut self) -> Nanos;
-    fn whole_trains(&mut self) -> bool;
     fn order(&mut self) -> Order;
     fn hand_over(&mut self, until: Nanos) -> bool;
-    fn may_lose(&mut self) -> bool;
     fn loses(&mut self) -> bool;
+    ask
+    fn least(&self) -> Nanos;
+    fn whole_trains(&self) -> bool;
+    fn may_lose(&self) -> bool;
 }

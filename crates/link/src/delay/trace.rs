@@ -79,7 +79,7 @@ impl Travel for Trace {
     }
 
     #[inline]
-    fn least(&mut self) -> Nanos {
+    fn least(&self) -> Nanos {
         self.least
     }
 }

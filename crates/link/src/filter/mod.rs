@@ -32,9 +32,10 @@ crate::registry::stage! {
             Rules = rules::Rules,
         }
     }
-    fn on_wire(&mut self) -> bool;
-    fn hastens(&mut self) -> bool;
-    fn is_up(&mut self, now: Nanos) -> bool;
+    ask
+    fn on_wire(&self) -> bool;
+    fn hastens(&self) -> bool;
+    fn is_up(&self, now: Nanos) -> bool;
     apart
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
 }

@@ -39,7 +39,7 @@ impl Judge for Fixed {
         if self.up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
     }
 
-    fn is_up(&mut self, _: Nanos) -> bool {
+    fn is_up(&self, _: Nanos) -> bool {
         self.up
     }
 }
@@ -114,7 +114,7 @@ impl Judge for Flap {
     }
 
     /// Nothing moves on: a packet may yet come that was stamped before.
-    fn is_up(&mut self, now: Nanos) -> bool {
+    fn is_up(&self, now: Nanos) -> bool {
         self.at(now).0
     }
 }

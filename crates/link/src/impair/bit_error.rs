@@ -86,7 +86,7 @@ impl Judge for BitError {
         self.hit(offer, bits, good)
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         true
     }
 }

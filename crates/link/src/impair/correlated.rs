@@ -54,7 +54,7 @@ impl Judge for Correlated {
         if self.chance.happens() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

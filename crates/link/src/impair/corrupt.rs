@@ -67,7 +67,7 @@ impl Judge for Corrupt {
         Verdict::Pass
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

@@ -54,7 +54,7 @@ impl Judge for Drawn {
         if probability.happens(self.dice.draw()) { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

@@ -64,7 +64,7 @@ impl Judge for Duplicate {
         Verdict::Pass
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

@@ -99,7 +99,7 @@ impl Judge for GilbertElliott {
         if self.channel.loses() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }
@@ -157,7 +157,7 @@ impl Judge for Burst {
         if self.channel.loses() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

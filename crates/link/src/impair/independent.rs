@@ -73,7 +73,7 @@ impl Judge for Independent {
         if self.strikes() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

@@ -82,7 +82,7 @@ impl Judge for LossTrace {
         if is_lost { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

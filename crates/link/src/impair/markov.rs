@@ -115,7 +115,7 @@ impl Judge for Markov {
         }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

@@ -42,8 +42,9 @@ crate::registry::stage! {
             Reorder = reorder::Reorder,
         }
     }
-    fn on_wire(&mut self) -> bool;
-    fn hastens(&mut self) -> bool;
+    ask
+    fn on_wire(&self) -> bool;
+    fn hastens(&self) -> bool;
     apart
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
 }

@@ -84,7 +84,7 @@ impl Judge for Pattern {
         if lost { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         self.on_wire
     }
 }

@@ -92,11 +92,11 @@ impl Judge for Reorder {
         Verdict::Pass
     }
 
-    fn on_wire(&mut self) -> bool {
+    fn on_wire(&self) -> bool {
         !self.past_link
     }
 
-    fn hastens(&mut self) -> bool {
+    fn hastens(&self) -> bool {
         !self.past_link
     }
 }

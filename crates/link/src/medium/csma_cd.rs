@@ -305,7 +305,7 @@ impl Access for CsmaCd {
         (station.frame, station.ready) = (Some(frame.bytes * 8), now);
     }
 
-    fn next(&mut self) -> Nanos {
+    fn next(&self) -> Nanos {
         self.first().0
     }
 

@@ -334,7 +334,7 @@ impl Access for Dcf {
         }
     }
 
-    fn next(&mut self) -> Nanos {
+    fn next(&self) -> Nanos {
         match self.phase {
             Phase::Sending { end, .. } | Phase::Colliding { end } => end,
             Phase::Counting => self

@@ -72,7 +72,7 @@ impl Access for HalfDuplex {
         }
     }
 
-    fn next(&mut self) -> Nanos {
+    fn next(&self) -> Nanos {
         if self.sending.is_some() { self.transmit.finish() } else { self.choice }
     }
 

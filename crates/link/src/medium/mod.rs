@@ -57,7 +57,7 @@ pub(crate) trait Access {
     fn request(&mut self, station: u32, now: Nanos, frame: Frame);
 
     /// When the next step is taken; never if nobody wants anything.
-    fn next(&mut self) -> Nanos;
+    fn next(&self) -> Nanos;
 
     /// Takes the next step.
     fn step(&mut self) -> Step;
@@ -351,7 +351,7 @@ impl Links {
 
     /// When a medium wants to be looked at: at its next step, if anybody sees what comes of it.
     #[cold]
-    pub(crate) fn medium_deadline(&mut self, number: u32) -> Nanos {
+    pub(crate) fn medium_deadline(&self, number: u32) -> Nanos {
         let medium = number - self.links.len() as u32;
         if self.is_seen(medium) {
             return self.first(medium).0;
@@ -397,8 +397,8 @@ impl Links {
     }
 
     /// What happens first on a medium: a step of its own, or something at the queue of a link.
-    fn first(&mut self, medium: u32) -> (Nanos, Option<u32>) {
-        let medium = &mut self.media[medium as usize];
+    fn first(&self, medium: u32) -> (Nanos, Option<u32>) {
+        let medium = &self.media[medium as usize];
         if medium.ended {
             return (Nanos::NEVER, None);
         }

@@ -115,12 +115,12 @@ impl Discipline for Ared {
     }
 
     #[inline]
-    fn plain(&mut self) -> bool {
+    fn plain(&self) -> bool {
         true
     }
 
     #[inline]
-    fn whole_trains(&mut self) -> bool {
+    fn whole_trains(&self) -> bool {
         true
     }
 }

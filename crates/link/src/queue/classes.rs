@@ -363,7 +363,7 @@ impl<S: Scheduler> Discipline for Classed<S>
 where
     Self: Block,
 {
-    fn memory_bytes(&mut self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.now.lanes.memory_bytes() + self.now.scheduler.memory_bytes()
     }
 

@@ -116,7 +116,7 @@ impl Discipline for Codel {
 
     /// A packet that finds the transmitter idle has not waited, and the last look at the empty queue ended any dropping state.
     #[inline]
-    fn direct(&mut self) -> bool {
+    fn direct(&self) -> bool {
         true
     }
 }

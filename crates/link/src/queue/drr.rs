@@ -75,7 +75,7 @@ impl Block for Drr {
 }
 
 impl Discipline for Drr {
-    fn memory_bytes(&mut self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.flows.capacity() * size_of::<Flow>()
     }
 

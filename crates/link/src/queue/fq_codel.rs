@@ -102,7 +102,7 @@ impl Discipline for FqCodel {
         self.flows.drain(pool)
     }
 
-    fn memory_bytes(&mut self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.flows.memory_bytes()
     }
 }

@@ -135,7 +135,7 @@ impl Discipline for FqPie {
         self.flows.drain(pool)
     }
 
-    fn memory_bytes(&mut self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.flows.memory_bytes()
     }
 }

@@ -115,7 +115,7 @@ impl Block for Fred {
 }
 
 impl Discipline for Fred {
-    fn memory_bytes(&mut self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.flows.capacity() * size_of::<Flow>()
     }
 

@@ -61,7 +61,7 @@ impl Discipline for HeadDrop {
     }
 
     #[inline]
-    fn direct(&mut self) -> bool {
+    fn direct(&self) -> bool {
         true
     }
 }

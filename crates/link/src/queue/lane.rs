@@ -45,10 +45,10 @@ impl Lanes {
     }
 
     /// Bytes that the lanes and their disciplines take.
-    pub(super) fn memory_bytes(&mut self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         let of_lane =
-            |lane: &mut Lane| size_of::<Lane>() + lane.leaf.as_mut().map_or(0, |leaf| leaf.memory_bytes());
-        self.lanes.iter_mut().map(of_lane).sum()
+            |lane: &Lane| size_of::<Lane>() + lane.leaf.as_ref().map_or(0, |leaf| leaf.memory_bytes());
+        self.lanes.iter().map(of_lane).sum()
     }
 
     /// Adds a packet at the end of a lane, or drops it there.

@@ -59,7 +59,7 @@ impl Leaf {
     }
 
     /// Bytes that it takes.
-    pub(super) fn memory_bytes(&mut self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.queue.record_bytes() + self.queue.memory_bytes()
     }
 

@@ -123,23 +123,23 @@ pub trait Discipline: Block {
 
     /// Whether an admitted packet that finds the transmitter idle may go to it past `push` and `pop`.
     #[inline]
-    fn direct(&mut self) -> bool {
+    fn direct(&self) -> bool {
         self.plain()
     }
 
     /// Whether all is decided when a packet asks to be let in: `push` and `pop` are as above.
     #[inline]
-    fn plain(&mut self) -> bool {
+    fn plain(&self) -> bool {
         false
     }
 
     /// Whether several segments of a train may wait as one packet. Not where `pop` decides about each.
-    fn whole_trains(&mut self) -> bool {
+    fn whole_trains(&self) -> bool {
         false
     }
 
     /// Bytes of the tables that it keeps besides its own record, whether or not anything waits: flows, classes, lists.
-    fn memory_bytes(&mut self) -> usize {
+    fn memory_bytes(&self) -> usize {
         0
     }
 
@@ -210,10 +210,11 @@ crate::registry::stage! {
     fn resettle(&mut self, hall: &mut Hall<'_>);
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
-    fn direct(&mut self) -> bool;
-    fn plain(&mut self) -> bool;
-    fn whole_trains(&mut self) -> bool;
-    fn memory_bytes(&mut self) -> usize;
+    ask
+    fn direct(&self) -> bool;
+    fn plain(&self) -> bool;
+    fn whole_trains(&self) -> bool;
+    fn memory_bytes(&self) -> usize;
     apart
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
     fn enter(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64) -> Verdict;

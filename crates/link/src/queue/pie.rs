@@ -153,7 +153,7 @@ impl Discipline for Pie {
     }
 
     #[inline]
-    fn direct(&mut self) -> bool {
+    fn direct(&self) -> bool {
         true
     }
 }

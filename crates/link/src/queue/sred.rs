@@ -90,7 +90,7 @@ impl Block for Sred {
 }
 
 impl Discipline for Sred {
-    fn memory_bytes(&mut self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.zombies.capacity() * size_of::<u64>()
     }
 
@@ -114,12 +114,12 @@ impl Discipline for Sred {
     }
 
     #[inline]
-    fn plain(&mut self) -> bool {
+    fn plain(&self) -> bool {
         true
     }
 
     #[inline]
-    fn whole_trains(&mut self) -> bool {
+    fn whole_trains(&self) -> bool {
         true
     }
 }

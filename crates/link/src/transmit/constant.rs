@@ -110,7 +110,7 @@ impl Constant {
 
 impl Sender for Constant {
     #[inline]
-    fn framing(&mut self) -> Framing {
+    fn framing(&self) -> Framing {
         self.framing
     }
 
@@ -133,7 +133,7 @@ impl Sender for Constant {
     }
 
     #[inline]
-    fn finish(&mut self) -> Nanos {
+    fn finish(&self) -> Nanos {
         match self.law.rate {
             0 => Nanos::NEVER,
             u64::MAX => self.start,
@@ -142,7 +142,7 @@ impl Sender for Constant {
     }
 
     #[inline]
-    fn foresees(&mut self) -> bool {
+    fn foresees(&self) -> bool {
         self.law.rate != 0
     }
 
@@ -160,7 +160,7 @@ impl Sender for Constant {
     }
 
     /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
-    fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool {
+    fn has_sent_all_but(&self, bytes: u64, now: Nanos) -> bool {
         let until = u128::from(self.work.saturating_sub(bytes * BYTE));
         match self.law.rate {
             0 => until == 0,
@@ -184,15 +184,15 @@ impl Sender for Constant {
 
     /// The current rate.
     #[inline]
-    fn rate(&mut self) -> Rate {
+    fn rate(&self) -> Rate {
         self.law.rate()
     }
 
-    fn work_left(&mut self) -> u64 {
+    fn work_left(&self) -> u64 {
         self.work
     }
 
-    fn rest(&mut self, finish: Nanos) -> u64 {
+    fn rest(&self, finish: Nanos) -> u64 {
         match self.law.rate {
             0 | u64::MAX => 0,
             rate => self.work - (finish.0 - self.start.0) * rate,
@@ -204,7 +204,7 @@ impl Sender for Constant {
     }
 
     #[inline]
-    fn whole_trains(&mut self) -> bool {
+    fn whole_trains(&self) -> bool {
         true
     }
 }

@@ -30,7 +30,7 @@ pub struct Backlog {
 /// Work is reckoned in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
 pub trait Sender: Block {
     /// What a packet counts, until the next change.
-    fn framing(&mut self) -> Framing;
+    fn framing(&self) -> Framing;
 
     /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause.
     fn begin(&mut self, start: Nanos, bytes: u64);
@@ -40,7 +40,7 @@ pub trait Sender: Block {
 
     /// When the packet being sent is finished: exact, rounded down; never, if nothing now known ends it. Asked once after it was
     /// begun, and after each change.
-    fn finish(&mut self) -> Nanos;
+    fn finish(&self) -> Nanos;
 
     /// Begins a packet at `start`, after a pause or at the end of the one before; when it is finished.
     #[inline]
@@ -58,12 +58,12 @@ pub trait Sender: Block {
     fn settle(&mut self, now: Nanos);
 
     /// Whether packets wait in the queue until an opportunity comes to send a part of them: they are taken then, and not before.
-    fn by_opportunities(&mut self) -> bool {
+    fn by_opportunities(&self) -> bool {
         false
     }
 
     /// When the transmitter takes the packet that waits behind the one sent at `finish`: at once, where an opportunity is left.
-    fn next_opportunity(&mut self, finish: Nanos) -> Nanos {
+    fn next_opportunity(&self, finish: Nanos) -> Nanos {
         finish
     }
 
@@ -74,23 +74,23 @@ pub trait Sender: Block {
     }
 
     /// The rate at which a packet's bits are sent: the current one, or the mean of a trace.
-    fn rate(&mut self) -> Rate;
+    fn rate(&self) -> Rate;
 
     /// The rate at which a queue that holds `backlog` is expected to empty: limits in time and disciplines compute with it.
-    fn departure_rate(&mut self, _backlog: Backlog) -> Rate {
+    fn departure_rate(&self, _backlog: Backlog) -> Rate {
         self.rate()
     }
 
     /// The highest rate that can go on for long, in packets of `bytes` counted bytes: what has to be reckoned with beforehand.
-    fn highest(&mut self, _bytes: u64) -> Rate {
+    fn highest(&self, _bytes: u64) -> Rate {
         self.rate()
     }
 
     /// The work left of the packet being sent, after [`Sender::settle`]: another transmitter is to go on with it.
-    fn work_left(&mut self) -> u64;
+    fn work_left(&self) -> u64;
 
     /// What a constant rate has left over at the end of the packet being sent, `finish`.
-    fn rest(&mut self, _finish: Nanos) -> u64 {
+    fn rest(&self, _finish: Nanos) -> u64 {
         0
     }
 
@@ -99,7 +99,7 @@ pub trait Sender: Block {
 
     /// Whether the end of every packet is known when it asks to be let in, as long as nothing changes: those in front of it are sent one
     /// after the other, and never is not among the answers.
-    fn foresees(&mut self) -> bool {
+    fn foresees(&self) -> bool {
         false
     }
 
@@ -115,13 +115,13 @@ pub trait Sender: Block {
     fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {}
 
     /// Whether, of the packet being sent, all but the last `bytes` counted bytes are sent by `now`. Asked of trains only.
-    fn has_sent_all_but(&mut self, _bytes: u64, _now: Nanos) -> bool {
+    fn has_sent_all_but(&self, _bytes: u64, _now: Nanos) -> bool {
         false
     }
 
     /// Whether several segments of a train may be sent as one packet: not unless [`Sender::has_sent_all_but`]
     /// knows when each of them is sent.
-    fn whole_trains(&mut self) -> bool {
+    fn whole_trains(&self) -> bool {
         false
     }
 }
@@ -139,27 +139,28 @@ crate::registry::stage! {
             Shared = shared::Shared,
         }
     }
-    fn framing(&mut self) -> Framing;
     fn begin(&mut self, start: Nanos, bytes: u64);
     fn follow(&mut self, finish: Nanos, bytes: u64);
-    fn finish(&mut self) -> Nanos;
     fn send(&mut self, pause: bool, start: Nanos, bytes: u64) -> Nanos;
     fn settle(&mut self, now: Nanos);
-    fn by_opportunities(&mut self) -> bool;
-    fn next_opportunity(&mut self, finish: Nanos) -> Nanos;
     fn opportunity_after(&mut self, now: Nanos) -> Nanos;
-    fn rate(&mut self) -> Rate;
-    fn departure_rate(&mut self, backlog: Backlog) -> Rate;
-    fn highest(&mut self, bytes: u64) -> Rate;
-    fn work_left(&mut self) -> u64;
-    fn rest(&mut self, finish: Nanos) -> u64;
     fn take_over(&mut self, now: Nanos, work: u64);
-    fn foresees(&mut self) -> bool;
     fn look_ahead(&mut self);
     fn pass(&mut self, finish: Nanos, bytes: u64);
     fn go_back(&mut self, now: Nanos, first: Nanos, last: Nanos, behind: u64);
-    fn has_sent_all_but(&mut self, bytes: u64, now: Nanos) -> bool;
-    fn whole_trains(&mut self) -> bool;
+    ask
+    fn framing(&self) -> Framing;
+    fn finish(&self) -> Nanos;
+    fn by_opportunities(&self) -> bool;
+    fn next_opportunity(&self, finish: Nanos) -> Nanos;
+    fn rate(&self) -> Rate;
+    fn departure_rate(&self, backlog: Backlog) -> Rate;
+    fn highest(&self, bytes: u64) -> Rate;
+    fn work_left(&self) -> u64;
+    fn rest(&self, finish: Nanos) -> u64;
+    fn foresees(&self) -> bool;
+    fn has_sent_all_but(&self, bytes: u64, now: Nanos) -> bool;
+    fn whole_trains(&self) -> bool;
 }
 
 /// Begins the next packet as a link does.

@@ -77,7 +77,7 @@ impl Shared {
 }
 
 impl Sender for Shared {
-    fn framing(&mut self) -> Framing {
+    fn framing(&self) -> Framing {
         self.framing
     }
 
@@ -90,17 +90,17 @@ impl Sender for Shared {
         self.begin(finish, bytes);
     }
 
-    fn finish(&mut self) -> Nanos {
+    fn finish(&self) -> Nanos {
         self.finish
     }
 
     fn settle(&mut self, _: Nanos) {}
 
-    fn rate(&mut self) -> Rate {
+    fn rate(&self) -> Rate {
         self.rate
     }
 
-    fn departure_rate(&mut self, backlog: Backlog) -> Rate {
+    fn departure_rate(&self, backlog: Backlog) -> Rate {
         let own = u128::from(backlog.bytes);
         let rate = match self.share {
             Share::InOrder { others: 0 } => return self.rate,
@@ -115,7 +115,7 @@ impl Sender for Shared {
         Rate(u64::try_from(rate).unwrap_or(u64::MAX).max(1)).min(self.rate)
     }
 
-    fn work_left(&mut self) -> u64 {
+    fn work_left(&self) -> u64 {
         0
     }
 

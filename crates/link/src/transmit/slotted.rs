@@ -117,7 +117,7 @@ impl Block for Slotted {
 
 impl Sender for Slotted {
     #[inline]
-    fn framing(&mut self) -> Framing {
+    fn framing(&self) -> Framing {
         self.framing
     }
 
@@ -145,7 +145,7 @@ impl Sender for Slotted {
     }
 
     #[inline]
-    fn finish(&mut self) -> Nanos {
+    fn finish(&self) -> Nanos {
         self.finish
     }
 
@@ -157,13 +157,13 @@ impl Sender for Slotted {
 
     /// The rate in a slot; the highest there is if it is unlimited, for packets wait all the same.
     #[inline]
-    fn rate(&mut self) -> Rate {
+    fn rate(&self) -> Rate {
         Rate(self.rate).min(Rate::MAX)
     }
 
     /// What a slot lets through of packets of the backlog's mean size, in the time that they and the mean distance to the next slot
     /// take. Exact where packets have one size, or a slot is limited in packets.
-    fn departure_rate(&mut self, backlog: Backlog) -> Rate {
+    fn departure_rate(&self, backlog: Backlog) -> Rate {
         let endless = self.packets == u64::MAX && self.bytes == u64::MAX;
         if self.rate == 0 || endless || backlog.bytes == 0 {
             return self.rate();
@@ -179,7 +179,7 @@ impl Sender for Slotted {
     }
 
     /// A slot's packets in the time that they and the least distance to the next slot take.
-    fn highest(&mut self, bytes: u64) -> Rate {
+    fn highest(&self, bytes: u64) -> Rate {
         let endless = self.packets == u64::MAX && self.bytes == u64::MAX;
         if self.rate == 0 || self.min == Nanos::ZERO || endless {
             return Rate(self.rate);
@@ -190,7 +190,7 @@ impl Sender for Slotted {
         Rate(u64::try_from(work / (sending + u128::from(self.min.0))).unwrap_or(u64::MAX))
     }
 
-    fn work_left(&mut self) -> u64 {
+    fn work_left(&self) -> u64 {
         self.work
     }
 

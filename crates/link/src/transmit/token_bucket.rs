@@ -106,7 +106,7 @@ impl Block for TokenBucket {
 
 impl Sender for TokenBucket {
     #[inline]
-    fn framing(&mut self) -> Framing {
+    fn framing(&self) -> Framing {
         self.framing
     }
 
@@ -133,7 +133,7 @@ impl Sender for TokenBucket {
     }
 
     #[inline]
-    fn finish(&mut self) -> Nanos {
+    fn finish(&self) -> Nanos {
         self.state.finish
     }
 
@@ -153,12 +153,12 @@ impl Sender for TokenBucket {
     }
 
     #[inline]
-    fn rate(&mut self) -> Rate {
+    fn rate(&self) -> Rate {
         Rate(self.rate.min(self.peak))
     }
 
     #[inline]
-    fn foresees(&mut self) -> bool {
+    fn foresees(&self) -> bool {
         self.rate != 0 && self.peak != 0
     }
 
@@ -178,7 +178,7 @@ impl Sender for TokenBucket {
         self.state = self.behind;
     }
 
-    fn work_left(&mut self) -> u64 {
+    fn work_left(&self) -> u64 {
         self.state.work
     }
 

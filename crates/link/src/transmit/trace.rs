@@ -168,7 +168,7 @@ const MAHIMAHI: Framing = Framing::ip((mahimahi::BYTES - 1500) as u16);
 
 impl Sender for Trace {
     #[inline]
-    fn framing(&mut self) -> Framing {
+    fn framing(&self) -> Framing {
         self.framing
     }
 
@@ -187,7 +187,7 @@ impl Sender for Trace {
     }
 
     #[inline]
-    fn finish(&mut self) -> Nanos {
+    fn finish(&self) -> Nanos {
         self.state.finish + self.begin
     }
 
@@ -215,11 +215,11 @@ impl Sender for Trace {
         self.state.start = self.state.start.max(now);
     }
 
-    fn by_opportunities(&mut self) -> bool {
+    fn by_opportunities(&self) -> bool {
         matches!(self.rates.as_deref(), Some(Rates::Opportunities(_)))
     }
 
-    fn next_opportunity(&mut self, finish: Nanos) -> Nanos {
+    fn next_opportunity(&self, finish: Nanos) -> Nanos {
         if self.to.left > 0 { finish } else { self.awaited().max(finish) }
     }
 
@@ -233,19 +233,19 @@ impl Sender for Trace {
 
     /// The mean of the trace; the highest there is if it is unlimited at a time, for packets may wait all the same.
     #[inline]
-    fn rate(&mut self) -> Rate {
+    fn rate(&self) -> Rate {
         self.mean
     }
 
     /// The highest of the trace; unlimited if it ends and nothing holds from then on.
-    fn highest(&mut self, _: u64) -> Rate {
+    fn highest(&self, _: u64) -> Rate {
         match self.rates.as_deref() {
             Some(rates) if self.end != End::Clear => rates.highest(),
             _ => Rate::UNLIMITED,
         }
     }
 
-    fn foresees(&mut self) -> bool {
+    fn foresees(&self) -> bool {
         match self.rates.as_deref() {
             Some(Rates::Steps(steps)) => steps.goes_on(self.end),
             Some(Rates::Opportunities(_)) => false,
@@ -269,7 +269,7 @@ impl Sender for Trace {
         self.state = self.behind;
     }
 
-    fn work_left(&mut self) -> u64 {
+    fn work_left(&self) -> u64 {
         self.state.work
     }
 
