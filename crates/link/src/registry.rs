@@ -53,7 +53,7 @@ macro_rules! stage {
         #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
         #[inline(always)]
         pub fn $call(&self $(, $arg: $type)*) $(-> $ret)? {
-            /// The blocks that few links have are told apart here, out of the way of the others.
+            /// The blocks that few links have are distinguished here, out of the way of the others.
             #[inline(never)]
             fn $call(stage: &$name $(, $arg: $type)*) $(-> $ret)? {
                 match stage {
@@ -73,7 +73,7 @@ macro_rules! stage {
         #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
         #[inline(always)]
         pub fn $call(&mut self $(, $arg: $type)*) $(-> $ret)? {
-            /// The blocks that few links have are told apart here, out of the way of the others.
+            /// The blocks that few links have are distinguished here, out of the way of the others.
             #[inline(never)]
             fn $call(stage: &mut $name $(, $arg: $type)*) $(-> $ret)? {
                 /// Each by itself: telling them apart is but a jump then, that saves no registers for any of them.
