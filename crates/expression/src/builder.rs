@@ -1,9 +1,10 @@
 //! Joins tests to a program. Each block of tests keeps the list of its open ends; joining two blocks closes some.
 
-use crate::program::{Load, MATCH, MISS, Program, Question, Relation, Step, Test};
+use crate::program::{Load, MATCH, MISS, Program, Question, Relation, Step, Test, Width};
+use crate::window::Window;
 
 /// Most tests of an expression.
-pub(crate) const MAX_TESTS: usize = 32 * 1024;
+pub(crate) const MAX_TESTS: usize = 48 * 1024;
 
 /// Tests that stand one after the other, and where they leave.
 #[derive(Debug)]
@@ -44,9 +45,16 @@ impl Builder {
         Block { start: number, yes: vec![(number, true)], no: vec![(number, false)] }
     }
 
-    /// A block of one comparison with a constant.
+    /// A block that compares with a constant. What lies behind an IPv4 header without options, as nearly all are, is at a fixed place.
     pub fn compare(&mut self, load: Load, mask: u32, relation: Relation, value: u32) -> Block {
-        self.test(Question::Compare { load, mask, relation, value })
+        let question = |load| Question::Compare { load, mask, relation, value };
+        let Load::Behind { header, at, width } = load else { return self.test(question(load)) };
+        let length = Load::Frame { at: header, width: Width::Byte };
+        let plain = Question::Compare { load: length, mask: 0x0f, relation: Relation::Equal, value: 5 };
+        let plain = self.test(plain);
+        let fixed = self.test(question(Load::Frame { at: at.wrapping_add(20), width }));
+        let behind = self.test(question(load));
+        self.choose(&plain, fixed, behind)
     }
 
     /// A block that compares two arithmetic expressions.
@@ -71,6 +79,13 @@ impl Builder {
         Block { start: left.start, yes: joined(left.yes, right.yes), no: right.no }
     }
 
+    /// `yes` where `condition` is so, else `no`: built in this order.
+    fn choose(&mut self, condition: &Block, yes: Block, no: Block) -> Block {
+        self.close(&condition.yes, yes.start);
+        self.close(&condition.no, no.start);
+        Block { start: condition.start, yes: joined(yes.yes, no.yes), no: joined(yes.no, no.no) }
+    }
+
     /// The opposite.
     pub fn not(block: Block) -> Block {
         Block { start: block.start, yes: block.no, no: block.yes }
@@ -81,10 +96,7 @@ impl Builder {
         self.close(&block.yes, MATCH);
         self.close(&block.no, MISS);
         self.shorten();
-        for test in &mut self.tests {
-            test.question = test.question.direct();
-        }
-        Program { tests: self.tests.into(), steps: self.steps.into() }
+        Program { windows: Window::of(&self.tests), tests: self.tests.into(), steps: self.steps.into() }
     }
 
     fn close(&mut self, ends: &[End], target: u16) {
@@ -164,7 +176,7 @@ fn implied(question: Question, answer: bool, next: Question) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Known, Width};
+    use crate::program::Known;
 
     fn byte(builder: &mut Builder, at: u32, value: u32) -> Block {
         builder.compare(Load::Frame { at, width: Width::Byte }, u32::MAX, Relation::Equal, value)

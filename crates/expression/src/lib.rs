@@ -34,6 +34,7 @@ mod parse;
 mod primitive;
 mod program;
 mod token;
+mod window;
 
 pub use error::{ExpressionError, Fault, quoted};
 pub use names::code_point;
@@ -67,7 +68,7 @@ impl Expression {
     ///
     /// # Errors
     /// Names the column, what was found there, why it won't do, and the fix. Texts above 16 KiB, more than 64
-    /// parentheses or brackets in each other and more than 32 768 tests are refused.
+    /// parentheses or brackets in each other and more than 49 152 tests are refused.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         Ok(Self { text: text.trim().into(), program: parse::program(text)? })
     }

@@ -1,6 +1,8 @@
 //! What an expression is compiled to: tests on a frame, each with the test to go on with after a yes and after a no.
 //! These only lie ahead, so every evaluation ends; nothing is allocated, and no bytes can make it panic.
 
+use crate::window::{self, Window};
+
 /// In place of a test's number: the frame matches.
 pub(crate) const MATCH: u16 = u16::MAX;
 /// In place of a test's number: it does not.
@@ -69,11 +71,6 @@ pub(crate) enum Step {
 pub(crate) enum Question {
     /// Whether the masked value stands in the relation to a constant.
     Compare { load: Load, mask: u32, relation: Relation, value: u32 },
-    /// The same for bytes of the frame that have to be equal, which most tests ask. They are the first of a word, mask and
-    /// value too, so that one comparison does for all widths.
-    Is { at: u32, width: Width, mask: u32, value: u32 },
-    /// The same for two bytes behind an IPv4 header: a port.
-    PortIs { header: u32, at: u32, value: u32 },
     /// Whether two arithmetic expressions do: steps `start..middle` and `middle..end`.
     Arithmetic { start: u32, middle: u32, end: u32, relation: Relation },
 }
@@ -96,6 +93,8 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Program {
     pub tests: Box<[Test]>,
+    /// For each test the form in which it is answered soonest, if it has one.
+    pub windows: Box<[Window]>,
     pub steps: Box<[Step]>,
 }
 
@@ -103,17 +102,22 @@ impl Program {
     #[inline]
     pub fn matches(&self, frame: &[u8], known: Known) -> bool {
         let mut next = if self.tests.is_empty() { MATCH } else { 0 };
-        while let Some(test) = self.tests.get(usize::from(next)) {
-            let yes = match test.question {
-                Question::Is { at, width, mask, value } => match word(frame, at) {
-                    Some(found) => found & mask == value,
-                    None => is_at_end(frame, at, width, (mask, value)),
-                },
-                question => self.answer(question, frame, known),
+        while let Some(window) = self.windows.get(usize::from(next)) {
+            let at = window.at as usize;
+            next = match frame.get(at..at + window::WIDTH).and_then(<[u8]>::first_chunk) {
+                Some(&bytes) if window.holds(bytes) => window.yes,
+                Some(_) => window.no,
+                None => self.next(next, frame, known),
             };
-            next = if yes { test.yes } else { test.no };
         }
         next == MATCH
+    }
+
+    /// Where a test leads.
+    #[inline(never)]
+    fn next(&self, number: u16, frame: &[u8], known: Known) -> u16 {
+        let Some(test) = self.tests.get(usize::from(number)) else { return MISS };
+        if self.answer(test.question, frame, known) { test.yes } else { test.no }
     }
 
     /// Whether a test or a step reads the mark.
@@ -123,15 +127,11 @@ impl Program {
         self.tests.iter().any(asks) || self.steps.iter().any(reads)
     }
 
-    #[inline(never)]
+    #[inline]
     fn answer(&self, question: Question, frame: &[u8], known: Known) -> bool {
         match question {
             Question::Compare { load, mask, relation, value } => {
                 load.read(frame, known, 0).is_some_and(|found| relation.holds(found & mask, value))
-            }
-            Question::Is { at, width, mask, value } => is_at_end(frame, at, width, (mask, value)),
-            Question::PortIs { header, at, value } => {
-                behind(frame, header, at).is_some_and(|at| half(frame, at) == Some(value))
             }
             Question::Arithmetic { start, middle, end, relation } => {
                 let left = self.compute(start, middle, frame, known);
@@ -182,44 +182,6 @@ impl Load {
             Width::Word => word(frame, at),
         }
     }
-}
-
-impl Question {
-    /// The same question in the form that is answered soonest.
-    pub fn direct(self) -> Self {
-        match self {
-            Self::Compare { load, mask, relation: Relation::Equal, value } => match load {
-                // A value that does not fit is in no such bytes: it must not lose what stands out.
-                Load::Frame { at, width } if value <= u32::MAX >> width.spare() => {
-                    let (mask, value) = (mask << width.spare(), value << width.spare());
-                    Self::Is { at, width, mask, value }
-                }
-                Load::Behind { header, at, width: Width::Half } if mask == u32::MAX => {
-                    Self::PortIs { header, at, value }
-                }
-                _ => self,
-            },
-            _ => self,
-        }
-    }
-}
-
-impl Width {
-    /// Bits of a word that are left over.
-    fn spare(self) -> u32 {
-        match self {
-            Self::Byte => 24,
-            Self::Half => 16,
-            Self::Word => 0,
-        }
-    }
-}
-
-/// [`Question::Is`] where less than a word is left of the frame.
-#[cold]
-fn is_at_end(frame: &[u8], at: u32, width: Width, (mask, value): (u32, u32)) -> bool {
-    let found = Load::Frame { at, width }.read(frame, Known::default(), 0);
-    found.is_some_and(|found| (found << width.spare()) & mask == value)
 }
 
 /// The offset that lies `at` bytes further than it would behind an IPv4 header of no length.
@@ -297,33 +259,6 @@ mod tests {
         ];
         for (operator, left, right, wanted) in table {
             assert_eq!(operator.apply(left, right), wanted, "{operator:?} {left} {right}");
-        }
-    }
-
-    /// Against the comparison itself, for bytes within a frame, at its end and beyond, and values that do not fit.
-    #[test]
-    fn the_direct_form_answers_the_same() {
-        let frame = [0x45, 1, 2, 3, 0, 0xff];
-        let programs = |question| {
-            [question, Question::direct(question)].map(|question| Program {
-                tests: Box::new([Test { question, yes: MATCH, no: MISS }]),
-                steps: Box::default(),
-            })
-        };
-        for width in [Width::Byte, Width::Half, Width::Word] {
-            for at in (0..8).chain([u32::MAX - 1, u32::MAX]) {
-                for mask in [u32::MAX, 0xff, 0x0f, 0] {
-                    for value in
-                        [0, 1, 3, 5, 0x45, 0xff, 0x102, 0x145, 0xff01, 0x10001, 0x0102_0300, u32::MAX]
-                    {
-                        let load = Load::Frame { at, width };
-                        let question = Question::Compare { load, mask, relation: Relation::Equal, value };
-                        let [plain, direct] = programs(question)
-                            .map(|program| program.matches(&frame, Known { wire_len: 6, mark: 0 }));
-                        assert_eq!(plain, direct, "{question:?}");
-                    }
-                }
-            }
         }
     }
 
