@@ -1,7 +1,8 @@
 //! What this filter keeps off the link, in a sentence.
 
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, DropReason, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
+use longwire_settings::Settings;
 
 /// Drops frames that are longer than a limit.
 #[derive(Debug)]
@@ -9,28 +10,26 @@ pub struct Template {
     longest: u64,
 }
 
+/// Drops frames that are longer than a limit.
+#[derive(Debug, Settings)]
+#[settings(key = "template", kind = "template", source = "the RFC, paper or measurement that defines it")]
+pub struct TemplateSettings {
+    /// longest frame in bytes without FCS, 60 to 65535
+    #[setting(min = 60, max = 65_535)]
+    longest: u64,
+}
+
 impl Block for Template {
-    const SPEC: Spec = Spec {
-        key: "template",
-        kind: "template",
-        summary: "Drops frames that are longer than a limit.",
-        source: "the RFC, paper or measurement that defines it",
-        params: &[Param {
-            name: "longest",
-            kind: ParamKind::Integer { min: 60, max: 65_535 },
-            default: None,
-            help: "longest frame in bytes without FCS, 60 to 65535",
-        }],
-    };
+    type Settings = TemplateSettings;
 
     /// What it draws, it draws from the dice and from nothing else.
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { longest: values.integer(0) }
+    fn build(settings: TemplateSettings, _: Dice) -> Self {
+        Self { longest: settings.longest }
     }
 
     /// Takes new parameters; what it has gathered stays.
-    fn change(&mut self, values: &Values) {
-        self.longest = values.integer(0);
+    fn change(&mut self, settings: TemplateSettings) {
+        self.longest = settings.longest;
     }
 }
 
@@ -50,8 +49,8 @@ mod tests {
 
     #[test]
     fn the_limit_itself_passes() {
-        let values = Values::read(&Template::SPEC, &[("longest", "1514")]).unwrap();
-        let mut block = Template::build(&values, Dice::named(1, "test/template"));
+        let values = TemplateSettings::read(&[("longest", "1514")]).unwrap();
+        let mut block = Template::build(values, Dice::named(1, "test/template"));
         for (bytes, verdict) in [(1514, Verdict::Pass), (1515, Verdict::Drop(DropReason::Mtu))] {
             assert_eq!(block.judge(&mut Offer::new(Nanos::ZERO, bytes, &[])), verdict);
         }

@@ -1,7 +1,9 @@
 //! What this impairment is like in the world, in a sentence.
 
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_settings::Settings;
 
 /// Drops every n-th packet.
 #[derive(Debug)]
@@ -12,36 +14,34 @@ pub struct Template {
     mark: bool,
 }
 
+/// Drops every n-th packet.
+#[derive(Debug, Settings)]
+#[settings(key = "loss", kind = "template", source = "the RFC, paper or measurement that defines it")]
+pub struct TemplateSettings {
+    /// n, 1 to 1000000
+    #[setting(min = 1, max = 1_000_000)]
+    every: u64,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
+
 impl Block for Template {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "template",
-        summary: "Drops every n-th packet.",
-        source: "the RFC, paper or measurement that defines it",
-        params: &[
-            Param {
-                name: "every",
-                kind: ParamKind::Integer { min: 1, max: 1_000_000 },
-                default: None,
-                help: "n, 1 to 1000000",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+    type Settings = TemplateSettings;
 
     /// What it draws, it draws from the dice and from nothing else.
-    fn build(values: &Values, _: Dice) -> Self {
+    fn build(settings: TemplateSettings, _: Dice) -> Self {
         let mut block = Self { every: 1, seen: 0, on_wire: false, mark: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; what it has seen stays.
-    fn change(&mut self, values: &Values) {
-        self.every = values.integer(0);
-        self.on_wire = values.choice(1) == 1;
-        self.mark = values.choice(2) == 1;
+    fn change(&mut self, settings: TemplateSettings) {
+        self.every = settings.every;
+        self.on_wire = settings.place == Place::Wire;
+        self.mark = settings.ecn;
     }
 }
 
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn every_third_is_dropped() {
-        let values = Values::read(&Template::SPEC, &[("every", "3")]).unwrap();
-        let mut block = Template::build(&values, Dice::named(1, "test/template"));
+        let values = TemplateSettings::read(&[("every", "3")]).unwrap();
+        let mut block = Template::build(values, Dice::named(1, "test/template"));
         let mut offer = Offer::new(Nanos::ZERO, 1500, &[]);
         let dropped: Vec<bool> = (0..6).map(|_| block.judge(&mut offer) != Verdict::Pass).collect();
         assert_eq!(dropped, [false, false, true, false, false, true]);

@@ -1,8 +1,9 @@
 //! What this queue discipline is for, in a sentence.
 
 use super::{Admission, Discipline, Hall, Next};
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::Handle;
+use longwire_settings::Settings;
 
 /// First in, first out, with a limit in packets.
 #[derive(Debug)]
@@ -10,28 +11,26 @@ pub struct Template {
     limit: u64,
 }
 
+/// First in, first out, with a limit in packets.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "template", source = "the RFC or paper that defines it")]
+pub struct TemplateSettings {
+    /// most packets that may wait, the one being sent included, 1 to 1000000
+    #[setting(default = "1000", min = 1, max = 1_000_000)]
+    limit: u64,
+}
+
 impl Block for Template {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "template",
-        summary: "First in, first out, with a limit in packets.",
-        source: "the RFC or paper that defines it",
-        params: &[Param {
-            name: "limit",
-            kind: ParamKind::Integer { min: 1, max: 1_000_000 },
-            default: Some("1000"),
-            help: "most packets that may wait, the one being sent included, 1 to 1000000",
-        }],
-    };
+    type Settings = TemplateSettings;
 
     /// What it draws, it draws from the dice and from nothing else.
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { limit: values.integer(0) }
+    fn build(settings: TemplateSettings, _: Dice) -> Self {
+        Self { limit: settings.limit }
     }
 
     /// Takes new parameters; packets already waiting stay.
-    fn change(&mut self, values: &Values) {
-        self.limit = values.integer(0);
+    fn change(&mut self, settings: TemplateSettings) {
+        self.limit = settings.limit;
     }
 }
 
@@ -63,8 +62,8 @@ mod tests {
 
     #[test]
     fn the_limit_holds() {
-        let values = Values::read(&Template::SPEC, &[("limit", "2")]).unwrap();
-        let mut queue = Template::build(&values, Dice::named(1, "test/template"));
+        let values = TemplateSettings::read(&[("limit", "2")]).unwrap();
+        let mut queue = Template::build(values, Dice::named(1, "test/template"));
         for (packets_waiting, accepted) in [(0, true), (1, true), (2, false)] {
             let admission = Admission {
                 now: Nanos::ZERO,

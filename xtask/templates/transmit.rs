@@ -1,8 +1,9 @@
 //! What kind of line this transmitter is, in a sentence.
 
 use super::Sender;
-use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
 /// Sends at a constant rate. Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
@@ -15,32 +16,34 @@ pub struct Template {
     work: u64,
 }
 
+/// Sends at a constant rate.
+#[derive(Debug, Settings)]
+#[settings(key = "rate", kind = "template", source = "the standard, paper or measurement that defines it")]
+pub struct TemplateSettings {
+    /// 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited
+    rate: Rate,
+    #[setting(like = FRAMING_PARAM)]
+    layer: Layer,
+    #[setting(like = OVERHEAD_PARAM)]
+    overhead: u64,
+}
+
 impl Block for Template {
-    const SPEC: Spec = Spec {
-        key: "rate",
-        kind: "template",
-        summary: "Sends at a constant rate.",
-        source: "the standard, paper or measurement that defines it",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Rate,
-                default: None,
-                help: "300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited",
-            },
-            FRAMING_PARAM,
-            OVERHEAD_PARAM,
-        ],
-    };
+    type Settings = TemplateSettings;
 
     /// What it draws, it draws from the dice and from nothing else.
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { rate: values.rate(0).0, framing: Framing::read(values, 1, 2), start: Nanos::ZERO, work: 0 }
+    fn build(settings: TemplateSettings, _: Dice) -> Self {
+        Self {
+            rate: settings.rate.0,
+            framing: Framing::of(settings.layer, settings.overhead),
+            start: Nanos::ZERO,
+            work: 0,
+        }
     }
 
     /// Takes new parameters, for every bit not yet sent (after `settle`).
-    fn change(&mut self, values: &Values) {
-        (self.rate, self.framing) = (values.rate(0).0, Framing::read(values, 1, 2));
+    fn change(&mut self, settings: TemplateSettings) {
+        (self.rate, self.framing) = (settings.rate.0, Framing::of(settings.layer, settings.overhead));
     }
 }
 
@@ -104,8 +107,8 @@ mod tests {
     /// 64 bytes at 10 Gbit/s take 51.2 ns: five packets end in exactly 256 ns.
     #[test]
     fn carries_the_remainder() {
-        let values = Values::read(&Template::SPEC, &[("rate", "10 Gbit/s")]).unwrap();
-        let mut block = Template::build(&values, Dice::named(1, "test/template"));
+        let values = TemplateSettings::read(&[("rate", "10 Gbit/s")]).unwrap();
+        let mut block = Template::build(values, Dice::named(1, "test/template"));
         block.begin(Nanos(0), 64);
         let mut ends = vec![block.finish().0];
         for _ in 0..4 {

@@ -148,7 +148,7 @@ mod tests {
         let blocks = loaded.run.remote().made_of(target).unwrap().unwrap();
         drop(loaded.run.stop());
         let (_, values) = blocks.iter().find(|(spec, _)| spec.key == "rate").unwrap();
-        assert_eq!(values.rate(0), Rate(50_000_000_000));
+        assert_eq!(values.at(0), longwire_block::Value::Rate(Rate(50_000_000_000)));
     }
 
     #[test]

@@ -1,49 +1,40 @@
 //! What a traffic source is besides its model: where its packets go, how many there are, and whether it sends.
 
-use crate::spec::{Grammar, Param, ParamKind, Parsed, Spec, Value, Values};
+use longwire_settings::{Choice, Grammar, Limit, Parsed, Settings, Spec, Value, Values};
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The row of a source's parameters that belong to no model.
-pub static FLOW: Spec = Spec {
-    key: "flow",
-    kind: "flow",
-    summary: "Where a source's packets go, how many there are, and whether it sends.",
-    source: "Longwire's own",
-    params: &[
-        Param {
-            name: "to",
-            kind: ParamKind::Parsed(PORT),
-            default: None,
-            help: "The host or port that its frames are bound for.",
-        },
-        Param {
-            name: "destination",
-            kind: ParamKind::Parsed(ADDRESS),
-            default: None,
-            help: "Destination address; with another `to`, the first one there of the same family unless it is given.",
-        },
-        Param {
-            name: "packets",
-            kind: ParamKind::Limit,
-            default: Some("unlimited"),
-            help: "How many frames it sends in all, those before included; \"unlimited\" for no limit.",
-        },
-        Param {
-            name: "for",
-            kind: ParamKind::Limit,
-            default: Some("unlimited"),
-            help: "How long it sends, counted from its start; \"unlimited\" for no limit.",
-        },
-        Param {
-            name: "state",
-            kind: ParamKind::Choice(&["up", "down"]),
-            default: Some("up"),
-            help: "Whether it sends: while it is down its own time stands still.",
-        },
-    ],
-};
+/// The row of a source's settings that belong to no model.
+pub static FLOW: Spec = FlowSettings::SPEC;
+
+/// Where a source's packets go, how many there are, and whether it sends.
+#[derive(Debug, Settings)]
+#[settings(key = "flow", kind = "flow", source = "Longwire's own")]
+struct FlowSettings {
+    /// The host or port that its frames are bound for.
+    #[setting(grammar = PORT)]
+    to: Arc<Aim>,
+    /// Destination address; with another `to`, the first one there of the same family unless it is given.
+    #[setting(grammar = ADDRESS)]
+    destination: Arc<IpAddr>,
+    /// How many frames it sends in all, those before included; "unlimited" for no limit.
+    #[setting(default = "unlimited")]
+    packets: Limit,
+    /// How long it sends, counted from its start; "unlimited" for no limit.
+    #[setting(name = "for", default = "unlimited")]
+    lasts: Limit,
+    /// Whether it sends: while it is down its own time stands still.
+    #[setting(default = "up")]
+    state: State,
+}
+
+/// Whether a source sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+enum State {
+    Up,
+    Down,
+}
 
 /// Where a source's frames go: the value of `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,22 +61,27 @@ pub struct Course {
 }
 
 impl Course {
-    /// What values of [`FLOW`] say; none if they are none.
-    pub fn read(values: &Values) -> Option<Self> {
-        let [_, _, packets, duration, state] = values.as_slice() else { return None };
-        Some(Self {
-            aim: *values.parsed(0)?,
-            destination: *values.parsed(1)?,
-            packets: match packets {
-                Value::Packets(packets) => *packets,
+    /// What values of [`FLOW`] say.
+    pub fn of(values: &Values) -> Self {
+        let settings = FlowSettings::of(values);
+        Self {
+            aim: *settings.to,
+            destination: *settings.destination,
+            packets: match settings.packets {
+                Limit::Packets(packets) => packets,
                 _ => u64::MAX,
             },
-            duration: match duration {
-                Value::Waiting(time) => *time,
+            duration: match settings.lasts {
+                Limit::Waiting(time) => time,
                 _ => Nanos::NEVER,
             },
-            up: *state == Value::Choice(0),
-        })
+            up: settings.state == State::Up,
+        }
+    }
+
+    /// The same for what a source is made of; none if that says it not.
+    pub fn among(rows: &[(&Spec, Values)]) -> Option<Self> {
+        rows.iter().find(|(spec, _)| spec.is(&FLOW)).map(|(_, values)| Self::of(values))
     }
 
     /// The values of [`FLOW`] that say this; `to` is the name of the port.
@@ -146,7 +142,7 @@ mod tests {
             let texts =
                 FLOW.params.iter().zip(values.as_slice()).map(|(param, value)| value.print(param.kind));
             assert_eq!(texts.collect::<Vec<_>>(), printed);
-            assert_eq!(Course::read(&values), Some(course));
+            assert_eq!(Course::of(&values), course);
         }
     }
 }

@@ -12,16 +12,18 @@ mod node_stats;
 mod outbox;
 pub mod path;
 mod port;
-pub mod spec;
 mod stage;
 pub mod stations;
 
 pub use dice::Dice;
 pub use drop::{DropCounts, DropReason};
+pub use longwire_settings::{
+    Choice, Grammar, Limit, Millionths, Param, ParamKind, Parsed, Reading, Settings, Spec, SpecError, Value,
+    Values,
+};
 pub use node::{CONSUMED, FLOOD, KEPT, MAX_PORTS, Node, REFUSED, refusal, refuse};
 pub use node_stats::{FlowStats, NodeStats, ProcessorStats, SeatStats};
 pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
-pub use spec::{Grammar, Param, ParamKind, Parsed, Reading, Spec, SpecError, Value, Values};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};
 pub use stations::Stations;

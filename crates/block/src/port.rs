@@ -1,7 +1,7 @@
 //! Where packets come in and go out.
 
-use crate::spec::{Spec, Values};
 use longwire_packet::{Batch, Pool};
+use longwire_settings::{Spec, Values};
 use longwire_units::Nanos;
 use serde::Serialize;
 use thiserror::Error;

@@ -1,19 +1,22 @@
 //! What every block of a link has in common, what those that judge packets are shown, and what they answer.
 
-use crate::{Dice, DropReason, Spec, Values};
+use crate::{Dice, DropReason, Settings, Spec};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
 /// A block of a link: a filter, an impairment, a queue, a transmitter, a delay.
 pub trait Block: Sized {
+    /// What can be set of it.
+    type Settings: Settings;
+
     /// Its row in the registry.
-    const SPEC: Spec;
+    const SPEC: Spec = <Self::Settings as Settings>::SPEC;
 
-    /// The block with these parameters (read for [`Block::SPEC`]), drawing from `dice`.
-    fn build(values: &Values, dice: Dice) -> Self;
+    /// The block with these settings, drawing from `dice`.
+    fn build(settings: Self::Settings, dice: Dice) -> Self;
 
-    /// Takes new parameters; what the block has gathered so far stays, and its stream of draws goes on.
-    fn change(&mut self, values: &Values);
+    /// Takes new settings; what the block has gathered so far stays, and its stream of draws goes on.
+    fn change(&mut self, settings: Self::Settings);
 
     /// Told before anything else: when the run begins on the engine's clock. Schedules and traces count from there.
     fn start(&mut self, _begin: Nanos) {}

@@ -35,7 +35,7 @@ struct Changed {
 impl Changed {
     /// Notes where a source that is made of these sends to.
     fn note_aim(&mut self, place: u32, blocks: &Blocks) {
-        if let Some(course) = blocks.iter().find_map(|(_, values)| Course::read(values)) {
+        if let Some(course) = Course::among(blocks) {
             self.aims.push((place, course.aim.port));
             self.aims.dedup();
         }

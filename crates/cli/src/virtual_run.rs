@@ -69,6 +69,6 @@ fn never_ends(plan: &Plan, place: usize, source: &Source) -> bool {
             set_block(&mut blocks, spec, values);
         }
     }
-    let course = blocks.iter().find_map(|(_, values)| Course::read(values));
+    let course = Course::among(&blocks);
     course.is_some_and(|course| course.packets == u64::MAX && course.duration == Nanos::NEVER)
 }

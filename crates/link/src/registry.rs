@@ -118,12 +118,12 @@ macro_rules! stage {
                 values: &longwire_block::Values,
                 dice: impl FnOnce() -> longwire_block::Dice,
             ) -> Option<Self> {
-                use longwire_block::Block;
+                use longwire_block::{Block, Settings};
                 $(if spec.is(&<$small>::SPEC) {
-                    return Some(Self::$inline(<$small>::build(values, dice())));
+                    return Some(Self::$inline(<$small>::build(Settings::of(values), dice())));
                 })+
                 $(if spec.is(&<$large>::SPEC) {
-                    return Some(Self::$boxed(Box::new(<$large>::build(values, dice()))));
+                    return Some(Self::$boxed(Box::new(<$large>::build(Settings::of(values), dice()))));
                 })*
                 None
             }
@@ -147,10 +147,10 @@ macro_rules! stage {
 
             /// Takes new parameters; what the block has gathered so far stays.
             pub fn change(&mut self, values: &longwire_block::Values) {
-                use longwire_block::Block;
+                use longwire_block::{Block, Settings};
                 match self {
-                    $(Self::$inline(block) => block.change(values),)+
-                    $(Self::$boxed(block) => block.change(values),)*
+                    $(Self::$inline(block) => block.change(Settings::of(values)),)+
+                    $(Self::$boxed(block) => block.change(Settings::of(values)),)*
                 }
             }
 

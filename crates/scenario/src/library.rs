@@ -7,7 +7,8 @@ use crate::file::{BlockText, Named};
 use crate::finding::{Findings, ScenarioError};
 use crate::plan::{Plan, Profile};
 use crate::read::read_profile;
-use longwire_block::{Spec, Values};
+use longwire_block::{Settings, Spec, Values};
+use longwire_link::transmit::trace::TraceSettings;
 use longwire_units::Rate;
 
 /// A profile that comes with the program.
@@ -151,10 +152,10 @@ fn figures(plan: &Plan, link: usize) -> Figures {
 fn rate(profile: &Profile) -> String {
     match block(profile, "rate") {
         None => "unlimited".into(),
-        Some((spec, values)) => match values.parsed::<longwire_trace::Rates>(0) {
-            Some(rates) => format!("about {}", rounded(rates.mean())),
-            None => print(spec, values, 0),
-        },
+        Some((spec, values)) if spec.kind == "trace" => {
+            format!("about {}", rounded(TraceSettings::of(values).file.mean()))
+        }
+        Some((spec, values)) => print(spec, values, 0),
     }
 }
 

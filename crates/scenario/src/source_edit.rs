@@ -3,8 +3,8 @@
 use crate::places::Places;
 use crate::plan::Source;
 use crate::resolve::bare;
+use longwire_block::Parsed;
 use longwire_block::flow::{Aim, FLOW};
-use longwire_block::spec::Parsed;
 use longwire_block::{ParamKind, Spec, SpecError, Value, Values};
 use longwire_engine::{Blocks, Edit};
 use longwire_random::process;

@@ -1,8 +1,8 @@
 //! Links that filters send packets to. The ways of such packets are planned before the run.
 
-use longwire_block::Values;
+use longwire_block::{Settings, Values};
 use longwire_engine::{Blocks, Edit};
-use longwire_link::filter::RuleSet;
+use longwire_link::filter::rules::RulesSettings;
 
 /// The links that the filter among `blocks` names, each once, in its order.
 pub(crate) fn targets(blocks: &Blocks) -> Vec<String> {
@@ -23,6 +23,5 @@ pub fn unplanned_target(planned: &Blocks, edit: &Edit) -> Option<String> {
 }
 
 fn names(values: &Values) -> Vec<String> {
-    let rules = values.parsed::<RuleSet>(0);
-    rules.map(|rules| rules.targets().map(String::from).collect()).unwrap_or_default()
+    RulesSettings::of(values).rules.targets().map(String::from).collect()
 }

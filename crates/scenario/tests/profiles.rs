@@ -199,7 +199,11 @@ fn own_keys_go_before_the_profile() {
     assert_eq!(blocks(&plan, 0), ["delay 1 ms", "loss 1 %", "queue 40 packets", "rate 1.536 Mbit/s"]);
     assert_eq!(blocks(&plan, 1), ["delay 1 ms", "queue 100 ms", "rate 2 Mbit/s"]);
     let rate = plan.profile(1).blocks.iter().find(|(spec, _)| spec.key == "rate").unwrap();
-    assert_eq!(rate.1.integer(2), 3, "the profile's overhead of 12 is replaced, too");
+    assert_eq!(
+        rate.1.at(2),
+        longwire_block::Value::Integer(3),
+        "the profile's overhead of 12 is replaced, too"
+    );
 }
 
 #[test]

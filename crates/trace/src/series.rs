@@ -1,10 +1,11 @@
 //! Values that hold from one time to the next.
 
 use crate::{MAX_STEPS, TraceError};
+use longwire_settings::Choice;
 use longwire_units::Nanos;
 
 /// What comes after the last step of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum End {
     /// The first step again.
     #[default]
@@ -13,20 +14,6 @@ pub enum End {
     Hold,
     /// Nothing: an unlimited rate, no delay, no loss.
     Clear,
-}
-
-impl End {
-    /// The words for [`End::Loop`], [`End::Hold`] and [`End::Clear`], in this order.
-    pub const WORDS: &'static [&'static str] = &["loop", "hold", "clear"];
-
-    /// The end at this place of [`End::WORDS`]; [`End::Loop`] for any other.
-    pub const fn word(index: usize) -> Self {
-        match index {
-            1 => Self::Hold,
-            2 => Self::Clear,
-            _ => Self::Loop,
-        }
-    }
 }
 
 /// Longest time that a series can span: 146 years, so that sums of a few never overflow.

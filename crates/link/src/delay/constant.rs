@@ -1,7 +1,8 @@
 //! The same delay for every packet.
 
-use super::Travel;
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use super::{Before, Travel};
+use longwire_block::{Block, Dice};
+use longwire_settings::Settings;
 use longwire_units::Nanos;
 
 /// Delays every packet by the same time after its last bit is sent.
@@ -20,32 +21,33 @@ impl Constant {
     }
 }
 
-impl Block for Constant {
-    const SPEC: Spec = Spec {
-        key: "delay",
-        kind: "constant",
-        summary: "Delays every packet by the same time.",
-        source: "High capacity network link emulation using network processors, section 4.2.1",
-        params: &[
-            Param {
-                name: "delay",
-                kind: ParamKind::Time { max: Nanos::from_secs(100) },
-                default: Some("0 ms"),
-                help: "one-way delay, 0 to 100 s",
-            },
-            super::BEFORE,
-        ],
-    };
+/// Delays every packet by the same time.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "delay",
+    kind = "constant",
+    source = "High capacity network link emulation using network processors, section 4.2.1"
+)]
+pub struct ConstantSettings {
+    /// one-way delay, 0 to 100 s
+    #[setting(default = "0 ms", max = Nanos::from_secs(100))]
+    pub delay: Nanos,
+    #[setting(like = super::BEFORE)]
+    _before: Before,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for Constant {
+    type Settings = ConstantSettings;
+
+    fn build(settings: ConstantSettings, _: Dice) -> Self {
         let mut block = Self::NONE;
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes a new delay, for packets whose transmission ends from now on.
-    fn change(&mut self, values: &Values) {
-        self.delay = values.time(0);
+    fn change(&mut self, settings: ConstantSettings) {
+        self.delay = settings.delay;
     }
 }
 

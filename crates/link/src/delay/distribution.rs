@@ -1,9 +1,10 @@
 //! Delays as they were measured: a distribution of times.
 
-use super::jitter::{CORRELATION, ORDER, order};
-use super::{Order, Travel};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use super::jitter::{CORRELATION, ORDER};
+use super::{Before, Order, OrderWord, Travel};
+use longwire_block::{Block, Dice};
 use longwire_random::quantile::{Draws, TIMES, Times};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Probability};
 use std::sync::Arc;
 
@@ -19,27 +20,29 @@ pub struct Distribution {
     order: Order,
 }
 
-impl Block for Distribution {
-    const SPEC: Spec = Spec {
-        key: "delay",
-        kind: "distribution",
-        summary: "Delays packets by times drawn from measured ones.",
-        source: "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1",
-        params: &[
-            Param {
-                name: "distribution",
-                kind: ParamKind::Parsed(TIMES),
-                default: None,
-                help: "a file of delays, in ms where they have no unit: samples, points \"x, C(x)\", or a dummynet \
-                       profile (with its loss)",
-            },
-            CORRELATION,
-            ORDER,
-            super::BEFORE,
-        ],
-    };
+/// Delays packets by times drawn from measured ones.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "delay",
+    kind = "distribution",
+    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1"
+)]
+pub struct DistributionSettings {
+    /// a file of delays, in ms where they have no unit: samples, points "x, C(x)", or a dummynet profile (with its loss)
+    #[setting(grammar = TIMES)]
+    pub distribution: Arc<Times>,
+    #[setting(like = CORRELATION)]
+    correlation: Probability,
+    #[setting(like = ORDER)]
+    order: OrderWord,
+    #[setting(like = super::BEFORE)]
+    _before: Before,
+}
 
-    fn build(values: &Values, mut dice: Dice) -> Self {
+impl Block for Distribution {
+    type Settings = DistributionSettings;
+
+    fn build(settings: DistributionSettings, mut dice: Dice) -> Self {
         let losses = Dice::seeded(dice.draw());
         let mut block = Self {
             times: Arc::new(Times::always(Nanos::ZERO)),
@@ -47,17 +50,15 @@ impl Block for Distribution {
             losses,
             order: Order::Sorted,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new values for packets whose transmission ends from now on.
-    fn change(&mut self, values: &Values) {
-        if let Some(times) = values.parsed(0) {
-            self.times = times;
-        }
-        self.draws.correlate(values.probability(1));
-        self.order = order(values, 2);
+    fn change(&mut self, settings: DistributionSettings) {
+        self.times = settings.distribution;
+        self.draws.correlate(settings.correlation);
+        self.order = settings.order.into();
     }
 }
 

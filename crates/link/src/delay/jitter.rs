@@ -1,9 +1,10 @@
 //! Delays that vary around a mean.
 
-use super::{Order, Travel};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use super::{Before, Order, OrderWord, Travel};
+use longwire_block::{Block, Dice, Param, ParamKind};
 use longwire_random::quantile::{Draws, SHAPE, Shape};
-use longwire_units::Nanos;
+use longwire_settings::{Choice, Settings};
+use longwire_units::{Nanos, Probability};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -50,51 +51,43 @@ pub(super) const CORRELATION: Param = Param {
 };
 pub(super) const ORDER: Param = Param {
     name: "order",
-    kind: ParamKind::Choice(&["keep", "reorder"]),
+    kind: ParamKind::Choice(OrderWord::WORDS),
     default: Some("keep"),
     help: "keep: packets leave in order, at the sorted times, with the same mean; reorder: each at its own time",
 };
 
-/// What the word of [`ORDER`] at that index says.
-pub(super) fn order(values: &Values, index: usize) -> Order {
-    if values.choice(index) == 0 { Order::Sorted } else { Order::Free }
+/// Delays packets by times that vary around a mean.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "delay",
+    kind = "jitter",
+    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1"
+)]
+pub struct JitterSettings {
+    /// mean one-way delay, 0 to 100 s
+    #[setting(max = Nanos::from_secs(100))]
+    pub delay: Nanos,
+    /// what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, for the others it is the
+    /// standard deviation (of pareto 0.83 and pareto-normal 0.84 of it, as their tables in tc-netem have it); a delay below 0
+    /// becomes 0
+    #[setting(max = Nanos::from_secs(100))]
+    pub jitter: Nanos,
+    /// uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem table, or samples, points "x,
+    /// C(x)" or a dummynet profile, brought to mean 0 and deviation 1
+    #[setting(default = "uniform", grammar = SHAPE)]
+    pub distribution: Arc<Shape>,
+    #[setting(like = CORRELATION)]
+    correlation: Probability,
+    #[setting(like = ORDER)]
+    order: OrderWord,
+    #[setting(like = super::BEFORE)]
+    _before: Before,
 }
 
 impl Block for Jitter {
-    const SPEC: Spec = Spec {
-        key: "delay",
-        kind: "jitter",
-        summary: "Delays packets by times that vary around a mean.",
-        source: "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1",
-        params: &[
-            Param {
-                name: "delay",
-                kind: ParamKind::Time { max: Nanos::from_secs(100) },
-                default: None,
-                help: "mean one-way delay, 0 to 100 s",
-            },
-            Param {
-                name: "jitter",
-                kind: ParamKind::Time { max: Nanos::from_secs(100) },
-                default: None,
-                help: "what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, \
-                       for the others it is the standard deviation (of pareto 0.83 and pareto-normal 0.84 of it, \
-                       as their tables in tc-netem have it); a delay below 0 becomes 0",
-            },
-            Param {
-                name: "distribution",
-                kind: ParamKind::Parsed(SHAPE),
-                default: Some("uniform"),
-                help: "uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem \
-                       table, or samples, points \"x, C(x)\" or a dummynet profile, brought to mean 0 and deviation 1",
-            },
-            CORRELATION,
-            ORDER,
-            super::BEFORE,
-        ],
-    };
+    type Settings = JitterSettings;
 
-    fn build(values: &Values, dice: Dice) -> Self {
+    fn build(settings: JitterSettings, dice: Dice) -> Self {
         let mut block = Self {
             delay: Nanos::ZERO,
             jitter: Nanos::ZERO,
@@ -104,19 +97,17 @@ impl Block for Jitter {
             order: Order::Sorted,
             past: VecDeque::new(),
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new values for packets whose transmission ends from now on.
-    fn change(&mut self, values: &Values) {
-        (self.delay, self.jitter) = (values.time(0), values.time(1));
-        if let Some(shape) = values.parsed(2) {
-            self.shape = shape;
-        }
+    fn change(&mut self, settings: JitterSettings) {
+        (self.delay, self.jitter) = (settings.delay, settings.jitter);
+        self.shape = settings.distribution;
         self.least = self.at(0);
-        self.draws.correlate(values.probability(3));
-        self.order = order(values, 4);
+        self.draws.correlate(settings.correlation);
+        self.order = settings.order.into();
         if self.order != Order::Sorted {
             self.past.clear();
         }

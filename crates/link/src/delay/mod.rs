@@ -11,6 +11,7 @@ pub mod trace;
 mod template;
 
 use longwire_block::{Block, Param, ParamKind, Spec, Values};
+use longwire_settings::{Choice, Setting};
 use longwire_units::Nanos;
 
 /// What becomes of the order of packets whose delays differ.
@@ -26,10 +27,33 @@ pub enum Order {
     Free,
 }
 
-/// The parameter that says what packets are delayed before.
+/// Whether packets are sorted by their leaving times or overtake each other: the words of `order`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum OrderWord {
+    Keep,
+    Reorder,
+}
+
+impl From<OrderWord> for Order {
+    fn from(word: OrderWord) -> Self {
+        match word {
+            OrderWord::Keep => Self::Sorted,
+            OrderWord::Reorder => Self::Free,
+        }
+    }
+}
+
+/// What packets are delayed before: the words of `before`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum Before {
+    Queue,
+    Leaving,
+}
+
+/// The setting that says what packets are delayed before.
 const BEFORE: Param = Param {
     name: "before",
-    kind: ParamKind::Choice(&["queue", "leaving"]),
+    kind: ParamKind::Choice(Before::WORDS),
     default: Some("leaving"),
     help: "leaving: packets are delayed when they have been sent; queue: before they come to the queue",
 };
@@ -37,7 +61,7 @@ const BEFORE: Param = Param {
 /// Whether these are values of a delay before the queue.
 pub fn before_queue(spec: &Spec, values: &Values) -> bool {
     let place = spec.params.iter().position(|param| param.name == BEFORE.name);
-    place.is_some_and(|place| values.choice(place) == 0)
+    place.and_then(|place| Before::of(&values.at(place))) == Some(Before::Queue)
 }
 
 /// A delay model.

@@ -1,7 +1,8 @@
 //! Delays that follow a trace.
 
-use super::Travel;
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
+use super::{Before, Travel};
+use longwire_block::{Block, Dice, Grammar};
+use longwire_settings::Settings;
 use longwire_trace::{Cursor, End, Series};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -27,40 +28,34 @@ const DELAYS: Grammar = Grammar {
     examples: &["0 s 5 ms", "0 s 30 ms; 0.1 s 5 ms; 0.15 s 20 ms; 0.3 s 20 ms"],
 };
 
-impl Block for Trace {
-    const SPEC: Spec = Spec {
-        key: "delay",
-        kind: "trace",
-        summary: "Delays packets as a trace says, from time to time.",
-        source: "TheaterQ's traces; lists of times and delays",
-        params: &[
-            Param {
-                name: "file",
-                kind: ParamKind::Parsed(DELAYS),
-                default: None,
-                help: "a TheaterQ trace, or a list of times and delays such as \"0 s 30 ms; 5 s 60 ms\", in a file or here",
-            },
-            Param {
-                name: "end",
-                kind: ParamKind::Choice(End::WORDS),
-                default: Some("loop"),
-                help: "after the last entry: loop from the first, hold the last delay, or clear (no delay)",
-            },
-            super::BEFORE,
-        ],
-    };
+/// Delays packets as a trace says, from time to time.
+#[derive(Debug, Settings)]
+#[settings(key = "delay", kind = "trace", source = "TheaterQ's traces; lists of times and delays")]
+pub struct TraceSettings {
+    /// a TheaterQ trace, or a list of times and delays such as "0 s 30 ms; 5 s 60 ms", in a file or here
+    #[setting(grammar = DELAYS)]
+    pub file: Arc<Series<Nanos>>,
+    /// after the last entry: loop from the first, hold the last delay, or clear (no delay)
+    #[setting(default = "loop")]
+    end: End,
+    #[setting(like = super::BEFORE)]
+    _before: Before,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for Trace {
+    type Settings = TraceSettings;
+
+    fn build(settings: TraceSettings, _: Dice) -> Self {
         let mut block =
             Self { series: None, cursor: Cursor::new(End::Loop), begin: Nanos::ZERO, least: Nanos::ZERO };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Follows another trace, or ends it otherwise, for packets whose transmission ends from now on.
-    fn change(&mut self, values: &Values) {
-        self.series = values.parsed(0);
-        self.cursor = Cursor::new(End::word(values.choice(1)));
+    fn change(&mut self, settings: TraceSettings) {
+        self.series = Some(settings.file);
+        self.cursor = Cursor::new(settings.end);
         let delays = self.series.iter().flat_map(|series| series.steps()).map(|step| step.1);
         self.least =
             if self.cursor.end() == End::Clear { Nanos::ZERO } else { delays.min().unwrap_or_default() };

@@ -1,7 +1,8 @@
 //! The longest packet that a link carries.
 
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, DropReason, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
+use longwire_settings::Settings;
 use longwire_wire::l3_offset;
 
 /// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the MTU. Segments of a train are
@@ -24,28 +25,26 @@ fn exceeds_with_tags(offer: &Offer<'_>, mtu: u32) -> bool {
     offer.bytes > mtu + (l3_offset(offer.frame()) as u32).max(ETHERNET_HEADER)
 }
 
-impl Block for Mtu {
-    const SPEC: Spec = Spec {
-        key: "mtu",
-        kind: "drop",
-        summary: "Drops packets longer than the link's MTU.",
-        source: "RFC 791, section 3.2 (without fragmentation)",
-        params: &[Param {
-            name: "mtu",
-            kind: ParamKind::Integer { min: 68, max: 65_535 },
-            default: None,
-            help: "longest IP packet in bytes, 68 to 65535",
-        }],
-    };
+/// Drops packets longer than the link's MTU.
+#[derive(Debug, Settings)]
+#[settings(key = "mtu", kind = "drop", source = "RFC 791, section 3.2 (without fragmentation)")]
+pub struct MtuSettings {
+    /// longest IP packet in bytes, 68 to 65535
+    #[setting(min = 68, max = 65_535)]
+    mtu: u32,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for Mtu {
+    type Settings = MtuSettings;
+
+    fn build(settings: MtuSettings, _: Dice) -> Self {
         let mut block = Self { mtu: 0 };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.mtu = values.integer(0) as u32;
+    fn change(&mut self, settings: MtuSettings) {
+        self.mtu = settings.mtu;
     }
 }
 
@@ -63,21 +62,24 @@ pub struct TooBig {
     mtu: u32,
 }
 
-impl Block for TooBig {
-    const SPEC: Spec = Spec {
-        key: "mtu",
-        kind: "too-big",
-        summary: "Drops packets longer than the link's MTU and tells their sender, so that it can send shorter ones.",
-        source: "RFC 1191; RFC 8201",
-        params: Mtu::SPEC.params,
-    };
+/// Drops packets longer than the link's MTU and tells their sender, so that it can send shorter ones.
+#[derive(Debug, Settings)]
+#[settings(key = "mtu", kind = "too-big", source = "RFC 1191; RFC 8201")]
+pub struct TooBigSettings {
+    /// longest IP packet in bytes, 68 to 65535
+    #[setting(min = 68, max = 65_535)]
+    mtu: u32,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { mtu: values.integer(0) as u32 }
+impl Block for TooBig {
+    type Settings = TooBigSettings;
+
+    fn build(settings: TooBigSettings, _: Dice) -> Self {
+        Self { mtu: settings.mtu }
     }
 
-    fn change(&mut self, values: &Values) {
-        self.mtu = values.integer(0) as u32;
+    fn change(&mut self, settings: TooBigSettings) {
+        self.mtu = settings.mtu;
     }
 }
 
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_limit_itself_passes() {
-        let mut mtu = Mtu::build(&Values::read(&Mtu::SPEC, &[("mtu", "1500")]).unwrap(), Dice::named(0, ""));
+        let mut mtu = Mtu::build(Settings::read(&[("mtu", "1500")]).unwrap(), Dice::named(0, ""));
         for (bytes, verdict) in
             [(60, Verdict::Pass), (1514, Verdict::Pass), (1515, Verdict::Drop(DropReason::Mtu))]
         {
@@ -110,9 +112,10 @@ mod tests {
 
     #[test]
     fn tags_are_no_part_of_the_packet() {
-        let values = Values::read(&Mtu::SPEC, &[("mtu", "1500")]).unwrap();
+        let given = [("mtu", "1500")];
+        let (drop, answer) = (MtuSettings::read(&given).unwrap(), TooBigSettings::read(&given).unwrap());
         let (mut drop, mut answer) =
-            (Mtu::build(&values, Dice::named(0, "")), TooBig::build(&values, Dice::named(0, "")));
+            (Mtu::build(drop, Dice::named(0, "")), TooBig::build(answer, Dice::named(0, "")));
         let frame = |types: &[u8]| [&[2; 12], types, &[0; 40]].concat();
         let tables = [
             (frame(&[8, 0]), 1514),

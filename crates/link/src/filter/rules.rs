@@ -3,7 +3,8 @@
 use super::policer::Bucket;
 use super::rule_set::{Action, RuleSet};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Verdict};
+use longwire_settings::Settings;
 use std::sync::Arc;
 
 /// Applies rules. The first that drops a packet, lets it pass or steers it ends the search; a band, a mark, a DSCP and a
@@ -32,30 +33,28 @@ const RULES: Grammar = Grammar {
     ],
 };
 
-impl Block for Rules {
-    const SPEC: Spec = Spec {
-        key: "filter",
-        kind: "rules",
-        summary: "Drops, polices, marks, classifies or steers packets by what stands in them.",
-        source: "pcap-filter(7); RFC 2475, section 2.3",
-        params: &[Param {
-            name: "rules",
-            kind: ParamKind::Parsed(RULES),
-            default: None,
-            help: "one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, \
-                   dscp N, steer LINK, or police RATE [burst SIZE]; EXPRESSION is as tcpdump takes it",
-        }],
-    };
+/// Drops, polices, marks, classifies or steers packets by what stands in them.
+#[derive(Debug, Settings)]
+#[settings(key = "filter", kind = "rules", source = "pcap-filter(7); RFC 2475, section 2.3")]
+pub struct RulesSettings {
+    /// one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, dscp N, steer LINK, or police
+    /// RATE [burst SIZE]; EXPRESSION is as tcpdump takes it
+    #[setting(grammar = RULES)]
+    pub rules: Arc<RuleSet>,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for Rules {
+    type Settings = RulesSettings;
+
+    fn build(settings: RulesSettings, _: Dice) -> Self {
         let mut block = Self { set: None, buckets: Vec::new() };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new rules. The first rule with a rate goes on with what the first one before had left, and so on.
-    fn change(&mut self, values: &Values) {
-        self.set = values.parsed(0);
+    fn change(&mut self, settings: RulesSettings) {
+        self.set = Some(settings.rules);
         let Some(set) = &self.set else { return };
         self.buckets.truncate(set.allowances.len());
         for (bucket, &allowance) in self.buckets.iter_mut().zip(&set.allowances) {
@@ -120,12 +119,12 @@ mod tests {
     const UDP: u8 = 17;
     const TCP: u8 = 6;
 
-    fn values(text: &str) -> Values {
-        Values::read(&Rules::SPEC, &[("rules", text)]).unwrap()
+    fn values(text: &str) -> RulesSettings {
+        RulesSettings::read(&[("rules", text)]).unwrap()
     }
 
     fn built(text: &str) -> Rules {
-        Rules::build(&values(text), Dice::named(0, ""))
+        Rules::build(values(text), Dice::named(0, ""))
     }
 
     /// An IPv4 frame of this protocol between 10.0.0.1 and 10.0.0.2, ports 1000 and 53.
@@ -188,7 +187,7 @@ mod tests {
     fn rates_go_on_over_a_change() {
         let mut rules = built("police 0 burst 200 B if udp");
         assert_eq!(judged(&mut rules, 0, &frame(UDP), 96).0, Verdict::Pass);
-        rules.change(&values("drop if icmp\npolice 0 burst 200 B if udp\npolice 0 burst 100 B if tcp"));
+        rules.change(values("drop if icmp\npolice 0 burst 200 B if udp\npolice 0 burst 100 B if tcp"));
         let mut at = |protocol| judged(&mut rules, 0, &frame(protocol), 96).0;
         let policed = Verdict::Drop(DropReason::Policed);
         assert_eq!([at(UDP), at(UDP), at(TCP), at(TCP)], [Verdict::Pass, policed, Verdict::Pass, policed]);

@@ -1,7 +1,8 @@
 //! Whether a link carries anything at all.
 
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, DropReason, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
+use longwire_settings::{Choice, Settings};
 use longwire_units::Nanos;
 
 /// A link that is up or down until it is changed. While it is down, what arrives is dropped; what it had taken goes on.
@@ -10,26 +11,31 @@ pub struct Fixed {
     up: bool,
 }
 
-impl Block for Fixed {
-    const SPEC: Spec = Spec {
-        key: "state",
-        kind: "fixed",
-        summary: "Whether the link is up; while it is down, it drops what arrives.",
-        source: "RFC 2863, section 3.1.13 (ifOperStatus)",
-        params: &[Param {
-            name: "state",
-            kind: ParamKind::Choice(&["up", "down"]),
-            default: Some("up"),
-            help: "up, or down: what arrives is dropped; what waits and travels goes on",
-        }],
-    };
+/// Words of `state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum State {
+    Up,
+    Down,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { up: values.choice(0) == 0 }
+/// Whether the link is up; while it is down, it drops what arrives.
+#[derive(Debug, Settings)]
+#[settings(key = "state", kind = "fixed", source = "RFC 2863, section 3.1.13 (ifOperStatus)")]
+pub struct FixedSettings {
+    /// up, or down: what arrives is dropped; what waits and travels goes on
+    #[setting(default = "up")]
+    state: State,
+}
+
+impl Block for Fixed {
+    type Settings = FixedSettings;
+
+    fn build(settings: FixedSettings, _: Dice) -> Self {
+        Self { up: settings.state == State::Up }
     }
 
-    fn change(&mut self, values: &Values) {
-        self.up = values.choice(0) == 0;
+    fn change(&mut self, settings: FixedSettings) {
+        self.up = settings.state == State::Up;
     }
 }
 
@@ -56,46 +62,36 @@ pub struct Flap {
     edge: Nanos,
 }
 
-const TIME: ParamKind = ParamKind::Time { max: Nanos::from_secs(1_000_000) };
+const LONGEST: Nanos = Nanos::from_secs(1_000_000);
+
+/// The link goes down and comes up again on a schedule.
+#[derive(Debug, Settings)]
+#[settings(key = "state", kind = "flap", source = "RFC 2863, section 3.1.13 (ifOperStatus)")]
+pub struct FlapSettings {
+    /// how long it is up each time, 0 to 1000000 s
+    #[setting(max = LONGEST)]
+    up: Nanos,
+    /// how long it is down each time, 0 to 1000000 s
+    #[setting(max = LONGEST)]
+    down: Nanos,
+    /// when the first time up begins, counted from the beginning of the run; it is up before, too
+    #[setting(default = "0 s", max = LONGEST)]
+    start: Nanos,
+}
 
 impl Block for Flap {
-    const SPEC: Spec = Spec {
-        key: "state",
-        kind: "flap",
-        summary: "The link goes down and comes up again on a schedule.",
-        source: "RFC 2863, section 3.1.13 (ifOperStatus)",
-        params: &[
-            Param {
-                name: "up",
-                kind: TIME,
-                default: None,
-                help: "how long it is up each time, 0 to 1000000 s",
-            },
-            Param {
-                name: "down",
-                kind: TIME,
-                default: None,
-                help: "how long it is down each time, 0 to 1000000 s",
-            },
-            Param {
-                name: "start",
-                kind: TIME,
-                default: Some("0 s"),
-                help: "when the first time up begins, counted from the beginning of the run; it is up before, too",
-            },
-        ],
-    };
+    type Settings = FlapSettings;
 
-    fn build(values: &Values, _: Dice) -> Self {
+    fn build(settings: FlapSettings, _: Dice) -> Self {
         let zero = Nanos::ZERO;
         let mut block = Self { up: zero, down: zero, start: zero, begin: zero, is_up: true, edge: zero };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes a new schedule, as if it had been this one from the beginning.
-    fn change(&mut self, values: &Values) {
-        (self.up, self.down, self.start) = (values.time(0), values.time(1), values.time(2));
+    fn change(&mut self, settings: FlapSettings) {
+        (self.up, self.down, self.start) = (settings.up, settings.down, settings.start);
         (self.is_up, self.edge) = (true, Nanos::ZERO);
     }
 
@@ -149,8 +145,8 @@ mod tests {
     #[test]
     fn follows_its_schedule() {
         let given = [("up", "10 ms"), ("down", "5 ms"), ("start", "100 ms")];
-        let values = Values::read(&Flap::SPEC, &given).unwrap();
-        let mut block = Flap::build(&values, Dice::named(0, ""));
+        let values = FlapSettings::read(&given).unwrap();
+        let mut block = Flap::build(values, Dice::named(0, ""));
         block.start(Nanos::from_millis(1000));
         // Up before 1100 ms and in [1100, 1110), [1115, 1125)…, down in between.
         let table = [
@@ -176,18 +172,18 @@ mod tests {
     #[test]
     fn times_of_zero() {
         for (up, down, state) in [("0 s", "1 s", false), ("1 s", "0 s", true), ("0 s", "0 s", true)] {
-            let values = Values::read(&Flap::SPEC, &[("up", up), ("down", down)]).unwrap();
-            let mut block = Flap::build(&values, Dice::named(0, ""));
+            let values = FlapSettings::read(&[("up", up), ("down", down)]).unwrap();
+            let mut block = Flap::build(values, Dice::named(0, ""));
             assert!((0..3000).all(|millis| is_up(&mut block, millis) == state), "{up} {down}");
         }
     }
 
     #[test]
     fn down_until_changed() {
-        let values = |state| Values::read(&Fixed::SPEC, &[("state", state)]).unwrap();
-        let mut block = Fixed::build(&values("down"), Dice::named(0, ""));
+        let values = |state| FixedSettings::read(&[("state", state)]).unwrap();
+        let mut block = Fixed::build(values("down"), Dice::named(0, ""));
         assert!(!is_up(&mut block, 0));
-        block.change(&values("up"));
+        block.change(values("up"));
         assert!(is_up(&mut block, 0));
     }
 }

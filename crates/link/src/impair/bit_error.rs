@@ -1,8 +1,10 @@
 //! Bits that the wire gets wrong.
 
+use super::{HEADERS_PARAM, Headers};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, DropReason, Flips, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Flips, Offer, Verdict};
 use longwire_random::math::{NEG_LN_SHIFT, ln, neg_ln};
+use longwire_settings::{Choice, Settings};
 use longwire_units::Probability;
 
 /// Gets each bit wrong with the same probability, the bit error rate. A frame has used its bandwidth when it is hit; then it
@@ -28,42 +30,46 @@ const MEAN_SHIFT: u32 = 20;
 const SHORTEST: u32 = 60;
 const FCS: u32 = 4;
 
-impl Block for BitError {
-    const SPEC: Spec = Spec {
-        key: "bit-error",
-        kind: "rate",
-        summary: "Gets each bit wrong with the same probability; such frames are dropped, or delivered wrong.",
-        source: "Realizing a network emulator system with Intel IXP1200 network processor, section II-B; IEEE 802.3, 3.2.9",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "bit error rate, such as 1e-6; 0 to 0.5 (higher ones count as that)",
-            },
-            Param {
-                name: "action",
-                kind: ParamKind::Choice(&["drop", "deliver"]),
-                default: Some("drop"),
-                help: "drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped \
-                       and its checksums left",
-            },
-            super::HEADERS_PARAM,
-        ],
-    };
+/// Words of `action`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum Action {
+    Drop,
+    Deliver,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+/// Gets each bit wrong with the same probability; such frames are dropped, or delivered wrong.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "bit-error",
+    kind = "rate",
+    source = "Realizing a network emulator system with Intel IXP1200 network processor, section II-B; IEEE 802.3, 3.2.9"
+)]
+pub struct BitErrorSettings {
+    /// bit error rate, such as 1e-6; 0 to 0.5 (higher ones count as that)
+    rate: Probability,
+    /// drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped and its checksums left
+    #[setting(default = "drop")]
+    action: Action,
+    #[setting(like = HEADERS_PARAM)]
+    headers: Headers,
+}
+
+impl Block for BitError {
+    type Settings = BitErrorSettings;
+
+    fn build(settings: BitErrorSettings, dice: Dice) -> Self {
         let rate = Probability::ZERO;
         let mut block = Self { good: None, mean: 0, rate, deliver: false, spare_headers: false, dice };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes a new rate; the place of the next bad bit is drawn anew if it has changed, which for a process without
     /// memory changes nothing else.
-    fn change(&mut self, values: &Values) {
-        let rate = values.probability(0);
-        (self.deliver, self.spare_headers) = (values.choice(1) == 1, values.choice(2) == 1);
+    fn change(&mut self, settings: BitErrorSettings) {
+        let rate = settings.rate;
+        (self.deliver, self.spare_headers) =
+            (settings.action == Action::Deliver, settings.headers == Headers::Spare);
         if rate == self.rate {
             return;
         }
@@ -130,7 +136,7 @@ mod tests {
     use longwire_units::Nanos;
 
     fn block(given: &[(&str, &str)]) -> BitError {
-        BitError::build(&Values::read(&BitError::SPEC, given).unwrap(), Dice::named(5, "test/bit-error"))
+        BitError::build(Settings::read(given).unwrap(), Dice::named(5, "test/bit-error"))
     }
 
     /// FER = 1 − (1 − BER)^bits, for frames of 1518 and 64 bytes with FCS, inside the 99.7 % interval.

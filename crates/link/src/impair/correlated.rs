@@ -1,8 +1,11 @@
 //! Loss in clusters, given by its share and the correlation of successive packets' fates.
 
 use super::chance::Chance;
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_settings::Settings;
+use longwire_units::Probability;
 
 /// Loses a share of the packets, each packet's fate correlated with the one's before.
 #[derive(Debug)]
@@ -12,39 +15,37 @@ pub struct Correlated {
     mark: bool,
 }
 
-impl Block for Correlated {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "correlated",
-        summary: "Loses a share of the packets, each one's fate correlated with that of the one before.",
-        source: "two-state Markov chain; the parameters are those of tc-netem(8), loss random",
-        params: &[
-            Param {
-                name: "probability",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "share of packets lost, 0 % to 100 %",
-            },
-            Param {
-                name: "correlation",
-                kind: ParamKind::Probability,
-                default: Some("0 %"),
-                help: "how much each outcome follows the one before, 0 % to 100 %",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses a share of the packets, each one's fate correlated with that of the one before.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "loss",
+    kind = "correlated",
+    source = "two-state Markov chain; the parameters are those of tc-netem(8), loss random"
+)]
+pub struct CorrelatedSettings {
+    /// share of packets lost, 0 % to 100 %
+    probability: Probability,
+    /// how much each outcome follows the one before, 0 % to 100 %
+    #[setting(default = "0 %")]
+    correlation: Probability,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Correlated {
+    type Settings = CorrelatedSettings;
+
+    fn build(settings: CorrelatedSettings, dice: Dice) -> Self {
         let mut block = Self { chance: Chance::new(dice), on_wire: false, mark: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.chance.change(values.probability(0), values.probability(1));
-        (self.on_wire, self.mark) = (values.choice(2) == 1, values.choice(3) == 1);
+    fn change(&mut self, settings: CorrelatedSettings) {
+        self.chance.change(settings.probability, settings.correlation);
+        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
     }
 }
 

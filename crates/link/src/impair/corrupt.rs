@@ -1,8 +1,11 @@
 //! Packets of which some have a few bits flipped, whatever their length.
 
 use super::chance::Chance;
+use super::{HEADERS_PARAM, Headers, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Flips, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Flips, Offer, Verdict};
+use longwire_settings::Settings;
+use longwire_units::Probability;
 
 /// Flips a number of bits in some packets. Their checksums are left as they were.
 #[derive(Debug)]
@@ -13,47 +16,39 @@ pub struct Corrupt {
     on_wire: bool,
 }
 
-impl Block for Corrupt {
-    const SPEC: Spec = Spec {
-        key: "bit-error",
-        kind: "per-packet",
-        summary: "Flips bits in some packets, whatever their length.",
-        source: "tc-netem(8), corrupt",
-        params: &[
-            Param {
-                name: "probability",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "share of packets that are corrupted",
-            },
-            Param {
-                name: "correlation",
-                kind: ParamKind::Probability,
-                default: Some("0 %"),
-                help: "how much each outcome follows the one before, 0 % to 100 %",
-            },
-            Param {
-                name: "bits",
-                kind: ParamKind::Integer { min: 1, max: 65_535 },
-                default: Some("1"),
-                help: "how many bits of such a packet are flipped, 1 to 65535; never the same twice",
-            },
-            super::HEADERS_PARAM,
-            super::WHERE_PARAM,
-        ],
-    };
+/// Flips bits in some packets, whatever their length.
+#[derive(Debug, Settings)]
+#[settings(key = "bit-error", kind = "per-packet", source = "tc-netem(8), corrupt")]
+pub struct CorruptSettings {
+    /// share of packets that are corrupted
+    probability: Probability,
+    /// how much each outcome follows the one before, 0 % to 100 %
+    #[setting(default = "0 %")]
+    correlation: Probability,
+    /// how many bits of such a packet are flipped, 1 to 65535; never the same twice
+    #[setting(default = "1", min = 1, max = 65_535)]
+    bits: u64,
+    #[setting(like = HEADERS_PARAM)]
+    headers: Headers,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Corrupt {
+    type Settings = CorruptSettings;
+
+    fn build(settings: CorruptSettings, dice: Dice) -> Self {
         let chance = Chance::new(dice);
         let mut block = Self { chance, bits: 1, spare_headers: false, on_wire: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.chance.change(values.probability(0), values.probability(1));
-        self.bits = values.integer(2) as u16;
-        (self.spare_headers, self.on_wire) = (values.choice(3) == 1, values.choice(4) == 1);
+    fn change(&mut self, settings: CorruptSettings) {
+        self.chance.change(settings.probability, settings.correlation);
+        self.bits = settings.bits as u16;
+        (self.spare_headers, self.on_wire) =
+            (settings.headers == Headers::Spare, settings.place == Place::Wire);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Loss whose probability is itself drawn, packet by packet.
 
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_random::quantile::{CHANCES, Chances};
+use longwire_settings::Settings;
 use std::sync::Arc;
 
 /// Draws for each packet a probability from a distribution, and loses the packet with it. Over many packets the share lost is
@@ -15,33 +17,35 @@ pub struct Drawn {
     dice: Dice,
 }
 
-impl Block for Drawn {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "drawn",
-        summary: "Loses each packet with a probability drawn from a distribution.",
-        source: "Realizing a network emulator system with Intel IXP1200 network processor, sections II-B.1 and II-C.1",
-        params: &[
-            Param {
-                name: "distribution",
-                kind: ParamKind::Parsed(CHANCES),
-                default: None,
-                help: "of the probability: a table of x and C(x), or samples of x, with x from 0 to 1",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses each packet with a probability drawn from a distribution.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "loss",
+    kind = "drawn",
+    source = "Realizing a network emulator system with Intel IXP1200 network processor, sections II-B.1 and II-C.1"
+)]
+pub struct DrawnSettings {
+    /// of the probability: a table of x and C(x), or samples of x, with x from 0 to 1
+    #[setting(grammar = CHANCES)]
+    distribution: Arc<Chances>,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Drawn {
+    type Settings = DrawnSettings;
+
+    fn build(settings: DrawnSettings, dice: Dice) -> Self {
         let mut block = Self { chances: None, on_wire: false, mark: false, dice };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.chances = values.parsed(0);
-        (self.on_wire, self.mark) = (values.choice(1) == 1, values.choice(2) == 1);
+    fn change(&mut self, settings: DrawnSettings) {
+        self.chances = Some(settings.distribution);
+        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
     }
 }
 
@@ -67,8 +71,8 @@ mod tests {
     /// A probability spread evenly from 0 to 10 % loses 5 % of 200 000 packets, inside four deviations √(np(1 − p)).
     #[test]
     fn loses_the_mean_of_the_distribution() {
-        let values = Values::read(&Drawn::SPEC, &[("distribution", "0 0; 0.1 1")]).unwrap();
-        let mut block = Drawn::build(&values, Dice::named(1, "test/loss"));
+        let values = DrawnSettings::read(&[("distribution", "0 0; 0.1 1")]).unwrap();
+        let mut block = Drawn::build(values, Dice::named(1, "test/loss"));
         let (n, p) = (200_000u32, 0.05f64);
         let mut offer = Offer::new(Nanos::ZERO, 1500, &[]);
         let lost = (0..n).filter(|_| block.judge(&mut offer) != Verdict::Pass).count();

@@ -1,9 +1,11 @@
 //! Packets that arrive twice.
 
 use super::chance::Chance;
+use super::{Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
-use longwire_units::Nanos;
+use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_settings::Settings;
+use longwire_units::{Nanos, Probability};
 
 /// Sends a copy of some packets: on the wire, with a delay of its own besides the link's, or before the queue, so that it
 /// waits and takes its time to be sent like any other packet.
@@ -14,44 +16,38 @@ pub struct Duplicate {
     on_wire: bool,
 }
 
-impl Block for Duplicate {
-    const SPEC: Spec = Spec {
-        key: "duplicate",
-        kind: "independent",
-        summary: "Sends a copy of some packets.",
-        source: "tc-netem(8), duplicate; RFC 2680, section 2.8 (duplicates are counted apart)",
-        params: &[
-            Param {
-                name: "probability",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "share of packets of which a copy is sent",
-            },
-            Param {
-                name: "correlation",
-                kind: ParamKind::Probability,
-                default: Some("0 %"),
-                help: "how much each outcome follows the one before, 0 % to 100 %",
-            },
-            Param {
-                name: "delay",
-                kind: ParamKind::Time { max: Nanos::from_secs(100) },
-                default: Some("0 ms"),
-                help: "how much longer than its packet a copy travels, 0 to 100 s; on the wire only",
-            },
-            Param { default: Some("wire"), ..super::WHERE_PARAM },
-        ],
-    };
+/// Sends a copy of some packets.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "duplicate",
+    kind = "independent",
+    source = "tc-netem(8), duplicate; RFC 2680, section 2.8 (duplicates are counted apart)"
+)]
+pub struct DuplicateSettings {
+    /// share of packets of which a copy is sent
+    pub probability: Probability,
+    /// how much each outcome follows the one before, 0 % to 100 %
+    #[setting(default = "0 %")]
+    correlation: Probability,
+    /// how much longer than its packet a copy travels, 0 to 100 s; on the wire only
+    #[setting(default = "0 ms", max = Nanos::from_secs(100))]
+    pub delay: Nanos,
+    #[setting(like = WHERE_PARAM, default = "wire")]
+    place: Place,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Duplicate {
+    type Settings = DuplicateSettings;
+
+    fn build(settings: DuplicateSettings, dice: Dice) -> Self {
         let mut block = Self { chance: Chance::new(dice), delay: Nanos::ZERO, on_wire: true };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.chance.change(values.probability(0), values.probability(1));
-        (self.delay, self.on_wire) = (values.time(2), values.choice(3) == 1);
+    fn change(&mut self, settings: DuplicateSettings) {
+        self.chance.change(settings.probability, settings.correlation);
+        (self.delay, self.on_wire) = (settings.delay, settings.place == Place::Wire);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Loss in bursts: a channel that is good or bad.
 
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Value, Values, Verdict};
+use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_settings::{Millionths, Settings};
 use longwire_units::Probability;
 
 /// A channel in a good or a bad state, in each of which packets come through with a probability of their own.
@@ -43,53 +45,44 @@ impl Channel {
     }
 }
 
-impl Block for GilbertElliott {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "gilbert-elliott",
-        summary: "Loses packets in bursts: a channel that is good or bad.",
-        source: "Gilbert, Capacity of a burst-noise channel, 1960; Elliott, Estimates of error rates for codes on burst-noise channels, 1963",
-        params: &[
-            Param {
-                name: "p",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "from good to bad, at each packet",
-            },
-            Param {
-                name: "r",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "from bad to good, at each packet; mean burst 1/r",
-            },
-            Param {
-                name: "h",
-                kind: ParamKind::Probability,
-                default: Some("0 %"),
-                help: "packets that come through in the bad state",
-            },
-            Param {
-                name: "k",
-                kind: ParamKind::Probability,
-                default: Some("100 %"),
-                help: "packets that come through in the good state",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses packets in bursts: a channel that is good or bad.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "loss",
+    kind = "gilbert-elliott",
+    source = "Gilbert, Capacity of a burst-noise channel, 1960; Elliott, Estimates of error rates for codes on burst-noise channels, 1963"
+)]
+pub struct GilbertElliottSettings {
+    /// from good to bad, at each packet
+    p: Probability,
+    /// from bad to good, at each packet; mean burst 1/r
+    r: Probability,
+    /// packets that come through in the bad state
+    #[setting(default = "0 %")]
+    h: Probability,
+    /// packets that come through in the good state
+    #[setting(default = "100 %")]
+    k: Probability,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for GilbertElliott {
+    type Settings = GilbertElliottSettings;
+
+    fn build(settings: GilbertElliottSettings, dice: Dice) -> Self {
         let mut block = Self { channel: Channel::new(dice), on_wire: false, mark: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
+    fn change(&mut self, settings: GilbertElliottSettings) {
         let channel = &mut self.channel;
-        (channel.p, channel.r) = (values.probability(0), values.probability(1));
-        (channel.lost_bad, channel.lost_good) = (not(values.probability(2)), not(values.probability(3)));
-        (self.on_wire, self.mark) = (values.choice(4) == 1, values.choice(5) == 1);
+        (channel.p, channel.r) = (settings.p, settings.r);
+        (channel.lost_bad, channel.lost_good) = (not(settings.h), not(settings.k));
+        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
     }
 }
 
@@ -112,42 +105,39 @@ pub struct Burst {
     mark: bool,
 }
 
-impl Block for Burst {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "burst",
-        summary: "Loses a share of the packets in bursts of a mean length.",
-        source: "Gilbert, Capacity of a burst-noise channel, 1960, with h = 0 and k = 1",
-        params: &[
-            Param {
-                name: "loss",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "share of packets lost, 0 % to 100 %",
-            },
-            Param {
-                name: "burst",
-                kind: ParamKind::Decimal { min: 1_000_000, max: 1_000_000_000_000 },
-                default: Some("4"),
-                help: "mean number of packets lost one after the other, 1 to 1000000; longer if the loss can't be had \
-                       otherwise: above burst / (burst + 1)",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses a share of the packets in bursts of a mean length.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "loss",
+    kind = "burst",
+    source = "Gilbert, Capacity of a burst-noise channel, 1960, with h = 0 and k = 1"
+)]
+pub struct BurstSettings {
+    /// share of packets lost, 0 % to 100 %
+    loss: Probability,
+    /// mean number of packets lost one after the other, 1 to 1000000; longer if the loss can't be had otherwise: above burst /
+    /// (burst + 1)
+    #[setting(default = "4", min = 1_000_000, max = 1_000_000_000_000)]
+    burst: Millionths,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Burst {
+    type Settings = BurstSettings;
+
+    fn build(settings: BurstSettings, dice: Dice) -> Self {
         let mut block = Self { channel: Channel::new(dice), on_wire: false, mark: false };
         block.channel.lost_bad = Probability::ONE;
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        let Value::Decimal(burst) = values.at(1) else { return };
-        (self.channel.p, self.channel.r) = transitions(values.probability(0), burst);
-        (self.on_wire, self.mark) = (values.choice(2) == 1, values.choice(3) == 1);
+    fn change(&mut self, settings: BurstSettings) {
+        (self.channel.p, self.channel.r) = transitions(settings.loss, settings.burst.0);
+        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
     }
 }
 
@@ -190,7 +180,7 @@ mod tests {
     use longwire_units::Nanos;
 
     fn fates<B: Judge>(given: &[(&str, &str)], n: u32) -> Vec<bool> {
-        let mut block = B::build(&Values::read(&B::SPEC, given).unwrap(), Dice::named(1, "test/loss"));
+        let mut block = B::build(Settings::read(given).unwrap(), Dice::named(1, "test/loss"));
         let mut offer = Offer::new(Nanos::ZERO, 1500, &[]);
         (0..n).map(|_| block.judge(&mut offer) != Verdict::Pass).collect()
     }

@@ -1,7 +1,9 @@
 //! Loss that strikes each packet alike, whatever happened to the others.
 
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_settings::Settings;
 use longwire_units::Probability;
 
 /// Drops each packet with the same probability, drawn before the queue as LinkEM does, or on the wire.
@@ -13,34 +15,35 @@ pub struct Independent {
     mark: bool,
 }
 
-impl Block for Independent {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "independent",
-        summary: "Loses each packet with the same probability.",
-        source: "High capacity network link emulation using network processors, section 4.2.1",
-        params: &[
-            Param {
-                name: "probability",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "share of packets lost, 0 % to 100 %",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses each packet with the same probability.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "loss",
+    kind = "independent",
+    source = "High capacity network link emulation using network processors, section 4.2.1"
+)]
+pub struct IndependentSettings {
+    /// share of packets lost, 0 % to 100 %
+    probability: Probability,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Independent {
+    type Settings = IndependentSettings;
+
+    fn build(settings: IndependentSettings, dice: Dice) -> Self {
         let mut block = Self { probability: Probability::ZERO, dice, on_wire: false, mark: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.probability = values.probability(0);
-        self.on_wire = values.choice(1) == 1;
-        self.mark = values.choice(2) == 1;
+    fn change(&mut self, settings: IndependentSettings) {
+        self.probability = settings.probability;
+        self.on_wire = settings.place == Place::Wire;
+        self.mark = settings.ecn;
     }
 }
 
@@ -84,8 +87,8 @@ mod tests {
     use longwire_units::Nanos;
 
     fn losses(text: &str, packets: u32) -> Vec<bool> {
-        let values = Values::read(&Independent::SPEC, &[("probability", text)]).unwrap();
-        let mut loss = Independent::build(&values, Dice::named(1, "test/loss"));
+        let values = IndependentSettings::read(&[("probability", text)]).unwrap();
+        let mut loss = Independent::build(values, Dice::named(1, "test/loss"));
         let mut offer = Offer::new(Nanos::ZERO, 1500, &[]);
         (0..packets).map(|_| loss.judge(&mut offer) != Verdict::Pass).collect()
     }

@@ -1,8 +1,10 @@
 //! Loss that follows a trace.
 
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
 use crate::transmit::trace::END_PARAM;
-use longwire_block::{Block, Dice, Grammar, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Grammar, Offer, Verdict};
+use longwire_settings::Settings;
 use longwire_trace::{Cursor, End, Series};
 use longwire_units::{Nanos, Probability};
 use std::any::Any;
@@ -34,37 +36,36 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
     }
 }
 
-impl Block for LossTrace {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "trace",
-        summary: "Loses packets with a probability that follows a trace.",
-        source: "TheaterQ's trace files",
-        params: &[
-            Param {
-                name: "file",
-                kind: ParamKind::Parsed(LOSSES),
-                default: None,
-                help: "a file with a TheaterQ trace or a list of times and probabilities; or such a list itself",
-            },
-            END_PARAM,
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses packets with a probability that follows a trace.
+#[derive(Debug, Settings)]
+#[settings(key = "loss", kind = "trace", source = "TheaterQ's trace files")]
+pub struct LossTraceSettings {
+    /// a file with a TheaterQ trace or a list of times and probabilities; or such a list itself
+    #[setting(grammar = LOSSES)]
+    file: Arc<Series<Probability>>,
+    #[setting(like = END_PARAM)]
+    end: End,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for LossTrace {
+    type Settings = LossTraceSettings;
+
+    fn build(settings: LossTraceSettings, dice: Dice) -> Self {
         let cursor = Cursor::new(End::Loop);
         let mut block = Self { losses: None, cursor, begin: Nanos::ZERO, dice, on_wire: false, mark: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.losses = values.parsed(0);
-        self.cursor = Cursor::new(End::word(values.choice(1)));
-        self.on_wire = values.choice(2) == 1;
-        self.mark = values.choice(3) == 1;
+    fn change(&mut self, settings: LossTraceSettings) {
+        self.losses = Some(settings.file);
+        self.cursor = Cursor::new(settings.end);
+        self.on_wire = settings.place == Place::Wire;
+        self.mark = settings.ecn;
     }
 
     fn start(&mut self, begin: Nanos) {
@@ -92,8 +93,8 @@ mod tests {
     use super::*;
 
     fn losses(file: &str, end: &str, begin: Nanos) -> impl FnMut(u64) -> bool {
-        let values = Values::read(&LossTrace::SPEC, &[("file", file), ("end", end)]).unwrap();
-        let mut loss = LossTrace::build(&values, Dice::named(1, "test/loss"));
+        let values = LossTraceSettings::read(&[("file", file), ("end", end)]).unwrap();
+        let mut loss = LossTrace::build(values, Dice::named(1, "test/loss"));
         loss.start(begin);
         move |micros| {
             let mut offer = Offer::new(begin + Nanos::from_micros(micros), 1500, &[]);

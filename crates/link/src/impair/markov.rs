@@ -1,7 +1,9 @@
 //! Loss by a Markov chain of four states.
 
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_settings::Settings;
 use longwire_units::Probability;
 
 /// A chain of four states: received in a gap (1), received in a burst (2), lost in a burst (3), lost alone (4).
@@ -27,49 +29,37 @@ enum State {
     LostAlone,
 }
 
-impl Block for Markov {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "markov",
-        summary: "Loses packets by a Markov chain of four states, in bursts and alone.",
-        source: "Salsano et al., Definition of a general and intuitive loss model for packet networks (GIModel); tc-netem(8), loss state",
-        params: &[
-            Param {
-                name: "p13",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "from a gap into a burst",
-            },
-            Param {
-                name: "p31",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "from a loss in a burst into a gap",
-            },
-            Param {
-                name: "p32",
-                kind: ParamKind::Probability,
-                default: Some("0 %"),
-                help: "from a loss in a burst to a packet received in it",
-            },
-            Param {
-                name: "p23",
-                kind: ParamKind::Probability,
-                default: Some("100 %"),
-                help: "from a packet received in a burst to a loss in it",
-            },
-            Param {
-                name: "p14",
-                kind: ParamKind::Probability,
-                default: Some("0 %"),
-                help: "from a gap to a loss alone",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses packets by a Markov chain of four states, in bursts and alone.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "loss",
+    kind = "markov",
+    source = "Salsano et al., Definition of a general and intuitive loss model for packet networks (GIModel); tc-netem(8), loss state"
+)]
+pub struct MarkovSettings {
+    /// from a gap into a burst
+    p13: Probability,
+    /// from a loss in a burst into a gap
+    p31: Probability,
+    /// from a loss in a burst to a packet received in it
+    #[setting(default = "0 %")]
+    p32: Probability,
+    /// from a packet received in a burst to a loss in it
+    #[setting(default = "100 %")]
+    p23: Probability,
+    /// from a gap to a loss alone
+    #[setting(default = "0 %")]
+    p14: Probability,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Markov {
+    type Settings = MarkovSettings;
+
+    fn build(settings: MarkovSettings, dice: Dice) -> Self {
         let (state, zero) = (State::ReceivedInGap, 0);
         let mut block = Self {
             p13: zero,
@@ -82,14 +72,14 @@ impl Block for Markov {
             mark: false,
             dice,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        let bits = |index| values.probability(index).bits();
-        (self.p13, self.p31, self.p32, self.p23, self.p14) = (bits(0), bits(1), bits(2), bits(3), bits(4));
-        (self.on_wire, self.mark) = (values.choice(5) == 1, values.choice(6) == 1);
+    fn change(&mut self, settings: MarkovSettings) {
+        let MarkovSettings { p13, p31, p32, p23, p14, .. } = settings;
+        [self.p13, self.p31, self.p32, self.p23, self.p14] = [p13, p31, p32, p23, p14].map(Probability::bits);
+        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
     }
 }
 
@@ -126,8 +116,7 @@ mod tests {
     use longwire_units::Nanos;
 
     fn share(given: &[(&str, &str)], n: u32) -> f64 {
-        let mut block =
-            Markov::build(&Values::read(&Markov::SPEC, given).unwrap(), Dice::named(1, "test/loss"));
+        let mut block = Markov::build(Settings::read(given).unwrap(), Dice::named(1, "test/loss"));
         let mut offer = Offer::new(Nanos::ZERO, 1500, &[]);
         let lost = (0..n).filter(|_| block.judge(&mut offer) != Verdict::Pass).count();
         lost as f64 / f64::from(n)
@@ -149,7 +138,7 @@ mod tests {
     #[test]
     fn losses_alone_are_alone() {
         let given = [("p13", "0 %"), ("p31", "100 %"), ("p14", "100 %")];
-        let mut block = Markov::build(&Values::read(&Markov::SPEC, &given).unwrap(), Dice::named(1, "test"));
+        let mut block = Markov::build(Settings::read(&given).unwrap(), Dice::named(1, "test"));
         let mut offer = Offer::new(Nanos::ZERO, 1500, &[]);
         let fates: Vec<bool> = (0..6).map(|_| block.judge(&mut offer) != Verdict::Pass).collect();
         assert_eq!(fates, [true, false, true, false, true, false]);

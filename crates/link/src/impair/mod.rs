@@ -20,6 +20,7 @@ mod template;
 
 use crate::judge::Judge;
 use longwire_block::{DropReason, Offer, Param, ParamKind, Verdict};
+use longwire_settings::Choice;
 use longwire_wire::{Ecn, ecn};
 
 crate::registry::stage! {
@@ -49,26 +50,40 @@ crate::registry::stage! {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
 }
 
-/// The parameter that says whether an impairment strikes before the queue or on the wire.
+/// Where an impairment strikes: the words of `where`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum Place {
+    Queue,
+    Wire,
+}
+
+/// What becomes of headers: the words of `headers`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum Headers {
+    Hit,
+    Spare,
+}
+
+/// The setting that says whether an impairment strikes before the queue or on the wire.
 pub(crate) const WHERE_PARAM: Param = Param {
     name: "where",
-    kind: ParamKind::Choice(&["queue", "wire"]),
+    kind: ParamKind::Choice(Place::WORDS),
     default: Some("queue"),
     help: "queue: before it, so that lost packets use no bandwidth; wire: after transmission",
 };
 
-/// The parameter that says whether packets are marked rather than lost.
+/// The setting that says whether packets are marked rather than lost.
 pub(crate) const ECN_PARAM: Param = Param {
     name: "ecn",
-    kind: ParamKind::Choice(&["no", "yes"]),
+    kind: ParamKind::Choice(<bool as Choice>::WORDS),
     default: Some("no"),
     help: "yes: ECN-capable packets are marked as having met congestion instead of being lost (RFC 3168)",
 };
 
-/// The parameter that says whether headers may be hit.
+/// The setting that says whether headers may be hit.
 pub(crate) const HEADERS_PARAM: Param = Param {
     name: "headers",
-    kind: ParamKind::Choice(&["hit", "spare"]),
+    kind: ParamKind::Choice(Headers::WORDS),
     default: Some("hit"),
     help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and transport headers",
 };

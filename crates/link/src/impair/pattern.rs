@@ -1,7 +1,9 @@
 //! Loss that no dice decide.
 
+use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Grammar, Offer, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Grammar, Offer, Verdict};
+use longwire_settings::Settings;
 use std::any::Any;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -33,42 +35,37 @@ const LIST: Grammar = Grammar {
 /// Most ranges of a list.
 const MOST: usize = 1_000_000;
 
-impl Block for Pattern {
-    const SPEC: Spec = Spec {
-        key: "loss",
-        kind: "pattern",
-        summary: "Loses every n-th packet, or those of a list.",
-        source: "Longwire's design: loss that no dice decide",
-        params: &[
-            Param {
-                name: "every",
-                kind: ParamKind::Integer { min: 0, max: u64::MAX },
-                default: Some("0"),
-                help: "loses each packet whose number this divides; 0 for none",
-            },
-            Param {
-                name: "list",
-                kind: ParamKind::Parsed(LIST),
-                default: Some(""),
-                help: "loses the packets of these numbers, as \"3, 7, 10-12\"",
-            },
-            super::WHERE_PARAM,
-            super::ECN_PARAM,
-        ],
-    };
+/// Loses every n-th packet, or those of a list.
+#[derive(Debug, Settings)]
+#[settings(key = "loss", kind = "pattern", source = "Longwire's design: loss that no dice decide")]
+pub struct PatternSettings {
+    /// loses each packet whose number this divides; 0 for none
+    #[setting(default = "0", min = 0, max = u64::MAX)]
+    every: u64,
+    /// loses the packets of these numbers, as "3, 7, 10-12"
+    #[setting(default = "", grammar = LIST)]
+    list: Arc<Ranges>,
+    #[setting(like = WHERE_PARAM)]
+    place: Place,
+    #[setting(like = ECN_PARAM)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for Pattern {
+    type Settings = PatternSettings;
+
+    fn build(settings: PatternSettings, _: Dice) -> Self {
         let mut block = Self { every: 0, list: Arc::default(), at: 0, seen: 0, on_wire: false, mark: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes a new pattern; the numbers go on.
-    fn change(&mut self, values: &Values) {
-        self.every = values.integer(0);
-        self.list = values.parsed(1).unwrap_or_default();
+    fn change(&mut self, settings: PatternSettings) {
+        self.every = settings.every;
+        self.list = settings.list;
         self.at = self.list.0.partition_point(|range| *range.end() <= self.seen);
-        (self.on_wire, self.mark) = (values.choice(2) == 1, values.choice(3) == 1);
+        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
     }
 }
 
@@ -127,7 +124,7 @@ mod tests {
     use longwire_units::Nanos;
 
     fn lost(given: &[(&str, &str)], n: u64) -> Vec<u64> {
-        let mut block = Pattern::build(&Values::read(&Pattern::SPEC, given).unwrap(), Dice::named(0, ""));
+        let mut block = Pattern::build(Settings::read(given).unwrap(), Dice::named(0, ""));
         let mut offer = Offer::new(Nanos::ZERO, 60, &[]);
         (1..=n).filter(|_| block.judge(&mut offer) != Verdict::Pass).collect()
     }
@@ -142,12 +139,12 @@ mod tests {
 
     #[test]
     fn a_new_list_begins_where_the_packets_are() {
-        let values = |list| Values::read(&Pattern::SPEC, &[("list", list)]).unwrap();
-        let mut block = Pattern::build(&values("1-3"), Dice::named(0, ""));
+        let values = |list| PatternSettings::read(&[("list", list)]).unwrap();
+        let mut block = Pattern::build(values("1-3"), Dice::named(0, ""));
         let mut offer = Offer::new(Nanos::ZERO, 60, &[]);
         let mut judge = |block: &mut Pattern| block.judge(&mut offer) != Verdict::Pass;
         assert_eq!([judge(&mut block), judge(&mut block)], [true, true]);
-        block.change(&values("1, 4"));
+        block.change(values("1, 4"));
         assert_eq!([judge(&mut block), judge(&mut block), judge(&mut block)], [false, true, false]);
     }
 
@@ -155,7 +152,7 @@ mod tests {
     fn mistakes_are_named() {
         for (list, part) in [("3,x", "\"x\""), ("0", "no packet's number"), ("9-4", "4-9"), ("1--2", "1--2")]
         {
-            let error = Values::read(&Pattern::SPEC, &[("list", list)]).unwrap_err().to_string();
+            let error = PatternSettings::read(&[("list", list)]).unwrap_err().to_string();
             assert!(error.contains(part), "{list}: {error}");
         }
     }

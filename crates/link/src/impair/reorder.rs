@@ -2,8 +2,9 @@
 
 use super::chance::Chance;
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Param, ParamKind, Spec, Values, Verdict};
-use longwire_units::Nanos;
+use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_settings::{Choice, Settings};
+use longwire_units::{Nanos, Probability};
 
 /// Lets some packets travel less than the link's delay, so that they overtake those sent before, or leave the moment they come, so that
 /// they overtake those that wait, too. The others keep their delay.
@@ -22,57 +23,51 @@ pub struct Reorder {
     past_link: bool,
 }
 
-impl Block for Reorder {
-    const SPEC: Spec = Spec {
-        key: "reorder",
-        kind: "independent",
-        summary: "Lets some packets overtake others.",
-        source: "tc-netem(8), reorder and gap; RFC 4737 (what reordering is)",
-        params: &[
-            Param {
-                name: "probability",
-                kind: ParamKind::Probability,
-                default: None,
-                help: "share of packets, of those whose turn it is, that overtake",
-            },
-            Param {
-                name: "correlation",
-                kind: ParamKind::Probability,
-                default: Some("0 %"),
-                help: "how much each outcome follows the one before, 0 % to 100 %",
-            },
-            Param {
-                name: "gap",
-                kind: ParamKind::Integer { min: 1, max: 1_000_000_000 },
-                default: Some("1"),
-                help: "whose turn it is: after one that overtook, this many packets on and later; 1 for every packet",
-            },
-            Param {
-                name: "by",
-                kind: ParamKind::Time { max: Nanos::from_secs(100) },
-                default: Some("100 s"),
-                help: "how much less than the delay they travel, at most the whole of it",
-            },
-            Param {
-                name: "past",
-                kind: ParamKind::Choice(&["delay", "link"]),
-                default: Some("delay"),
-                help: "what they pass by: delay (of which \"by\" is taken), or link: the queue, the rate and the delay, so that they \
-                       leave the moment they come",
-            },
-        ],
-    };
+/// Words of `past`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum Past {
+    Delay,
+    Link,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+/// Lets some packets overtake others.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "reorder",
+    kind = "independent",
+    source = "tc-netem(8), reorder and gap; RFC 4737 (what reordering is)"
+)]
+pub struct ReorderSettings {
+    /// share of packets, of those whose turn it is, that overtake
+    probability: Probability,
+    /// how much each outcome follows the one before, 0 % to 100 %
+    #[setting(default = "0 %")]
+    correlation: Probability,
+    /// whose turn it is: after one that overtook, this many packets on and later; 1 for every packet
+    #[setting(default = "1", min = 1, max = 1_000_000_000)]
+    gap: u64,
+    /// how much less than the delay they travel, at most the whole of it
+    #[setting(default = "100 s", max = Nanos::from_secs(100))]
+    by: Nanos,
+    /// what they pass by: delay (of which "by" is taken), or link: the queue, the rate and the delay, so that they leave the
+    /// moment they come
+    #[setting(default = "delay")]
+    past: Past,
+}
+
+impl Block for Reorder {
+    type Settings = ReorderSettings;
+
+    fn build(settings: ReorderSettings, dice: Dice) -> Self {
         let mut block =
             Self { chance: Chance::new(dice), gap: 1, since: 0, by: Nanos::ZERO, past_link: false };
-        block.change(values);
+        block.change(settings);
         block
     }
 
-    fn change(&mut self, values: &Values) {
-        self.chance.change(values.probability(0), values.probability(1));
-        (self.gap, self.by, self.past_link) = (values.integer(2), values.time(3), values.choice(4) == 1);
+    fn change(&mut self, settings: ReorderSettings) {
+        self.chance.change(settings.probability, settings.correlation);
+        (self.gap, self.by, self.past_link) = (settings.gap, settings.by, settings.past == Past::Link);
     }
 }
 
@@ -108,7 +103,7 @@ mod tests {
     #[test]
     fn a_gap_is_kept() {
         let given = [("probability", "100 %"), ("gap", "5"), ("by", "3 ms")];
-        let mut block = Reorder::build(&Values::read(&Reorder::SPEC, &given).unwrap(), Dice::named(1, "x"));
+        let mut block = Reorder::build(Settings::read(&given).unwrap(), Dice::named(1, "x"));
         let ahead: Vec<Option<Nanos>> = (0..11)
             .map(|_| {
                 let mut offer = Offer::new(Nanos::ZERO, 60, &[]);

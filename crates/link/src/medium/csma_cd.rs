@@ -4,8 +4,9 @@
 //! the processes of IEEE 802.3, 4.2.8, for half duplex: deference, transmission, back-off.
 
 use super::{Access, Frame, Step};
-use longwire_block::{Dice, Param, ParamKind, Spec, Values};
-use longwire_units::Nanos;
+use longwire_block::{Dice, Values};
+use longwire_settings::Settings;
+use longwire_units::{Nanos, Rate};
 
 /// Preamble and start delimiter; the gap between packets, of which the first two thirds are listened to; the jam; the most
 /// attempts, and the highest exponent of the back-off (IEEE 802.3, 4.4.2).
@@ -100,43 +101,34 @@ enum Event {
     Start,
 }
 
-impl CsmaCd {
-    pub(crate) const SPEC: Spec = Spec {
-        key: "medium",
-        kind: "csma-cd",
-        summary: "Stations on one wire: carrier sense, collisions, truncated binary exponential back-off.",
-        source: "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for local \
-                 computer networks\", CACM 19(7), 1976",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Rate,
-                default: Some("10 Mbit/s"),
-                help: "the wire's rate, 300 bit/s to 400 Gbit/s",
-            },
-            Param {
-                name: "propagation",
-                kind: ParamKind::Time { max: Nanos::from_secs(1) },
-                default: Some("5 us"),
-                help: "time that a signal needs from a station to any other, at most half a slot",
-            },
-            Param {
-                name: "slot",
-                kind: ParamKind::Integer { min: 512, max: 1_000_000 },
-                default: Some("512"),
-                help: "bit times of a slot, the unit of the back-off; shorter frames are extended to it",
-            },
-        ],
-    };
+/// Stations on one wire: carrier sense, collisions, truncated binary exponential back-off.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "medium",
+    kind = "csma-cd",
+    source = "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for local computer networks\", CACM 19(7), 1976"
+)]
+pub(crate) struct CsmaCdSettings {
+    /// the wire's rate, 300 bit/s to 400 Gbit/s
+    #[setting(default = "10 Mbit/s")]
+    rate: Rate,
+    /// time that a signal needs from a station to any other, at most half a slot
+    #[setting(default = "5 us", max = Nanos::from_secs(1))]
+    propagation: Nanos,
+    /// bit times of a slot, the unit of the back-off; shorter frames are extended to it
+    #[setting(default = "512", min = 512, max = 1_000_000)]
+    slot: u64,
+}
 
-    pub(crate) fn new(values: &Values, dice: Vec<Dice>) -> Self {
-        let (rate, slot) = (values.rate(0).0, values.integer(2));
+impl CsmaCd {
+    pub(crate) fn new(settings: CsmaCdSettings, dice: Vec<Dice>) -> Self {
+        let CsmaCdSettings { rate: Rate(rate), propagation, slot } = settings;
         let time = |bits| sending_time(bits, rate);
         let gap = Gap::at(rate);
         Self {
             rate,
             slot,
-            propagation: values.time(1),
+            propagation,
             preamble: time(PREAMBLE),
             jam: time(JAM),
             back_off: time(slot),
@@ -322,7 +314,8 @@ impl Access for CsmaCd {
 
     /// What is on the wire stays as it is, and gaps and back-offs that have begun keep their length.
     fn change(&mut self, values: &Values, _: Nanos) {
-        let Self { rate, slot, propagation, preamble, jam, back_off, .. } = Self::new(values, Vec::new());
+        let Self { rate, slot, propagation, preamble, jam, back_off, .. } =
+            Self::new(CsmaCdSettings::of(values), Vec::new());
         (self.rate, self.slot, self.propagation) = (rate, slot, propagation);
         (self.preamble, self.jam, self.back_off) = (preamble, jam, back_off);
         let gap = Gap::at(rate);
@@ -343,9 +336,9 @@ impl Gap {
 /// Whether a station still sends its shortest frame when it hears another that began before it could hear the first:
 /// at most two propagation times after its beginning, and the part of the gap that is not listened to.
 pub(super) fn notices_collisions(values: &Values) -> bool {
-    let (rate, slot) = (values.rate(0).0, values.integer(2));
-    let twice = values.time(1).0.saturating_mul(2);
-    twice <= sending_time(slot, rate).0 && GAP - GAP_LISTENED < PREAMBLE
+    let CsmaCdSettings { rate, propagation, slot } = CsmaCdSettings::of(values);
+    let twice = propagation.0.saturating_mul(2);
+    twice <= sending_time(slot, rate.0).0 && GAP - GAP_LISTENED < PREAMBLE
 }
 
 /// How long so many bits take, rounded down.
@@ -359,9 +352,9 @@ mod tests {
     use crate::medium::tests::Bench;
 
     fn wire(stations: u32, given: &[(&str, &str)]) -> Bench<CsmaCd> {
-        let values = Values::read(&CsmaCd::SPEC, given).unwrap();
+        let values = Values::read(&CsmaCdSettings::SPEC, given).unwrap();
         let dice = (0..stations).map(|station| Dice::named(1, &format!("media/lan/{station}")));
-        Bench::new(CsmaCd::new(&values, dice.collect()))
+        Bench::new(CsmaCd::new(CsmaCdSettings::of(&values), dice.collect()))
     }
 
     /// 10 Mbit/s: 100 ns a bit. 1518 bytes and the preamble take 1220.8 µs, and the gap 9.6 µs.
@@ -376,7 +369,8 @@ mod tests {
     /// of 960 ns at 100 Mbit/s if the change came before it.
     #[test]
     fn another_rate_holds_from_the_next_frame_on() {
-        let fast = Values::read(&CsmaCd::SPEC, &[("rate", "100 Mbit/s"), ("propagation", "1 us")]).unwrap();
+        let fast =
+            Values::read(&CsmaCdSettings::SPEC, &[("rate", "100 Mbit/s"), ("propagation", "1 us")]).unwrap();
         let mut lan = wire(2, &[("propagation", "5 us")]);
         lan.request(0, 0, (1518, 0));
         assert_eq!(lan.run(600_000), []);

@@ -5,8 +5,9 @@
 //! not looked at one by one: the least back-off counter says how many there are.
 
 use super::{Access, Frame, Step};
-use longwire_block::{Dice, Param, ParamKind, Spec, Values};
-use longwire_units::Nanos;
+use longwire_block::{Dice, Values};
+use longwire_settings::Settings;
+use longwire_units::{Nanos, Rate};
 
 /// Values of physical layers (IEEE 802.11-2016: clause 16, HR/DSSS, is 802.11b; clause 17, OFDM, 802.11a; clause 18, ERP, 802.11g). Acknowledgements
 /// go at the highest basic rate: 2 Mbit/s with the long preamble, 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the
@@ -66,9 +67,6 @@ pub(super) const PROFILES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
 ];
-
-/// The place of the parameter that must not be zero.
-pub(super) const SLOT: usize = 1;
 
 /// See the module.
 #[derive(Debug)]
@@ -132,58 +130,67 @@ enum Phase {
     Colliding { end: Nanos },
 }
 
-const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
-    Param { name, kind: ParamKind::Time { max: Nanos::from_secs(1) }, default: Some(default), help }
-}
-
-const fn whole(
-    name: &'static str,
-    (min, max): (u64, u64),
-    default: &'static str,
-    help: &'static str,
-) -> Param {
-    Param { name, kind: ParamKind::Integer { min, max }, default: Some(default), help }
+/// Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that nobody notices before the acknowledgement is
+/// missing.
+///
+/// The defaults are the FHSS physical layer's values of Bianchi's table II.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "medium",
+    kind = "dcf",
+    source = "IEEE 802.11, distributed coordination function; Bianchi, \"Performance analysis of the IEEE 802.11 distributed coordination function\", IEEE JSAC 18(3), 2000"
+)]
+pub(crate) struct DcfSettings {
+    /// the channel's rate, 300 bit/s to 400 Gbit/s
+    #[setting(default = "1 Mbit/s")]
+    rate: Rate,
+    /// a slot of the back-off
+    #[setting(default = "50 us", max = Nanos::from_secs(1))]
+    pub(super) slot: Nanos,
+    /// the space before an acknowledgement
+    #[setting(default = "28 us", max = Nanos::from_secs(1))]
+    sifs: Nanos,
+    /// the space after a frame that was received
+    #[setting(default = "128 us", max = Nanos::from_secs(1))]
+    difs: Nanos,
+    /// the space after a collision
+    #[setting(default = "128 us", max = Nanos::from_secs(1))]
+    eifs: Nanos,
+    /// time that a signal needs from a station to any other
+    #[setting(default = "1 us", max = Nanos::from_secs(1))]
+    propagation: Nanos,
+    /// preamble and header of the physical layer, before each frame
+    #[setting(default = "128 us", max = Nanos::from_secs(1))]
+    preamble: Nanos,
+    /// bytes of MAC and LLC header and FCS around an IP packet
+    #[setting(default = "34", min = 0, max = 1000)]
+    header: u64,
+    /// an acknowledgement, its preamble included
+    #[setting(default = "240 us", max = Nanos::from_secs(1))]
+    ack: Nanos,
+    /// an RTS, its preamble included; 0 for access without RTS and CTS
+    #[setting(default = "0 us", max = Nanos::from_secs(1))]
+    rts: Nanos,
+    /// a CTS, its preamble included
+    #[setting(default = "0 us", max = Nanos::from_secs(1))]
+    cts: Nanos,
+    /// the symbol that frames fill, with 22 bits of service and tail (OFDM); 0 for none
+    #[setting(default = "0 us", max = Nanos::from_secs(1))]
+    symbol: Nanos,
+    /// values of the first back-off
+    #[setting(default = "32", min = 1, max = 32_768)]
+    window: u64,
+    /// values of the back-off after many collisions
+    #[setting(default = "256", min = 1, max = 32_768)]
+    window_max: u64,
+    /// attempts for a frame before it is dropped; 0 for no limit
+    #[setting(default = "0", min = 0, max = 255)]
+    attempts: u64,
 }
 
 impl Dcf {
-    /// The defaults are the FHSS physical layer's values of Bianchi's table II.
-    pub(crate) const SPEC: Spec = Spec {
-        key: "medium",
-        kind: "dcf",
-        summary: "Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that nobody notices before \
-                  the acknowledgement is missing.",
-        source: "IEEE 802.11, distributed coordination function; Bianchi, \"Performance analysis of the IEEE 802.11 \
-                 distributed coordination function\", IEEE JSAC 18(3), 2000",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Rate,
-                default: Some("1 Mbit/s"),
-                help: "the channel's rate, 300 bit/s to 400 Gbit/s",
-            },
-            time("slot", "50 us", "a slot of the back-off"),
-            time("sifs", "28 us", "the space before an acknowledgement"),
-            time("difs", "128 us", "the space after a frame that was received"),
-            time("eifs", "128 us", "the space after a collision"),
-            time("propagation", "1 us", "time that a signal needs from a station to any other"),
-            time("preamble", "128 us", "preamble and header of the physical layer, before each frame"),
-            whole("header", (0, 1000), "34", "bytes of MAC and LLC header and FCS around an IP packet"),
-            time("ack", "240 us", "an acknowledgement, its preamble included"),
-            time("rts", "0 us", "an RTS, its preamble included; 0 for access without RTS and CTS"),
-            time("cts", "0 us", "a CTS, its preamble included"),
-            time(
-                "symbol",
-                "0 us",
-                "the symbol that frames fill, with 22 bits of service and tail (OFDM); 0 for none",
-            ),
-            whole("window", (1, 32_768), "32", "values of the first back-off"),
-            whole("window-max", (1, 32_768), "256", "values of the back-off after many collisions"),
-            whole("attempts", (0, 255), "0", "attempts for a frame before it is dropped; 0 for no limit"),
-        ],
-    };
-
-    pub(crate) fn new(values: &Values, dice: Vec<Dice>) -> Self {
-        let air = Air::read(values);
+    pub(crate) fn new(settings: &DcfSettings, dice: Vec<Dice>) -> Self {
+        let air = Air::new(settings);
         let stations = dice.into_iter().map(|dice| Station {
             dice,
             frame: None,
@@ -280,24 +287,25 @@ impl Station {
 }
 
 impl Air {
-    fn read(values: &Values) -> Self {
-        let window_min = values.integer(12);
+    fn new(settings: &DcfSettings) -> Self {
+        let &DcfSettings { slot, sifs, difs, eifs, propagation, preamble, ack, rts, cts, symbol, .. } =
+            settings;
         Self {
-            rate: values.rate(0).0,
-            slot: values.time(SLOT),
-            sifs: values.time(2),
-            difs: values.time(3),
-            eifs: values.time(4),
-            propagation: values.time(5),
-            preamble: values.time(6),
-            header: 8 * values.integer(7),
-            ack: values.time(8),
-            rts: values.time(9),
-            cts: values.time(10),
-            symbol: values.time(11),
-            window_min,
-            window_max: values.integer(13).max(window_min),
-            attempts: values.integer(14),
+            rate: settings.rate.0,
+            slot,
+            sifs,
+            difs,
+            eifs,
+            propagation,
+            preamble,
+            header: 8 * settings.header,
+            ack,
+            rts,
+            cts,
+            symbol,
+            window_min: settings.window,
+            window_max: settings.window_max.max(settings.window),
+            attempts: settings.attempts,
         }
     }
 
@@ -358,7 +366,7 @@ impl Access for Dcf {
     /// What is on the air stays as it is, and the space after it if that has begun. Of the slots to let go by those stay
     /// that are left, the one that has begun included.
     fn change(&mut self, values: &Values, now: Nanos) {
-        let old = std::mem::replace(&mut self.air, Air::read(values));
+        let old = std::mem::replace(&mut self.air, Air::new(&DcfSettings::of(values)));
         if matches!(self.phase, Phase::Counting) && now > self.origin && old.slot != self.air.slot {
             let passed = now.since(self.origin).0 / old.slot.0;
             for station in &mut self.stations {
@@ -387,9 +395,9 @@ mod tests {
     use crate::medium::tests::Bench;
 
     fn cell(stations: u32, given: &[(&str, &str)]) -> Bench<Dcf> {
-        let values = Values::read(&Dcf::SPEC, given).unwrap();
+        let values = Values::read(&DcfSettings::SPEC, given).unwrap();
         let dice = (0..stations).map(|station| Dice::named(1, &format!("media/cell/{station}")));
-        Bench::new(Dcf::new(&values, dice.collect()))
+        Bench::new(Dcf::new(&DcfSettings::of(&values), dice.collect()))
     }
 
     /// 8184 bits of payload: 128 + 272 + 8184 + 1 µs until the frame is there.
@@ -446,7 +454,7 @@ mod tests {
     #[test]
     fn another_rate_holds_from_the_next_frame_on() {
         const FAST: u64 = (128 + 136 + 4092 + 1) * 1000;
-        let values = |given: &[(&str, &str)]| Values::read(&Dcf::SPEC, given).unwrap();
+        let values = |given: &[(&str, &str)]| Values::read(&DcfSettings::SPEC, given).unwrap();
         let mut cell = cell(2, &[]);
         cell.request(0, 0, (BYTES, 0));
         assert_eq!(cell.run(1_000_000), []);
@@ -468,7 +476,7 @@ mod tests {
         cell.access.stations[1].counter = 9;
         let origin = FRAME + 397_000;
         assert_eq!(cell.run(origin + 125_000), [(FRAME, 0, true)]);
-        let short = Values::read(&Dcf::SPEC, &[("slot", "10 us")]).unwrap();
+        let short = Values::read(&DcfSettings::SPEC, &[("slot", "10 us")]).unwrap();
         cell.access.change(&short, Nanos(origin + 125_000));
         assert_eq!(cell.run(99_000_000), [(origin + 125_000 + 6 * 10_000 + FRAME, 1, true)]);
     }

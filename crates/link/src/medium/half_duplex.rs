@@ -2,10 +2,11 @@
 
 use super::{Access, Frame, Step};
 use crate::transmit::Sender;
-use crate::transmit::constant::Constant;
-use crate::transmit::framing::{FRAMING_PARAM, Framing, OVERHEAD_PARAM};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
-use longwire_units::Nanos;
+use crate::transmit::constant::{Constant, ConstantSettings};
+use crate::transmit::framing::{FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice, Values};
+use longwire_settings::Settings;
+use longwire_units::{Nanos, Rate};
 
 /// Of the packets at the heads of the stations' queues, the one is sent first that arrived first; at equal times, that
 /// of the first station. Times are those of one link of constant rate: within a busy period the remainder is carried.
@@ -20,27 +21,28 @@ pub(crate) struct HalfDuplex {
     end: Nanos,
 }
 
-impl HalfDuplex {
-    pub(crate) const SPEC: Spec = Spec {
-        key: "medium",
-        kind: "half-duplex",
-        summary: "Stations share one transmitter, in the order in which their packets arrive.",
-        source: "High capacity network link emulation using network processors, section 4.2.1",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Rate,
-                default: Some("10 Mbit/s"),
-                help: "what the stations share, 300 bit/s to 400 Gbit/s",
-            },
-            FRAMING_PARAM,
-            OVERHEAD_PARAM,
-        ],
-    };
+/// Stations share one transmitter, in the order in which their packets arrive.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "medium",
+    kind = "half-duplex",
+    source = "High capacity network link emulation using network processors, section 4.2.1"
+)]
+pub(crate) struct HalfDuplexSettings {
+    /// what the stations share, 300 bit/s to 400 Gbit/s
+    #[setting(default = "10 Mbit/s")]
+    rate: Rate,
+    #[setting(like = FRAMING_PARAM)]
+    layer: Layer,
+    #[setting(like = OVERHEAD_PARAM)]
+    overhead: u64,
+}
 
-    pub(crate) fn new(values: &Values, stations: usize) -> Self {
+impl HalfDuplex {
+    pub(crate) fn new(settings: HalfDuplexSettings, stations: usize) -> Self {
         Self {
-            transmit: Constant::of(values),
+            // Nothing of it is drawn.
+            transmit: Constant::build(settings.into(), Dice::named(0, "")),
             waiting: vec![None; stations],
             sending: None,
             choice: Nanos::NEVER,
@@ -91,21 +93,20 @@ impl Access for HalfDuplex {
     /// A new rate holds for every bit not yet sent.
     fn change(&mut self, values: &Values, now: Nanos) {
         self.transmit.settle(now);
-        self.transmit.change(values);
+        self.transmit.change(HalfDuplexSettings::of(values).into());
     }
 }
 
-impl Constant {
-    /// A transmitter of that rate and framing.
-    fn of(values: &Values) -> Self {
-        // Nothing of it is drawn.
-        Self::build(values, Dice::named(0, ""))
+impl From<HalfDuplexSettings> for ConstantSettings {
+    fn from(HalfDuplexSettings { rate, layer, overhead }: HalfDuplexSettings) -> Self {
+        Self { rate, layer, overhead }
     }
 }
 
 /// The bytes that count.
 pub(super) fn framing(values: &Values) -> Framing {
-    Framing::read(values, 1, 2)
+    let HalfDuplexSettings { layer, overhead, .. } = HalfDuplexSettings::of(values);
+    Framing::of(layer, overhead)
 }
 
 #[cfg(test)]
@@ -117,8 +118,8 @@ mod tests {
     /// of two that came at the same time the first station's goes first.
     #[test]
     fn takes_packets_in_the_order_of_their_arrival() {
-        let values = Values::read(&HalfDuplex::SPEC, &[("rate", "8 Mbit/s")]).unwrap();
-        let mut bench = Bench::new(HalfDuplex::new(&values, 3));
+        let values = Values::read(&HalfDuplexSettings::SPEC, &[("rate", "8 Mbit/s")]).unwrap();
+        let mut bench = Bench::new(HalfDuplex::new(HalfDuplexSettings::of(&values), 3));
         bench.request(2, 0, (100, 0));
         bench.request(0, 0, (100, 0));
         bench.request(1, 10_000, (50, 10_000));
@@ -134,8 +135,8 @@ mod tests {
     /// other half takes 100 µs at 4 Mbit/s.
     #[test]
     fn another_rate_holds_for_bits_not_yet_sent() {
-        let values = |rate| Values::read(&HalfDuplex::SPEC, &[("rate", rate)]).unwrap();
-        let mut bench = Bench::new(HalfDuplex::new(&values("8 Mbit/s"), 2));
+        let values = |rate| Values::read(&HalfDuplexSettings::SPEC, &[("rate", rate)]).unwrap();
+        let mut bench = Bench::new(HalfDuplex::new(HalfDuplexSettings::of(&values("8 Mbit/s")), 2));
         bench.request(0, 0, (100, 0));
         bench.request(1, 0, (100, 0));
         assert_eq!(bench.run(50_000), []);
@@ -152,8 +153,8 @@ mod tests {
     /// 10 Gbit/s: 64 bytes take 51.2 ns. Ends of a busy period are those of one link: 51, 102, 153, 204, 256.
     #[test]
     fn carries_the_remainder_from_station_to_station() {
-        let values = Values::read(&HalfDuplex::SPEC, &[("rate", "10 Gbit/s")]).unwrap();
-        let mut bench = Bench::new(HalfDuplex::new(&values, 5));
+        let values = Values::read(&HalfDuplexSettings::SPEC, &[("rate", "10 Gbit/s")]).unwrap();
+        let mut bench = Bench::new(HalfDuplex::new(HalfDuplexSettings::of(&values), 5));
         (0..5).for_each(|station| bench.request(station, 0, (64, 0)));
         let ends: Vec<u64> = bench.run(1000).iter().map(|(time, ..)| *time).collect();
         assert_eq!(ends, [51, 102, 153, 204, 256]);

@@ -15,15 +15,16 @@ use crate::links::{Arrival, Links};
 use crate::transmit::Transmit;
 use crate::transmit::framing::Framing;
 use crate::transmit::shared::{Share, Shared};
-use csma_cd::CsmaCd;
-use dcf::Dcf;
-use half_duplex::HalfDuplex;
+use csma_cd::{CsmaCd, CsmaCdSettings};
+use dcf::{Dcf, DcfSettings};
+use half_duplex::{HalfDuplex, HalfDuplexSettings};
 use longwire_block::{Dice, DropReason, Spec, Values};
 use longwire_packet::{Handle, Pool};
+use longwire_settings::{Setting, Settings};
 use longwire_units::{Nanos, Rate};
 
 /// The rows of all kinds of shared media.
-pub const MEDIA: &[&Spec] = &[&HalfDuplex::SPEC, &CsmaCd::SPEC, &Dcf::SPEC];
+pub const MEDIA: &[&Spec] = &[&HalfDuplexSettings::SPEC, &CsmaCdSettings::SPEC, &DcfSettings::SPEC];
 
 /// Where media stand in the order of what happens at one time: behind all links.
 const PLACE: u32 = (1 << 31) - 2;
@@ -165,12 +166,13 @@ pub(crate) struct Seat {
 
 /// Named sets of values for the parameters of a kind of medium: each a name, and parameters with their values.
 pub fn medium_profiles(spec: &Spec) -> &'static [(&'static str, &'static [(&'static str, &'static str)])] {
-    if spec.is(&Dcf::SPEC) { dcf::PROFILES } else { &[] }
+    if spec.is(&DcfSettings::SPEC) { dcf::PROFILES } else { &[] }
 }
 
-/// The rate that the stations of a medium share.
+/// The rate that the stations of a medium share: the first setting of each.
 pub fn medium_rate(values: &Values) -> Rate {
-    values.rate(0)
+    let rate = values.as_slice().first().and_then(Rate::of);
+    rate.unwrap_or(Rate::STALLED)
 }
 
 /// Finds fault with parameters that don't go together: the parameter, and what is wrong with it and the fix.
@@ -184,12 +186,12 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
     if !(1..=FASTEST).contains(&rate.0) {
         return Err(("rate", format!("{rate} can't be shared; write 300 bit/s to 400 Gbit/s")));
     }
-    if spec.is(&CsmaCd::SPEC) && !csma_cd::notices_collisions(values) {
+    if spec.is(&CsmaCdSettings::SPEC) && !csma_cd::notices_collisions(values) {
         let what = "a station would have sent its frame before it hears of a collision; make it half a slot at most, \
                     or slot larger";
         return Err(("propagation", what.into()));
     }
-    if spec.is(&Dcf::SPEC) && values.time(dcf::SLOT) == Nanos::ZERO {
+    if spec.is(&DcfSettings::SPEC) && DcfSettings::of(values).slot == Nanos::ZERO {
         return Err(("slot", "a slot takes no time; write \"9 us\", say".into()));
     }
     Ok(())
@@ -215,9 +217,9 @@ impl Links {
         let dice: Vec<Dice> = dice.collect();
         let framing = framing(spec, values);
         let access: Box<dyn Access + Send> = match spec.kind {
-            "half-duplex" => Box::new(HalfDuplex::new(values, dice.len())),
-            "csma-cd" => Box::new(CsmaCd::new(values, dice)),
-            "dcf" => Box::new(Dcf::new(values, dice)),
+            "half-duplex" => Box::new(HalfDuplex::new(HalfDuplexSettings::of(values), dice.len())),
+            "csma-cd" => Box::new(CsmaCd::new(CsmaCdSettings::of(values), dice)),
+            "dcf" => Box::new(Dcf::new(&DcfSettings::of(values), dice)),
             other => panic!("there is no medium of the kind {other}"),
         };
         let medium = self.media.len() as u32;
@@ -235,7 +237,7 @@ impl Links {
             link.rare().seat = Some(Seat { medium, station });
         }
         let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();
-        let (backlogs, in_order) = (Backlogs::new(members.len()), spec.is(&HalfDuplex::SPEC));
+        let (backlogs, in_order) = (Backlogs::new(members.len()), spec.is(&HalfDuplexSettings::SPEC));
         self.media.push(Medium {
             access,
             members,
@@ -546,9 +548,9 @@ pub(crate) mod tests {
         let refused = |spec: &Spec, given: &[(&str, &str)]| {
             check_medium(spec, &Values::read(spec, given).unwrap()).unwrap_err().0
         };
-        assert_eq!(refused(&HalfDuplex::SPEC, &[("rate", "unlimited")]), "rate");
-        assert_eq!(refused(&Dcf::SPEC, &[("rate", "0")]), "rate");
-        assert_eq!(refused(&Dcf::SPEC, &[("slot", "0 us")]), "slot");
-        assert_eq!(refused(&CsmaCd::SPEC, &[("propagation", "26 us")]), "propagation");
+        assert_eq!(refused(&HalfDuplexSettings::SPEC, &[("rate", "unlimited")]), "rate");
+        assert_eq!(refused(&DcfSettings::SPEC, &[("rate", "0")]), "rate");
+        assert_eq!(refused(&DcfSettings::SPEC, &[("slot", "0 us")]), "slot");
+        assert_eq!(refused(&CsmaCdSettings::SPEC, &[("propagation", "26 us")]), "propagation");
     }
 }

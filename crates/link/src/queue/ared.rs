@@ -2,10 +2,11 @@
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
-use super::settings::{Limit, MEAN_PACKET, ecn_marks, limit, number, probability, signal, threshold};
+use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, signal};
 use super::{Admission, Discipline};
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
-use longwire_units::{Nanos, Rate};
+use longwire_block::{Block, Dice, DropReason, Verdict};
+use longwire_settings::Settings;
+use longwire_units::{Bytes, Nanos, Probability, Rate};
 
 /// Gentle RED with a max-p that adapts (Floyd, Gummadi & Shenker 2001, figure 2).
 ///
@@ -33,34 +34,38 @@ pub struct Ared {
 /// Adaptations caught up at once. After as many with the same average max-p has reached its end.
 const MOST: u64 = 128;
 
-impl Block for Ared {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "ared",
-        summary: "Adaptive RED: finds its own drop probability to hold the average between the thresholds.",
-        source: "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's active \
-                 queue management, 2001",
-        params: &[
-            limit("1000 packets"),
-            threshold("min", "5", "average in packets from which packets are dropped early"),
-            threshold(
-                "max",
-                "15",
-                "average in packets at which the probability is max-p; below min it counts as min",
-            ),
-            probability("max-p", "10 %", "probability of an early drop at max to begin with"),
-            Param {
-                name: "interval",
-                kind: ParamKind::Time { max: Nanos::from_secs(100) },
-                default: Some("500 ms"),
-                help: "time between adaptations of max-p, up to 100 s; less than 1 ms counts as 1 ms",
-            },
-            ecn_marks("no"),
-            MEAN_PACKET,
-        ],
-    };
+/// Adaptive RED: finds its own drop probability to hold the average between the thresholds.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "ared",
+    source = "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's active queue management, 2001"
+)]
+pub struct AredSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    /// average in packets from which packets are dropped early
+    #[setting(default = "5", min = 0, max = 1_000_000)]
+    min: u64,
+    /// average in packets at which the probability is max-p; below min it counts as min
+    #[setting(default = "15", min = 0, max = 1_000_000)]
+    max: u64,
+    /// probability of an early drop at max to begin with
+    #[setting(default = "10 %")]
+    max_p: Probability,
+    /// time between adaptations of max-p, up to 100 s; less than 1 ms counts as 1 ms
+    #[setting(default = "500 ms", max = Nanos::from_secs(100))]
+    interval: Nanos,
+    #[setting(like = ECN)]
+    ecn: bool,
+    #[setting(like = MEAN_PACKET)]
+    mean_packet: Bytes,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Ared {
+    type Settings = AredSettings;
+
+    fn build(settings: AredSettings, dice: Dice) -> Self {
         let mut block = Self {
             average: Average::new(),
             early: Early::new(dice),
@@ -74,21 +79,21 @@ impl Block for Ared {
             interval: Nanos::ZERO,
             next: Nanos::ZERO,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; average and max-p stay, unless max-p is given anew.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.thresholds = (number(values, 1), number(values, 2));
-        let given = in_steps(number(values, 3));
+    fn change(&mut self, settings: AredSettings) {
+        self.limit = settings.limit;
+        self.thresholds = (settings.min, settings.max);
+        let given = in_steps(settings.max_p.bits());
         if given != self.given {
             (self.given, self.max_p) = (given, given);
         }
-        self.interval = Nanos(number(values, 4)).max(Nanos::from_millis(1));
-        self.marks = number(values, 5) == 1;
-        self.mean_packet = number(values, 6);
+        self.interval = settings.interval.max(Nanos::from_millis(1));
+        self.marks = settings.ecn;
+        self.mean_packet = settings.mean_packet.0;
         self.rate = Rate::STALLED;
         self.early.set(self.thresholds, self.max_p, true);
     }
@@ -164,7 +169,7 @@ mod tests {
     /// (average, max-p before, after) in thousandths, by hand; thresholds 5 and 15, so that the target is 9 … 11.
     #[test]
     fn adapts_as_the_paper_says() {
-        let mut queue = Ared::build(&Values::read(&Ared::SPEC, &[]).unwrap(), Dice::named(1, "ared"));
+        let mut queue = Ared::build(Settings::read(&[]).unwrap(), Dice::named(1, "ared"));
         for (average, before, after) in [
             (12, 100, 110.0),
             (12, 20, 25.0),

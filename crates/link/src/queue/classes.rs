@@ -5,13 +5,14 @@
 
 use super::lane::{Joined, Lanes};
 use super::leaf::{CLASSES, Leaf, LeafPlan, rows};
-use super::settings::{Limit, limit};
+use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
 use crate::filter::{Piece, shown};
 use longwire_block::{Block, Dice, SpecError, Values, Verdict};
 use longwire_expression::{Expression, ExpressionError};
 use longwire_packet::{Handle, Meta, Pool};
+use longwire_settings::Setting;
 use longwire_units::{Nanos, Rate, UnitError};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -159,8 +160,8 @@ fn read_line<'a>(
     if let Some(at) = line.settings.iter().position(|(word, _)| *word == "limit") {
         let (_, value) = line.settings.remove(at);
         let fix = "write packets, bytes or a time such as \"100 packets\", \"64 KiB\" or \"50 ms\"";
-        let read = limit("unlimited").read(value.text).map_err(|_| line.error(value, fix))?;
-        line.limit = Some((Limit::of(&read), value));
+        let read = LIMIT.read(value.text).map_err(|_| line.error(value, fix))?;
+        line.limit = Some((Limit::of(&read).unwrap_or(Limit::Packets(u64::MAX)), value));
     }
     if let Some(piece) = queue {
         line.queue = Some((line.leaf(piece)?, piece));
@@ -275,12 +276,6 @@ impl<P> ClassSet<P> {
         let queues = limits.iter().map(|_| None).collect();
         Self { limits: limits.into(), queues, conditions: [].into(), default, clamps: true, plan }
     }
-
-    /// One class for all packets.
-    fn single(plan: P) -> Self {
-        Self { clamps: false, ..Self::bands(vec![USUAL], 0, plan) }
-    }
-
     /// The class of a packet: the one that a filter says, else the first whose condition holds, else the first without one.
     #[inline]
     fn class_of(&self, pool: &Pool, handle: Handle) -> usize {
@@ -300,7 +295,7 @@ impl<P> ClassSet<P> {
 /// What chooses among classes. Bytes are those that the link's rate counts.
 pub trait Scheduler: Sized {
     /// What it makes of the settings; the default is for one class.
-    type Plan: Default + PartialEq + Debug + Send + Sync + 'static;
+    type Plan: PartialEq + Debug + Send + Sync + 'static;
 
     /// Whether time decides which class sends; else it is the first that has packets.
     const BY_TIME: bool = true;
@@ -346,16 +341,13 @@ struct State<S: Scheduler> {
 }
 
 impl<S: Scheduler> Classed<S> {
-    pub(super) fn new(set: Option<Arc<ClassSet<S::Plan>>>, mut dice: Dice) -> Self {
-        let set = set.unwrap_or_else(|| Arc::new(ClassSet::single(S::Plan::default())));
+    pub(super) fn new(set: Arc<ClassSet<S::Plan>>, mut dice: Dice) -> Self {
         Self { now: State::new(Arc::clone(&set), &mut dice), wanted: set, dice }
     }
 
     /// Takes other classes. They begin anew when packets that wait go to those that the new conditions say.
-    pub(super) fn replace(&mut self, set: Option<Arc<ClassSet<S::Plan>>>) {
-        if let Some(set) = set {
-            self.wanted = set;
-        }
+    pub(super) fn replace(&mut self, set: Arc<ClassSet<S::Plan>>) {
+        self.wanted = set;
     }
 }
 

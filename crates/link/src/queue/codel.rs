@@ -1,11 +1,12 @@
 //! CoDel: packets are dropped when they have waited too long for too long.
 
-use super::codel_law::{Codel as Law, Settings, Source};
-use super::settings::{Limit, ecn_marks, limit, number};
+use super::codel_law::{Codel as Law, Source, Terms};
+use super::settings::{ECN, LIMIT, Limit};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
+use longwire_settings::Settings;
 use longwire_units::Nanos;
 
 /// The parameter `target` of CoDel.
@@ -31,7 +32,7 @@ pub(super) const INTERVAL: Param = Param {
 #[derive(Debug)]
 pub struct Codel {
     law: Law,
-    settings: Settings,
+    terms: Terms,
     queue: Queue,
     limit: Limit,
 }
@@ -57,36 +58,44 @@ impl Source for Queue {
     }
 }
 
-impl Block for Codel {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "codel",
-        summary: "Controlled delay: drops at the head when packets have waited too long for too long.",
-        source: "RFC 8289",
-        params: &[limit("1000 packets"), TARGET, INTERVAL, ecn_marks("no")],
-    };
+/// Controlled delay: drops at the head when packets have waited too long for too long.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "codel", source = "RFC 8289")]
+pub struct CodelSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    #[setting(like = TARGET)]
+    target: Nanos,
+    #[setting(like = INTERVAL)]
+    interval: Nanos,
+    #[setting(like = ECN)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
-        let settings = Settings { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
+impl Block for Codel {
+    type Settings = CodelSettings;
+
+    fn build(settings: CodelSettings, _: Dice) -> Self {
+        let terms = Terms { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
         let queue = Queue { fifo: Fifo::EMPTY, backlog: 0 };
-        let mut block = Self { law: Law::default(), settings, queue, limit: Limit::Packets(0) };
-        block.change(values);
+        let mut block = Self { law: Law::default(), terms, queue, limit: Limit::Packets(0) };
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; a dropping state goes on.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.settings.target = Nanos(number(values, 1));
-        self.settings.interval = Nanos(number(values, 2));
-        self.settings.marks = number(values, 3) == 1;
+    fn change(&mut self, settings: CodelSettings) {
+        self.limit = settings.limit;
+        self.terms.target = settings.target;
+        self.terms.interval = settings.interval;
+        self.terms.marks = settings.ecn;
     }
 }
 
 impl Discipline for Codel {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
-        self.settings.longest = self.settings.longest.max(packet.bytes);
+        self.terms.longest = self.terms.longest.max(packet.bytes);
         if self.limit.has_room(packet) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
@@ -99,14 +108,14 @@ impl Discipline for Codel {
     /// The time that they have waited counts. A dropping state begins an interval from now at the soonest.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
-            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).counted());
+            self.terms.longest = self.terms.longest.max(hall.pool.meta(handle).counted());
             self.push(hall, handle);
         }
     }
 
     #[inline(always)]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.law.dequeue(&self.settings, hall, &mut self.queue).map_or(Next::Empty, Next::Packet)
+        self.law.dequeue(&self.terms, hall, &mut self.queue).map_or(Next::Empty, Next::Packet)
     }
 
     fn drain(&mut self, _: &mut Pool) -> Fifo {

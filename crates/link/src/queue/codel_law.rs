@@ -17,7 +17,7 @@ pub(super) trait Source {
 
 /// The parameters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
+pub(super) struct Terms {
     pub target: Nanos,
     pub interval: Nanos,
     pub marks: bool,
@@ -45,7 +45,7 @@ impl Codel {
     #[inline(always)]
     pub(super) fn dequeue(
         &mut self,
-        settings: &Settings,
+        settings: &Terms,
         hall: &mut Hall<'_>,
         source: &mut impl Source,
     ) -> Option<Handle> {
@@ -62,7 +62,7 @@ impl Codel {
     #[inline(never)]
     fn act(
         &mut self,
-        settings: &Settings,
+        settings: &Terms,
         hall: &mut Hall<'_>,
         source: &mut impl Source,
         (mut head, mut over): (Option<Handle>, bool),
@@ -98,7 +98,7 @@ impl Codel {
 
     /// Whether packets have waited longer than the target for an interval, `head` the last of them (section 5.6, dodequeue).
     #[inline(always)]
-    fn is_over(&mut self, settings: &Settings, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
+    fn is_over(&mut self, settings: &Terms, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
         let Some(head) = head else {
             self.first_above = Nanos::ZERO;
             return false;
@@ -116,7 +116,7 @@ impl Codel {
     }
 
     /// Enters the dropping state with its first drop done. If the last one is not long past, its rate is a good one to start with.
-    fn enter(&mut self, settings: &Settings, now: Nanos) {
+    fn enter(&mut self, settings: &Terms, now: Nanos) {
         self.dropping = true;
         let more = self.count.wrapping_sub(self.last_count);
         let recent = now.since(self.drop_next).0 < settings.interval.0.saturating_mul(MEMORY);
@@ -127,7 +127,7 @@ impl Codel {
 }
 
 /// Marks the packet if that is wanted and can be, and gives it back; else drops it.
-fn signal(settings: &Settings, hall: &mut Hall<'_>, head: Option<Handle>) -> Option<Handle> {
+fn signal(settings: &Terms, hall: &mut Hall<'_>, head: Option<Handle>) -> Option<Handle> {
     let head = head?;
     if settings.marks && hall.mark(head) {
         return Some(head);
@@ -168,7 +168,7 @@ mod tests {
     /// Section 5.5: after 10 more drops than at its start, and within 16 intervals, the next state starts at 10; later at 1.
     #[test]
     fn remembers_the_last_dropping_state() {
-        let settings = Settings { target: Nanos(5), interval: Nanos(100), marks: false, longest: 0 };
+        let settings = Terms { target: Nanos(5), interval: Nanos(100), marks: false, longest: 0 };
         for (count, last_count, ago, wanted) in
             [(12, 2, 1599, 10), (12, 2, 1600, 1), (3, 2, 0, 1), (4, 2, 0, 2), (0, 0, 0, 1)]
         {

@@ -1,11 +1,13 @@
 //! Deficit round robin: flows take turns, and what a turn leaves over counts for the next.
 
 use super::flow::{flow_hash, slot};
-use super::settings::{FLOWS, Limit, QUANTUM, limit, number};
+use super::settings::{FLOWS, LIMIT, Limit, QUANTUM};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
+use longwire_settings::Settings;
+use longwire_units::Bytes;
 
 /// No flow.
 const NONE: u32 = u32::MAX;
@@ -39,16 +41,26 @@ struct Flow {
     active: bool,
 }
 
-impl Block for Drr {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "drr",
-        summary: "Flows take turns by bytes; what a turn leaves over counts for the next.",
-        source: "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (1995)",
-        params: &[limit("1000 packets"), FLOWS, QUANTUM],
-    };
+/// Flows take turns by bytes; what a turn leaves over counts for the next.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "drr",
+    source = "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (1995)"
+)]
+pub struct DrrSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    #[setting(like = FLOWS)]
+    flows: u64,
+    #[setting(like = QUANTUM)]
+    quantum: Bytes,
+}
 
-    fn build(values: &Values, mut dice: Dice) -> Self {
+impl Block for Drr {
+    type Settings = DrrSettings;
+
+    fn build(settings: DrrSettings, mut dice: Dice) -> Self {
         let mut block = Self {
             flows: Vec::new(),
             first: NONE,
@@ -59,15 +71,15 @@ impl Block for Drr {
             wanted: 0,
             seed: dice.draw(),
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters. With another number of flows, packets that wait are spread over them anew.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.wanted = number(values, 1) as usize;
-        self.quantum = number(values, 2);
+    fn change(&mut self, settings: DrrSettings) {
+        self.limit = settings.limit;
+        self.wanted = settings.flows as usize;
+        self.quantum = settings.quantum.0;
         if self.flows.is_empty() {
             self.flows = vec![Flow::EMPTY; self.wanted];
         }

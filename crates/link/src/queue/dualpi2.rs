@@ -1,13 +1,14 @@
 //! DualPI2: one queue for senders that slow down a little at every mark, one for all others, and a controller that couples them.
 
-use super::pie::{ALPHA, BETA, TARGET, gain, gains, update};
+use super::pie::{ALPHA, BETA, TARGET, UPDATE};
 use super::pie_law::{Gains, ONE, Ticks};
-use super::settings::{Limit, limit, number, probability};
+use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
-use longwire_units::Nanos;
+use longwire_settings::{Millionths, Settings};
+use longwire_units::{Nanos, Probability};
 use longwire_wire::{Ecn, ecn};
 
 /// DualPI2, the dual-queue coupled AQM.
@@ -54,39 +55,35 @@ struct Lane {
 const CLASSIC: usize = 0;
 const LOW: usize = 1;
 
-impl Block for DualPi2 {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "dualpi2",
-        summary: "Low latency for L4S senders beside a classic queue, coupled so that both get their share.",
-        source: "RFC 9332, appendix A; RFC 9331",
-        params: &[
-            limit("10000 packets"),
-            TARGET,
-            update("16 ms"),
-            gain("alpha", "0.16", ALPHA),
-            gain("beta", "3.2", BETA),
-            Param {
-                name: "coupling",
-                kind: ParamKind::Decimal { min: 0, max: 100_000_000 },
-                default: Some("2"),
-                help: "how many times the base probability low-latency packets are marked with, 0 to 100",
-            },
-            Param {
-                name: "step",
-                kind: ParamKind::Time { max: Nanos::from_secs(10) },
-                default: Some("1 ms"),
-                help: "waiting time from which every low-latency packet is marked, up to 10 s",
-            },
-            probability(
-                "protection",
-                "10 %",
-                "part of the rate that the classic queue gets when both have packets",
-            ),
-        ],
-    };
+/// Low latency for L4S senders beside a classic queue, coupled so that both get their share.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "dualpi2", source = "RFC 9332, appendix A; RFC 9331")]
+pub struct DualPi2Settings {
+    #[setting(like = LIMIT, default = "10000 packets")]
+    limit: Limit,
+    #[setting(like = TARGET)]
+    target: Nanos,
+    #[setting(like = UPDATE, default = "16 ms")]
+    update: Nanos,
+    #[setting(like = ALPHA, default = "0.16")]
+    alpha: Millionths,
+    #[setting(like = BETA, default = "3.2")]
+    beta: Millionths,
+    /// how many times the base probability low-latency packets are marked with, 0 to 100
+    #[setting(default = "2", min = 0, max = 100_000_000)]
+    coupling: Millionths,
+    /// waiting time from which every low-latency packet is marked, up to 10 s
+    #[setting(default = "1 ms", max = Nanos::from_secs(10))]
+    step: Nanos,
+    /// part of the rate that the classic queue gets when both have packets
+    #[setting(default = "10 %")]
+    protection: Probability,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for DualPi2 {
+    type Settings = DualPi2Settings;
+
+    fn build(settings: DualPi2Settings, _: Dice) -> Self {
         let lane = || Lane { fifo: Fifo::EMPTY, head: Nanos::NEVER, sum: 0 };
         let mut block = Self {
             lanes: [lane(), lane()],
@@ -101,17 +98,17 @@ impl Block for DualPi2 {
             protection: 0,
             limit: Limit::Packets(0),
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; the probability stays.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.gains = gains(values, 1, 0);
-        self.coupling = number(values, 5);
-        self.step = Nanos(number(values, 6));
-        self.protection = (number(values, 7) >> 47) as i64;
+    fn change(&mut self, settings: DualPi2Settings) {
+        self.limit = settings.limit;
+        self.gains = Gains::new(settings.target, settings.update, settings.alpha, settings.beta);
+        self.coupling = settings.coupling.0;
+        self.step = settings.step;
+        self.protection = (settings.protection.bits() >> 47) as i64;
     }
 }
 
@@ -275,7 +272,7 @@ mod tests {
     /// its square, low-latency ones with its double, and of 100 000 as many as that makes.
     #[test]
     fn the_probabilities_are_coupled() {
-        let mut queue = DualPi2::build(&Values::read(&DualPi2::SPEC, &[]).unwrap(), Dice::named(1, ""));
+        let mut queue = DualPi2::build(Settings::read(&[]).unwrap(), Dice::named(1, ""));
         queue.catch_up(Nanos(1));
         queue.lanes[CLASSIC].head = Nanos(1);
         queue.catch_up(Nanos(16_000_001));

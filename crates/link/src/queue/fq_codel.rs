@@ -1,13 +1,14 @@
 //! FQ-CoDel: every flow has a queue of its own under CoDel, and the queues take turns.
 
 use super::codel::{INTERVAL, TARGET};
-use super::codel_law::{Codel, Settings};
+use super::codel_law::{Codel, Terms};
 use super::fair::Flows;
-use super::settings::{FLOWS, Limit, QUANTUM, ecn_marks, limit, number};
+use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
+use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos};
 
 /// The parameter `memory` of disciplines that keep flows apart.
@@ -27,42 +28,56 @@ pub(super) const MEMORY: Param = Param {
 #[derive(Debug)]
 pub struct FqCodel {
     flows: Flows<Codel>,
-    settings: Settings,
+    terms: Terms,
     limit: Limit,
     memory: u64,
 }
 
-impl Block for FqCodel {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "fq-codel",
-        summary: "Flows take turns, new ones first; CoDel on each of them.",
-        source: "RFC 8290",
-        params: &[limit("10240 packets"), FLOWS, QUANTUM, MEMORY, TARGET, INTERVAL, ecn_marks("yes")],
-    };
+/// Flows take turns, new ones first; CoDel on each of them.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "fq-codel", source = "RFC 8290")]
+pub struct FqCodelSettings {
+    #[setting(like = LIMIT, default = "10240 packets")]
+    limit: Limit,
+    #[setting(like = FLOWS)]
+    flows: u64,
+    #[setting(like = QUANTUM)]
+    quantum: Bytes,
+    #[setting(like = MEMORY)]
+    memory: Bytes,
+    #[setting(like = TARGET)]
+    target: Nanos,
+    #[setting(like = INTERVAL)]
+    interval: Nanos,
+    #[setting(like = ECN, default = "yes")]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
-        let settings = Settings { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
-        let mut block = Self { flows: Flows::new(dice), settings, limit: Limit::Packets(0), memory: 0 };
-        block.change(values);
+impl Block for FqCodel {
+    type Settings = FqCodelSettings;
+
+    fn build(settings: FqCodelSettings, dice: Dice) -> Self {
+        let terms = Terms { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
+        let mut block = Self { flows: Flows::new(dice), terms, limit: Limit::Packets(0), memory: 0 };
+        block.change(settings);
         block
     }
 
     /// Takes new parameters. With another number of flows, they and their dropping states begin anew.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.flows.set(number(values, 1), number(values, 2));
-        self.memory = number(values, 3);
-        self.settings.target = Nanos(number(values, 4));
-        self.settings.interval = Nanos(number(values, 5));
-        self.settings.marks = number(values, 6) == 1;
+    fn change(&mut self, settings: FqCodelSettings) {
+        self.limit = settings.limit;
+        self.flows.set(settings.flows, settings.quantum.0);
+        self.memory = settings.memory.0;
+        self.terms.target = settings.target;
+        self.terms.interval = settings.interval;
+        self.terms.marks = settings.ecn;
     }
 }
 
 impl Discipline for FqCodel {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
-        self.settings.longest = self.settings.longest.max(packet.bytes);
+        self.terms.longest = self.terms.longest.max(packet.bytes);
         Verdict::Pass
     }
 
@@ -74,7 +89,7 @@ impl Discipline for FqCodel {
     /// As in CoDel.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
-            self.settings.longest = self.settings.longest.max(hall.pool.meta(handle).counted());
+            self.terms.longest = self.terms.longest.max(hall.pool.meta(handle).counted());
             let flow = self.flows.find(hall.pool.data(handle));
             self.flows.push(hall.pool, flow, handle);
         }
@@ -89,7 +104,7 @@ impl Discipline for FqCodel {
 
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        let settings = &self.settings;
+        let settings = &self.terms;
         let taken = self.flows.pop(|flow| {
             let (mut packets, law) = flow.parts();
             let handle = law.dequeue(settings, hall, &mut packets)?;

@@ -2,14 +2,15 @@
 
 use super::fair::Flows;
 use super::fq_codel::MEMORY;
-use super::pie::{ALPHA, BETA, BURST, TARGET, gain, gains, may_mark, update};
-use super::pie_law::{Pie, Settings};
-use super::settings::{FLOWS, Limit, QUANTUM, ecn_marks, limit, number, signal};
+use super::pie::{ALPHA, BETA, BURST, TARGET, UPDATE, may_mark};
+use super::pie_law::{Gains, Pie, Terms};
+use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM, signal};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, Verdict};
 use longwire_packet::{Handle, Pool};
-use longwire_units::Nanos;
+use longwire_settings::{Millionths, Settings};
+use longwire_units::{Bytes, Nanos};
 
 /// Fair queueing with PIE on every flow.
 ///
@@ -18,7 +19,7 @@ use longwire_units::Nanos;
 #[derive(Debug)]
 pub struct FqPie {
     flows: Flows<State>,
-    settings: Settings,
+    terms: Terms,
     limit: Limit,
     marks: bool,
     memory: u64,
@@ -33,46 +34,58 @@ struct State {
     waits: u64,
 }
 
-impl Block for FqPie {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "fq-pie",
-        summary: "Flows take turns, new ones first; PIE on each of them.",
-        source: "RFC 8033; RFC 8290, section 4",
-        params: &[
-            limit("10240 packets"),
-            FLOWS,
-            QUANTUM,
-            MEMORY,
-            TARGET,
-            update("15 ms"),
-            BURST,
-            gain("alpha", "0.125", ALPHA),
-            gain("beta", "1.25", BETA),
-            ecn_marks("no"),
-        ],
-    };
+/// Flows take turns, new ones first; PIE on each of them.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "fq-pie", source = "RFC 8033; RFC 8290, section 4")]
+pub struct FqPieSettings {
+    #[setting(like = LIMIT, default = "10240 packets")]
+    limit: Limit,
+    #[setting(like = FLOWS)]
+    flows: u64,
+    #[setting(like = QUANTUM)]
+    quantum: Bytes,
+    #[setting(like = MEMORY)]
+    memory: Bytes,
+    #[setting(like = TARGET)]
+    target: Nanos,
+    #[setting(like = UPDATE)]
+    update: Nanos,
+    #[setting(like = BURST)]
+    burst: Nanos,
+    #[setting(like = ALPHA)]
+    alpha: Millionths,
+    #[setting(like = BETA)]
+    beta: Millionths,
+    #[setting(like = ECN)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, mut dice: Dice) -> Self {
+impl Block for FqPie {
+    type Settings = FqPieSettings;
+
+    fn build(settings: FqPieSettings, mut dice: Dice) -> Self {
         let mut block = Self {
             flows: Flows::new(Dice::seeded(dice.draw())),
-            settings: Settings::default(),
+            terms: Terms::default(),
             limit: Limit::Packets(0),
             marks: false,
             memory: 0,
             dice,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters. With another number of flows, they and their probabilities begin anew.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.flows.set(number(values, 1), number(values, 2));
-        self.memory = number(values, 3);
-        self.settings = Settings { gains: gains(values, 4, 1), burst: Nanos(number(values, 6)) };
-        self.marks = number(values, 9) == 1;
+    fn change(&mut self, settings: FqPieSettings) {
+        self.limit = settings.limit;
+        self.flows.set(settings.flows, settings.quantum.0);
+        self.memory = settings.memory.0;
+        self.terms = Terms {
+            gains: Gains::new(settings.target, settings.update, settings.alpha, settings.beta),
+            burst: settings.burst,
+        };
+        self.marks = settings.ecn;
     }
 }
 
@@ -83,8 +96,8 @@ impl Discipline for FqPie {
         let flow = self.flows.flow(flow);
         let backlog = flow.backlog();
         let State { law, waits } = &mut flow.state;
-        law.catch_up(&self.settings, packet.now, || *waits);
-        if law.chooses(&self.settings, backlog, &mut self.dice) {
+        law.catch_up(&self.terms, packet.now, || *waits);
+        if law.chooses(&self.terms, backlog, &mut self.dice) {
             return signal(self.marks && may_mark(law), packet);
         }
         Verdict::Pass
@@ -103,7 +116,7 @@ impl Discipline for FqPie {
             if flow.backlog() == 0 {
                 let waits = hall.now.since(Nanos(hall.pool.meta(handle).arrival)).0;
                 flow.state.waits = waits;
-                flow.state.law.take_over(&self.settings, hall.now, waits);
+                flow.state.law.take_over(&self.terms, hall.now, waits);
             }
             self.flows.push(hall.pool, number, handle);
         }
@@ -118,7 +131,7 @@ impl Discipline for FqPie {
 
     #[inline]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        let settings = &self.settings;
+        let settings = &self.terms;
         let taken = self.flows.pop(|flow| {
             let (handle, bytes) = flow.pop(hall.pool)?;
             let empty = flow.backlog() == 0;

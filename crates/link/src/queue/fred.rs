@@ -3,13 +3,13 @@
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
 use super::flow::{flow_hash, slot};
-use super::settings::{
-    FLOWS, Limit, MEAN_PACKET, WEIGHT, ecn_marks, limit, number, probability, signal, threshold,
-};
+use super::settings::{ECN, FLOWS, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
+use longwire_settings::{Millionths, Settings};
+use longwire_units::{Bytes, Probability};
 
 /// FRED with two-packet buffering (Lin & Morris 1997, with the extension for many flows).
 ///
@@ -44,39 +44,38 @@ struct Flow {
     strikes: u32,
 }
 
-impl Block for Fred {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "fred",
-        summary: "Flow RED: spares flows with few packets and holds greedy ones to their share.",
-        source: "Lin & Morris, Dynamics of random early detection, 1997",
-        params: &[
-            limit("1000 packets"),
-            threshold(
-                "min",
-                "5",
-                "average in packets from which packets are dropped early, and most that a flow may have",
-            ),
-            threshold(
-                "max",
-                "10",
-                "average in packets from which each flow may have two; below min it counts as min",
-            ),
-            probability("max-p", "2 %", "probability of an early drop just below max"),
-            WEIGHT,
-            Param {
-                name: "min-q",
-                kind: ParamKind::Integer { min: 1, max: 1000 },
-                default: Some("2"),
-                help: "flows with fewer packets are not dropped at random, 1 to 1000; the paper has 2, and 4 for large buffers",
-            },
-            FLOWS,
-            ecn_marks("no"),
-            MEAN_PACKET,
-        ],
-    };
+/// Flow RED: spares flows with few packets and holds greedy ones to their share.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "fred", source = "Lin & Morris, Dynamics of random early detection, 1997")]
+pub struct FredSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    /// average in packets from which packets are dropped early, and most that a flow may have
+    #[setting(default = "5", min = 0, max = 1_000_000)]
+    min: u64,
+    /// average in packets from which each flow may have two; below min it counts as min
+    #[setting(default = "10", min = 0, max = 1_000_000)]
+    max: u64,
+    /// probability of an early drop just below max
+    #[setting(default = "2 %")]
+    max_p: Probability,
+    #[setting(like = WEIGHT)]
+    weight: Millionths,
+    /// flows with fewer packets are not dropped at random, 1 to 1000; the paper has 2, and 4 for large buffers
+    #[setting(default = "2", min = 1, max = 1000)]
+    min_q: u64,
+    #[setting(like = FLOWS)]
+    flows: u64,
+    #[setting(like = ECN)]
+    ecn: bool,
+    #[setting(like = MEAN_PACKET)]
+    mean_packet: Bytes,
+}
 
-    fn build(values: &Values, mut dice: Dice) -> Self {
+impl Block for Fred {
+    type Settings = FredSettings;
+
+    fn build(settings: FredSettings, mut dice: Dice) -> Self {
         let mut block = Self {
             average: Average::new(),
             early: Early::new(Dice::seeded(dice.draw())),
@@ -91,19 +90,20 @@ impl Block for Fred {
             stale: false,
             seed: dice.draw(),
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; the average stays. With another number of flows, they begin anew with the packets that wait.
-    fn change(&mut self, values: &Values) {
-        let [min, max, max_p, weight] = [1, 2, 3, 4].map(|at| number(values, at));
-        self.limit = Limit::read(values, 0);
+    fn change(&mut self, settings: FredSettings) {
+        let (min, max, max_p, weight) =
+            (settings.min, settings.max, settings.max_p.bits(), settings.weight.0);
+        self.limit = settings.limit;
         self.early.set((min, max), in_steps(max_p), false);
-        self.average.set_weight(weight, number(values, 8));
-        self.min_q = number(values, 5) as u32;
-        self.marks = number(values, 7) == 1;
-        let used = number(values, 6) as u32;
+        self.average.set_weight(weight, settings.mean_packet.0);
+        self.min_q = settings.min_q as u32;
+        self.marks = settings.ecn;
+        let used = settings.flows as u32;
         if used != self.used {
             self.used = used;
             self.active = 0;

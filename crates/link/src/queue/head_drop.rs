@@ -1,10 +1,11 @@
 //! First in, first out; what has waited longest is dropped to make room for arrivals.
 
-use super::settings::{Limit, limit};
+use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Hall};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::Handle;
+use longwire_settings::Settings;
 
 /// A first-in-first-out queue that drops at its head.
 ///
@@ -16,22 +17,28 @@ pub struct HeadDrop {
     limit: Limit,
 }
 
-impl Block for HeadDrop {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "head-drop",
-        summary: "First in, first out; drops what has waited longest to make room for arrivals.",
-        source: "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM 1996",
-        params: &[limit("1000 packets")],
-    };
+/// First in, first out; drops what has waited longest to make room for arrivals.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "head-drop",
+    source = "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM 1996"
+)]
+pub struct HeadDropSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { limit: Limit::read(values, 0) }
+impl Block for HeadDrop {
+    type Settings = HeadDropSettings;
+
+    fn build(settings: HeadDropSettings, _: Dice) -> Self {
+        Self { limit: settings.limit }
     }
 
     /// Takes a new limit, which holds from the next arrival on.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
+    fn change(&mut self, settings: HeadDropSettings) {
+        self.limit = settings.limit;
     }
 }
 

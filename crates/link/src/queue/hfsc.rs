@@ -4,7 +4,8 @@ use super::classes::{ClassError, ClassSet, Classed, Line, read_lines};
 use super::curve::Service;
 use super::hfsc_tree::{Curves, Plan, ROOT, Tree};
 use crate::filter::Piece;
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
+use longwire_block::{Block, Dice, Grammar};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -39,30 +40,30 @@ const CLASSES: Grammar = Grammar {
 /// one furthest ahead by sharing alone: one that is ahead by its guarantee holds up nobody.
 pub type Hfsc = Classed<Tree>;
 
-impl Block for Hfsc {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "hfsc",
-        summary: "A tree of classes with guaranteed delay and rate, shares of the rest, and upper limits.",
-        source: "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time and \
-                 Priority Services (1997)",
-        params: &[Param {
-            name: "classes",
-            kind: ParamKind::Parsed(CLASSES),
-            default: None,
-            help: "one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] \
-                   [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the \
-                   time D, then M2",
-        }],
-    };
+/// A tree of classes with guaranteed delay and rate, shares of the rest, and upper limits.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "hfsc",
+    source = "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time and Priority Services (1997)"
+)]
+pub struct HfscSettings {
+    /// one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] [queue KIND [PARAMETER
+    /// VALUE]...] [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the time D, then M2
+    #[setting(grammar = CLASSES)]
+    classes: Arc<ClassSet<Plan>>,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
-        Self::new(values.parsed(0), dice)
+impl Block for Hfsc {
+    type Settings = HfscSettings;
+
+    fn build(settings: HfscSettings, dice: Dice) -> Self {
+        Self::new(settings.classes, dice)
     }
 
     /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
-    fn change(&mut self, values: &Values) {
-        self.replace(values.parsed(0));
+    fn change(&mut self, settings: HfscSettings) {
+        self.replace(settings.classes);
     }
 }
 
@@ -196,8 +197,8 @@ mod tests {
     /// is left to wait for.
     #[test]
     fn what_was_emptied_has_nothing_for_later() {
-        let values = Values::read(&Hfsc::SPEC, &[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();
-        let mut queue = Hfsc::build(&values, Dice::named(1, "hfsc"));
+        let values = HfscSettings::read(&[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();
+        let mut queue = Hfsc::build(values, Dice::named(1, "hfsc"));
         let (mut pool, mut books) = (Pool::new(1 << 20).unwrap(), <(Waiting, Books)>::default());
         for _ in 0..2 {
             let handle = pool.insert(&[0; 996]).unwrap();

@@ -26,14 +26,6 @@ pub struct Plan {
     pub leaves: Vec<usize>,
 }
 
-impl Default for Plan {
-    fn default() -> Self {
-        let rate = Rate(1_000_000);
-        let all = Curves { share: Some(Service::new(rate, Nanos::ZERO, rate)), ..Curves::default() };
-        Self { classes: vec![Curves::default(), all], leaves: vec![1] }
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Tree {

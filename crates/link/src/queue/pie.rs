@@ -1,11 +1,12 @@
 //! PIE: arrivals are dropped with a probability that a controller steers by the waiting time.
 
-use super::pie_law::{Gains, ONE, Pie as Law, Settings, waiting};
-use super::settings::{Limit, ecn_marks, limit, number, signal};
+use super::pie_law::{Gains, ONE, Pie as Law, Terms, waiting};
+use super::settings::{ECN, LIMIT, Limit, signal};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
 use longwire_packet::Handle;
+use longwire_settings::{Millionths, Settings};
 use longwire_units::Nanos;
 
 /// The parameter `target` of PIE.
@@ -16,15 +17,13 @@ pub(super) const TARGET: Param = Param {
     help: "waiting time that the queue is steered to, up to 10 s",
 };
 
-/// The parameter `update` of PIE, with a default.
-pub(super) const fn update(default: &'static str) -> Param {
-    Param {
-        name: "update",
-        kind: ParamKind::Time { max: Nanos::from_secs(10) },
-        default: Some(default),
-        help: "time between corrections of the probability, up to 10 s; less than 100 us counts as 100 us",
-    }
-}
+/// The setting `update` of PIE.
+pub(super) const UPDATE: Param = Param {
+    name: "update",
+    kind: ParamKind::Time { max: Nanos::from_secs(10) },
+    default: Some("15 ms"),
+    help: "time between corrections of the probability, up to 10 s; less than 100 us counts as 100 us",
+};
 
 /// The parameter `burst` of PIE.
 pub(super) const BURST: Param = Param {
@@ -34,24 +33,20 @@ pub(super) const BURST: Param = Param {
     help: "how long a queue that was short may grow before anything is dropped early, up to 10 s",
 };
 
-/// A gain of PIE, with a default.
-pub(super) const fn gain(name: &'static str, default: &'static str, help: &'static str) -> Param {
-    Param { name, kind: ParamKind::Decimal { min: 0, max: 100_000_000 }, default: Some(default), help }
-}
-
-/// The parameters `alpha` and `beta`.
-pub(super) const ALPHA: &str = "correction for each second that packets wait above the target, 0 to 100";
-pub(super) const BETA: &str = "correction for each second that the wait has grown, 0 to 100";
-
-/// The gains that stand from parameter `at` on, as target, update, then `skipped` others, alpha and beta.
-pub(super) fn gains(values: &Values, at: usize, skipped: usize) -> Gains {
-    Gains {
-        target: Nanos(number(values, at)),
-        update: Nanos(number(values, at + 1)).max(Nanos::from_micros(100)),
-        alpha: number(values, at + 2 + skipped),
-        beta: number(values, at + 3 + skipped),
-    }
-}
+/// The settings `alpha` and `beta`.
+pub(super) const ALPHA: Param = Param {
+    name: "alpha",
+    kind: GAIN,
+    default: Some("0.125"),
+    help: "correction for each second that packets wait above the target, 0 to 100",
+};
+pub(super) const BETA: Param = Param {
+    name: "beta",
+    kind: GAIN,
+    default: Some("1.25"),
+    help: "correction for each second that the wait has grown, 0 to 100",
+};
+const GAIN: ParamKind = ParamKind::Decimal { min: 0, max: 100_000_000 };
 
 /// Whether a packet chosen at this probability may be marked instead of dropped: below 10 % (RFC 8033, section 5.1).
 #[inline]
@@ -66,7 +61,7 @@ pub(super) fn may_mark(law: &Law) -> bool {
 #[derive(Debug)]
 pub struct Pie {
     law: Law,
-    settings: Settings,
+    terms: Terms,
     limit: Limit,
     marks: bool,
     /// Bytes that wait since the last event.
@@ -74,41 +69,50 @@ pub struct Pie {
     dice: Dice,
 }
 
-impl Block for Pie {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "pie",
-        summary: "Proportional integral controller enhanced: drops arrivals to hold the waiting time.",
-        source: "RFC 8033",
-        params: &[
-            limit("1000 packets"),
-            TARGET,
-            update("15 ms"),
-            BURST,
-            gain("alpha", "0.125", ALPHA),
-            gain("beta", "1.25", BETA),
-            ecn_marks("no"),
-        ],
-    };
+/// Proportional integral controller enhanced: drops arrivals to hold the waiting time.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "pie", source = "RFC 8033")]
+pub struct PieSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    #[setting(like = TARGET)]
+    target: Nanos,
+    #[setting(like = UPDATE)]
+    update: Nanos,
+    #[setting(like = BURST)]
+    burst: Nanos,
+    #[setting(like = ALPHA)]
+    alpha: Millionths,
+    #[setting(like = BETA)]
+    beta: Millionths,
+    #[setting(like = ECN)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Pie {
+    type Settings = PieSettings;
+
+    fn build(settings: PieSettings, dice: Dice) -> Self {
         let mut block = Self {
             law: Law::default(),
-            settings: Settings::default(),
+            terms: Terms::default(),
             limit: Limit::Packets(0),
             marks: false,
             backlog: 0,
             dice,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; the probability stays.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.settings = Settings { gains: gains(values, 1, 1), burst: Nanos(number(values, 3)) };
-        self.marks = number(values, 6) == 1;
+    fn change(&mut self, settings: PieSettings) {
+        self.limit = settings.limit;
+        self.terms = Terms {
+            gains: Gains::new(settings.target, settings.update, settings.alpha, settings.beta),
+            burst: settings.burst,
+        };
+        self.marks = settings.ecn;
     }
 }
 
@@ -116,11 +120,11 @@ impl Discipline for Pie {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         let backlog = self.backlog;
-        self.law.catch_up(&self.settings, packet.now, || waiting(backlog, packet.rate));
+        self.law.catch_up(&self.terms, packet.now, || waiting(backlog, packet.rate));
         let verdict = if !self.limit.has_room(packet) {
             self.law.overflowed();
             Verdict::Drop(DropReason::QueueFull)
-        } else if self.law.chooses(&self.settings, packet.bytes_waiting, &mut self.dice) {
+        } else if self.law.chooses(&self.terms, packet.bytes_waiting, &mut self.dice) {
             signal(self.marks && may_mark(&self.law), packet)
         } else {
             Verdict::Pass
@@ -141,13 +145,13 @@ impl Discipline for Pie {
             hall.append(handle);
         }
         self.backlog = hall.bytes_waiting();
-        self.law.take_over(&self.settings, hall.now, waiting(self.backlog, hall.rate));
+        self.law.take_over(&self.terms, hall.now, waiting(self.backlog, hall.rate));
     }
 
     #[inline(always)]
     fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
         let backlog = self.backlog;
-        self.law.catch_up(&self.settings, hall.now, || waiting(backlog, hall.rate));
+        self.law.catch_up(&self.terms, hall.now, || waiting(backlog, hall.rate));
         self.backlog = hall.bytes_waiting();
         hall.first().map_or(Next::Empty, Next::Packet)
     }

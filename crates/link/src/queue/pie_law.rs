@@ -2,6 +2,7 @@
 //! (RFC 8033, sections 4 and 5).
 
 use longwire_block::Dice;
+use longwire_settings::Millionths;
 use longwire_units::{Nanos, Rate};
 
 /// A probability of 1, in steps of 2⁻⁶².
@@ -32,7 +33,7 @@ pub(super) struct Ticks {
 
 /// The parameters of PIE.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Settings {
+pub(super) struct Terms {
     pub gains: Gains,
     /// A queue that was short may grow for this long before anything is dropped.
     pub burst: Nanos,
@@ -85,6 +86,11 @@ impl Ticks {
 }
 
 impl Gains {
+    /// What the settings of these names say.
+    pub fn new(target: Nanos, update: Nanos, alpha: Millionths, beta: Millionths) -> Self {
+        Self { target, update: update.max(Nanos::from_micros(100)), alpha: alpha.0, beta: beta.0 }
+    }
+
     /// How much a probability is corrected, in steps of 2⁻⁶²: α·(wait − target) + β·(wait − last wait).
     pub(super) fn correction(&self, waits: u64, waited: u64) -> i64 {
         let above = |wait: u64, than: u64| i128::from(wait.min(LONGEST)) - i128::from(than.min(LONGEST));
@@ -97,7 +103,7 @@ impl Gains {
 impl Pie {
     /// Sees to the corrections due by `now`; since the last event, packets wait `waits` ns.
     #[inline]
-    pub(super) fn catch_up(&mut self, settings: &Settings, now: Nanos, waits: impl FnOnce() -> u64) {
+    pub(super) fn catch_up(&mut self, settings: &Terms, now: Nanos, waits: impl FnOnce() -> u64) {
         if now < self.ticks.next {
             return;
         }
@@ -110,13 +116,13 @@ impl Pie {
     /// Begins with packets that wait `waits` ns, as they came before there was a controller. That they do is no growth: the last wait that the
     /// first correction compares with is this one. (RFC 8033, appendix B, has it 0 where PIE is switched on by a filling queue; but
     /// that queue was just empty.) All else is as where PIE is switched on: no probability yet, and the burst allowance whole.
-    pub(super) fn take_over(&mut self, settings: &Settings, now: Nanos, waits: u64) {
+    pub(super) fn take_over(&mut self, settings: &Terms, now: Nanos, waits: u64) {
         *self = Self { waited: waits, ..Self::default() };
         self.catch_up(settings, now, || waits);
     }
 
     /// One correction (section 4.2; burst allowance, section 4.4; cap, section 5.5). Whether the next, if packets wait as long, would change nothing.
-    fn correct(&mut self, settings: &Settings, waits: u64) -> bool {
+    fn correct(&mut self, settings: &Terms, waits: u64) -> bool {
         let before = (self.probability, self.allowance, self.waited);
         let correction = settings.gains.correction(waits, self.waited) / self.caution();
         // Not too fast where much is dropped already.
@@ -144,7 +150,7 @@ impl Pie {
 
     /// Whether a packet is to be dropped early, where `backlog` bytes wait (sections 4.1, 4.4 and 5.4).
     #[inline]
-    pub(super) fn chooses(&mut self, settings: &Settings, backlog: u64, dice: &mut Dice) -> bool {
+    pub(super) fn chooses(&mut self, settings: &Terms, backlog: u64, dice: &mut Dice) -> bool {
         if self.allowance.unwrap_or(settings.burst) > Nanos::ZERO {
             return false;
         }
@@ -187,7 +193,7 @@ impl Pie {
 mod tests {
     use super::*;
 
-    const SETTINGS: Settings = Settings {
+    const SETTINGS: Terms = Terms {
         gains: Gains {
             target: Nanos::from_millis(15),
             update: Nanos::from_millis(15),
@@ -334,7 +340,7 @@ mod tests {
             let mut pie = Pie { probability: [0, ONE / 3, ONE][number % 3], ..Pie::default() };
             for _ in 0..20 {
                 let waits = [0, 1, 15_000_000, LONGEST, u64::MAX][dice.below(5) as usize];
-                pie.correct(&Settings { gains, ..SETTINGS }, waits);
+                pie.correct(&Terms { gains, ..SETTINGS }, waits);
                 assert!(pie.probability <= ONE, "{gains:?}");
                 pie.chooses(&SETTINGS, 100_000, &mut dice);
             }

@@ -1,8 +1,9 @@
 //! Strict priority: as long as a band has packets, those behind it wait.
 
 use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
-use super::settings::{Limit, limit, number};
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
+use super::settings::{LIMIT, Limit};
+use longwire_block::{Block, Dice, Grammar};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ const CLASSES: Grammar = Grammar {
     wanted: "bands, one a line, such as \"voice limit 20 ms if dscp ef\"",
     read: |text, _| {
         if text.trim().is_empty() {
-            return Ok(Arc::new(()));
+            return Ok(Arc::new(None::<Arc<ClassSet<Bands>>>));
         }
         match read(text) {
-            Ok(set) => Ok(Arc::new(set)),
+            Ok(set) => Ok(Arc::new(Some(Arc::new(set)))),
             Err(error) => Err(error.to_string()),
         }
     },
@@ -35,53 +36,49 @@ const CLASSES: Grammar = Grammar {
 /// WF²Q+ do; a band that there is not counts as none.
 pub type Priority = Classed<Strict>;
 
-impl Block for Priority {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "priority",
-        summary: "Bands in strict order: a band sends only while all before it are empty.",
-        source: "Kleinrock, Queueing Systems II (1976), chapter 3 (head of the line)",
-        params: &[
-            Param {
-                name: "bands",
-                kind: ParamKind::Integer { min: 1, max: MOST },
-                default: Some("3"),
-                help: "how many bands there are, 1 to 16; a filter's \"band N\" chooses one, 0 is sent first",
-            },
-            limit("1000 packets"),
-            Param {
-                name: "default",
-                kind: ParamKind::Integer { min: 0, max: MOST - 1 },
-                default: Some("1"),
-                help: "band of packets to which no filter has given one, 0 to 15; beyond the last, the last",
-            },
-            Param {
-                name: "classes",
-                kind: ParamKind::Parsed(CLASSES),
-                default: Some(""),
-                help: "instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L] \
-                       [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band \
-                       without if takes what no other does",
-            },
-        ],
-    };
+/// Bands in strict order: a band sends only while all before it are empty.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "priority",
+    source = "Kleinrock, Queueing Systems II (1976), chapter 3 (head of the line)"
+)]
+pub struct PrioritySettings {
+    /// how many bands there are, 1 to 16; a filter's "band N" chooses one, 0 is sent first
+    #[setting(default = "3", min = 1, max = MOST)]
+    bands: usize,
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    /// band of packets to which no filter has given one, 0 to 15; beyond the last, the last
+    #[setting(default = "1", min = 0, max = MOST - 1)]
+    default: usize,
+    /// instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L] [queue KIND [PARAMETER
+    /// VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band without if takes what no other does
+    #[setting(default = "", grammar = CLASSES)]
+    classes: Arc<Option<Arc<ClassSet<Bands>>>>,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
-        Self::new(Some(set(values)), dice)
+impl Block for Priority {
+    type Settings = PrioritySettings;
+
+    fn build(settings: PrioritySettings, dice: Dice) -> Self {
+        Self::new(settings.set(), dice)
     }
 
     /// Takes new bands. Packets that wait go where they would come to now, in the order in which they would have been sent.
-    fn change(&mut self, values: &Values) {
-        self.replace(Some(set(values)));
+    fn change(&mut self, settings: PrioritySettings) {
+        self.replace(settings.set());
     }
 }
 
-/// The bands that the parameters say.
-fn set(values: &Values) -> Arc<ClassSet<Bands>> {
-    values.parsed(3).unwrap_or_else(|| {
-        let [bands, default] = [0, 2].map(|at| number(values, at) as usize);
-        Arc::new(ClassSet::bands(vec![Limit::read(values, 1); bands], default, Bands(bands)))
-    })
+impl PrioritySettings {
+    /// The bands that the settings say.
+    fn set(&self) -> Arc<ClassSet<Bands>> {
+        match &*self.classes {
+            Some(set) => Arc::clone(set),
+            None => Arc::new(ClassSet::bands(vec![self.limit; self.bands], self.default, Bands(self.bands))),
+        }
+    }
 }
 
 fn read(text: &str) -> Result<ClassSet<Bands>, ClassError> {
@@ -93,12 +90,6 @@ fn read(text: &str) -> Result<ClassSet<Bands>, ClassError> {
 /// How many bands there are.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bands(usize);
-
-impl Default for Bands {
-    fn default() -> Self {
-        Self(1)
-    }
-}
 
 /// The scheduler: which bands have packets that wait, as bits.
 #[derive(Debug)]

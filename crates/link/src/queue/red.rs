@@ -2,9 +2,11 @@
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps};
-use super::settings::{Limit, MEAN_PACKET, WEIGHT, ecn_marks, limit, number, probability, signal, threshold};
+use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
 use super::{Admission, Discipline};
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
+use longwire_settings::{Choice, Millionths, Settings};
+use longwire_units::{Bytes, Probability};
 
 /// RED, in two profiles.
 ///
@@ -32,7 +34,7 @@ pub struct Red {
     dice: Dice,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 enum Profile {
     Floyd,
     Osaka,
@@ -51,51 +53,57 @@ struct Shifts {
     slope: u32,
 }
 
-impl Block for Red {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "red",
-        summary: "Random early detection: drops or marks early, by the average queue length.",
-        source: "Floyd & Jacobson, Random early detection gateways for congestion avoidance, 1993; RFC 7567; \
-                 Realizing a Network Emulator System with Intel IXP1200 Network Processor, section II-A.2",
-        params: &[
-            limit("1000 packets"),
-            threshold("min", "5", "average in packets from which packets are dropped early"),
-            threshold(
-                "max",
-                "15",
-                "average in packets at which the probability is max-p; below min it counts as min",
-            ),
-            probability("max-p", "10 %", "probability of an early drop at max"),
-            WEIGHT,
-            Param {
-                name: "gentle",
-                kind: ParamKind::Choice(&["yes", "no"]),
-                default: Some("yes"),
-                help: "yes lets the probability rise from max-p to 1 between max and twice max; no drops all above max",
-            },
-            ecn_marks("no"),
-            MEAN_PACKET,
-            Param {
-                name: "unit",
-                kind: ParamKind::Choice(&["packets", "bytes"]),
-                default: Some("packets"),
-                help: "what the average counts; with bytes, thresholds count in mean-packet and long packets are likelier hit",
-            },
-            Param {
-                name: "profile",
-                kind: ParamKind::Choice(&["floyd", "osaka"]),
-                default: Some("floyd"),
-                help: "floyd is the algorithm of 1993; osaka rounds to powers of two and never recovers above max",
-            },
-        ],
-    };
+/// Words of `unit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum Unit {
+    Packets,
+    Bytes,
+}
 
-    fn build(values: &Values, mut dice: Dice) -> Self {
+/// Random early detection: drops or marks early, by the average queue length.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "red",
+    source = "Floyd & Jacobson, Random early detection gateways for congestion avoidance, 1993; RFC 7567; Realizing a Network Emulator System with Intel IXP1200 Network Processor, section II-A.2"
+)]
+pub struct RedSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    /// average in packets from which packets are dropped early
+    #[setting(default = "5", min = 0, max = 1_000_000)]
+    min: u64,
+    /// average in packets at which the probability is max-p; below min it counts as min
+    #[setting(default = "15", min = 0, max = 1_000_000)]
+    max: u64,
+    /// probability of an early drop at max
+    #[setting(default = "10 %")]
+    max_p: Probability,
+    #[setting(like = WEIGHT)]
+    weight: Millionths,
+    /// yes lets the probability rise from max-p to 1 between max and twice max; no drops all above max
+    #[setting(default = "yes")]
+    gentle: bool,
+    #[setting(like = ECN)]
+    ecn: bool,
+    #[setting(like = MEAN_PACKET)]
+    mean_packet: Bytes,
+    /// what the average counts; with bytes, thresholds count in mean-packet and long packets are likelier hit
+    #[setting(default = "packets")]
+    unit: Unit,
+    /// floyd is the algorithm of 1993; osaka rounds to powers of two and never recovers above max
+    #[setting(default = "floyd")]
+    profile: Profile,
+}
+
+impl Block for Red {
+    type Settings = RedSettings;
+
+    fn build(settings: RedSettings, mut dice: Dice) -> Self {
         let mut block = Self {
             average: Average::new(),
             early: Early::new(Dice::seeded(dice.draw())),
-            limit: Limit::read(values, 0),
+            limit: settings.limit,
             marks: false,
             in_bytes: false,
             profile: Profile::Floyd,
@@ -103,24 +111,25 @@ impl Block for Red {
             shifts: Shifts::default(),
             dice,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; the average stays.
-    fn change(&mut self, values: &Values) {
-        let [min, max, max_p, weight] = [1, 2, 3, 4].map(|at| number(values, at));
-        let mean = number(values, 7);
-        self.limit = Limit::read(values, 0);
+    fn change(&mut self, settings: RedSettings) {
+        let (min, max, max_p, weight) =
+            (settings.min, settings.max, settings.max_p.bits(), settings.weight.0);
+        let mean = settings.mean_packet.0;
+        self.limit = settings.limit;
         self.average.set_weight(weight, mean);
         self.per_mean = CERTAIN / mean;
-        self.in_bytes = number(values, 8) == 1;
+        self.in_bytes = settings.unit == Unit::Bytes;
         let scale = if self.in_bytes { mean } else { 1 };
         // Thresholds beyond 2³⁰ are out of any queue's reach.
         let reach = |threshold: u64| (threshold * scale).min(1 << 30);
-        self.early.set((reach(min), reach(max)), in_steps(max_p), number(values, 5) == 0);
-        self.marks = number(values, 6) == 1;
-        self.profile = if number(values, 9) == 1 { Profile::Osaka } else { Profile::Floyd };
+        self.early.set((reach(min), reach(max)), in_steps(max_p), settings.gentle);
+        self.marks = settings.ecn;
+        self.profile = settings.profile;
         self.shifts.set((min, max), max_p, weight);
     }
 }
@@ -235,7 +244,7 @@ mod tests {
     use longwire_units::{Nanos, Rate};
 
     fn red(given: &[(&str, &str)]) -> Red {
-        Red::build(&Values::read(&Red::SPEC, given).unwrap(), Dice::named(1, "red"))
+        Red::build(Settings::read(given).unwrap(), Dice::named(1, "red"))
     }
 
     fn found(now: Nanos, packets_waiting: u64) -> Admission<'static> {

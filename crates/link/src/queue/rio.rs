@@ -2,11 +2,13 @@
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps};
-use super::settings::{Limit, MEAN_PACKET, WEIGHT, ecn_marks, limit, number, probability, signal, threshold};
+use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Grammar, Param, ParamKind, Spec, Value, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Grammar, Verdict};
 use longwire_packet::{Handle, Pool};
+use longwire_settings::{Millionths, Settings};
+use longwire_units::{Bytes, Probability};
 use longwire_wire::ds_field;
 use std::any::Any;
 use std::path::Path;
@@ -64,33 +66,49 @@ fn code(word: &str) -> Option<u64> {
     }
 }
 
-impl Block for Rio {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "rio",
-        summary: "RED with In and Out: drops packets beyond their profile before those within it.",
-        source: "Clark & Fang, Explicit allocation of best-effort packet delivery service, 1998; RFC 2597",
-        params: &[
-            limit("1000 packets"),
-            Param {
-                name: "in",
-                kind: ParamKind::Parsed(CODES),
-                default: Some("af11,af21,af31,af41"),
-                help: "the DSCPs of packets within their profile, by name or number",
-            },
-            threshold("in-min", "40", "average of In packets from which some are dropped"),
-            threshold("in-max", "70", "average of In packets from which all are dropped"),
-            probability("in-max-p", "2 %", "probability that an In packet is dropped just below in-max"),
-            threshold("out-min", "10", "average of all packets from which some Out packets are dropped"),
-            threshold("out-max", "30", "average of all packets from which all Out packets are dropped"),
-            probability("out-max-p", "20 %", "probability that an Out packet is dropped just below out-max"),
-            WEIGHT,
-            ecn_marks("no"),
-            MEAN_PACKET,
-        ],
-    };
+/// RED with In and Out: drops packets beyond their profile before those within it.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "rio",
+    source = "Clark & Fang, Explicit allocation of best-effort packet delivery service, 1998; RFC 2597"
+)]
+pub struct RioSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    /// the DSCPs of packets within their profile, by name or number
+    #[setting(name = "in", default = "af11,af21,af31,af41", grammar = CODES)]
+    codes: Arc<u64>,
+    /// average of In packets from which some are dropped
+    #[setting(default = "40", min = 0, max = 1_000_000)]
+    in_min: u64,
+    /// average of In packets from which all are dropped
+    #[setting(default = "70", min = 0, max = 1_000_000)]
+    in_max: u64,
+    /// probability that an In packet is dropped just below in-max
+    #[setting(default = "2 %")]
+    in_max_p: Probability,
+    /// average of all packets from which some Out packets are dropped
+    #[setting(default = "10", min = 0, max = 1_000_000)]
+    out_min: u64,
+    /// average of all packets from which all Out packets are dropped
+    #[setting(default = "30", min = 0, max = 1_000_000)]
+    out_max: u64,
+    /// probability that an Out packet is dropped just below out-max
+    #[setting(default = "20 %")]
+    out_max_p: Probability,
+    #[setting(like = WEIGHT)]
+    weight: Millionths,
+    #[setting(like = ECN)]
+    ecn: bool,
+    #[setting(like = MEAN_PACKET)]
+    mean_packet: Bytes,
+}
 
-    fn build(values: &Values, mut dice: Dice) -> Self {
+impl Block for Rio {
+    type Settings = RioSettings;
+
+    fn build(settings: RioSettings, mut dice: Dice) -> Self {
         let mut block = Self {
             all: Average::new(),
             inside: Average::new(),
@@ -103,22 +121,27 @@ impl Block for Rio {
             waiting_in: 0,
             sends_in: false,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; the averages stay. Packets that wait count as In or Out by the new list.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        if let Value::Parsed(parsed) = values.at(1) {
-            self.codes = parsed.value.downcast_ref().copied().unwrap_or(0);
-        }
-        let [in_min, in_max, in_p, out_min, out_max, out_p] = [2, 3, 4, 5, 6, 7].map(|at| number(values, at));
+    fn change(&mut self, settings: RioSettings) {
+        self.limit = settings.limit;
+        self.codes = *settings.codes;
+        let (in_min, in_max, in_p, out_min, out_max, out_p) = (
+            settings.in_min,
+            settings.in_max,
+            settings.in_max_p.bits(),
+            settings.out_min,
+            settings.out_max,
+            settings.out_max_p.bits(),
+        );
         self.early_in.set((in_min, in_max), in_steps(in_p), false);
         self.early_out.set((out_min, out_max), in_steps(out_p), false);
-        self.all.set_weight(number(values, 8), number(values, 10));
-        self.inside.set_weight(number(values, 8), number(values, 10));
-        self.marks = number(values, 9) == 1;
+        self.all.set_weight(settings.weight.0, settings.mean_packet.0);
+        self.inside.set_weight(settings.weight.0, settings.mean_packet.0);
+        self.marks = settings.ecn;
     }
 }
 
@@ -205,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(code(word), wanted, "{word}");
         }
-        let error = Values::read(&Rio::SPEC, &[("in", "af11,gold")]).unwrap_err().to_string();
+        let error = RioSettings::read(&[("in", "af11,gold")]).unwrap_err().to_string();
         assert!(error.contains("af11 to af43"), "{error}");
     }
 }

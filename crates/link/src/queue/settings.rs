@@ -1,7 +1,8 @@
 //! Parameters that several disciplines have, and what they mean.
 
 use super::{Admission, Hall};
-use longwire_block::{DropReason, Param, ParamKind, Value, Values, Verdict};
+use longwire_block::{DropReason, Param, ParamKind, Value, Verdict};
+use longwire_settings::{Choice, Setting};
 use longwire_units::{Bytes, Rate};
 use longwire_wire::{Ecn, ecn};
 
@@ -14,27 +15,23 @@ pub(super) enum Limit {
     Waiting(u64),
 }
 
-/// The parameter `limit` with a default.
-pub(super) const fn limit(default: &'static str) -> Param {
-    Param {
-        name: "limit",
-        kind: ParamKind::Limit,
-        default: Some(default),
-        help: "most that may wait, the packet being sent included: packets, bytes or time at the departure rate",
-    }
-}
+/// The setting `limit`.
+pub(super) const LIMIT: Param = Param {
+    name: "limit",
+    kind: ParamKind::Limit,
+    default: Some("1000 packets"),
+    help: "most that may wait, the packet being sent included: packets, bytes or time at the departure rate",
+};
 
-/// The parameter `ecn` with a default.
-pub(super) const fn ecn_marks(default: &'static str) -> Param {
-    Param {
-        name: "ecn",
-        kind: ParamKind::Choice(&["no", "yes"]),
-        default: Some(default),
-        help: "yes marks ECN-capable packets as having met congestion where others are dropped early",
-    }
-}
+/// The setting `ecn`.
+pub(super) const ECN: Param = Param {
+    name: "ecn",
+    kind: ParamKind::Choice(<bool as Choice>::WORDS),
+    default: Some("no"),
+    help: "yes marks ECN-capable packets as having met congestion where others are dropped early",
+};
 
-/// The parameter `mean-packet` of the RED family.
+/// The setting `mean-packet` of the RED family.
 pub(super) const MEAN_PACKET: Param = Param {
     name: "mean-packet",
     kind: ParamKind::Size { min: Bytes(40), max: Bytes(65_536) },
@@ -42,7 +39,7 @@ pub(super) const MEAN_PACKET: Param = Param {
     help: "bytes of a usual packet: the average falls while the link is idle as if such packets were sent",
 };
 
-/// The parameter `weight` of the RED family.
+/// The setting `weight` of the RED family.
 pub(super) const WEIGHT: Param = Param {
     name: "weight",
     kind: ParamKind::Decimal { min: 1, max: 1_000_000 },
@@ -50,17 +47,7 @@ pub(super) const WEIGHT: Param = Param {
     help: "weight of each arrival in the average, 0.000001 to 1",
 };
 
-/// A threshold of the RED family, in packets.
-pub(super) const fn threshold(name: &'static str, default: &'static str, help: &'static str) -> Param {
-    Param { name, kind: ParamKind::Integer { min: 0, max: 1_000_000 }, default: Some(default), help }
-}
-
-/// A probability of the RED family.
-pub(super) const fn probability(name: &'static str, default: &'static str, help: &'static str) -> Param {
-    Param { name, kind: ParamKind::Probability, default: Some(default), help }
-}
-
-/// The parameter `flows` of disciplines that keep flows apart.
+/// The setting `flows` of disciplines that keep flows apart.
 pub(super) const FLOWS: Param = Param {
     name: "flows",
     kind: ParamKind::Integer { min: 1, max: 65_536 },
@@ -68,25 +55,13 @@ pub(super) const FLOWS: Param = Param {
     help: "how many flows are kept apart, 1 to 65536; those that hash alike count as one",
 };
 
-/// The parameter `quantum` of disciplines that take turns.
+/// The setting `quantum` of disciplines that take turns.
 pub(super) const QUANTUM: Param = Param {
     name: "quantum",
     kind: ParamKind::Size { min: Bytes(64), max: Bytes(1_000_000) },
     default: Some("1514 B"),
     help: "bytes that a flow may send in its turn, 64 to 1000000",
 };
-
-/// A parameter as the number that it is in its smallest unit: nanoseconds, bytes, millionths, steps of 2⁻⁶³.
-pub(super) fn number(values: &Values, at: usize) -> u64 {
-    match values.at(at) {
-        Value::Time(time) => time.0,
-        Value::Probability(probability) => probability.bits(),
-        Value::Integer(number) | Value::Decimal(number) => number,
-        Value::Bytes(bytes) => bytes.0,
-        Value::Choice(index) => index as u64,
-        _ => 0,
-    }
-}
 
 /// What is to become of a packet that the discipline wants its sender to slow down for.
 #[inline]
@@ -98,20 +73,18 @@ pub(super) fn signal(marks: bool, packet: &Admission<'_>) -> Verdict {
     }
 }
 
-impl Limit {
-    pub(super) fn read(values: &Values, at: usize) -> Self {
-        Self::of(&values.at(at))
-    }
-
-    pub(super) fn of(value: &Value) -> Self {
+impl Setting for Limit {
+    fn of(value: &Value) -> Option<Self> {
         match *value {
-            Value::Bytes(bytes) => Self::Bytes(bytes.0),
-            Value::Waiting(time) => Self::Waiting(time.0),
-            Value::Packets(packets) => Self::Packets(packets),
-            _ => Self::Packets(u64::MAX),
+            Value::Bytes(bytes) => Some(Self::Bytes(bytes.0)),
+            Value::Waiting(time) => Some(Self::Waiting(time.0)),
+            Value::Packets(packets) => Some(Self::Packets(packets)),
+            _ => None,
         }
     }
+}
 
+impl Limit {
     /// Whether a packet may still join.
     #[inline]
     pub(super) fn has_room(self, packet: &Admission<'_>) -> bool {

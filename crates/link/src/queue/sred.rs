@@ -2,9 +2,11 @@
 //! own flow in a list of those seen lately.
 
 use super::flow::flow_hash;
-use super::settings::{Limit, ecn_marks, limit, number, probability, signal};
+use super::settings::{ECN, LIMIT, Limit, signal};
 use super::{Admission, Discipline};
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
+use longwire_settings::Settings;
+use longwire_units::Probability;
 
 /// "Full" SRED (Ott, Lakshman & Wong 1999, sections II to V).
 ///
@@ -35,31 +37,29 @@ pub struct Sred {
 #[cfg(test)]
 const ALWAYS: u64 = 1 << 56;
 
-impl Block for Sred {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "sred",
-        summary: "Stabilized RED: estimates the number of flows and drops accordingly.",
-        source: "Ott, Lakshman & Wong, SRED: stabilized RED, INFOCOM 1999",
-        params: &[
-            limit("1000 packets"),
-            Param {
-                name: "zombies",
-                kind: ParamKind::Integer { min: 1, max: 65_536 },
-                default: Some("1000"),
-                help: "how many flows seen lately are listed, 1 to 65536",
-            },
-            probability("replace", "25 %", "probability that a packet that does not hit takes the place"),
-            probability(
-                "max-p",
-                "15 %",
-                "probability of an early drop with many flows and a third of the limit waiting",
-            ),
-            ecn_marks("no"),
-        ],
-    };
+/// Stabilized RED: estimates the number of flows and drops accordingly.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "sred", source = "Ott, Lakshman & Wong, SRED: stabilized RED, INFOCOM 1999")]
+pub struct SredSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+    /// how many flows seen lately are listed, 1 to 65536
+    #[setting(default = "1000", min = 1, max = 65_536)]
+    zombies: u64,
+    /// probability that a packet that does not hit takes the place
+    #[setting(default = "25 %")]
+    replace: Probability,
+    /// probability of an early drop with many flows and a third of the limit waiting
+    #[setting(default = "15 %")]
+    max_p: Probability,
+    #[setting(like = ECN)]
+    ecn: bool,
+}
 
-    fn build(values: &Values, mut dice: Dice) -> Self {
+impl Block for Sred {
+    type Settings = SredSettings;
+
+    fn build(settings: SredSettings, mut dice: Dice) -> Self {
         let mut block = Self {
             hits: 0,
             pace: 0,
@@ -72,18 +72,18 @@ impl Block for Sred {
             seed: dice.draw(),
             dice,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new parameters; list and hit frequency stay, but for zombies beyond the new number.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
-        self.most = number(values, 1) as usize;
-        self.replace = number(values, 2);
+    fn change(&mut self, settings: SredSettings) {
+        self.limit = settings.limit;
+        self.most = settings.zombies as usize;
+        self.replace = settings.replace.bits();
         self.pace = (1 << 32) / self.most as u64;
-        self.max_p = number(values, 3) >> 31;
-        self.marks = number(values, 4) == 1;
+        self.max_p = settings.max_p.bits() >> 31;
+        self.marks = settings.ecn;
         self.zombies.truncate(self.most);
         self.zombies.reserve_exact(self.most - self.zombies.len());
     }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     fn sred() -> Sred {
-        Sred::build(&Values::read(&Sred::SPEC, &[]).unwrap(), Dice::named(1, "sred"))
+        Sred::build(Settings::read(&[]).unwrap(), Dice::named(1, "sred"))
     }
 
     /// With n flows of equal rates 1/P comes to n. The mean of P over 80 000 packets is that of so many outcomes, each a hit with

@@ -1,8 +1,9 @@
 //! First in, first out; what finds the queue full is dropped.
 
-use super::settings::{Limit, limit};
+use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Waiting};
-use longwire_block::{Block, Dice, DropReason, Spec, Values, Verdict};
+use longwire_block::{Block, Dice, DropReason, Verdict};
+use longwire_settings::Settings;
 use longwire_units::Rate;
 
 /// A first-in-first-out queue with a limit in packets, bytes or waiting time.
@@ -14,22 +15,24 @@ pub struct TailDrop {
     limit: Limit,
 }
 
-impl Block for TailDrop {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "tail-drop",
-        summary: "First in, first out; drops arrivals that find the queue full.",
-        source: "RFC 7567, section 2",
-        params: &[limit("1000 packets")],
-    };
+/// First in, first out; drops arrivals that find the queue full.
+#[derive(Debug, Settings)]
+#[settings(key = "queue", kind = "tail-drop", source = "RFC 7567, section 2")]
+pub struct TailDropSettings {
+    #[setting(like = LIMIT)]
+    limit: Limit,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
-        Self { limit: Limit::read(values, 0) }
+impl Block for TailDrop {
+    type Settings = TailDropSettings;
+
+    fn build(settings: TailDropSettings, _: Dice) -> Self {
+        Self { limit: settings.limit }
     }
 
     /// Takes a new limit; packets already waiting stay, even above it.
-    fn change(&mut self, values: &Values) {
-        self.limit = Limit::read(values, 0);
+    fn change(&mut self, settings: TailDropSettings) {
+        self.limit = settings.limit;
     }
 }
 
@@ -91,8 +94,8 @@ mod tests {
             ("unlimited", 1 << 40, 1 << 50, 300, true),
         ];
         for (limit, packets_waiting, bytes_waiting, rate, accepted) in table {
-            let values = Values::read(&TailDrop::SPEC, &[("limit", limit)]).unwrap();
-            let mut queue = TailDrop::build(&values, Dice::named(0, ""));
+            let values = TailDropSettings::read(&[("limit", limit)]).unwrap();
+            let mut queue = TailDrop::build(values, Dice::named(0, ""));
             let admission = Admission {
                 idle_since: Nanos::ZERO,
                 now: Nanos::ZERO,

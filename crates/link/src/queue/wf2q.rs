@@ -2,7 +2,8 @@
 
 use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
 use super::heap::Heap;
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
+use longwire_block::{Block, Dice, Grammar};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -37,41 +38,36 @@ const CLASSES: Grammar = Grammar {
 /// weight, however long it runs. Ties go to the class that was named first.
 pub type Wf2q = Classed<Shares>;
 
-impl Block for Wf2q {
-    const SPEC: Spec = Spec {
-        key: "queue",
-        kind: "wf2q+",
-        summary: "Classes share the rate by weight, none more than a packet ahead of its share.",
-        source: "Bennett & Zhang, Hierarchical Packet Fair Queueing Algorithms (1997)",
-        params: &[Param {
-            name: "classes",
-            kind: ParamKind::Parsed(CLASSES),
-            default: None,
-            help: "one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] \
-                   [if EXPRESSION]; N is 1 to 1000000, L 1000 packets if not given; the first class without if takes \
-                   what no other does",
-        }],
-    };
+/// Classes share the rate by weight, none more than a packet ahead of its share.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "queue",
+    kind = "wf2q+",
+    source = "Bennett & Zhang, Hierarchical Packet Fair Queueing Algorithms (1997)"
+)]
+pub struct Wf2qSettings {
+    /// one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; N is 1 to
+    /// 1000000, L 1000 packets if not given; the first class without if takes what no other does
+    #[setting(grammar = CLASSES)]
+    classes: Arc<ClassSet<Weights>>,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
-        Self::new(values.parsed(0), dice)
+impl Block for Wf2q {
+    type Settings = Wf2qSettings;
+
+    fn build(settings: Wf2qSettings, dice: Dice) -> Self {
+        Self::new(settings.classes, dice)
     }
 
     /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
-    fn change(&mut self, values: &Values) {
-        self.replace(values.parsed(0));
+    fn change(&mut self, settings: Wf2qSettings) {
+        self.replace(settings.classes);
     }
 }
 
 /// Weights of the classes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Weights(Box<[u32]>);
-
-impl Default for Weights {
-    fn default() -> Self {
-        Self([1].into())
-    }
-}
 
 fn read(text: &str) -> Result<ClassSet<Weights>, ClassError> {
     let lines = read_lines(text, &["weight"], "\"web weight 3 if tcp port 80\"")?;

@@ -1,8 +1,9 @@
 //! A rate that stays the same until it is changed.
 
-use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
 use super::{Sender, Transmit};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use longwire_block::{Block, Dice};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
 /// A constant rate: when so much work is done at it, exactly.
@@ -27,33 +28,35 @@ pub struct Constant {
     framing: Framing,
 }
 
-impl Block for Constant {
-    const SPEC: Spec = Spec {
-        key: "rate",
-        kind: "constant",
-        summary: "Sends at a constant rate, exact to the nanosecond.",
-        source: "High capacity network link emulation using network processors, section 4.2.1; IEEE 802.3, 4A.4.2",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Rate,
-                default: Some("unlimited"),
-                help: "300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited",
-            },
-            FRAMING_PARAM,
-            OVERHEAD_PARAM,
-        ],
-    };
+/// Sends at a constant rate, exact to the nanosecond.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "rate",
+    kind = "constant",
+    source = "High capacity network link emulation using network processors, section 4.2.1; IEEE 802.3, 4A.4.2"
+)]
+pub struct ConstantSettings {
+    /// 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited
+    #[setting(default = "unlimited")]
+    pub(crate) rate: Rate,
+    #[setting(like = FRAMING_PARAM)]
+    pub(crate) layer: Layer,
+    #[setting(like = OVERHEAD_PARAM)]
+    pub(crate) overhead: u64,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
-        let (law, framing) = (Law::of(values.rate(0)), Framing::read(values, 1, 2));
+impl Block for Constant {
+    type Settings = ConstantSettings;
+
+    fn build(settings: ConstantSettings, _: Dice) -> Self {
+        let (law, framing) = (Law::of(settings.rate), Framing::of(settings.layer, settings.overhead));
         Self { law, start: Nanos::ZERO, work: 0, framing }
     }
 
     /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for packets
     /// that begin to be sent from now on.
-    fn change(&mut self, values: &Values) {
-        (self.law, self.framing) = (Law::of(values.rate(0)), Framing::read(values, 1, 2));
+    fn change(&mut self, settings: ConstantSettings) {
+        (self.law, self.framing) = (Law::of(settings.rate), Framing::of(settings.layer, settings.overhead));
     }
 }
 
@@ -215,7 +218,7 @@ mod tests {
 
     fn at(rate: &str, framing: &str, overhead: &str) -> Constant {
         let given = [("rate", rate), ("framing", framing), ("overhead", overhead)];
-        Constant::build(&Values::read(&Constant::SPEC, &given).unwrap(), Dice::named(0, ""))
+        Constant::build(Settings::read(&given).unwrap(), Dice::named(0, ""))
     }
 
     /// 10 Gbit/s: 64 bytes take 51.2 ns, so ends fall at 51, 102, 153, 204, 256: five packets in exactly 256 ns.
@@ -241,7 +244,7 @@ mod tests {
             for bytes in [1u64, 14, 64, 1518, 65_535, 70_000] {
                 let mut link = at("unlimited", "ethernet", "0");
                 let text = format!("{rate} bit/s");
-                link.change(&Values::read(&Constant::SPEC, &[("rate", &text)]).unwrap());
+                link.change(ConstantSettings::read(&[("rate", &text)]).unwrap());
                 link.begin(Nanos(7), bytes);
                 assert_eq!(link.finish(), Nanos(7 + bytes * BYTE / rate), "{rate} {bytes}");
                 crate::transmit::follow(&mut link, bytes);
@@ -258,13 +261,13 @@ mod tests {
         link.begin(Nanos(0), 1000);
         assert_eq!(link.finish(), Nanos::from_millis(8));
         link.settle(Nanos::from_millis(4));
-        link.change(&Values::read(&Constant::SPEC, &[("rate", "2 Mbit/s")]).unwrap());
+        link.change(ConstantSettings::read(&[("rate", "2 Mbit/s")]).unwrap());
         assert_eq!(link.finish(), Nanos::from_millis(6));
         link.settle(Nanos::from_millis(5));
-        link.change(&Values::read(&Constant::SPEC, &[("rate", "0")]).unwrap());
+        link.change(ConstantSettings::read(&[("rate", "0")]).unwrap());
         assert_eq!(link.finish(), Nanos::NEVER);
         link.settle(Nanos::from_millis(100));
-        link.change(&Values::read(&Constant::SPEC, &[("rate", "2 Mbit/s")]).unwrap());
+        link.change(ConstantSettings::read(&[("rate", "2 Mbit/s")]).unwrap());
         assert_eq!(link.finish(), Nanos::from_millis(101));
     }
 

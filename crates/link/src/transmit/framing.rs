@@ -1,6 +1,7 @@
 //! Which bytes of a packet a rate counts.
 
-use longwire_block::{Param, ParamKind, Values};
+use longwire_block::{Param, ParamKind};
+use longwire_settings::Choice;
 
 /// The work of a byte: eight bits, in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
 pub const BYTE: u64 = 8_000_000_000;
@@ -13,29 +14,26 @@ pub struct Framing {
 }
 
 /// The layer whose bytes are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layer {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum Layer {
     Ethernet,
     Ip,
     Wire,
     Atm,
 }
 
-/// The layers' names, in the order of a parameter's choices.
-pub const LAYERS: &[&str] = &["ethernet", "ip", "wire", "atm"];
-
-/// The parameter that names the layer.
-pub const FRAMING_PARAM: Param = Param {
+/// The setting that names the layer.
+pub(crate) const FRAMING_PARAM: Param = Param {
     name: "framing",
-    kind: ParamKind::Choice(LAYERS),
+    kind: ParamKind::Choice(Layer::WORDS),
     default: Some("ethernet"),
     help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), wire (ethernet \
            and 20 bytes of preamble and gap), atm (cells of 53 bytes that carry 48 of the IP packet, the overhead and \
            AAL5's trailer of 8 bytes)",
 };
 
-/// The parameter that says what is added to every packet.
-pub const OVERHEAD_PARAM: Param = Param {
+/// The setting that says what is added to every packet.
+pub(crate) const OVERHEAD_PARAM: Param = Param {
     name: "overhead",
     kind: ParamKind::Integer { min: 0, max: 1000 },
     default: Some("0"),
@@ -62,19 +60,8 @@ impl Framing {
         Self { layer: Layer::Ip, overhead }
     }
 
-    /// The framing that the parameters at `layer` and `overhead` say.
-    pub fn read(values: &Values, layer: usize, overhead: usize) -> Self {
-        Self::of(values.choice(layer), values.integer(overhead))
-    }
-
-    /// The layer at this place of [`LAYERS`], with so many bytes more.
-    pub fn of(layer: usize, overhead: u64) -> Self {
-        let layer = match layer {
-            1 => Layer::Ip,
-            2 => Layer::Wire,
-            3 => Layer::Atm,
-            _ => Layer::Ethernet,
-        };
+    /// This layer, with so many bytes more.
+    pub(crate) const fn of(layer: Layer, overhead: u64) -> Self {
         Self { layer, overhead: overhead as u16 }
     }
 
@@ -131,14 +118,19 @@ mod tests {
             ("atm", 0, 1514, 32 * 53),
             ("atm", 32, 1514, 33 * 53),
         ] {
-            let index = LAYERS.iter().position(|name| *name == layer).unwrap();
-            assert_eq!(Framing::of(index, overhead).counted(frame, 14), counted, "{layer} {frame}");
+            let word = Layer::WORDS.iter().position(|word| *word == layer).unwrap();
+            assert_eq!(
+                Framing::of(Layer::ALL[word], overhead).counted(frame, 14),
+                counted,
+                "{layer} {frame}"
+            );
         }
     }
 
     #[test]
     fn only_what_counts_ip_needs_its_place() {
-        let counting: Vec<_> = (0..LAYERS.len()).filter(|&index| Framing::of(index, 0).counts_ip()).collect();
-        assert_eq!(counting, [1, 3]);
+        let layers = Layer::ALL.iter().copied();
+        let counting: Vec<_> = layers.filter(|&layer| Framing::of(layer, 0).counts_ip()).collect();
+        assert_eq!(counting, [Layer::Ip, Layer::Atm]);
     }
 }

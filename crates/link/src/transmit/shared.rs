@@ -1,8 +1,9 @@
 //! A station's end of a shared medium: it asks, and the medium says when a packet was sent.
 
-use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
 use super::{Backlog, Sender};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use longwire_block::{Block, Dice};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
 /// Sends nothing by itself: see the link's medium.
@@ -27,25 +28,31 @@ pub(crate) enum Share {
     Fair { stations: u64, packets: u64, time: Nanos },
 }
 
-impl Block for Shared {
-    const SPEC: Spec = Spec {
-        key: "rate",
-        kind: "shared",
-        summary: "Sends when the medium lets it.",
-        source: "IEEE 802.3, clause 4; IEEE 802.11, distributed coordination function",
-        params: &[
-            Param { name: "rate", kind: ParamKind::Rate, default: None, help: "the medium's rate" },
-            FRAMING_PARAM,
-            OVERHEAD_PARAM,
-        ],
-    };
+/// Sends when the medium lets it.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "rate",
+    kind = "shared",
+    source = "IEEE 802.3, clause 4; IEEE 802.11, distributed coordination function"
+)]
+pub struct SharedSettings {
+    /// the medium's rate
+    rate: Rate,
+    #[setting(like = FRAMING_PARAM)]
+    layer: Layer,
+    #[setting(like = OVERHEAD_PARAM)]
+    overhead: u64,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
-        Self::new(values.rate(0), Framing::read(values, 1, 2), Share::InOrder { others: 0 })
+impl Block for Shared {
+    type Settings = SharedSettings;
+
+    fn build(settings: SharedSettings, _: Dice) -> Self {
+        Self::new(settings.rate, Framing::of(settings.layer, settings.overhead), Share::InOrder { others: 0 })
     }
 
-    fn change(&mut self, values: &Values) {
-        (self.rate, self.framing) = (values.rate(0), Framing::read(values, 1, 2));
+    fn change(&mut self, settings: SharedSettings) {
+        (self.rate, self.framing) = (settings.rate, Framing::of(settings.layer, settings.overhead));
     }
 }
 

@@ -1,8 +1,9 @@
 //! Sending in slots, as shared media do.
 
-use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
+use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
 use super::{Backlog, Sender};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use longwire_block::{Block, Dice};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
 /// Gathers packets and sends them together in slots (netem's `slot`): an approximation of how cable, Wi-Fi and LTE let a
@@ -40,49 +41,39 @@ pub struct Slotted {
 /// Longest distance between slots.
 const MAX_DISTANCE: Nanos = Nanos::from_secs(1000);
 
-impl Block for Slotted {
-    const SPEC: Spec = Spec {
-        key: "rate",
-        kind: "slotted",
-        summary: "Gathers packets and sends them in slots at random distances.",
-        source: "tc-netem(8), slot; Linux net/sched/sch_netem.c, get_slot_next",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Rate,
-                default: Some("unlimited"),
-                help: "the rate within a slot: 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited",
-            },
-            Param {
-                name: "min",
-                kind: ParamKind::Time { max: MAX_DISTANCE },
-                default: None,
-                help: "least time to the next slot, up to 1000 s",
-            },
-            Param {
-                name: "max",
-                kind: ParamKind::Time { max: MAX_DISTANCE },
-                default: Some("0 ms"),
-                help: "most time to the next slot; as min if it is less",
-            },
-            Param {
-                name: "packets",
-                kind: ParamKind::Integer { min: 0, max: 1_000_000_000 },
-                default: Some("0"),
-                help: "most packets in a slot; 0 for any number",
-            },
-            Param {
-                name: "bytes",
-                kind: ParamKind::Integer { min: 0, max: 1_000_000_000_000 },
-                default: Some("0"),
-                help: "most bytes in a slot, but for the last packet; 0 for any number",
-            },
-            FRAMING_PARAM,
-            OVERHEAD_PARAM,
-        ],
-    };
+/// Gathers packets and sends them in slots at random distances.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "rate",
+    kind = "slotted",
+    source = "tc-netem(8), slot; Linux net/sched/sch_netem.c, get_slot_next"
+)]
+pub struct SlottedSettings {
+    /// the rate within a slot: 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited
+    #[setting(default = "unlimited")]
+    rate: Rate,
+    /// least time to the next slot, up to 1000 s
+    #[setting(max = MAX_DISTANCE)]
+    min: Nanos,
+    /// most time to the next slot; as min if it is less
+    #[setting(default = "0 ms", max = MAX_DISTANCE)]
+    max: Nanos,
+    /// most packets in a slot; 0 for any number
+    #[setting(default = "0", min = 0, max = 1_000_000_000)]
+    packets: u64,
+    /// most bytes in a slot, but for the last packet; 0 for any number
+    #[setting(default = "0", min = 0, max = 1_000_000_000_000)]
+    bytes: u64,
+    #[setting(like = FRAMING_PARAM)]
+    layer: Layer,
+    #[setting(like = OVERHEAD_PARAM)]
+    overhead: u64,
+}
 
-    fn build(values: &Values, dice: Dice) -> Self {
+impl Block for Slotted {
+    type Settings = SlottedSettings;
+
+    fn build(settings: SlottedSettings, dice: Dice) -> Self {
         let mut block = Self {
             framing: Framing::ETHERNET,
             dice,
@@ -99,18 +90,18 @@ impl Block for Slotted {
             work: 0,
             finish: Nanos::ZERO,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes a new rate for every bit not yet sent, and new distances and limits for slots that are drawn from now on.
-    fn change(&mut self, values: &Values) {
+    fn change(&mut self, settings: SlottedSettings) {
         let unlimited = |count| if count == 0 { u64::MAX } else { count };
-        self.rate = values.rate(0).0;
-        self.min = values.time(1);
-        self.span = values.time(2).since(self.min).0;
-        (self.packets, self.bytes) = (unlimited(values.integer(3)), unlimited(values.integer(4)));
-        self.framing = Framing::read(values, 5, 6);
+        self.rate = settings.rate.0;
+        self.min = settings.min;
+        self.span = settings.max.since(self.min).0;
+        (self.packets, self.bytes) = (unlimited(settings.packets), unlimited(settings.bytes));
+        self.framing = Framing::of(settings.layer, settings.overhead);
         self.reckon();
     }
 }
@@ -245,7 +236,7 @@ mod tests {
 
     fn slotted(given: &[(&str, &str)]) -> Slotted {
         let given: Vec<_> = given.iter().copied().chain([("framing", "ip")]).collect();
-        Slotted::build(&Values::read(&Slotted::SPEC, &given).unwrap(), Dice::named(1, "test/rate"))
+        Slotted::build(Settings::read(&given).unwrap(), Dice::named(1, "test/rate"))
     }
 
     fn ends(link: &mut Slotted, start: u64, packets: &[u64]) -> Vec<u64> {
@@ -326,7 +317,7 @@ mod tests {
     #[test]
     fn a_change_of_rate_takes_every_bit_not_yet_sent() {
         let set = |link: &mut Slotted, rate| {
-            link.change(&Values::read(&Slotted::SPEC, &[("rate", rate), ("min", "10 ms")]).unwrap());
+            link.change(SlottedSettings::read(&[("rate", rate), ("min", "10 ms")]).unwrap());
         };
         let mut link = slotted(&[("min", "10 ms"), ("rate", "1 Mbit/s")]);
         link.begin(Nanos(0), 1000);

@@ -1,8 +1,9 @@
 //! A rate with a burst.
 
 use super::Sender;
-use super::framing::{BYTE, FRAMING_PARAM, Framing, OVERHEAD_PARAM};
-use longwire_block::{Block, Dice, Param, ParamKind, Spec, Values};
+use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice};
+use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Rate};
 
 /// Tokens come at a rate into a bucket that holds a burst of them. A packet begins when there are tokens for all its bytes, and is
@@ -44,38 +45,32 @@ struct State {
 /// Largest burst: its tokens fit 63 bits.
 const MAX_BURST: Bytes = Bytes(1_000_000_000);
 
-impl Block for TokenBucket {
-    const SPEC: Spec = Spec {
-        key: "rate",
-        kind: "token-bucket",
-        summary: "Sends at a rate on average, and bursts of packets at once or at a peak rate.",
-        source: "RFC 2697, section 3 (the committed bucket); tc-tbf(8)",
-        params: &[
-            Param {
-                name: "rate",
-                kind: ParamKind::Rate,
-                default: None,
-                help: "the rate at which tokens come: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited",
-            },
-            Param {
-                name: "burst",
-                kind: ParamKind::Size { min: Bytes(1), max: MAX_BURST },
-                default: None,
-                help: "bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when \
-                       the bucket is full",
-            },
-            Param {
-                name: "peak",
-                kind: ParamKind::Rate,
-                default: Some("unlimited"),
-                help: "the rate at which a packet that has its tokens is sent",
-            },
-            FRAMING_PARAM,
-            OVERHEAD_PARAM,
-        ],
-    };
+/// Sends at a rate on average, and bursts of packets at once or at a peak rate.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "rate",
+    kind = "token-bucket",
+    source = "RFC 2697, section 3 (the committed bucket); tc-tbf(8)"
+)]
+pub struct TokenBucketSettings {
+    /// the rate at which tokens come: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited
+    rate: Rate,
+    /// bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when the bucket is full
+    #[setting(min = Bytes(1), max = MAX_BURST)]
+    burst: Bytes,
+    /// the rate at which a packet that has its tokens is sent
+    #[setting(default = "unlimited")]
+    peak: Rate,
+    #[setting(like = FRAMING_PARAM)]
+    layer: Layer,
+    #[setting(like = OVERHEAD_PARAM)]
+    overhead: u64,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for TokenBucket {
+    type Settings = TokenBucketSettings;
+
+    fn build(settings: TokenBucketSettings, _: Dice) -> Self {
         let state = State {
             tokens: i64::MAX,
             stamp: Nanos::ZERO,
@@ -86,15 +81,15 @@ impl Block for TokenBucket {
             is_paid: true,
         };
         let mut block = Self { framing: Framing::ETHERNET, rate: 0, peak: 0, burst: 0, state, behind: state };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes new rates, for every bit not yet sent; a smaller bucket loses the tokens above its brim.
-    fn change(&mut self, values: &Values) {
-        (self.rate, self.peak) = (values.rate(0).0, values.rate(2).0);
-        self.burst = (values.integer(1).min(MAX_BURST.0) * BYTE) as i64;
-        self.framing = Framing::read(values, 3, 4);
+    fn change(&mut self, settings: TokenBucketSettings) {
+        (self.rate, self.peak) = (settings.rate.0, settings.peak.0);
+        self.burst = (settings.burst.0.min(MAX_BURST.0) * BYTE) as i64;
+        self.framing = Framing::of(settings.layer, settings.overhead);
         self.state.tokens = self.state.tokens.min(self.burst);
         if self.state.is_paid {
             self.reckon();
@@ -239,12 +234,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn bucket(rate: &str, burst: &str, peak: &str) -> TokenBucket {
-        TokenBucket::build(&values(rate, burst, peak), Dice::named(0, ""))
+        TokenBucket::build(values(rate, burst, peak), Dice::named(0, ""))
     }
 
-    fn values(rate: &str, burst: &str, peak: &str) -> Values {
+    fn values(rate: &str, burst: &str, peak: &str) -> TokenBucketSettings {
         let given = [("rate", rate), ("burst", burst), ("peak", peak), ("framing", "ip")];
-        Values::read(&TokenBucket::SPEC, &given).unwrap()
+        TokenBucketSettings::read(&given).unwrap()
     }
 
     /// 1000 bytes are 8 ms at 1 Mbit/s and 1 ms at 8 Mbit/s; in a millisecond come 125 bytes of tokens.
@@ -295,7 +290,7 @@ mod tests {
         assert_eq!(link.finish(), Nanos::NEVER);
         link.settle(Nanos::from_secs(1));
         assert_eq!(link.work_left(), BYTE);
-        link.change(&values("8 kbit/s", "2 kB", "unlimited"));
+        link.change(values("8 kbit/s", "2 kB", "unlimited"));
         assert_eq!(link.finish(), Nanos::from_secs(1) + Nanos::from_millis(1));
 
         let mut link = bucket("unlimited", "1 B", "8 Mbit/s");
@@ -315,18 +310,18 @@ mod tests {
         crate::transmit::follow(&mut link, 1000);
         assert_eq!(link.finish(), Nanos::from_millis(8));
         link.settle(Nanos::from_millis(4));
-        link.change(&values("2 Mbit/s", "1 kB", "unlimited"));
+        link.change(values("2 Mbit/s", "1 kB", "unlimited"));
         assert_eq!(link.finish(), Nanos::from_millis(6));
 
         let mut link = bucket("1 Mbit/s", "2 kB", "1 Mbit/s");
         link.begin(Nanos::ZERO, 1000);
         link.settle(Nanos::from_millis(4));
-        link.change(&values("1 Mbit/s", "2 kB", "2 Mbit/s"));
+        link.change(values("1 Mbit/s", "2 kB", "2 Mbit/s"));
         assert_eq!(link.finish(), Nanos::from_millis(6));
         // A smaller bucket has lost what was above its brim: 1000 and 4 ms · 125 bytes were there, now 100. At 6 ms it is
         // still full, and a packet of 200 owes 100.
         link.settle(Nanos::from_millis(4));
-        link.change(&values("1 Mbit/s", "100 B", "unlimited"));
+        link.change(values("1 Mbit/s", "100 B", "unlimited"));
         link.begin(Nanos::from_millis(6), 200);
         assert_eq!(link.finish(), Nanos::from_millis(6));
         crate::transmit::follow(&mut link, 100);
@@ -339,7 +334,7 @@ mod tests {
         let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
         link.begin(Nanos::ZERO, 1000);
         link.settle(Nanos::from_millis(4));
-        link.change(&values("2 Mbit/s", "1 kB", "unlimited"));
+        link.change(values("2 Mbit/s", "1 kB", "unlimited"));
         link.begin(Nanos::from_millis(5), 1000);
         assert_eq!(link.finish(), Nanos::from_millis(6));
     }

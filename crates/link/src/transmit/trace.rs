@@ -1,8 +1,9 @@
 //! A rate that follows a trace.
 
 use super::Sender;
-use super::framing::{BYTE, Framing, OVERHEAD_PARAM};
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind, Spec, Values};
+use super::framing::{BYTE, Framing, Layer, OVERHEAD_PARAM};
+use longwire_block::{Block, Dice, Grammar, Param, ParamKind};
+use longwire_settings::{Choice, Settings};
 use longwire_trace::{Cursor, Deliveries, End, Opportunities, Rates, Steps, mahimahi};
 use longwire_units::{Nanos, Rate};
 use std::any::Any;
@@ -63,7 +64,28 @@ pub(crate) const END_PARAM: Param = Param {
            none)",
 };
 
-const FRAMINGS: &[&str] = &["auto", "ethernet", "ip", "wire", "atm"];
+/// Which bytes a trace counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+pub(crate) enum TraceFraming {
+    Auto,
+    Ethernet,
+    Ip,
+    Wire,
+    Atm,
+}
+
+impl TraceFraming {
+    /// The layer, unless the trace says it.
+    fn layer(self) -> Option<Layer> {
+        match self {
+            Self::Auto => None,
+            Self::Ethernet => Some(Layer::Ethernet),
+            Self::Ip => Some(Layer::Ip),
+            Self::Wire => Some(Layer::Wire),
+            Self::Atm => Some(Layer::Atm),
+        }
+    }
+}
 
 const RATES: Grammar = Grammar {
     wanted: "the file of a trace (mahimahi, TheaterQ, times and rates), or a trace such as \"0 s 10 Mbit/s; 5 s 1 Mbit/s\"",
@@ -84,32 +106,31 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
     }
 }
 
-impl Block for Trace {
-    const SPEC: Spec = Spec {
-        key: "rate",
-        kind: "trace",
-        summary: "Sends at the rates, or by the delivery opportunities, of a trace.",
-        source: "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace files",
-        params: &[
-            Param {
-                name: "file",
-                kind: ParamKind::Parsed(RATES),
-                default: None,
-                help: "a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or such a list itself",
-            },
-            END_PARAM,
-            Param {
-                name: "framing",
-                kind: ParamKind::Choice(FRAMINGS),
-                default: Some("auto"),
-                help: "bytes the rate counts: auto (ip and 4 bytes for a mahimahi trace, as mahimahi counts; else \
-                       ethernet), ethernet, ip, wire, atm, as for a constant rate",
-            },
-            OVERHEAD_PARAM,
-        ],
-    };
+/// Sends at the rates, or by the delivery opportunities, of a trace.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "rate",
+    kind = "trace",
+    source = "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace files"
+)]
+pub struct TraceSettings {
+    /// a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or such a list itself
+    #[setting(grammar = RATES)]
+    pub file: Arc<Rates>,
+    #[setting(like = END_PARAM)]
+    end: End,
+    /// bytes the rate counts: auto (ip and 4 bytes for a mahimahi trace, as mahimahi counts; else ethernet), ethernet, ip, wire,
+    /// atm, as for a constant rate
+    #[setting(default = "auto")]
+    framing: TraceFraming,
+    #[setting(like = OVERHEAD_PARAM)]
+    overhead: u64,
+}
 
-    fn build(values: &Values, _: Dice) -> Self {
+impl Block for Trace {
+    type Settings = TraceSettings;
+
+    fn build(settings: TraceSettings, _: Dice) -> Self {
         let place = Place { next: Deliveries::new(End::Loop), left: 0 };
         let state = State {
             start: Nanos::ZERO,
@@ -129,20 +150,20 @@ impl Block for Trace {
             from: place,
             to: place,
         };
-        block.change(values);
+        block.change(settings);
         block
     }
 
     /// Takes another trace, of which what comes from now on counts, for every bit not yet sent.
-    fn change(&mut self, values: &Values) {
-        let (rates, end) = (values.parsed::<Rates>(0), End::word(values.choice(1)));
+    fn change(&mut self, settings: TraceSettings) {
+        let (rates, end) = (Some(settings.file), settings.end);
         let same = match (&self.rates, &rates) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) && end == self.end,
             _ => false,
         };
-        self.framing = match (values.choice(2), rates.as_deref()) {
-            (0, Some(Rates::Opportunities(_))) => MAHIMAHI.plus(values.integer(3)),
-            (layer, _) => Framing::of(layer.saturating_sub(1), values.integer(3)),
+        self.framing = match (settings.framing.layer(), rates.as_deref()) {
+            (None, Some(Rates::Opportunities(_))) => MAHIMAHI.plus(settings.overhead),
+            (layer, _) => Framing::of(layer.unwrap_or(Layer::Ethernet), settings.overhead),
         };
         if same {
             return;
@@ -343,11 +364,11 @@ mod tests {
 
     fn trace(file: &str, end: &str, framing: &str) -> Trace {
         let given = [("file", file), ("end", end), ("framing", framing)];
-        Trace::build(&Values::read(&Trace::SPEC, &given).unwrap(), Dice::named(0, ""))
+        Trace::build(Settings::read(&given).unwrap(), Dice::named(0, ""))
     }
 
     fn set(link: &mut Trace, file: &str) {
-        link.change(&Values::read(&Trace::SPEC, &[("file", file)]).unwrap());
+        link.change(TraceSettings::read(&[("file", file)]).unwrap());
     }
 
     #[test]

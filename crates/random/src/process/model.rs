@@ -1,8 +1,12 @@
 //! What a process is asked to be.
 
 use super::replay::{Packets, Speed};
-use longwire_block::{Spec, Value, Values};
-use longwire_units::{Nanos, Rate};
+use super::spec::{
+    CbrSettings, MmppSettings, OnOffSettings, Pace, ParetoOnOffSettings, PoissonSettings, ReplaySettings,
+};
+use longwire_block::{Spec, Values};
+use longwire_settings::Settings;
+use longwire_units::{Bytes, Nanos, Rate};
 use std::sync::Arc;
 
 /// The time from packet to packet: `nanos` for every `per` packets, so that no rate has to be rounded.
@@ -104,32 +108,41 @@ impl Model {
     /// [`Rate::MAX`], a mean time of a state below 1 µs as 1 µs. In place of the rate of `cbr` and `poisson` there may be a
     /// time: the interval.
     pub fn read(spec: &Spec, values: &Values) -> Self {
-        let size = |index| values.integer(index) as u32;
         // At a rate of 0 none comes; where the packet stands is not forgotten.
-        let every = || match values.at(0) {
-            Value::Time(interval) => Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 },
-            _ => Interval { nanos: bits(size(1)), per: finite(values.rate(0)).0 },
+        let every = |pace, size: Bytes| match pace {
+            Pace::Interval(interval) => Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 },
+            Pace::Rate(rate) => Interval { nanos: bits(size.0 as u32), per: finite(rate).0 },
         };
-        let means = || [values.time(1).max(SHORTEST), values.time(2)];
         match spec.kind {
-            "poisson" => Self::Poisson { every: every(), size: size(1) },
-            "mmpp" => Self::Mmpp {
-                rates: values.parsed::<Vec<Rate>>(0).map(|rates| rates.as_slice().into()).unwrap_or_default(),
-                dwell: values.time(1).max(SHORTEST),
-                size: size(2),
-            },
-            "on-off" => Self::OnOff { peak: finite(values.rate(0)), means: means(), size: size(3) },
-            "pareto-on-off" => Self::ParetoOnOff {
-                peak: finite(values.rate(0)),
-                means: means(),
-                shape: values.integer(3),
-                size: size(4),
-            },
-            "replay" => Self::Replay {
-                packets: values.parsed(0).unwrap_or_default(),
-                speed: values.parsed(1).map(|speed| *speed).unwrap_or_default(),
-            },
-            _ => Self::Cbr { every: every(), size: size(1) },
+            "poisson" => {
+                let PoissonSettings { rate, size } = PoissonSettings::of(values);
+                Self::Poisson { every: every(rate, size), size: size.0 as u32 }
+            }
+            "mmpp" => {
+                let MmppSettings { rates, dwell, size } = MmppSettings::of(values);
+                Self::Mmpp { rates: rates.as_slice().into(), dwell: dwell.max(SHORTEST), size: size.0 as u32 }
+            }
+            "on-off" => {
+                let OnOffSettings { rate, on, off, size } = OnOffSettings::of(values);
+                Self::OnOff { peak: finite(rate), means: [on.max(SHORTEST), off], size: size.0 as u32 }
+            }
+            "pareto-on-off" => {
+                let ParetoOnOffSettings { rate, on, off, shape, size } = ParetoOnOffSettings::of(values);
+                Self::ParetoOnOff {
+                    peak: finite(rate),
+                    means: [on.max(SHORTEST), off],
+                    shape: shape.0,
+                    size: size.0 as u32,
+                }
+            }
+            "replay" => {
+                let ReplaySettings { file, speed } = ReplaySettings::of(values);
+                Self::Replay { packets: file, speed: *speed }
+            }
+            _ => {
+                let CbrSettings { rate, size } = CbrSettings::of(values);
+                Self::Cbr { every: every(rate, size), size: size.0 as u32 }
+            }
         }
     }
 

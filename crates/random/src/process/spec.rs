@@ -2,8 +2,8 @@
 
 use super::capture;
 use super::replay::{Packets, Speed};
-use longwire_block::spec::Grammar;
-use longwire_block::{Param, ParamKind, Spec};
+use longwire_block::{Grammar, Param, ParamKind, Spec, Value};
+use longwire_settings::{Millionths, Setting, Settings};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::any::Any;
 use std::path::Path;
@@ -11,88 +11,131 @@ use std::sync::Arc;
 
 /// The models. Their key is `background`.
 pub static SPECS: &[Spec] = &[
-    Spec {
-        key: "background",
-        kind: "cbr",
-        summary: "Packets at a constant rate.",
-        source: "Longwire's own: the n-th packet, from 0, comes at n times size over rate, rounded down",
-        params: &[RATE, SIZE],
-    },
-    Spec {
-        key: "background",
-        kind: "poisson",
-        summary: "Packets with exponential gaps: a Poisson process.",
-        source: "Any textbook; the exponential variate is -ln of a uniform one",
-        params: &[RATE, SIZE],
-    },
-    Spec {
-        key: "background",
-        kind: "mmpp",
-        summary: "A Poisson process whose rate changes among several, each for an exponential time.",
-        source: "Fischer & Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, 1993",
-        params: &[
-            Param {
-                name: "rates",
-                kind: ParamKind::Parsed(RATES),
-                default: Some("1 Mbit/s, 9 Mbit/s"),
-                help: "The states' rates; the next state is any other one, with equal chances.",
-            },
-            Param {
-                name: "dwell",
-                kind: TIME,
-                default: Some("100 ms"),
-                help: "How long a state lasts in the mean, 1 us at least.",
-            },
-            SIZE,
-        ],
-    },
-    Spec {
-        key: "background",
-        kind: "on-off",
-        summary: "Constant rate while on, nothing while off, each for an exponential time.",
-        source: "Longwire's own: packets come as on-time at the rate has given their bits; \
-                 the mean rate is rate * on / (on + off)",
-        params: &[PEAK, ON, OFF, SIZE],
-    },
-    Spec {
-        key: "background",
-        kind: "pareto-on-off",
-        summary: "Constant rate while on, nothing while off, each for a Pareto time: self-similar traffic.",
-        source: "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - shape) / 2",
-        params: &[
-            PEAK,
-            ON,
-            OFF,
-            Param {
-                name: "shape",
-                kind: ParamKind::Decimal { min: 1_010_000, max: 10_000_000 },
-                default: Some("1.4"),
-                help: "The Pareto distribution's shape, 1.01 to 10; below 2 the traffic is self-similar.",
-            },
-            SIZE,
-        ],
-    },
-    Spec {
-        key: "background",
-        kind: "replay",
-        summary: "Packets at the times and with the lengths of a capture, or of a list.",
-        source: "Longwire's own: times count from the first packet and are divided by the speed",
-        params: &[
-            Param {
-                name: "file",
-                kind: ParamKind::Parsed(PACKETS),
-                default: None,
-                help: "A pcap or pcapng file, or \"0 ms 1000 B, 5 ms 200 B\".",
-            },
-            Param {
-                name: "speed",
-                kind: ParamKind::Parsed(SPEED),
-                default: Some("1"),
-                help: "How much faster: \"1\", \"2.5\", \"1/3\", or \"max\" for all at once.",
-            },
-        ],
-    },
+    CbrSettings::SPEC,
+    PoissonSettings::SPEC,
+    MmppSettings::SPEC,
+    OnOffSettings::SPEC,
+    ParetoOnOffSettings::SPEC,
+    ReplaySettings::SPEC,
 ];
+
+/// Packets at a constant rate.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "background",
+    kind = "cbr",
+    source = "Longwire's own: the n-th packet, from 0, comes at n times size over rate, rounded down"
+)]
+pub(super) struct CbrSettings {
+    #[setting(like = RATE)]
+    pub rate: Pace,
+    #[setting(like = SIZE)]
+    pub size: Bytes,
+}
+
+/// Packets with exponential gaps: a Poisson process.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "background",
+    kind = "poisson",
+    source = "Any textbook; the exponential variate is -ln of a uniform one"
+)]
+pub(super) struct PoissonSettings {
+    #[setting(like = RATE)]
+    pub rate: Pace,
+    #[setting(like = SIZE)]
+    pub size: Bytes,
+}
+
+/// A Poisson process whose rate changes among several, each for an exponential time.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "background",
+    kind = "mmpp",
+    source = "Fischer & Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, 1993"
+)]
+pub(super) struct MmppSettings {
+    /// The states' rates; the next state is any other one, with equal chances.
+    #[setting(default = "1 Mbit/s, 9 Mbit/s", grammar = RATES)]
+    pub rates: Arc<Vec<Rate>>,
+    /// How long a state lasts in the mean, 1 us at least.
+    #[setting(default = "100 ms", max = DAY)]
+    pub dwell: Nanos,
+    #[setting(like = SIZE)]
+    pub size: Bytes,
+}
+
+/// Constant rate while on, nothing while off, each for an exponential time.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "background",
+    kind = "on-off",
+    source = "Longwire's own: packets come as on-time at the rate has given their bits; the mean rate is rate * on / (on + off)"
+)]
+pub(super) struct OnOffSettings {
+    #[setting(like = PEAK)]
+    pub rate: Rate,
+    #[setting(like = ON)]
+    pub on: Nanos,
+    #[setting(like = OFF)]
+    pub off: Nanos,
+    #[setting(like = SIZE)]
+    pub size: Bytes,
+}
+
+/// Constant rate while on, nothing while off, each for a Pareto time: self-similar traffic.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "background",
+    kind = "pareto-on-off",
+    source = "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - shape) / 2"
+)]
+pub(super) struct ParetoOnOffSettings {
+    #[setting(like = PEAK)]
+    pub rate: Rate,
+    #[setting(like = ON)]
+    pub on: Nanos,
+    #[setting(like = OFF)]
+    pub off: Nanos,
+    /// The Pareto distribution's shape, 1.01 to 10; below 2 the traffic is self-similar.
+    #[setting(default = "1.4", min = 1_010_000, max = 10_000_000)]
+    pub shape: Millionths,
+    #[setting(like = SIZE)]
+    pub size: Bytes,
+}
+
+/// Packets at the times and with the lengths of a capture, or of a list.
+#[derive(Debug, Settings)]
+#[settings(
+    key = "background",
+    kind = "replay",
+    source = "Longwire's own: times count from the first packet and are divided by the speed"
+)]
+pub(super) struct ReplaySettings {
+    /// A pcap or pcapng file, or "0 ms 1000 B, 5 ms 200 B".
+    #[setting(grammar = PACKETS)]
+    pub file: Arc<Packets>,
+    /// How much faster: "1", "2.5", "1/3", or "max" for all at once.
+    #[setting(default = "1", grammar = SPEED)]
+    pub speed: Arc<Speed>,
+}
+
+/// How often packets come: by a rate, or, where a source is given one, by an interval.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Pace {
+    Rate(Rate),
+    Interval(Nanos),
+}
+
+impl Setting for Pace {
+    fn of(value: &Value) -> Option<Self> {
+        match *value {
+            Value::Rate(rate) => Some(Self::Rate(rate)),
+            Value::Time(interval) => Some(Self::Interval(interval)),
+            _ => None,
+        }
+    }
+}
 
 /// The model of this name.
 pub fn spec(kind: &str) -> Option<&'static Spec> {
@@ -120,7 +163,8 @@ const SIZE: Param = Param {
     help: "Bytes of a packet, from its Ethernet header on and without FCS.",
 };
 
-const TIME: ParamKind = ParamKind::Time { max: Nanos::from_secs(86_400) };
+const DAY: Nanos = Nanos::from_secs(86_400);
+const TIME: ParamKind = ParamKind::Time { max: DAY };
 
 const ON: Param =
     Param { name: "on", kind: TIME, default: None, help: "How long it is on in the mean, 1 us to 24 hours." };

@@ -1,7 +1,9 @@
 //! Processes against their definitions: exact times by hand, and statistics against closed forms.
 
+use super::spec::ReplaySettings;
 use super::*;
 use crate::math;
+use longwire_settings::Settings;
 use longwire_units::Rate;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -319,7 +321,7 @@ fn captures_are_read() {
     }
     let read = |file: &str| {
         let values = Values::read_in(spec("replay").unwrap(), &[("file", file)], &std::env::temp_dir());
-        values.map(|values| values.parsed::<Packets>(0).unwrap()).map_err(|error| error.to_string())
+        values.map(|values| ReplaySettings::of(&values).file).map_err(|error| error.to_string())
     };
     let check = |name: &str, bytes: &[u8], wanted: &[(Nanos, u32)]| {
         let file = capture(name, bytes);

@@ -1,10 +1,13 @@
 //! What a link's blocks do to the time that packets travel.
 
 use crate::plan::Delays;
-use longwire_block::{Spec, Values};
+use longwire_block::{Settings, Spec, Values};
 use longwire_link::delay::before_queue;
-use longwire_random::quantile::{Shape, Times};
-use longwire_trace::Series;
+use longwire_link::delay::constant::ConstantSettings;
+use longwire_link::delay::distribution::DistributionSettings;
+use longwire_link::delay::jitter::JitterSettings;
+use longwire_link::delay::trace::TraceSettings;
+use longwire_link::impair::duplicate::DuplicateSettings;
 use longwire_units::Nanos;
 
 type Blocks<'b> = &'b [(&'static Spec, Values)];
@@ -36,7 +39,7 @@ fn block<'b>(blocks: Blocks<'b>, key: &str) -> Option<&'b (&'static Spec, Values
 fn least(blocks: Blocks<'_>) -> Nanos {
     match block(blocks, "delay") {
         Some((spec, values)) if spec.kind == "constant" && block(blocks, "reorder").is_none() => {
-            values.time(0)
+            ConstantSettings::of(values).delay
         }
         _ => Nanos::ZERO,
     }
@@ -45,14 +48,21 @@ fn least(blocks: Blocks<'_>) -> Nanos {
 /// The mean and the longest time.
 fn times(spec: &Spec, values: &Values) -> Option<(Nanos, Nanos)> {
     match spec.kind {
-        "constant" => Some((values.time(0), values.time(0))),
-        "jitter" => {
-            let (delay, jitter) = (values.time(0), values.time(1));
-            let shape = values.parsed::<Shape>(2).unwrap_or_else(Shape::uniform);
-            Some((delay, Nanos(delay.0.saturating_add_signed(shape.offset(u64::MAX, jitter)))))
+        "constant" => {
+            let ConstantSettings { delay, .. } = ConstantSettings::of(values);
+            Some((delay, delay))
         }
-        "distribution" => values.parsed::<Times>(0).map(|times| (Nanos(times.mean() as u64), times.ends().1)),
-        "trace" => values.parsed::<Series<Nanos>>(0).map(|series| {
+        "jitter" => {
+            let JitterSettings { delay, jitter, distribution, .. } = JitterSettings::of(values);
+            let most = distribution.offset(u64::MAX, jitter);
+            Some((delay, Nanos(delay.0.saturating_add_signed(most))))
+        }
+        "distribution" => {
+            let times = DistributionSettings::of(values).distribution;
+            Some((Nanos(times.mean() as u64), times.ends().1))
+        }
+        "trace" => {
+            let series = TraceSettings::of(values).file;
             let whole = series.spans().map(|(length, _)| u128::from(length.0)).sum::<u128>();
             let sum = series
                 .spans()
@@ -61,8 +71,8 @@ fn times(spec: &Spec, values: &Values) -> Option<(Nanos, Nanos)> {
             let first = series.steps().first().map(|step| step.1).unwrap_or_default();
             let mean = sum.checked_div(whole).map_or(first, |mean| Nanos(mean as u64));
             let longest = series.steps().iter().map(|step| step.1).max().unwrap_or_default();
-            (mean, longest)
-        }),
+            Some((mean, longest))
+        }
         _ => None,
     }
 }
@@ -70,6 +80,7 @@ fn times(spec: &Spec, values: &Values) -> Option<(Nanos, Nanos)> {
 /// With the copies of packets, which may travel longer.
 fn held(blocks: Blocks<'_>, longest: Nanos) -> Nanos {
     let Some((_, values)) = block(blocks, "duplicate") else { return longest };
-    let copies = values.probability(0).as_f64() * (longest.0 as f64 + values.time(2).0 as f64);
+    let DuplicateSettings { probability, delay, .. } = DuplicateSettings::of(values);
+    let copies = probability.as_f64() * (longest.0 as f64 + delay.0 as f64);
     Nanos(longest.0.saturating_add(copies as u64))
 }

@@ -190,6 +190,7 @@ pub fn mtu(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_block::Value;
 
     fn args(rate: &str, up: &str) -> LinkArgs {
         LinkArgs {
@@ -271,11 +272,11 @@ mod tests {
         assert_eq!(settings(&plan, 0), ["delay=10 ms", "queue=500 ms", "rate=640 kbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=10 ms", "queue=200 ms", "rate=6.144 Mbit/s"]);
         let rate = |plan: &Plan, place| plan.profile(place).blocks.iter().find(|b| b.0.key == "rate").cloned().unwrap();
-        assert_eq!((rate(&plan, 0).1.choice(1), rate(&plan, 0).1.integer(2)), (3, 32));
+        assert_eq!(rate(&plan, 0).1.as_slice()[1..], [Value::Choice(3), Value::Integer(32)]);
         let given = LinkArgs { delay: Some("1 ms".parse().unwrap()), up: "rate=2mbit".parse().unwrap(), ..given };
         let plan = given.plan(1, 1500).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=1 ms", "queue=500 ms", "rate=2 Mbit/s"]);
-        assert_eq!((rate(&plan, 0).1.choice(1), rate(&plan, 0).1.integer(2)), (3, 32), "still cells");
+        assert_eq!(rate(&plan, 0).1.as_slice()[1..], [Value::Choice(3), Value::Integer(32)], "still cells");
         let error = LinkArgs { profile: Some("adls".into()), ..given }.plan(1, 1500).unwrap_err().to_string();
         assert!(error.contains("did you mean \"adsl\"?"), "{error}");
     }

@@ -68,11 +68,10 @@ impl Running {
     /// Another model, or other values of [`FLOW`]. Whether it can be so.
     fn change(&mut self, now: Nanos, spec: &'static Spec, values: &Values) -> bool {
         let mut flow = self.flow.clone();
-        let course = spec.is(&FLOW).then(|| Course::read(values));
+        let course = spec.is(&FLOW).then(|| Course::of(values));
         match course {
             None => flow.model = Model::read(spec, values),
-            Some(None) => return false,
-            Some(Some(course)) => {
+            Some(course) => {
                 flow.destination_mac = course.aim.mac;
                 flow.destination.set_ip(course.destination);
                 flow.count = course.packets;

@@ -1,12 +1,13 @@
 //! What a block says of itself: its name, place and parameters. Command-line help, the scenario's schema, the API and
 //! the reference pages are made from this row.
 
-use longwire_units::{Bytes, Nanos, Probability, Rate, UnitError};
+use crate::SpecError;
+use crate::value::{Parsed, Value, written};
+use longwire_units::{Bytes, Nanos};
 use std::any::Any;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use thiserror::Error;
 
 /// A block's row in the registry.
 #[derive(Debug, Clone, Copy)]
@@ -104,257 +105,6 @@ impl fmt::Debug for Grammar {
     }
 }
 
-/// A text and what was read from it. Two are equal if their texts are.
-#[derive(Clone)]
-pub struct Parsed {
-    /// As it was written.
-    pub text: Arc<str>,
-    /// What the parameter's [`Grammar`] made of it.
-    pub value: Arc<dyn Any + Send + Sync>,
-}
-
-impl fmt::Debug for Parsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text.fmt(f)
-    }
-}
-
-impl PartialEq for Parsed {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Eq for Parsed {}
-
-/// A value of a parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// Bits per second.
-    Rate(Rate),
-    /// A time.
-    Time(Nanos),
-    /// A probability.
-    Probability(Probability),
-    /// A whole number.
-    Integer(u64),
-    /// At most so many packets.
-    Packets(u64),
-    /// At most so many bytes.
-    Bytes(Bytes),
-    /// At most what leaves in this time.
-    Waiting(Nanos),
-    /// Millionths of one.
-    Decimal(u64),
-    /// A word, as its index in [`ParamKind::Choice`].
-    Choice(usize),
-    /// What a text says.
-    Parsed(Parsed),
-}
-
-/// A block's parameters with their values, in the order of its [`Spec`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Values(Vec<Value>);
-
-/// A parameter that is not what its block takes.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SpecError {
-    /// There is no such parameter.
-    #[error("{key} ({kind}) has no parameter \"{name}\"; it has {known}")]
-    Unknown {
-        /// The link's key.
-        key: &'static str,
-        /// The block.
-        kind: &'static str,
-        /// What was given.
-        name: String,
-        /// The parameters there are.
-        known: String,
-    },
-    /// A parameter has no default and was not given.
-    #[error("{key} ({kind}) needs \"{name}\": {help}")]
-    Missing {
-        /// The link's key.
-        key: &'static str,
-        /// The block.
-        kind: &'static str,
-        /// The parameter.
-        name: &'static str,
-        /// What it sets.
-        help: &'static str,
-    },
-    /// The value can't be read.
-    #[error("{name}: {source}")]
-    Unit {
-        /// The parameter.
-        name: &'static str,
-        /// Why not.
-        source: UnitError,
-    },
-    /// The text does not follow its grammar.
-    #[error("{name}: {what}")]
-    Text {
-        /// The parameter.
-        name: &'static str,
-        /// What is wrong, and the fix.
-        what: String,
-    },
-    /// The value is outside the parameter's range.
-    #[error("{name}: \"{text}\" is out of range; write {wanted}")]
-    Outside {
-        /// The parameter.
-        name: &'static str,
-        /// What was given.
-        text: String,
-        /// The range.
-        wanted: String,
-    },
-    /// The value is none of the parameter's words, or can't be read.
-    #[error("{name}: \"{text}\" is not {wanted}")]
-    Range {
-        /// The parameter.
-        name: &'static str,
-        /// What was given.
-        text: String,
-        /// What would do.
-        wanted: String,
-    },
-}
-
-impl Values {
-    /// Reads `given` pairs of parameter and text, filling in defaults.
-    ///
-    /// # Errors
-    /// Names the parameter that is unknown, missing or unreadable, and the fix.
-    pub fn read(spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
-        Self::read_in(spec, given, Path::new("."))
-    }
-
-    /// The same, with files looked for in the folder `base`.
-    ///
-    /// # Errors
-    /// As [`Values::read`].
-    pub fn read_in(spec: &Spec, given: &[(&str, &str)], base: &Path) -> Result<Self, SpecError> {
-        Self::known(spec, given)?;
-        let value = |param: &Param| {
-            let text = text_of(given, param).or(param.default).ok_or(SpecError::Missing {
-                key: spec.key,
-                kind: spec.kind,
-                name: param.name,
-                help: param.help,
-            })?;
-            param.read_in(text, base)
-        };
-        spec.params.iter().map(value).collect::<Result<_, _>>().map(Self)
-    }
-
-    fn known(spec: &Spec, given: &[(&str, &str)]) -> Result<(), SpecError> {
-        for (name, _) in given {
-            if !spec.params.iter().any(|p| p.name == *name) {
-                return Err(SpecError::Unknown {
-                    key: spec.key,
-                    kind: spec.kind,
-                    name: (*name).into(),
-                    known: spec.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// These values with the `given` ones in their place: everything not named is kept.
-    ///
-    /// # Errors
-    /// As [`Values::read`].
-    pub fn with(&self, spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
-        Self::known(spec, given)?;
-        let value = |(param, kept): (&Param, &Value)| match text_of(given, param) {
-            Some(text) => param.read(text),
-            None => Ok(kept.clone()),
-        };
-        spec.params.iter().zip(&self.0).map(value).collect::<Result<_, _>>().map(Self)
-    }
-
-    /// Values that no text has to be read for, in the order of their [`Spec`].
-    pub fn made(values: Vec<Value>) -> Self {
-        Self(values)
-    }
-
-    /// These values with the one at `index` replaced: what lies between two values of a ramp.
-    ///
-    /// # Panics
-    /// If the spec has no such parameter.
-    pub fn replaced(&self, index: usize, value: Value) -> Self {
-        let mut values = self.clone();
-        values.0[index] = value;
-        values
-    }
-
-    /// The value of the parameter at `index` in the spec.
-    ///
-    /// # Panics
-    /// If the spec has no such parameter.
-    pub fn at(&self, index: usize) -> Value {
-        self.0[index].clone()
-    }
-
-    /// The time at `index`; zero if that is none.
-    ///
-    /// # Panics
-    /// As [`Values::at`], like all that follow.
-    pub fn time(&self, index: usize) -> Nanos {
-        match self.0[index] {
-            Value::Time(time) => time,
-            _ => Nanos::ZERO,
-        }
-    }
-
-    /// The rate at `index`; zero if that is none.
-    pub fn rate(&self, index: usize) -> Rate {
-        match self.0[index] {
-            Value::Rate(rate) => rate,
-            _ => Rate::STALLED,
-        }
-    }
-
-    /// The probability at `index`; zero if that is none.
-    pub fn probability(&self, index: usize) -> Probability {
-        match self.0[index] {
-            Value::Probability(probability) => probability,
-            _ => Probability::ZERO,
-        }
-    }
-
-    /// The whole number, the bytes or the millionths at `index`; zero if that is none.
-    pub fn integer(&self, index: usize) -> u64 {
-        match self.0[index] {
-            Value::Integer(n) | Value::Decimal(n) | Value::Packets(n) | Value::Bytes(Bytes(n)) => n,
-            _ => 0,
-        }
-    }
-
-    /// Which word stands at `index`; the first if that is none.
-    pub fn choice(&self, index: usize) -> usize {
-        match self.0[index] {
-            Value::Choice(word) => word,
-            _ => 0,
-        }
-    }
-
-    /// What was read from the text at `index`, if the parameter's grammar makes a `T`.
-    pub fn parsed<T: Any + Send + Sync>(&self, index: usize) -> Option<Arc<T>> {
-        match &self.0[index] {
-            Value::Parsed(parsed) => Arc::clone(&parsed.value).downcast().ok(),
-            _ => None,
-        }
-    }
-
-    /// The values, in the spec's order.
-    pub fn as_slice(&self) -> &[Value] {
-        &self.0
-    }
-}
-
 impl Param {
     /// Reads a value of this parameter.
     ///
@@ -409,32 +159,6 @@ impl Param {
     }
 }
 
-impl Value {
-    /// Writes the value so that [`Param::read`] reads it back. `kind` is the parameter's.
-    pub fn print(&self, kind: ParamKind) -> String {
-        match (self, kind) {
-            (Self::Rate(rate), _) => rate.to_string(),
-            (Self::Time(time) | Self::Waiting(time), _) => time.to_string(),
-            (Self::Probability(p), _) => p.to_string(),
-            (Self::Integer(n), _) => n.to_string(),
-            (Self::Packets(u64::MAX), _) => "unlimited".into(),
-            (Self::Packets(n), _) => format!("{n} packets"),
-            (Self::Bytes(bytes), _) => bytes.to_string(),
-            (Self::Decimal(millionths), _) => written(*millionths),
-            (Self::Parsed(parsed), _) => parsed.text.to_string(),
-            (Self::Choice(index), ParamKind::Choice(words)) => {
-                words.get(*index).copied().unwrap_or("?").into()
-            }
-            (Self::Choice(index), _) => index.to_string(),
-        }
-    }
-}
-
-/// The text that was given for a parameter; the last one counts.
-fn text_of<'t>(given: &[(&str, &'t str)], param: &Param) -> Option<&'t str> {
-    given.iter().rev().find(|(name, _)| *name == param.name).map(|(_, text)| *text)
-}
-
 /// Reads digits with at most six behind the point as millionths.
 fn decimal(text: &str) -> Option<u64> {
     let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
@@ -445,12 +169,6 @@ fn decimal(text: &str) -> Option<u64> {
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
     whole.checked_mul(1_000_000)?.checked_add(fraction)
-}
-
-/// Millionths as a number with as many digits behind the point as it needs.
-fn written(millionths: u64) -> String {
-    let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
 fn limit(text: &str) -> Option<Value> {
@@ -469,6 +187,7 @@ fn limit(text: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Values;
 
     /// What is read but out of range says so, with the range; what can't be read says what would do.
     #[test]

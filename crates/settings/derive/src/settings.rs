@@ -1,0 +1,160 @@
+//! A row of a struct.
+
+use crate::{documentation, written};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Result, Type};
+
+pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(&input.ident, "settings are a struct"));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(Error::new_spanned(&input.ident, "settings have names"));
+    };
+    let (key, kind, source) = row(input)?;
+    let summary = documentation(&input.attrs);
+    let params = fields.named.iter().map(param).collect::<Result<Vec<_>>>()?;
+    let names = fields.named.iter().map(|field| &field.ident);
+    let name = &input.ident;
+    Ok(quote! {
+        impl ::longwire_settings::Settings for #name {
+            const SPEC: ::longwire_settings::Spec = ::longwire_settings::Spec {
+                key: #key,
+                kind: #kind,
+                summary: #summary,
+                source: #source,
+                params: &[#(#params),*],
+            };
+
+            fn of(values: &::longwire_settings::Values) -> Self {
+                let mut values = values.as_slice().iter();
+                Self { #(#names: ::longwire_settings::take(&mut values)),* }
+            }
+        }
+    })
+}
+
+/// What `#[settings(…)]` says.
+fn row(input: &DeriveInput) -> Result<(Expr, Expr, Expr)> {
+    let (mut key, mut kind, mut source) = (None, None, None);
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("settings")) {
+        attribute.parse_nested_meta(|meta| {
+            let place = match () {
+                () if meta.path.is_ident("key") => &mut key,
+                () if meta.path.is_ident("kind") => &mut kind,
+                () if meta.path.is_ident("source") => &mut source,
+                () => return Err(meta.error("write key, kind or source")),
+            };
+            *place = Some(meta.value()?.parse()?);
+            Ok(())
+        })?;
+    }
+    let missing = |what| Error::new_spanned(&input.ident, format!("#[settings({what} = \"…\")] is missing"));
+    Ok((
+        key.ok_or_else(|| missing("key"))?,
+        kind.ok_or_else(|| missing("kind"))?,
+        source.ok_or_else(|| missing("source"))?,
+    ))
+}
+
+/// What `#[setting(…)]` says.
+#[derive(Default)]
+struct Said {
+    name: Option<LitStr>,
+    default: Option<Expr>,
+    min: Option<Expr>,
+    max: Option<Expr>,
+    grammar: Option<Expr>,
+    like: Option<Expr>,
+}
+
+impl Said {
+    fn read(attributes: &[Attribute]) -> Result<Self> {
+        let mut said = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setting")) {
+            attribute.parse_nested_meta(|meta| {
+                let value = meta.value()?;
+                if meta.path.is_ident("name") {
+                    said.name = Some(value.parse()?);
+                    return Ok(());
+                }
+                let place = match () {
+                    () if meta.path.is_ident("default") => &mut said.default,
+                    () if meta.path.is_ident("min") => &mut said.min,
+                    () if meta.path.is_ident("max") => &mut said.max,
+                    () if meta.path.is_ident("grammar") => &mut said.grammar,
+                    () if meta.path.is_ident("like") => &mut said.like,
+                    () => return Err(meta.error("write name, default, min, max, grammar or like")),
+                };
+                *place = Some(value.parse()?);
+                Ok(())
+            })?;
+        }
+        Ok(said)
+    }
+}
+
+fn param(field: &Field) -> Result<TokenStream> {
+    let said = Said::read(&field.attrs)?;
+    let ident = field.ident.as_ref().map(Ident::to_string).unwrap_or_default();
+    let name = said.name.as_ref().map_or_else(|| written(&ident), LitStr::value);
+    let help = documentation(&field.attrs);
+    let mut parts = Vec::new();
+    // What is like another is called as that, too.
+    if said.name.is_some() || said.like.is_none() {
+        parts.push(quote!(name: #name));
+    }
+    if let Some(default) = &said.default {
+        parts.push(quote!(default: ::core::option::Option::Some(#default)));
+    }
+    if !help.is_empty() {
+        parts.push(quote!(help: #help));
+    }
+    if let Some(like) = &said.like {
+        return Ok(quote!(::longwire_settings::Param { #(#parts,)* ..#like }));
+    }
+    if help.is_empty() {
+        return Err(Error::new_spanned(field, "a doc comment has to say what it means"));
+    }
+    if said.default.is_none() {
+        parts.push(quote!(default: ::core::option::Option::None));
+    }
+    let kind = kind(&field.ty, &said)?;
+    Ok(quote!(::longwire_settings::Param { #(#parts,)* kind: ::longwire_settings::ParamKind::#kind }))
+}
+
+/// The kind of values that a type stands for.
+fn kind(of: &Type, said: &Said) -> Result<TokenStream> {
+    let Type::Path(path) = of else { return Err(Error::new_spanned(of, "no setting has this type")) };
+    let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    let needed = |bound: &Option<Expr>, what: &str| {
+        bound.clone().ok_or_else(|| Error::new_spanned(of, format!("it needs {what} = …")))
+    };
+    Ok(match last.as_str() {
+        "Rate" => quote!(Rate),
+        "Probability" => quote!(Probability),
+        "Limit" => quote!(Limit),
+        "Nanos" => {
+            let max = needed(&said.max, "max")?;
+            quote!(Time { max: #max })
+        }
+        "Bytes" => {
+            let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
+            quote!(Size { min: #min, max: #max })
+        }
+        "Millionths" => {
+            let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
+            quote!(Decimal { min: #min, max: #max })
+        }
+        "u64" | "u32" | "u16" | "usize" => {
+            let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
+            quote!(Integer { min: #min, max: #max })
+        }
+        "Arc" => {
+            let grammar = needed(&said.grammar, "grammar")?;
+            quote!(Parsed(#grammar))
+        }
+        _ => quote!(Choice(<#of as ::longwire_settings::Choice>::WORDS)),
+    })
+}

@@ -1,0 +1,69 @@
+//! What can be wrong with a setting.
+
+use longwire_units::UnitError;
+use thiserror::Error;
+
+/// A parameter that is not what its block takes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SpecError {
+    /// There is no such parameter.
+    #[error("{key} ({kind}) has no parameter \"{name}\"; it has {known}")]
+    Unknown {
+        /// The link's key.
+        key: &'static str,
+        /// The block.
+        kind: &'static str,
+        /// What was given.
+        name: String,
+        /// The parameters there are.
+        known: String,
+    },
+    /// A parameter has no default and was not given.
+    #[error("{key} ({kind}) needs \"{name}\": {help}")]
+    Missing {
+        /// The link's key.
+        key: &'static str,
+        /// The block.
+        kind: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// What it sets.
+        help: &'static str,
+    },
+    /// The value can't be read.
+    #[error("{name}: {source}")]
+    Unit {
+        /// The parameter.
+        name: &'static str,
+        /// Why not.
+        source: UnitError,
+    },
+    /// The text does not follow its grammar.
+    #[error("{name}: {what}")]
+    Text {
+        /// The parameter.
+        name: &'static str,
+        /// What is wrong, and the fix.
+        what: String,
+    },
+    /// The value is outside the parameter's range.
+    #[error("{name}: \"{text}\" is out of range; write {wanted}")]
+    Outside {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        text: String,
+        /// The range.
+        wanted: String,
+    },
+    /// The value is none of the parameter's words, or can't be read.
+    #[error("{name}: \"{text}\" is not {wanted}")]
+    Range {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        text: String,
+        /// What would do.
+        wanted: String,
+    },
+}

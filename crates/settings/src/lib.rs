@@ -1,0 +1,47 @@
+//! Settings: each is declared once, as a field of a struct, and everything else is made from that.
+//!
+//! `#[derive(Settings)]` makes a [`Spec`] of a struct: what settings there are, which values they take, their defaults and what they mean. From
+//! that row come the scenario's keys and schema, command-line help, changes while it runs, and the reference pages; and the values that are
+//! read for it become the struct again, so that nothing is ever read by its place.
+//!
+//! ```
+//! use longwire_settings::{Choice, Settings};
+//! use longwire_units::{Nanos, Probability};
+//!
+//! /// Loses packets, sometimes.
+//! #[derive(Settings)]
+//! #[settings(key = "loss", kind = "example", source = "own definition")]
+//! struct Example {
+//!     /// share of packets lost
+//!     loss: Probability,
+//!     /// how long it goes on, up to 10 s
+//!     #[setting(default = "1 s", max = Nanos::from_secs(10))]
+//!     lasts: Nanos,
+//!     /// where they are lost
+//!     #[setting(name = "where", default = "arrival")]
+//!     place: Place,
+//! }
+//!
+//! #[derive(Debug, Clone, Copy, PartialEq, Choice)]
+//! enum Place {
+//!     Arrival,
+//!     OnTheWire,
+//! }
+//!
+//! let read = Example::read(&[("loss", "2 %"), ("where", "on-the-wire")]).unwrap();
+//! assert_eq!((read.lasts, read.place), (Nanos::from_secs(1), Place::OnTheWire));
+//! let error = Example::read(&[("loss", "2 %"), ("lasts", "1 h")]).err().unwrap();
+//! assert_eq!(error.to_string(), "lasts: \"1 h\" is out of range; write at most 10 s");
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod setting;
+mod spec;
+mod value;
+
+pub use error::SpecError;
+pub use longwire_settings_derive::{Choice, Settings};
+pub use setting::{Choice, Setting, Settings, take};
+pub use spec::{Grammar, Param, ParamKind, Reading, Spec};
+pub use value::{Limit, Millionths, Parsed, Value, Values};

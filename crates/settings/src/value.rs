@@ -1,0 +1,190 @@
+//! Values of settings, as they are read, compared, replaced and printed without knowing what they are for.
+
+use crate::{Param, ParamKind, Spec, SpecError};
+use longwire_units::{Bytes, Nanos, Probability, Rate};
+use std::any::Any;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A text and what was read from it. Two are equal if their texts are.
+#[derive(Clone)]
+pub struct Parsed {
+    /// As it was written.
+    pub text: Arc<str>,
+    /// What the parameter's [`Grammar`] made of it.
+    pub value: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+impl PartialEq for Parsed {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Parsed {}
+
+/// A value of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Bits per second.
+    Rate(Rate),
+    /// A time.
+    Time(Nanos),
+    /// A probability.
+    Probability(Probability),
+    /// A whole number.
+    Integer(u64),
+    /// At most so many packets.
+    Packets(u64),
+    /// At most so many bytes.
+    Bytes(Bytes),
+    /// At most what leaves in this time.
+    Waiting(Nanos),
+    /// Millionths of one.
+    Decimal(u64),
+    /// A word, as its index in [`ParamKind::Choice`].
+    Choice(usize),
+    /// What a text says.
+    Parsed(Parsed),
+}
+
+/// A block's parameters with their values, in the order of its [`Spec`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Values(Vec<Value>);
+
+/// A number with a fraction, in millionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Millionths(pub u64);
+
+/// The most that may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// So many packets; [`u64::MAX`] for any number.
+    Packets(u64),
+    /// So many bytes.
+    Bytes(Bytes),
+    /// What leaves in this time.
+    Waiting(Nanos),
+}
+
+impl Values {
+    /// Reads `given` pairs of parameter and text, filling in defaults.
+    ///
+    /// # Errors
+    /// Names the parameter that is unknown, missing or unreadable, and the fix.
+    pub fn read(spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
+        Self::read_in(spec, given, Path::new("."))
+    }
+
+    /// The same, with files looked for in the folder `base`.
+    ///
+    /// # Errors
+    /// As [`Values::read`].
+    pub fn read_in(spec: &Spec, given: &[(&str, &str)], base: &Path) -> Result<Self, SpecError> {
+        Self::known(spec, given)?;
+        let value = |param: &Param| {
+            let text = text_of(given, param).or(param.default).ok_or(SpecError::Missing {
+                key: spec.key,
+                kind: spec.kind,
+                name: param.name,
+                help: param.help,
+            })?;
+            param.read_in(text, base)
+        };
+        spec.params.iter().map(value).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn known(spec: &Spec, given: &[(&str, &str)]) -> Result<(), SpecError> {
+        for (name, _) in given {
+            if !spec.params.iter().any(|p| p.name == *name) {
+                return Err(SpecError::Unknown {
+                    key: spec.key,
+                    kind: spec.kind,
+                    name: (*name).into(),
+                    known: spec.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// These values with the `given` ones in their place: everything not named is kept.
+    ///
+    /// # Errors
+    /// As [`Values::read`].
+    pub fn with(&self, spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
+        Self::known(spec, given)?;
+        let value = |(param, kept): (&Param, &Value)| match text_of(given, param) {
+            Some(text) => param.read(text),
+            None => Ok(kept.clone()),
+        };
+        spec.params.iter().zip(&self.0).map(value).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Values that no text has to be read for, in the order of their [`Spec`].
+    pub fn made(values: Vec<Value>) -> Self {
+        Self(values)
+    }
+
+    /// These values with the one at `index` replaced: what lies between two values of a ramp.
+    ///
+    /// # Panics
+    /// If the spec has no such parameter.
+    pub fn replaced(&self, index: usize, value: Value) -> Self {
+        let mut values = self.clone();
+        values.0[index] = value;
+        values
+    }
+
+    /// The value of the parameter at `index` in the spec.
+    ///
+    /// # Panics
+    /// If the spec has no such parameter.
+    pub fn at(&self, index: usize) -> Value {
+        self.0[index].clone()
+    }
+
+    /// The values, in the spec's order.
+    pub fn as_slice(&self) -> &[Value] {
+        &self.0
+    }
+}
+
+impl Value {
+    /// Writes the value so that [`Param::read`] reads it back. `kind` is the parameter's.
+    pub fn print(&self, kind: ParamKind) -> String {
+        match (self, kind) {
+            (Self::Rate(rate), _) => rate.to_string(),
+            (Self::Time(time) | Self::Waiting(time), _) => time.to_string(),
+            (Self::Probability(p), _) => p.to_string(),
+            (Self::Integer(n), _) => n.to_string(),
+            (Self::Packets(u64::MAX), _) => "unlimited".into(),
+            (Self::Packets(n), _) => format!("{n} packets"),
+            (Self::Bytes(bytes), _) => bytes.to_string(),
+            (Self::Decimal(millionths), _) => written(*millionths),
+            (Self::Parsed(parsed), _) => parsed.text.to_string(),
+            (Self::Choice(index), ParamKind::Choice(words)) => {
+                words.get(*index).copied().unwrap_or("?").into()
+            }
+            (Self::Choice(index), _) => index.to_string(),
+        }
+    }
+}
+
+/// The text that was given for a parameter; the last one counts.
+fn text_of<'t>(given: &[(&str, &'t str)], param: &Param) -> Option<&'t str> {
+    given.iter().rev().find(|(name, _)| *name == param.name).map(|(_, text)| *text)
+}
+
+/// Millionths as a number with as many digits behind the point as it needs.
+pub(crate) fn written(millionths: u64) -> String {
+    let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
