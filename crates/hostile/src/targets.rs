@@ -12,7 +12,7 @@ mod distribution;
 mod expression;
 #[path = "../../wire/tests/exercise/frame.rs"]
 mod frame;
-#[path = "../../scenario/tests/exercise/import.rs"]
+#[path = "../../import/tests/exercise/import.rs"]
 mod import;
 #[path = "../../cli/tests/exercise/install.rs"]
 pub mod install;

@@ -16,7 +16,6 @@ mod file_router;
 mod finding;
 mod forwarder_plan;
 mod frequency;
-pub mod import;
 mod key_file;
 mod level_plan;
 pub mod library;

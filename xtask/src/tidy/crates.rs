@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine"],
     &["longwire-scenario"],
-    &["longwire-control", "longwire-lab"],
+    &["longwire-control", "longwire-import", "longwire-lab"],
     &["longwire-mirror"],
     &["longwire-bench"],
     &["longwire-validate"],

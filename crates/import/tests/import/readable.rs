@@ -2,7 +2,7 @@
 
 use crate::netem::NETEM;
 use crate::{command, file, from, plan};
-use longwire_scenario::import::{Format, Source, import};
+use longwire_import::{Format, Source, import};
 use longwire_scenario::parse;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! TheaterQ: its traces, and options of tc.
 
 use crate::{command, file, has, refused, tells};
-use longwire_scenario::import::{Format, import};
+use longwire_import::{Format, import};
 
 #[test]
 fn traces_of_theaterq() {

@@ -1,6 +1,6 @@
 //! What must hold for any bytes as something to import; also the fuzz target of this name.
 
-use longwire_scenario::import::{Format, Source, import, netem_links};
+use longwire_import::{Format, Source, import, netem_links};
 use longwire_scenario::parse;
 
 /// Imports the bytes, as the format that the first of them says. Either they are refused, with a fix, or the scenario that

@@ -2,7 +2,7 @@
 
 use crate::ns::{events, row};
 use crate::{from, has, lines, silent, tells};
-use longwire_scenario::import::Format;
+use longwire_import::Format;
 
 /// `set` with one argument reads, and changes nothing: the values are those that are set, or ns' own.
 #[test]

@@ -1,7 +1,7 @@
 //! Dummynet: rules and pipes of ipfw.
 
 use crate::{from, has, lines, plan, refused, silent, tells};
-use longwire_scenario::import::Format;
+use longwire_import::Format;
 
 #[test]
 fn ipfw_two_hosts() {

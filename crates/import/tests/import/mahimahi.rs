@@ -1,7 +1,7 @@
 //! Mahimahi: its shells, and its traces.
 
 use crate::{file, from, has, refused, tells};
-use longwire_scenario::import::{Format, import};
+use longwire_import::{Format, import};
 
 #[test]
 fn mahimahi_shells() {

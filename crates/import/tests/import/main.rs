@@ -11,7 +11,7 @@ mod readable;
 mod scripts;
 mod theaterq;
 
-use longwire_scenario::import::{Format, Imported, Source, import};
+use longwire_import::{Format, Imported, Source, import};
 use longwire_scenario::{Plan, parse};
 
 /// A command, or a script of them.

@@ -1,8 +1,9 @@
 //! What other tools' users already have, as a scenario: command lines of tc netem, ipfw and mahimahi, Emulab's ns scripts,
 //! and trace files.
 //!
-//! [`import`] writes a scenario that [`parse`](crate::parse) accepts, with comments, and a [`Note`] for every option that
-//! it does not carry over, or not exactly. What each format means stands in `docs/book/import.md`.
+//! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a [`Note`] for every
+//! option that it does not carry over, or not exactly. What each format means stands in `docs/book/import.md`.
+#![forbid(unsafe_code)]
 
 mod condition;
 mod dummynet;
@@ -197,7 +198,7 @@ fn names_files(scenario: &str) -> bool {
 
 /// Whether what was understood can be a scenario, too: values have ranges here, and packets need a way.
 fn possible(scenario: &str) -> Result<(), ImportError> {
-    let Err(error) = crate::parse("imported.toml", scenario) else { return Ok(()) };
+    let Err(error) = longwire_scenario::parse("imported.toml", scenario) else { return Ok(()) };
     let Some(first) = error.findings.first() else { return Ok(()) };
     let what = format!("what it would become can't be: {}: {}", first.field, first.what);
     let fix = if first.fix.is_empty() { "change what says that" } else { &first.fix };

@@ -2,7 +2,7 @@
 
 use crate::ns::{events, row};
 use crate::{from, has, lines, plan, silent, tells};
-use longwire_scenario::import::{Format, Imported};
+use longwire_import::{Format, Imported};
 
 const FORWARD: &str = "time = \"1 s\", link = \"l.forward\", ";
 const BACKWARD: &str = "time = \"1 s\", link = \"l.backward\", ";

@@ -1,7 +1,7 @@
 //! netem: its options, commands of tc, and what tc shows.
 
 use crate::{from, has, plan, refused, silent, tells, way};
-use longwire_scenario::import::Format;
+use longwire_import::Format;
 
 /// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
 pub const NETEM: [(&str, &str); 36] = [

@@ -50,7 +50,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::shell::run;
+    use crate::shell::run;
 
     #[test]
     fn sleeps_add_up() {

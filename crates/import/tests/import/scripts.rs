@@ -2,7 +2,7 @@
 //! the same.
 
 use crate::{file, from, has, plan, refused, tells};
-use longwire_scenario::import::{Format, import};
+use longwire_import::{Format, import};
 
 /// A script, lines that come of it, and what is said of it.
 type Case = (&'static str, &'static [&'static str], &'static [&'static str]);

@@ -1,7 +1,7 @@
 //! Scripts of ns, and of testbeds that read them.
 
 use crate::{from, has, lines, plan, refused, tells, way};
-use longwire_scenario::import::{Format, Imported};
+use longwire_import::{Format, Imported};
 use longwire_scenario::parse;
 use std::path::Path;
 
