@@ -2,8 +2,9 @@
 
 use crate::capacity::drive::{Course, links, ports};
 use crate::{BenchError, Sample, Settings};
+use longwire_block::change::Edit;
 use longwire_block::path::LinkRef;
-use longwire_engine::{Edit, Remote, Run, Target};
+use longwire_engine::{Remote, Run, Target};
 use longwire_report::Row;
 use longwire_scenario::{Built, with_defaults};
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 use crate::places::Places;
 use crate::plan::Source;
 use crate::resolve::bare;
+use longwire_block::change::{Blocks, Edit};
 use longwire_block::flow::{Aim, FLOW};
 use longwire_block::spec::Parsed;
 use longwire_block::{ParamKind, Spec, SpecError, Value, Values};
-use longwire_engine::{Blocks, Edit};
 use longwire_random::process;
 use longwire_units::{Bytes, Nanos, Rate};
 use std::net::IpAddr;

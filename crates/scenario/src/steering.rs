@@ -1,7 +1,7 @@
 //! Links that filters send packets to. The ways of such packets are planned before the run.
 
 use longwire_block::Values;
-use longwire_engine::{Blocks, Edit};
+use longwire_block::change::{Blocks, Edit};
 use longwire_link::filter::RuleSet;
 
 /// The links that the filter among `blocks` names, each once, in its order.

@@ -3,8 +3,9 @@
 
 mod support;
 
+use longwire_block::change::Ramp;
 use longwire_block::{Port, Spec, Stamp, Values};
-use longwire_engine::{Ramp, Report};
+use longwire_engine::Report;
 use longwire_packet::Meta;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, TO_THE_END, build, parse};

@@ -11,11 +11,12 @@ use crate::plan::{AddressRule, Plan, Route, Source};
 use crate::words::{BetweenWorkers, Wait};
 pub use levels::{Levels, LevelsError};
 use longwire_block::Port;
+use longwire_block::change::Blocks;
 use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, Between, Blocks, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Setup,
-    SourceRef, SourceSeat, Steered, Tolerance, WorkerSetup,
+    Agenda, Between, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Setup, SourceRef,
+    SourceSeat, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
