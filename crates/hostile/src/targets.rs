@@ -24,7 +24,7 @@ mod program;
 mod router;
 #[path = "../../link/tests/exercise/rules.rs"]
 mod rules;
-#[path = "../../scenario/tests/exercise/scenario.rs"]
+#[path = "../../assemble/tests/exercise/scenario.rs"]
 mod scenario;
 #[path = "../../trace/tests/exercise/trace.rs"]
 mod trace;
