@@ -1,7 +1,7 @@
 //! Any text as a scenario.
 #![no_main]
 
-#[path = "../../crates/scenario/tests/exercise/scenario.rs"]
+#[path = "../../crates/assemble/tests/exercise/scenario.rs"]
 mod exercise;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercise::run(bytes));

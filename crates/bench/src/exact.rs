@@ -75,8 +75,8 @@ fn simulate(rate: u64, delay: u64, packets: u64) -> Result<Book, BenchError> {
     let shown = Arc::clone(&book);
     let watch = Watch { rate, delay, ..Watch::new(shown) };
     let mut watch = Some(Box::new(watch) as Box<dyn Observer>);
-    let built = longwire_scenario::build(&plan, ports, |_| watch.take())?;
-    let report = built.setup.simulate(longwire_scenario::TO_THE_END);
+    let built = longwire_assemble::build(&plan, ports, |_| watch.take())?;
+    let report = built.setup.simulate(longwire_assemble::TO_THE_END);
     let mut book = *book.lock().unwrap_or_else(PoisonError::into_inner);
     // A packet that was lost was not on time either.
     book.different += report.flow.taken.abs_diff(book.compared);

@@ -92,7 +92,7 @@ pub enum BenchError {
     Scenario(#[from] longwire_scenario::ScenarioError),
     /// The engine can't be made.
     #[error(transparent)]
-    Build(#[from] longwire_scenario::BuildError),
+    Build(#[from] longwire_assemble::BuildError),
     /// The engine does not answer.
     #[error(transparent)]
     Engine(#[from] longwire_engine::RemoteError),

@@ -2,10 +2,12 @@
 
 use crate::capacity::drive::{Course, links, ports};
 use crate::{BenchError, Sample, Settings};
+use longwire_assemble::Built;
+use longwire_block::change::Edit;
 use longwire_block::path::LinkRef;
-use longwire_engine::{Edit, Remote, Run, Target};
+use longwire_engine::{Remote, Run, Target};
 use longwire_report::Row;
-use longwire_scenario::{Built, with_defaults};
+use longwire_scenario::with_defaults;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -97,7 +99,7 @@ fn load(count: u32) -> Result<Loaded, BenchError> {
     let course = course.shuffled(count);
     let ports = course.ports(None);
     let begin = Instant::now();
-    let Built { setup, links, .. } = longwire_scenario::build(&course.plan, ports, |_| None)?;
+    let Built { setup, links, .. } = longwire_assemble::build(&course.plan, ports, |_| None)?;
     let build = begin.elapsed();
     let run = setup.start();
     run.remote().flow()?;

@@ -135,7 +135,7 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
         Box::new(Punctual::new(blast)) as Box<dyn Port>
     };
     let ports = (0..2 * PAIRS).map(port).collect();
-    let run = longwire_scenario::build(&plan, ports, |_| None)?.setup.start();
+    let run = longwire_assemble::build(&plan, ports, |_| None)?.setup.start();
     let packets_per_second = speed(&run.remote(), time);
     let report = run.stop();
     Ok((packets_per_second?, report))
@@ -144,7 +144,7 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_scenario::port_workers;
+    use longwire_assemble::port_workers;
 
     #[test]
     fn pairs_of_ports_have_a_worker_each_or_all_the_first() {

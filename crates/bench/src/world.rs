@@ -272,7 +272,7 @@ impl World {
 
 fn run(scenario: &str, ports: Vec<Box<dyn Port>>) -> Result<Run, BenchError> {
     let plan = longwire_scenario::parse("bench", scenario)?;
-    Ok(longwire_scenario::build(&plan, ports, |_| None)?.setup.start())
+    Ok(longwire_assemble::build(&plan, ports, |_| None)?.setup.start())
 }
 
 /// Ties this thread to the last processor: the engine has the first.

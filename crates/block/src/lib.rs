@@ -4,6 +4,7 @@
 //! generator. The engine knows only what stands here.
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod dice;
 mod drop;
 pub mod flow;

@@ -1,7 +1,7 @@
 //! What `check` says of the load of workers and ports.
 
+use longwire_assemble::{Capacity, PortLoad, WorkerLoad};
 use longwire_report::Row;
-use longwire_scenario::{Capacity, PortLoad, WorkerLoad};
 
 /// Most ports that have a row; the JSON has all.
 const MOST_PORTS: usize = 24;
@@ -93,7 +93,8 @@ pub fn notes(capacity: &Capacity, from: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_scenario::{EnginePrices, Price, predict};
+    use longwire_assemble::predict;
+    use longwire_scenario::{EnginePrices, Price};
     use longwire_units::Bytes;
 
     fn capacity(link: &str, prices: &EnginePrices) -> Capacity {

@@ -9,12 +9,13 @@ use crate::nesp_server::NespCounts;
 use crate::program_rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
+use longwire_assemble::tolerance;
 use longwire_control::{
     Duplex, ForwarderAsk, Instance, Link, LinkAnswer, Medium, RoutePage, SetError, Source,
 };
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_report::Row;
-use longwire_scenario::{Plan, tolerance};
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender};

@@ -1,9 +1,10 @@
 //! The links of a run by name, with their settings as of now, and changes to them as people write them.
 
+use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, SpecError, Values};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, Edit, Ramp, Remote, RemoteError, Report, Target, Together};
+use longwire_engine::{Remote, RemoteError, Report, Target, Together};
 use longwire_link::{NONE, without};
 use longwire_scenario::{
     Plan, block_meant, kind_hint, kind_meant, param_meant, removal_meant, suggestion, unplanned_target,

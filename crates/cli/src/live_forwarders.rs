@@ -3,6 +3,7 @@
 use crate::leases::LENGTHS;
 use crate::live_routers::{LiveRouters, gone};
 use crate::{fields, live_events, live_maps};
+use longwire_assemble::{Levels, LevelsError};
 use longwire_block::Node;
 use longwire_control::{ForwarderAsk, SetError};
 use longwire_engine::{NodeRef, Remote};
@@ -10,8 +11,7 @@ use longwire_program::{Resource, Shipped};
 use longwire_punt::SeatId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
 use longwire_scenario::{
-    AboveRequest, ForwarderFault, ForwarderRequest, Levels, LevelsError, WrittenForwarder, hexadecimal,
-    near_shipped,
+    AboveRequest, ForwarderFault, ForwarderRequest, WrittenForwarder, hexadecimal, near_shipped,
 };
 use longwire_units::Nanos;
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
 //! The shared media of a run by name, with their settings as of now, and changes to them as people write them.
 
 use crate::live::{Pair, ramp_of, refusal};
+use longwire_block::change::{Blocks, Ramp};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, MediumRef, Ramp, Remote, Target, Together};
+use longwire_engine::{MediumRef, Remote, Target, Together};
 use longwire_scenario::{Plan, medium_edit};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,10 +6,11 @@
 use crate::live::Pair;
 use crate::live_forwarders::wrong;
 use crate::live_routers::{LiveRouters, gone};
+use longwire_assemble::change_router;
 use longwire_control::{ForwarderAsk, SetError};
 use longwire_engine::Remote;
 use longwire_router::Router;
-use longwire_scenario::{RouteChange, RoutedTo, WrittenForwarder, WrittenRoute, change_router};
+use longwire_scenario::{RouteChange, RoutedTo, WrittenForwarder, WrittenRoute};
 use longwire_sched::Weight;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -2,13 +2,12 @@
 
 use crate::leases::Leases;
 use crate::program_rows::Installed;
+use longwire_assemble::{Levels, change_router};
 use longwire_control::{RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
 use longwire_router::{Router, Way};
-use longwire_scenario::{
-    Levels, Network, Plan, RouteChange, RoutedTo, RouterRoute, WrittenRoute, change_router,
-};
+use longwire_scenario::{Network, Plan, RouteChange, RoutedTo, RouterRoute, WrittenRoute};
 use longwire_sched::Weight;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

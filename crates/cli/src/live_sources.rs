@@ -1,10 +1,11 @@
 //! The traffic sources of a run by name, with their settings as of now, and changes to them as people write them.
 
 use crate::live::{Pair, ramp_of, refusal};
+use longwire_block::change::{Blocks, Ramp};
 use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
 use longwire_control::SetError;
-use longwire_engine::{Blocks, Ramp, Remote, SourceRef, Target, Together};
+use longwire_engine::{Remote, SourceRef, Target, Together};
 use longwire_scenario::{Attachment, Plan, SourceSite, source_edits};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

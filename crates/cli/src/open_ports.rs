@@ -5,6 +5,7 @@ use crate::port_files::{Captures, PortFiles};
 use crate::replay_port::{Beginning, ReplayPort, Watch};
 use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
+use longwire_assemble::port_workers;
 use longwire_block::Port;
 use longwire_engine::InnerPort;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
@@ -13,7 +14,7 @@ use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::reopening::Reopening;
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::tap::{Tap, TapOptions};
-use longwire_scenario::{Attachment, HostDriver, Plan, Source, port_workers};
+use longwire_scenario::{Attachment, HostDriver, Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 

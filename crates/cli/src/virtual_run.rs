@@ -5,10 +5,12 @@ use crate::port_files::PortFiles;
 use crate::program_rows;
 use crate::replay_port::Watch;
 use anyhow::bail;
+use longwire_assemble::{TO_THE_END, build};
+use longwire_block::change::set_block;
 use longwire_block::flow::Course;
-use longwire_engine::{Report, set_block};
+use longwire_engine::Report;
 use longwire_report::Row;
-use longwire_scenario::{Plan, Source, TO_THE_END, build};
+use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 
 /// What a virtual run has done.

@@ -2,9 +2,9 @@
 //! the deadline.
 
 use crate::due::Due;
-use crate::events::Blocks;
 use crate::order::COPIES;
 use crate::wheel::{Entry, Wheel};
+use longwire_block::change::Blocks;
 use longwire_link::{Fifo, Firsts, Lead, Links};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;

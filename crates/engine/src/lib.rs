@@ -37,7 +37,7 @@ mod worker;
 
 pub use aside::Steered;
 pub use between::Between;
-pub use events::{Agenda, Blocks, Changes, Edit, Event, Ramp, Repeat, SourceSeat, set_block};
+pub use events::{Agenda, Changes, Event, SourceSeat};
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use inner_port::InnerPort;
 pub use map::{Home, Map};

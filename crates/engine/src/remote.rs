@@ -1,10 +1,11 @@
 //! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
 
 use crate::bell::Bell;
-use crate::events::{Blocks, Edit, Of, Placed, Ramp};
+use crate::events::{Of, Placed};
 use crate::fidelity::{Fidelity, Lateness};
 use crate::stats::{FlowStats, Report};
 use longwire_block::Node;
+use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_block::path::LinkRef;
 use longwire_link::Links;
 use longwire_units::Nanos;

@@ -1,6 +1,7 @@
 //! What changes at a worker, and when: on its links, and on the sources at its ports.
 
-use crate::events::{Agenda, Blocks, Edit, Of, Placed, Ramp, Schedule, SourceSeat, Way, set_block};
+use crate::events::{Agenda, Of, Placed, Schedule, SourceSeat, Way};
+use longwire_block::change::{Blocks, Edit, Ramp, set_block};
 use longwire_units::Nanos;
 use std::sync::Arc;
 

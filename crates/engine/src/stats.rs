@@ -1,8 +1,8 @@
 //! What a run reports.
 
 use crate::books::Flow;
-use crate::events::Blocks;
 use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles};
+use longwire_block::change::Blocks;
 use longwire_block::{DropReason, NodeStats, PortStats};
 use longwire_link::LinkStats;
 use longwire_units::Nanos;

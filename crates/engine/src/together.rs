@@ -1,7 +1,8 @@
 //! Several changes at one instant: all of them, or none.
 
-use crate::events::{Blocks, Edit, Placed};
+use crate::events::Placed;
 use crate::remote::{Command, Remote, RemoteError, Step, Target};
+use longwire_block::change::{Blocks, Edit};
 use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::channel;

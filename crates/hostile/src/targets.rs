@@ -12,7 +12,7 @@ mod distribution;
 mod expression;
 #[path = "../../wire/tests/exercise/frame.rs"]
 mod frame;
-#[path = "../../scenario/tests/exercise/import.rs"]
+#[path = "../../import/tests/exercise/import.rs"]
 mod import;
 #[path = "../../cli/tests/exercise/install.rs"]
 pub mod install;
@@ -24,7 +24,7 @@ mod program;
 mod router;
 #[path = "../../link/tests/exercise/rules.rs"]
 mod rules;
-#[path = "../../scenario/tests/exercise/scenario.rs"]
+#[path = "../../assemble/tests/exercise/scenario.rs"]
 mod scenario;
 #[path = "../../trace/tests/exercise/trace.rs"]
 mod trace;

@@ -3,8 +3,8 @@
 use crate::finding::suggestion;
 use crate::plan::Plan;
 use crate::source_edit::{INTERVAL, is_interval};
+use longwire_block::change::{Blocks, Edit, Ramp, Repeat};
 use longwire_block::{Spec, Values};
-use longwire_engine::{Blocks, Edit, Ramp, Repeat};
 use longwire_link::{NONE, without};
 use longwire_units::Nanos;
 use std::fmt::Write;

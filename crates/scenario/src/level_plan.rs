@@ -85,7 +85,7 @@ pub struct AboveRequest {
 
 impl AboveRequest {
     /// The bounds of its seat.
-    pub(crate) fn limits(&self) -> Limits {
+    pub fn limits(&self) -> Limits {
         let usual = Limits::default();
         let patience = usual.patience.max(self.within + self.within);
         let aside = self.request.packets.saturating_mul(TRIP);

@@ -1,13 +1,12 @@
 //! Scenario file to checked plan.
 //!
 //! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with it, each
-//! with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same structures.
-//! [`price`] says what a plan needs of the machine. What the keys mean stands in `docs/book/scenario.md`.
+//! with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same structures. What the
+//! keys mean stands in `docs/book/scenario.md`; the crate `assemble` makes an engine of the plan.
 #![forbid(unsafe_code)]
 
 mod address;
-mod build;
-mod capacity;
+mod engine_prices;
 mod event;
 mod file;
 mod file_forwarder;
@@ -16,7 +15,6 @@ mod file_router;
 mod finding;
 mod forwarder_plan;
 mod frequency;
-pub mod import;
 mod key_file;
 mod level_plan;
 pub mod library;
@@ -25,7 +23,6 @@ mod places;
 mod plan;
 mod plan_routes;
 mod port_queues;
-mod price;
 mod prices_file;
 mod processor_terms;
 mod program_plan;
@@ -42,13 +39,8 @@ mod words;
 mod written;
 
 pub use address::{Mac, Network, RoutedTo};
-pub use build::{
-    BuildError, Built, Levels, LevelsError, TO_THE_END, build, change_router, measure_processors,
-    port_workers, tolerance,
-};
-pub use capacity::{
-    APART_COUNTS, Capacity, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, PortLoad, Price, WAITS, WHOLE,
-    WorkerLoad, block_price, predict,
+pub use engine_prices::{
+    APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
 pub use finding::{Finding, ScenarioError, suggestion};
@@ -61,10 +53,9 @@ pub use level_plan::{AboveRequest, Promises, RouterLevels, Who, nanoseconds_of};
 pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
-    AddressRule, Attachment, Bridge, Delays, End, EngineSettings, Fidelity, Host, HostRoute, Link, Medium,
-    PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Steer, Wish,
+    AddressRule, Attachment, Bridge, Delays, End, EngineSettings, Fidelity, Host, HostRoute, LARGEST_POOL,
+    Link, Medium, PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Steer, Wish,
 };
-pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};
 pub use prices_file::{
     Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
 };

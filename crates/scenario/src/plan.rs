@@ -11,9 +11,9 @@ pub use crate::plan_routes::{Route, Routes};
 use crate::router_plan::{Router, RouterEvent};
 pub use crate::source::Source;
 use crate::words::{BetweenWorkers, Driver, HostDriver, Mapping, Routing, Wait};
+use longwire_block::change::Blocks;
 use longwire_block::flow::Aim;
 use longwire_block::{Dice, Spec, Value, Values};
-use longwire_engine::Blocks;
 use longwire_link::medium_rate;
 use longwire_link::transmit::Transmit;
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -69,7 +69,7 @@ pub struct Plan {
     /// What changes in routers while the run goes on, in the file's order.
     pub router_events: Vec<RouterEvent>,
     /// By a changing link's place: the delays it ever has.
-    pub(crate) changing_delays: HashMap<u32, Delays>,
+    pub changing_delays: HashMap<u32, Delays>,
     /// Who may read and change settings by frames, if anybody may.
     pub nesp: Option<crate::nesp_plan::Nesp>,
     /// What is allowed and yet looks like a mistake.
@@ -79,7 +79,7 @@ pub struct Plan {
 /// Least packet memory of a worker.
 pub(crate) const SMALLEST_POOL: Bytes = Bytes(1 << 20);
 /// Most packet memory of a worker.
-pub(crate) const LARGEST_POOL: Bytes = Bytes(256 << 30);
+pub const LARGEST_POOL: Bytes = Bytes(256 << 30);
 
 /// Section `[engine]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub struct EngineSettings {
     pub between: BetweenWorkers,
     /// Packet memory of each worker, 1 MiB to 256 GiB.
     pub pool: Bytes,
-    /// Whether the scenario says so; else what the links need may raise it ([`fit_pool`](crate::fit_pool)).
+    /// Whether the scenario says so; else what the links need may raise it.
     pub pool_given: bool,
     /// How much of it is touched at the start: what the scenario asks for, or the default. The rest is taken as packets need it.
     pub resident: Bytes,
@@ -313,7 +313,7 @@ impl Profile {
     }
 
     /// What it sends with, if the file names something.
-    pub(crate) fn sender(&self) -> Option<Transmit> {
+    pub fn sender(&self) -> Option<Transmit> {
         let (spec, values) = self.blocks.iter().find(|(spec, _)| spec.key == "rate")?;
         Transmit::build(spec, values, || Dice::named(0, ""))
     }

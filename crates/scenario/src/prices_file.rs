@@ -1,6 +1,6 @@
 //! What a machine was measured to take, as a file that `longwire calibrate` writes: a name a line with its picoseconds. Admission of programs and `longwire check` read it.
 
-use crate::capacity::{EnginePrices, Price};
+use crate::engine_prices::{EnginePrices, Price};
 use longwire_program::{Item, Prices};
 use longwire_router::RouterPrices;
 use std::io::Read;

@@ -2,9 +2,9 @@
 
 use crate::address::Mac;
 use crate::plan::Port;
+use longwire_block::change::Blocks;
 use longwire_block::flow::{Aim, Course, FLOW};
 use longwire_block::{Spec, Value, Values};
-use longwire_engine::Blocks;
 use longwire_random::process::{Interval, Model};
 use longwire_units::{Nanos, Rate};
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! Links that filters send packets to. The ways of such packets are planned before the run.
 
+use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Settings, Values};
-use longwire_engine::{Blocks, Edit};
 use longwire_link::filter::rules::RulesSettings;
 
 /// The links that the filter among `blocks` names, each once, in its order.

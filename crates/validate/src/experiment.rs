@@ -160,8 +160,8 @@ impl Experiment {
             meters.push(meter.clone());
             ports.push(Box::new(EndPort { source: end.source, sink: meter }));
         }
-        let built = longwire_scenario::build(&plan, ports, |_| None)?;
-        let report = built.setup.simulate(longwire_scenario::TO_THE_END);
+        let built = longwire_assemble::build(&plan, ports, |_| None)?;
+        let report = built.setup.simulate(longwire_assemble::TO_THE_END);
         let meters = meters.iter().map(|meter| std::mem::take(&mut *meter.lock())).collect();
         Ok(Observed { meters, report, missed: 0 })
     }

@@ -91,7 +91,7 @@ impl Load {
         ports: Vec<Box<dyn Port>>,
     ) -> Result<Carried, BenchError> {
         let plan = longwire_scenario::parse("validate", &scenario(self.ends(), &self.links))?;
-        let run = longwire_scenario::build(&plan, ports, |_| None)?.setup.start();
+        let run = longwire_assemble::build(&plan, ports, |_| None)?.setup.start();
         let remote = run.remote();
         let measured = || -> Result<f64, BenchError> {
             settings.pause(time / 2)?;

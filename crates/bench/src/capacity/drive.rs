@@ -99,7 +99,7 @@ impl Course {
         let mut ports = self.ports(None);
         let first = ports.remove(0);
         ports.insert(0, Box::new(Seen { port: first, thread: Arc::clone(&thread) }));
-        let run = longwire_scenario::build(&self.plan, ports, |_| None)?.setup.start();
+        let run = longwire_assemble::build(&self.plan, ports, |_| None)?.setup.start();
         let remote = run.remote();
         let counted = || -> Result<(u64, f64), BenchError> {
             let (flow, at) = remote.flow()?;

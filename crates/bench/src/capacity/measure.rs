@@ -321,7 +321,7 @@ fn lateness(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), Be
         for _ in 0..settings.runs(3) {
             settings.next(&format!("capacity: lateness, {wait}"))?;
             let ports = course.ports(Some(gap));
-            let run = longwire_scenario::build(&course.plan, ports, |_| None)?.setup.start();
+            let run = longwire_assemble::build(&course.plan, ports, |_| None)?.setup.start();
             let waited = settings.pause(settings.time(Duration::from_secs(1)));
             let report = run.stop();
             waited?;

@@ -6,8 +6,9 @@ mod measure;
 
 use crate::{BenchError, Sample, Settings};
 use drive::{Course, links, ports};
+use longwire_assemble::predict;
 use longwire_report::Row;
-use longwire_scenario::{EnginePrices, predict};
+use longwire_scenario::EnginePrices;
 use longwire_units::Bytes;
 use std::time::Duration;
 

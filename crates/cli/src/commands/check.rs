@@ -5,7 +5,8 @@ use crate::fitted::fit_pool;
 use crate::live_sources::why_silent;
 use crate::{Outcome, outcome};
 use longwire_report::{Report, Row};
-use longwire_scenario::{Calibrated, Calibration, Capacity, Plan, Pricing, Who, own_prices, predict, price, prices_of};
+use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
+use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};
 

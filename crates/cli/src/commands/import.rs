@@ -2,7 +2,7 @@
 
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
-use longwire_scenario::import::{Format, Imported, Source, import};
+use longwire_import::{Format, Imported, Source, import};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};

@@ -2,8 +2,9 @@
 //! the first frame that may be another one.
 
 use super::{Order, Worker};
-use crate::events::{Blocks, Edit, Event, Of, Ramp, Turn};
+use crate::events::{Event, Of, Turn};
 use crate::order::EVENT_PLACE;
+use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
 use std::sync::Arc;
 

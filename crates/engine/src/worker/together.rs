@@ -1,8 +1,9 @@
 //! Several changes at one instant are made, or none.
 
 use super::{Order, Worker};
-use crate::events::{Blocks, Edit, Of, Placed};
+use crate::events::{Of, Placed};
 use crate::remote::Step;
+use longwire_block::change::{Blocks, Edit};
 use longwire_units::Nanos;
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use crate::finding::suggestion;
 use crate::places::Places;
 use crate::plan::{Delays, Medium, Source};
 use crate::written::{Name, Written};
+use longwire_block::change::{Blocks, Edit, Ramp, Repeat};
 use longwire_block::{Param, Spec, Value, Values};
-use longwire_engine::{Blocks, Edit, Ramp, Repeat};
 use longwire_units::Nanos;
 use std::collections::HashMap;
 

@@ -7,8 +7,8 @@ use crate::file::{self, BlockText, File};
 use crate::finding::suggestion;
 use crate::plan::Medium;
 use crate::written::{Name, Written};
+use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
-use longwire_engine::{Blocks, Edit};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
 
 /// Most stations of a medium: what happens there costs time with their number.

@@ -3,7 +3,7 @@
 use super::{Desk, Entry};
 use crate::file::At;
 use crate::written::Written;
-use longwire_engine::{Ramp, Repeat};
+use longwire_block::change::{Ramp, Repeat};
 use longwire_units::Nanos;
 
 /// Most steps of an event's ramps, over all its links.

@@ -6,7 +6,7 @@ use crate::finding::suggestion;
 use crate::plan::Source;
 use crate::source_edit::{SourceFault, SourceSite, source_edits};
 use crate::written::{Name, Written};
-use longwire_engine::{Blocks, Edit};
+use longwire_block::change::{Blocks, Edit};
 
 impl Desk<'_, '_> {
     /// The place of the source of a name.

@@ -264,7 +264,7 @@ fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError
     let source = numbered(every, size - 4, count)?;
     let asker = EndPort { source, sink: RoundTrips { every: EVERY, times: times.clone(), answered: 0 } };
     let ports: Vec<Box<dyn Port>> = vec![Box::new(asker), Box::new(Echo::default())];
-    longwire_scenario::build(&plan, ports, |_| None)?.setup.simulate(longwire_scenario::TO_THE_END);
+    longwire_assemble::build(&plan, ports, |_| None)?.setup.simulate(longwire_assemble::TO_THE_END);
     let times = std::mem::take(&mut *times.lock());
     if times.len() as u64 == count {
         return Ok(times);

@@ -142,7 +142,7 @@ fn run(settings: &Settings<'_>) -> Result<Seen, BenchError> {
     let watch = Arc::new(Watch::default());
     let watched = Watched { port: Punctual::new(blast("a", source)?), watch: Arc::clone(&watch), last: None };
     let sink = blast("b", BlastPlan { count: 0, ..BlastPlan::sink() })?;
-    let built = longwire_scenario::build(&plan, vec![Box::new(watched), Box::new(sink)], |_| None)?;
+    let built = longwire_assemble::build(&plan, vec![Box::new(watched), Box::new(sink)], |_| None)?;
     let router = built.routers.first().copied().ok_or_else(|| super::failed("finding a router", "none"))?;
     let run = built.setup.start();
     let changing = Changing { remote: run.remote(), router, watch: &watch };

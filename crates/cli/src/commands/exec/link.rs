@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, ensure};
 use longwire_lab::{FAR, NEAR};
-use longwire_scenario::import::{LinkText, NetemLinks, Note, links_between, netem_links};
+use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_scenario::library::Way;
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};

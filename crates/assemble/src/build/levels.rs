@@ -1,0 +1,241 @@
+//! The levels above a plan's routers: seats, services on their thread or in line, and the socket that control processes come by.
+
+use super::Built;
+use longwire_block::Node;
+use longwire_engine::NodeRef;
+use longwire_punt::{
+    Admission, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError, Punt, SeatId,
+    Slow, Turns, Waiting,
+};
+use longwire_scenario::{AboveRequest, LevelWait, Plan, RouterLevels, Who};
+use longwire_sched::SettingsError;
+use std::any::Any;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why somebody can't be given a place above a router.
+#[derive(Debug, Error)]
+pub enum LevelsError {
+    /// What is asked for does not fit.
+    #[error(transparent)]
+    DoesNotFit(#[from] DoesNotFit),
+    /// The socket for control processes can't be made.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
+    /// The thread for services, or a service's rings, can't be made.
+    #[error("the slow path: {0}")]
+    Slow(#[from] std::io::Error),
+    /// Processes have a clock of their own.
+    #[error(
+        "\"{0}\" is to be a control process, and none can be there in virtual time, which is not its time: run the scenario in real time, \
+         or use a service (where = \"slow-path\")"
+    )]
+    Virtual(Box<str>),
+    /// There is no such scheduler.
+    #[error(transparent)]
+    Scheduler(#[from] SettingsError),
+    /// It could not be opened once.
+    #[error("that level could not be opened before; start the run again")]
+    Shut,
+    /// All seats are taken.
+    #[error("all 64 seats of that level are given away; remove a forwarder")]
+    TooMany,
+}
+
+/// What is above one router of a run in real time. It stays with who runs it: the router has the other ends of its rings.
+#[derive(Debug)]
+pub struct Levels {
+    plan: RouterLevels,
+    socket: PathBuf,
+    /// The ways in, until somebody comes.
+    doors: (Option<Door>, Option<Door>),
+    listener: Option<Listener>,
+    slow: Option<Slow>,
+    /// What services were promised, and each with its share.
+    promised: Admission,
+    services: Vec<(SeatId, Box<str>, u32)>,
+}
+
+impl Levels {
+    /// Nobody is there yet. `punt` is the router's, and `socket` is where processes are to come.
+    fn new(plan: &RouterLevels, punt: &mut Punt, socket: PathBuf) -> Self {
+        punt.set_aside(plan.worker[1], plan.worker[0]);
+        Self {
+            plan: plan.clone(),
+            socket,
+            doors: (Some(punt.control_door(plan.control.packets)), Some(punt.slow_door())),
+            listener: None,
+            slow: None,
+            promised: Admission::new(plan.slow),
+            services: Vec::new(),
+        }
+    }
+
+    /// Makes a seat of the router's, on its worker.
+    ///
+    /// # Errors
+    /// There are as many as can be.
+    pub fn make_seat(punt: &mut Punt, above: &AboveRequest) -> Result<SeatId, LevelsError> {
+        let seat = match above.who {
+            Who::Service(_) => punt.add_service(&above.name, above.limits()),
+            Who::Process => punt.add_control(&above.name, above.limits()),
+        };
+        seat.ok_or(LevelsError::TooMany)
+    }
+
+    /// Gives that seat to who asks for it: starts the service, or expects the process.
+    ///
+    /// # Errors
+    /// The arithmetic, if it does not fit; or what the machine refuses. The seat is to be taken away then.
+    pub fn give(&mut self, seat: SeatId, above: &AboveRequest) -> Result<(), LevelsError> {
+        let limits = above.limits();
+        match above.who {
+            Who::Service(native) => {
+                self.promised.admit(&above.name, above.request)?;
+                let seated = self.slow().and_then(|slow| Ok(slow.seat(seat, &limits, (native.make)())?));
+                if seated.is_err() {
+                    self.promised.release(&above.name);
+                    return seated;
+                }
+                self.services.push((seat, above.name.clone(), above.share));
+                self.weigh();
+            }
+            Who::Process => {
+                let promise = Some((above.request, above.share));
+                let expected = Expected { name: above.name.to_string(), limits, promise };
+                self.listener()?.expect(seat, expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what was promised for a seat, which the router has taken away.
+    pub fn take_back(&mut self, seat: SeatId) {
+        if seat.is_control() {
+            if let Some(listener) = &self.listener {
+                listener.forget(seat);
+            }
+            return;
+        }
+        if let Some(at) = self.services.iter().position(|(other, ..)| *other == seat) {
+            let (_, name, _) = self.services.remove(at);
+            self.promised.release(&name);
+            self.weigh();
+        }
+    }
+
+    /// Where processes come, if any are expected.
+    pub fn socket(&self) -> Option<&Path> {
+        self.listener.as_ref().map(Listener::path)
+    }
+
+    fn listener(&mut self) -> Result<&Listener, LevelsError> {
+        if let (None, Some(door)) = (&self.listener, self.doors.0.take()) {
+            self.listener = Some(Listener::open(&self.socket, door, Admission::new(self.plan.control))?);
+        }
+        self.listener.as_ref().ok_or(LevelsError::Shut)
+    }
+
+    fn slow(&mut self) -> Result<&mut Slow, LevelsError> {
+        if let (None, Some(door)) = (&self.slow, self.doors.1.take()) {
+            let waiting = match self.plan.wait {
+                LevelWait::Woken => Waiting::Woken,
+                LevelWait::Polling => Waiting::Polling,
+            };
+            self.slow = Some(Slow::start(door, Turns::new(self.plan.scheduler)?, waiting)?);
+        }
+        self.slow.as_mut().ok_or(LevelsError::Shut)
+    }
+
+    fn weigh(&self) {
+        let weights = weights(&self.promised, &self.services);
+        if let Some(slow) = &self.slow {
+            slow.weigh(&weights);
+        }
+    }
+}
+
+/// What each service weighs: what it was promised, and its share of the rest.
+fn weights<S: Copy>(promised: &Admission, services: &[(S, Box<str>, u32)]) -> Vec<(S, u64)> {
+    let all = services.iter().map(|(.., share)| *share).fold(0, u32::saturating_add);
+    services.iter().map(|(seat, name, share)| (*seat, promised.weight(name, (*share, all)))).collect()
+}
+
+impl Built {
+    /// Gives each router of a run in real time its levels above. `socket` says where control processes of a router come.
+    ///
+    /// # Errors
+    /// What the machine refuses.
+    pub fn raise(
+        &mut self,
+        plan: &Plan,
+        socket: impl Fn(&longwire_scenario::Router) -> PathBuf,
+    ) -> Result<Vec<Levels>, LevelsError> {
+        let mut all = Vec::with_capacity(plan.routers.len());
+        for (index, written) in plan.routers.iter().enumerate() {
+            let places: Vec<u16> = written.ports.iter().map(|port| port.place).collect();
+            let mut punt = Punt::new(places);
+            let mut levels = Levels::new(&written.levels, &mut punt, socket(written));
+            for above in asked(plan, index) {
+                let seat = Levels::make_seat(&mut punt, above)?;
+                levels.give(seat, above)?;
+            }
+            if let Some(router) = self.router_mut(index) {
+                router.set_levels(punt);
+            }
+            all.push(levels);
+        }
+        Ok(all)
+    }
+
+    /// The same in virtual time: services run in line.
+    ///
+    /// # Errors
+    /// A control process is asked for.
+    pub fn raise_in_line(&mut self, plan: &Plan) -> Result<(), LevelsError> {
+        for (index, written) in plan.routers.iter().enumerate() {
+            let mut promised = Admission::new(written.levels.slow);
+            let mut services = Vec::new();
+            for above in asked(plan, index) {
+                let Who::Service(native) = above.who else {
+                    return Err(LevelsError::Virtual(above.name.clone()));
+                };
+                promised.admit(&above.name, above.request)?;
+                services.push((native, above));
+            }
+            if services.is_empty() {
+                continue;
+            }
+            let shares: Vec<_> =
+                services.iter().map(|(_, above)| ((), above.name.clone(), above.share)).collect();
+            let weights = weights(&promised, &shares);
+            let in_line = services.iter().zip(weights).map(|((native, above), ((), weight))| InlineService {
+                name: above.name.clone(),
+                service: (native.make)(),
+                time: written.levels.time(above.request.cycles),
+                weight,
+                limits: above.limits(),
+            });
+            let inline = Inline::new(in_line.collect(), Turns::new(written.levels.scheduler)?);
+            let places = written.ports.iter().map(|port| port.place).collect();
+            if let Some(router) = self.router_mut(index) {
+                let mut punt = Punt::simulated(places, inline);
+                punt.set_aside(None, written.levels.worker[0]);
+                router.set_levels(punt);
+            }
+        }
+        Ok(())
+    }
+
+    fn router_mut(&mut self, index: usize) -> Option<&mut longwire_router::Router> {
+        let NodeRef { worker, place } = *self.routers.get(index)?;
+        let node: &mut dyn Node = &mut **self.setup.workers[worker as usize].nodes.get_mut(place as usize)?;
+        (node as &mut dyn Any).downcast_mut()
+    }
+}
+
+/// Who is asked for above a router, in the order of seats.
+fn asked(plan: &Plan, router: usize) -> impl Iterator<Item = &AboveRequest> {
+    let own = plan.forwarders.iter().filter(move |planned| planned.router as usize == router);
+    own.filter_map(|planned| planned.request.above.as_ref())
+}

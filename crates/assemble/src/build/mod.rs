@@ -1,0 +1,315 @@
+//! From a plan to an engine that is ready to start.
+
+mod levels;
+mod router_changes;
+mod routers;
+mod seats;
+mod shards;
+
+pub use levels::{Levels, LevelsError};
+use longwire_block::Port;
+use longwire_block::change::Blocks;
+use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
+pub use longwire_engine::TO_THE_END;
+use longwire_engine::{
+    Agenda, Between, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Setup, SourceRef,
+    SourceSeat, Steered, Tolerance, WorkerSetup,
+};
+use longwire_link::classify::Classifier;
+use longwire_link::{LinkConfig, Links};
+use longwire_packet::{Pool, PoolError};
+use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
+pub use router_changes::change_router;
+pub use routers::measure_processors;
+pub(crate) use shards::Shards;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// An engine made of a plan.
+pub struct Built {
+    /// What [`Setup::start`] or [`Setup::simulate`] runs.
+    pub setup: Setup,
+    /// By a link's place in the plan: where the engine finds it.
+    pub links: Vec<LinkRef>,
+    /// The same for sources.
+    pub sources: Vec<SourceRef>,
+    /// The same for routers.
+    pub routers: Vec<NodeRef>,
+    /// The same for media.
+    pub media: Vec<MediumRef>,
+}
+
+/// Why a plan could not be made into an engine.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// There is not enough memory.
+    #[error("engine.pool: {0}")]
+    Pool(#[from] PoolError),
+    /// A router can't be what the plan says.
+    #[error("router \"{name}\": {why}")]
+    Router {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// There is not one port for each of the plan's.
+    #[error("{got} ports were opened for the plan's {wanted}")]
+    Ports {
+        /// How many there are.
+        got: usize,
+        /// How many the plan has.
+        wanted: usize,
+    },
+}
+
+/// Makes an engine of `plan` and of its ports, opened, in the plan's order: one for each, or, in real time, one for each queue
+/// (see [`Plan::queue_places`]). Each worker shows its packets to the observer that `observer` makes for it.
+///
+/// # Errors
+/// If there is not the memory for the packet pools, or not one port for each of the plan's.
+pub fn build(
+    plan: &Plan,
+    ports: Vec<Box<dyn Port>>,
+    mut observer: impl FnMut(u32) -> Option<Box<dyn Observer>>,
+) -> Result<Built, BuildError> {
+    let shards = Shards::of(plan);
+    let mut workers = Vec::with_capacity(plan.engine.workers as usize);
+    let mut links = Vec::with_capacity(plan.links.len());
+    for worker in 0..plan.engine.workers {
+        let (own, crossing) = worker_links(plan, &shards, worker);
+        workers.push(WorkerSetup {
+            cpu: plan.engine.cpus.get(worker as usize).map(|&cpu| cpu as usize),
+            pool: Pool::growing(plan.engine.pool.0, plan.engine.resident.0)?,
+            ports: Vec::new(),
+            nodes: Vec::new(),
+            links: own,
+            flat: shards.flat,
+            crossing,
+            agenda: Agenda::default(),
+            observer: observer(worker),
+        });
+    }
+    let mut next = vec![0; workers.len()];
+    for &worker in &shards.link_workers {
+        links.push(LinkRef::new(worker, next[worker as usize]));
+        next[worker as usize] += 1;
+    }
+    let (homes, routers) = seats::seat_ports(plan, ports, &shards, &mut workers)?;
+    let sources = seat_sources(plan, &homes, &mut workers);
+    let media = place_media(plan, &shards, &workers);
+    give_agendas(plan, (&links, &sources, &media), &mut workers);
+    routers::give_events(plan, &routers, &mut workers);
+    let map = map(plan, &links, homes, routers::joints(plan, &shards));
+    let wait = match plan.engine.wait {
+        Wait::Spin => longwire_engine::Wait::Spin,
+        Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
+        Wait::Sleep => longwire_engine::Wait::Sleep,
+    };
+    let between = match plan.engine.between {
+        BetweenWorkers::Private => Between::Private,
+        BetweenWorkers::Shared => Between::Shared,
+    };
+    let setup = Setup { workers, map, tolerance: tolerance(plan), wait, between, lead: shards.lead };
+    Ok(Built { setup, links, sources, routers, media })
+}
+
+/// What the plan promises.
+pub fn tolerance(plan: &Plan) -> Tolerance {
+    let share_ppm = (plan.fidelity.share.as_f64() * 1e6).round() as u32;
+    Tolerance { within: plan.fidelity.within, share_ppm, tick: plan.engine.tick }
+}
+
+/// The links of one worker, and which of them lead to another's.
+fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>) {
+    let configs: Vec<_> =
+        plan.profiles.iter().map(|p| LinkConfig::new(p.blocks.clone(), p.histogram)).collect();
+    let own = || (0..plan.links.len()).filter(|&place| shards.link_workers[place] == worker);
+    let mut links = Links::with_capacity(own().count(), plan.seed, plan.engine.train_spread);
+    let mut crossing = Vec::new();
+    for place in own() {
+        let link = &plan.links[place];
+        links.add(place as u32, &link.name, &configs[link.profile as usize]);
+        if plan.engine.workers > 1 {
+            crossing.push(shards.crossing[place]);
+        }
+    }
+    let own: Vec<u32> = own().map(|place| place as u32).collect();
+    for medium in &plan.media {
+        // Its links are all here, or none is.
+        let local = |place: &u32| {
+            let at = own.binary_search(place).ok()?;
+            Some((at as u32, &*plan.links[*place as usize].name))
+        };
+        let stations: Vec<_> = medium.links.iter().filter_map(local).collect();
+        if !stations.is_empty() {
+            links.add_medium(&medium.name, (medium.spec, &medium.values), &stations);
+        }
+    }
+    (links, crossing)
+}
+
+/// Tells each worker of the sources at its ports.
+fn seat_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
+    let seat = |source: &Source| {
+        let Home { worker, slot, .. } = homes[usize::from(source.in_port)];
+        let seats = &mut workers[worker as usize].agenda.seats;
+        seats.push(SourceSeat { port: slot, name: source.name.clone() });
+        SourceRef { worker, place: seats.len() as u32 - 1 }
+    };
+    plan.sources.iter().map(seat).collect()
+}
+
+/// Where the engine finds each medium: its links are all of one worker.
+fn place_media(plan: &Plan, shards: &Shards, workers: &[WorkerSetup]) -> Vec<MediumRef> {
+    let mut next: Vec<u32> = workers.iter().map(|worker| worker.links.len() as u32).collect();
+    let place = |medium: &longwire_scenario::Medium| {
+        let worker = medium.links.first().map_or(0, |&link| shards.link_workers[link as usize]);
+        let place = next[worker as usize];
+        next[worker as usize] += 1;
+        MediumRef { worker, place }
+    };
+    plan.media.iter().map(place).collect()
+}
+
+/// Tells each worker what changes on its links, sources and media.
+fn give_agendas(
+    plan: &Plan,
+    (links, sources, media): (&[LinkRef], &[SourceRef], &[MediumRef]),
+    workers: &mut [WorkerSetup],
+) {
+    let registry = longwire_link::registry();
+    let mut made_of: HashMap<u32, Arc<Blocks>> = HashMap::new();
+    for event in &plan.events {
+        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
+        for &place in &*event.links {
+            let link = links[place as usize];
+            own[link.worker() as usize].push(link.local());
+            let profile = plan.links[place as usize].profile;
+            let blocks = made_of.entry(profile).or_insert_with(|| {
+                Arc::new(with_defaults(&plan.profiles[profile as usize].blocks, &registry))
+            });
+            let changes = &mut workers[link.worker() as usize].agenda.links;
+            changes.made_of.entry(link.local()).or_insert_with(|| Arc::clone(blocks));
+        }
+        give(event, own, workers, |agenda| &mut agenda.links);
+        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
+        for &place in &*event.sources {
+            let source = sources[place as usize];
+            own[source.worker as usize].push(source.place);
+            let changes = &mut workers[source.worker as usize].agenda.sources;
+            let blocks = || Arc::new(plan.sources[place as usize].blocks(&plan.ports));
+            changes.made_of.entry(source.place).or_insert_with(blocks);
+        }
+        give(event, own, workers, |agenda| &mut agenda.sources);
+        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
+        for &place in &*event.media {
+            let medium = media[place as usize];
+            own[medium.worker as usize].push(medium.place);
+            let changes = &mut workers[medium.worker as usize].agenda.links;
+            let blocks = || Arc::new(plan.media[place as usize].blocks());
+            changes.made_of.entry(medium.place).or_insert_with(blocks);
+        }
+        give(event, own, workers, |agenda| &mut agenda.links);
+    }
+}
+
+/// Gives each worker its part of an event: the links, or the sources, that are its `own`.
+fn give(
+    event: &longwire_scenario::Event,
+    own: Vec<Vec<u32>>,
+    workers: &mut [WorkerSetup],
+    of: impl Fn(&mut Agenda) -> &mut Changes,
+) {
+    for (worker, places) in workers.iter_mut().zip(own).filter(|(_, places)| !places.is_empty()) {
+        of(&mut worker.agenda).events.push(Event {
+            time: event.time,
+            repeat: event.repeat,
+            ramp: event.ramp,
+            places: places.into(),
+            edits: Arc::clone(&event.edits),
+        });
+    }
+}
+
+/// By a port's place: the worker that has it, or the first of those that have its queues.
+pub fn port_workers(plan: &Plan) -> Vec<u32> {
+    let shards = Shards::of(plan);
+    plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
+}
+
+/// Writes the plan's rules down as the workers look them up.
+fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map {
+    let mut paths = Paths::default();
+    let mut known: HashMap<Route, u32> = HashMap::new();
+    let mut path_of = |route: Route| {
+        if !route.exists() {
+            return NOWHERE;
+        }
+        match plan.routes.links(&route) {
+            [only] => paths.add(&[links[*only as usize]]),
+            many => *known.entry(route).or_insert_with(|| {
+                paths.add(&many.iter().map(|&link| links[link as usize]).collect::<Vec<_>>())
+            }),
+        }
+    };
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for &AddressRule { source, destination, route } in &plan.address_rules {
+        let path = path_of(route);
+        match (source, destination) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => v4.push(((from.to_bits(), to.to_bits()), path)),
+            (IpAddr::V6(from), IpAddr::V6(to)) => v6.push(((from.to_bits(), to.to_bits()), path)),
+            // The plan's pairs are of one family each.
+            _ => {}
+        }
+    }
+    let pairs: Vec<_> =
+        plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
+    let floods = floods(plan, links, &mut paths);
+    // Filters see what programs have sent to their links, too.
+    let wished = plan.wishes.iter().map(|wish| (wish.link, wish.number, wish.target));
+    let wished = instead(wished, links, &mut paths);
+    let steered = plan.steers.iter().map(|steer| (steer.link, steer.number.into(), steer.target));
+    let steered = instead(steered, links, &mut paths);
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, wished, joints }
+}
+
+/// The trees of flooded packets, by the port that they come in by: the ways from there to all other ports of its bridges.
+fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, Fork> {
+    let mut floods = HashMap::new();
+    let over = |route: &[u32]| route.iter().map(|&link| links[link as usize]).collect::<Vec<_>>();
+    for segment in plan.segments.iter().filter(|segment| segment.router.is_none()) {
+        // Where fewer than two ways lead over links, none is shared.
+        for &from in segment.ports.iter().filter(|&&from| plan.pair_rules_from(from).len() > 1) {
+            let others = segment.ports.iter().filter(|&&to| to != from);
+            let lists: Vec<_> = others.map(|&to| (to, plan.pair_route(from, to).map(over))).collect();
+            let ways: Vec<Way<'_>> = lists.iter().map(|(to, list)| (*to, list.as_deref())).collect();
+            if let Some(fork) = paths.add_tree(&ways) {
+                floods.insert(from, fork);
+            }
+        }
+    }
+    floods
+}
+
+/// The ways of packets that are sent to other links, by the link, the other's number, and the other: the rest of each route with the other in
+/// place of the one.
+fn instead(
+    others: impl Iterator<Item = (u32, u16, u32)> + Clone,
+    links: &[LinkRef],
+    paths: &mut Paths,
+) -> Steered {
+    let mut steered = Steered::default();
+    let of = |place: u32| links[place as usize];
+    let standing: Vec<Vec<u32>> = others.clone().map(|(link, ..)| paths.before(of(link))).collect();
+    for ((link, number, target), standing) in others.zip(standing) {
+        let one = paths.add(&[of(link)]);
+        steered.add(one, number, paths.add(&[of(target)]));
+        for path in standing {
+            steered.add(path, number, paths.add_instead(path, of(target)));
+        }
+    }
+    steered
+}

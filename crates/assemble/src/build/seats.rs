@@ -1,0 +1,107 @@
+//! Which worker has which ports, and the nodes that they belong to.
+
+use super::shards::Shards;
+use super::{BuildError, routers};
+use longwire_block::{Node, Port};
+use longwire_engine::{Home, NodeRef, Seat, WorkerSetup};
+use longwire_router::Bridge;
+use longwire_scenario::{Attachment, Plan, Segment};
+use std::cmp::Reverse;
+
+/// Gives each segment, with its node and ports, to a worker, or to one for each queue of its ports. Answers where ports and routers are.
+pub(super) fn seat_ports(
+    plan: &Plan,
+    ports: Vec<Box<dyn Port>>,
+    shards: &Shards,
+    workers: &mut [WorkerSetup],
+) -> Result<(Vec<Home>, Vec<NodeRef>), BuildError> {
+    let mut queues = by_place(plan, ports)?;
+    let mut routers = Vec::with_capacity(plan.routers.len());
+    // By a segment's index and a queue's number: the node's place at its worker.
+    let mut nodes: Vec<Vec<usize>> = Vec::with_capacity(plan.segments.len());
+    for (index, segment) in plan.segments.iter().enumerate() {
+        let first = shards.segment_workers[index] as usize;
+        let count = segment.ports.first().map_or(1, |&place| queues[usize::from(place)].len());
+        let mut places = Vec::with_capacity(count);
+        for (number, worker) in workers.iter_mut().enumerate().skip(first).take(count) {
+            let place = worker.nodes.len();
+            places.push(place);
+            let node: Box<dyn Node> = if let Some(router) = segment.router {
+                // Routers come in the plan's order.
+                routers.push(NodeRef { worker: number as u32, place: place as u32 });
+                Box::new(routers::router(plan, router)?)
+            } else {
+                Box::new(bridge(plan, index as u32, segment))
+            };
+            worker.nodes.push(node);
+        }
+        nodes.push(places);
+    }
+    // Ports with most queues first: so each has the same slot at all of its workers.
+    let mut order: Vec<usize> = (0..queues.len()).collect();
+    order.sort_by_key(|&place| Reverse(queues[place].len()));
+    let mut homes = vec![Home::single(0, 0); queues.len()];
+    for place in order {
+        let segment = plan.ports[place].segment as usize;
+        let first = shards.segment_workers[segment];
+        let slot = workers[first as usize].ports.len() as u32;
+        let queues = std::mem::take(&mut queues[place]);
+        homes[place] = Home { worker: first, slot, queues: queues.len() as u32 };
+        for ((port, &node), worker) in queues.into_iter().zip(&nodes[segment]).zip(first..) {
+            let ports = &mut workers[worker as usize].ports;
+            debug_assert_eq!(ports.len() as u32, slot, "a port has one slot at all of its workers");
+            ports.push(Seat { place: place as u16, node, port });
+        }
+    }
+    Ok((homes, routers))
+}
+
+/// The queues of each of the plan's ports.
+fn by_place(plan: &Plan, ports: Vec<Box<dyn Port>>) -> Result<Vec<Vec<Box<dyn Port>>>, BuildError> {
+    let (got, wanted) = (ports.len(), plan.queue_places().count());
+    let mut queues: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
+    if got == plan.ports.len() {
+        queues.iter_mut().zip(ports).for_each(|(queues, port)| queues.push(port));
+    } else if got == wanted {
+        plan.queue_places().zip(ports).for_each(|(place, port)| queues[usize::from(place)].push(port));
+    } else {
+        return Err(BuildError::Ports { got, wanted });
+    }
+    Ok(queues)
+}
+
+/// The bridge of a segment.
+fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
+    let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
+    let declared = |bridge: &u32| plan.bridges[*bridge as usize].declared;
+    if segment.ports.len() == 2 && !segment.bridges.iter().any(declared) {
+        bridge = bridge.as_cable();
+    }
+    if plan.segment_queues(index) > 1 {
+        return bridge.as_relay();
+    }
+    // The end of a traffic source says nothing by which the bridge could learn where it is.
+    // A host's frames would teach it, but not before the first frame to the host has been flooded.
+    let hosts = segment
+        .ports
+        .iter()
+        .filter(|&&place| matches!(plan.ports[usize::from(place)].attachment, Attachment::Host(_)));
+    hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
+    for (place, mac) in routers::near(plan, &segment.ports) {
+        bridge.expect(mac, place);
+    }
+    let mut sources =
+        plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)).peekable();
+    let sends = sources.peek().is_some();
+    for source in sources {
+        bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
+    }
+    // A change can let a source send to any of them.
+    for &place in segment.ports.iter().filter(|_| sends) {
+        let port = &plan.ports[usize::from(place)];
+        if !matches!(port.attachment, Attachment::Inner { .. }) {
+            bridge.expect(port.mac.0, place);
+        }
+    }
+    bridge
+}

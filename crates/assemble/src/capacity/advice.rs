@@ -1,0 +1,105 @@
+//! What does not fit on the workers, and what to change.
+
+use super::{Capacity, WHOLE, WorkerLoad};
+use crate::price::Shortfall;
+use longwire_scenario::{EnginePrices, Plan};
+
+/// From this load on packets wait for each other, in millionths of a core.
+const BUSY: u64 = 800_000;
+
+/// Adds what does not fit, and what is worth knowing.
+pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) {
+    let total: u64 = capacity.workers.iter().map(|worker| worker.load_ppm).sum();
+    for worker in &capacity.workers {
+        if worker.load_ppm > WHOLE {
+            let what = format!(
+                "worker {} would be busy {} of the time: {} packets/s at {} ns each, and it carries {}",
+                worker.worker,
+                percent(worker.load_ppm),
+                worker.packets_per_second,
+                worker.packet_picoseconds / 1000,
+                worker.saturated_at
+            );
+            capacity.shortfalls.push(Shortfall { what, fix: fix(prices, capacity, worker, total) });
+        } else if worker.load_ppm >= BUSY {
+            capacity.notes.push(format!(
+                "worker {} is busy {} of the time: packets that come together wait for each other, and leave later than the lateness above",
+                worker.worker,
+                percent(worker.load_ppm)
+            ));
+        }
+    }
+    let within = plan.fidelity.within;
+    let [_, p99] = capacity.lateness;
+    if p99 > within {
+        let spinning = prices.price("late-spin-p99") / 1000;
+        let fix = if spinning <= within.0 {
+            "set wait = \"spin\" in [engine], or allow more"
+        } else {
+            "spinning does not help: leave the workers' processors to them and calibrate again, or allow more"
+        };
+        capacity.notes.push(format!(
+            "with wait = \"{}\" one packet in a hundred leaves {p99} late, and [fidelity] allows {within}: {fix}",
+            plan.engine.wait.word()
+        ));
+    }
+    if capacity.unbounded {
+        capacity.notes.push(
+            "no link and no source bounds some of the packets: the load is that of the others, and the worker's limit is what such ways share"
+                .into(),
+        );
+    }
+    if capacity.ways_left_out {
+        capacity
+            .notes
+            .push("there are too many ways through routers: the load is that of some of them".into());
+    }
+}
+
+/// How to make room on a worker.
+fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u64) -> String {
+    let mut fixes = Vec::new();
+    let saved = saved_by_xdp(prices, capacity, worker);
+    if saved > 0 && worker.load_ppm - saved.min(worker.load_ppm) <= WHOLE {
+        fixes.push(format!(
+            "use driver = \"af_xdp\" for its ports (then {})",
+            percent(worker.load_ppm - saved.min(worker.load_ppm))
+        ));
+    }
+    let needed = total.div_ceil(BUSY);
+    if needed > capacity.workers.len() as u64 {
+        fixes.push(format!("set workers = {needed} in [engine] if the machine has them"));
+    } else {
+        let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so that other workers \
+                   get some of the load";
+        fixes.push(fix.into());
+    }
+    fixes.push("lower the rates".into());
+    fixes.join(", or ")
+}
+
+/// What a worker would save, in millionths of a core, if its ports were AF_XDP sockets.
+fn saved_by_xdp(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad) -> u64 {
+    let frame = capacity.frame.0;
+    let cost = |driver: &str, what: &str| {
+        prices.price(&format!("{driver}-{what}")) + frame * prices.price(&format!("{driver}-{what}-byte"))
+    };
+    let own = capacity
+        .ports
+        .iter()
+        .filter(|port| (port.worker..port.worker + port.queues).contains(&worker.worker));
+    let sockets = own.filter(|port| matches!(port.driver, "af_packet" | "tap"));
+    let saved = sockets.map(|port| {
+        let of = |what: &str, packets: u64| {
+            u128::from(cost(port.driver, what).saturating_sub(cost("af_xdp", what))) * u128::from(packets)
+        };
+        (of("receive", port.received_per_second) + of("transmit", port.sent_per_second))
+            / u128::from(port.queues)
+    });
+    (saved.sum::<u128>() / u128::from(WHOLE)) as u64
+}
+
+/// Millionths as a percentage.
+fn percent(ppm: u64) -> String {
+    format!("{}.{} %", ppm / 10_000, ppm / 1_000 % 10)
+}

@@ -1,0 +1,368 @@
+//! What a packet of a way costs each worker, and what all ways add up to.
+
+use super::ways::Way;
+use super::{PortLoad, WHOLE, WorkerLoad};
+use crate::build::Shards;
+use longwire_engine::Home;
+use longwire_scenario::{Attachment, EnginePrices, Origin, Plan, Profile, block_price};
+use longwire_units::{Bytes, Nanos, Rate};
+use std::collections::BTreeSet;
+
+/// A second in picoseconds.
+const SECOND: u128 = 1_000_000_000_000;
+/// More packets a second than any worker handles.
+const MOST: u64 = 1 << 34;
+
+/// What a packet pays on a link of a profile.
+#[derive(Debug, Clone, Copy)]
+struct LinkCost {
+    picoseconds: u64,
+    /// Whether it is in the timing wheel while packets are on it.
+    timed: bool,
+    delay: Nanos,
+    /// Whether its packets have delays of their own: they are sorted, or wait for each other.
+    varied: bool,
+}
+
+/// What things cost in a plan.
+pub(super) struct Costs<'p> {
+    plan: &'p Plan,
+    prices: &'p EnginePrices,
+    frame: Bytes,
+    shards: Shards,
+    /// Of packets that are served in exact order, where ways are longer than a link or something changes.
+    in_order: u64,
+    profiles: Vec<LinkCost>,
+    /// By worker: its links, and what each costs more because there are so many, plain and timed.
+    links: Vec<(u64, [u64; 2])>,
+    /// By a port's place: its driver, what receiving and what transmitting costs, and each byte of both.
+    pub drivers: Vec<&'static str>,
+    ports: Vec<[[u64; 2]; 2]>,
+}
+
+/// A part of a packet's way that one worker goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    worker: u32,
+    picoseconds: u64,
+    /// Links with a constant delay, those with a varied one, and how long they delay together.
+    delayed: [u64; 2],
+    delay: Nanos,
+}
+
+impl<'p> Costs<'p> {
+    pub(super) fn new(plan: &'p Plan, prices: &'p EnginePrices, frame: Bytes) -> Self {
+        let shards = Shards::of(plan);
+        let mut links = vec![(0, [0; 2]); plan.engine.workers as usize];
+        shards.link_workers.iter().for_each(|&worker| links[worker as usize].0 += 1);
+        for (count, more) in &mut links {
+            *more = [false, true].map(|timed| prices.of_links(*count, timed));
+        }
+        let changes = plan.events.iter().any(|event| !event.links.is_empty() || !event.media.is_empty());
+        let in_order = if shards.flat && !changes { 0 } else { prices.price("in-order") };
+        let shared: BTreeSet<u32> = plan.media.iter().flat_map(|medium| &medium.links).copied().collect();
+        let in_medium: BTreeSet<u32> = shared.iter().map(|&link| plan.links[link as usize].profile).collect();
+        let profiles = plan.profiles.iter().zip(0..);
+        let profiles =
+            profiles.map(|(profile, at)| link_cost(prices, profile, in_medium.contains(&at))).collect();
+        let drivers: Vec<_> = plan.ports.iter().map(|port| driver(plan, &port.attachment)).collect();
+        let port = |driver: &&'static str| {
+            ["receive", "transmit"]
+                .map(|what| ["", "-byte"].map(|each| prices.price(&format!("{driver}-{what}{each}"))))
+        };
+        let ports = drivers.iter().map(port).collect();
+        Self { plan, prices, frame, shards, in_order, profiles, links, drivers, ports }
+    }
+
+    /// The home of a port.
+    pub(super) fn home(&self, place: u16) -> Home {
+        let port = &self.plan.ports[usize::from(place)];
+        let worker = self.shards.segment_workers[port.segment as usize];
+        Home { queues: port.queues.into(), ..Home::single(worker, 0) }
+    }
+
+    /// The queues by which packets of a way come in.
+    fn queues(&self, way: &Way<'_>) -> u32 {
+        way.from.map_or(1, |place| self.home(place).queues)
+    }
+
+    /// What the driver takes to receive a frame, and what it takes to transmit one.
+    fn driver(&self, place: u16, bytes: u64) -> [u64; 2] {
+        self.ports[usize::from(place)].map(|[frame, byte]| frame + bytes * byte)
+    }
+
+    /// Shows which worker pays what for a packet of a way that comes in by a queue. A worker may come several times.
+    fn each_part(&self, way: &Way<'_>, queue: u32, mut show: impl FnMut(Part)) {
+        let bytes = way.bytes.unwrap_or(self.frame.0);
+        let pay =
+            |worker: u32, picoseconds: u64| Part { worker, picoseconds, delayed: [0; 2], delay: Nanos::ZERO };
+        let first = way.from.map(|place| self.home(place).worker + queue);
+        let begins = first.or_else(|| way.links.first().map(|&link| self.shards.link_workers[link as usize]));
+        let mut at = begins.unwrap_or(0);
+        let received = way.from.map_or(0, |place| self.driver(place, bytes)[0]);
+        show(pay(at, self.prices.price("packet") + self.in_order + received + self.bridge(way)));
+        self.each_decision(way, &mut |worker, picoseconds| show(pay(worker.unwrap_or(at), picoseconds)));
+        let hand_over = self.prices.price("hand-over") + bytes * self.prices.price("hand-over-byte");
+        let cross = |from: u32, to: u32, show: &mut dyn FnMut(Part)| {
+            if from != to {
+                [from, to].into_iter().for_each(|worker| show(pay(worker, hand_over / 2)));
+            }
+        };
+        for (number, &link) in way.links.iter().enumerate() {
+            let worker = self.shards.link_workers[link as usize];
+            cross(at, worker, &mut show);
+            at = worker;
+            let cost = self.profiles[self.plan.links[link as usize].profile as usize];
+            let further = if number > 0 { self.prices.price("further-link") } else { 0 };
+            let many = self.links[worker as usize].1[usize::from(cost.timed)];
+            let mut delayed = [0; 2];
+            delayed[usize::from(cost.varied)] = u64::from(cost.delay > Nanos::ZERO);
+            show(Part { worker, picoseconds: cost.picoseconds + further + many, delayed, delay: cost.delay });
+        }
+        if let Some(to) = way.to {
+            let worker = self.home(to).exit_of(at);
+            cross(at, worker, &mut show);
+            show(pay(worker, self.driver(to, bytes)[1]));
+        }
+    }
+
+    /// A bridge that is more than a cable or a relay between two ports looks stations up.
+    fn bridge(&self, way: &Way<'_>) -> u64 {
+        let Some(from) = way.from else { return 0 };
+        let segment = &self.plan.segments[self.plan.ports[usize::from(from)].segment as usize];
+        let declared = segment.bridges.iter().any(|&bridge| self.plan.bridges[bridge as usize].declared);
+        let learns = segment.router.is_none() && self.home(from).queues == 1;
+        let is_bridge = learns && (segment.ports.len() != 2 || declared);
+        if is_bridge { self.prices.price("bridge") } else { 0 }
+    }
+
+    /// What routers on the way cost, and each decision after the first; with the worker, or none for the one that the packet is at.
+    fn each_decision(&self, way: &Way<'_>, show: &mut dyn FnMut(Option<u32>, u64)) {
+        for (number, &segment) in way.segments.iter().enumerate() {
+            let worker = self.shards.segment_workers[segment as usize];
+            if self.plan.segments[segment as usize].router.is_some() {
+                show(Some(worker), self.prices.price("router"));
+            }
+            if number > 0 {
+                show(Some(worker), self.prices.price("turn"));
+            }
+        }
+    }
+
+    /// Names of prices that the plan's packets pay and that were not measured.
+    pub(super) fn assumed(&self, plan: &Plan) -> Vec<String> {
+        let mut names = BTreeSet::new();
+        for profile in &plan.profiles {
+            for (spec, values) in profile.blocks.iter().filter(|(spec, _)| is_priced(spec.key, spec.kind)) {
+                if self.prices.block(spec, values).1 != Origin::Measured {
+                    names.insert(block_price(spec, values));
+                }
+            }
+        }
+        for driver in &self.drivers {
+            let name = format!("{driver}-receive");
+            if EnginePrices::is_name(&name) && !self.prices.is_measured(&name) {
+                names.insert((*driver).to_owned());
+            }
+        }
+        names.into_iter().collect()
+    }
+}
+
+/// Whether a block costs something that is not in the price of the link.
+fn is_priced(key: &str, kind: &str) -> bool {
+    !matches!((key, kind), ("rate" | "delay", "constant") | ("queue", "tail-drop"))
+}
+
+fn link_cost(prices: &EnginePrices, profile: &Profile, in_medium: bool) -> LinkCost {
+    let rated = in_medium || profile.rate() != Rate::UNLIMITED;
+    let delayed = profile.delays.held > Nanos::ZERO;
+    let kind = match (rated, delayed) {
+        (false, false) => "link",
+        (true, false) => "link-rate",
+        (false, true) => "link-delay",
+        (true, true) => "link-rate-delay",
+    };
+    let blocks = profile.blocks.iter().filter(|(spec, _)| is_priced(spec.key, spec.kind));
+    let blocks: u64 = blocks.map(|(spec, values)| prices.block(spec, values).0).sum();
+    let varied = profile.blocks.iter().any(|(spec, _)| spec.key == "delay" && spec.kind != "constant");
+    let picoseconds = prices.price(kind) + blocks;
+    LinkCost { picoseconds, timed: rated || delayed, delay: profile.delays.mean, varied }
+}
+
+/// What the prices of a port's driver are called.
+fn driver(plan: &Plan, attachment: &Attachment) -> &'static str {
+    match attachment {
+        Attachment::Host(host) => plan.hosts[*host as usize].driver.word(),
+        Attachment::Interface { xdp: true, .. } => "af_xdp",
+        Attachment::Interface { xdp: false, .. } => "af_packet",
+        Attachment::Tap { .. } => "tap",
+        Attachment::Memory | Attachment::Source => "memory",
+        // In virtual time only, and of no cost on the way.
+        Attachment::Pcap { .. } => "pcap",
+        Attachment::Control { .. } | Attachment::Inner { .. } => "none",
+    }
+}
+
+/// What a worker's ways add up to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    /// The worker's links.
+    links: u64,
+    /// How often its packets count: packets a second, or one a way.
+    packets: u128,
+    picoseconds: u128,
+    delayed: [u128; 2],
+    delay: u128,
+}
+
+/// What a port's ways add up to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PortSum {
+    pub received: u64,
+    pub sent: u64,
+    pub unbounded: bool,
+    /// Picoseconds of each second.
+    pub work: u128,
+}
+
+/// What all ways add up to.
+pub(super) struct Sums {
+    pub packets: u64,
+    pub unbounded: bool,
+    pub ports: Vec<PortSum>,
+    /// By worker: of ways with a bound, by their packets; and of all ways, each counted once.
+    bounded: Vec<Sum>,
+    each: Vec<Sum>,
+    unbounded_workers: Vec<bool>,
+    parts: Vec<Part>,
+}
+
+impl Sum {
+    fn add(&mut self, part: &Part, times: u64) {
+        let times = u128::from(times);
+        self.packets += times;
+        self.picoseconds += times * u128::from(part.picoseconds);
+        self.delayed.iter_mut().zip(part.delayed).for_each(|(sum, links)| *sum += times * u128::from(links));
+        self.delay += times * u128::from(part.delay.0);
+    }
+
+    /// Packets on their way at once, at so many packets a second.
+    fn in_flight(&self, packets: u64) -> u64 {
+        (u128::from(packets) * self.delay / self.packets.max(1) / 1_000_000_000) as u64
+    }
+
+    /// What a packet costs at so many packets a second.
+    fn packet(&self, prices: &EnginePrices, packets: u64) -> u128 {
+        let in_flight = self.in_flight(packets);
+        let misses = [false, true].map(|varied| u128::from(prices.in_flight(in_flight, varied)));
+        let misses = self.delayed[0] * misses[0] + self.delayed[1] * misses[1];
+        // Where packets are more than links, each link is met again sooner.
+        let apart = u128::from(prices.apart(in_flight.min(self.links)));
+        let apart = self.delayed.iter().sum::<u128>() * apart;
+        (self.picoseconds + misses + apart) / self.packets.max(1)
+    }
+
+    /// The most packets a second that take no more than a second.
+    fn limit(&self, prices: &EnginePrices) -> u64 {
+        let (mut least, mut most) = (0, MOST);
+        while least < most {
+            let middle = least + (most - least).div_ceil(2);
+            if u128::from(middle) * self.packet(prices, middle) <= SECOND {
+                least = middle;
+            } else {
+                most = middle - 1;
+            }
+        }
+        least
+    }
+}
+
+impl Sums {
+    pub(super) fn new(costs: &Costs<'_>) -> Self {
+        let sums: Vec<_> = costs.links.iter().map(|&(links, _)| Sum { links, ..Sum::default() }).collect();
+        Self {
+            packets: 0,
+            unbounded: false,
+            ports: vec![PortSum::default(); costs.plan.ports.len()],
+            unbounded_workers: vec![false; sums.len()],
+            bounded: sums.clone(),
+            each: sums,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Adds a way with its packets a second, if it has a bound.
+    pub(super) fn add(&mut self, costs: &Costs<'_>, way: &Way<'_>, packets: Option<u64>) {
+        let queues = costs.queues(way);
+        for queue in 0..queues {
+            // Flows are many: each queue gets as many of them.
+            let share = |packets| (packets + u64::from(queues - 1 - queue)) / u64::from(queues);
+            self.add_to_workers(costs, (way, queue), packets.map(share));
+        }
+        self.packets = self.packets.saturating_add(packets.unwrap_or(0));
+        self.unbounded |= packets.is_none();
+        let bytes = way.bytes.unwrap_or(costs.frame.0);
+        for (place, sends) in [(way.from, false), (way.to, true)] {
+            let Some(place) = place else { continue };
+            let port = &mut self.ports[usize::from(place)];
+            port.unbounded |= packets.is_none();
+            let count = if sends { &mut port.sent } else { &mut port.received };
+            *count = count.saturating_add(packets.unwrap_or(0));
+            let each = costs.driver(place, bytes)[usize::from(sends)];
+            port.work += u128::from(packets.unwrap_or(0)) * u128::from(each);
+        }
+    }
+
+    /// Adds what comes by a queue of a way to the workers that have to do with it.
+    fn add_to_workers(&mut self, costs: &Costs<'_>, (way, queue): (&Way<'_>, u32), packets: Option<u64>) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        costs.each_part(way, queue, |part| {
+            match parts.iter_mut().find(|known| known.worker == part.worker) {
+                Some(known) => {
+                    known.picoseconds += part.picoseconds;
+                    known.delayed.iter_mut().zip(part.delayed).for_each(|(sum, links)| *sum += links);
+                    known.delay += part.delay;
+                }
+                None => parts.push(part),
+            }
+        });
+        for part in &parts {
+            let worker = part.worker as usize;
+            self.each[worker].add(part, 1);
+            match packets {
+                Some(packets) => self.bounded[worker].add(part, packets),
+                None => self.unbounded_workers[worker] = true,
+            }
+        }
+        self.parts = parts;
+    }
+
+    pub(super) fn worker(&self, costs: &Costs<'_>, worker: u32) -> WorkerLoad {
+        let at = worker as usize;
+        let (bounded, unbounded) = (&self.bounded[at], self.unbounded_workers[at]);
+        let packets = bounded.packets as u64;
+        let load = u128::from(packets) * bounded.packet(costs.prices, packets) * u128::from(WHOLE) / SECOND;
+        let mix = if unbounded || packets == 0 { &self.each[at] } else { bounded };
+        let limit = if mix.packets == 0 { 0 } else { mix.limit(costs.prices) };
+        let at_rate = if unbounded || packets == 0 { limit } else { packets };
+        WorkerLoad {
+            worker,
+            links: costs.links[at].0,
+            packets_per_second: packets,
+            load_ppm: load as u64,
+            unbounded,
+            packet_picoseconds: if mix.packets == 0 { 0 } else { mix.packet(costs.prices, at_rate) as u64 },
+            saturated_at: limit,
+            in_flight: bounded.in_flight(packets),
+        }
+    }
+}
+
+impl PortLoad {
+    /// Packets a second that come in and leave, of ways that have a bound.
+    pub fn packets_per_second(&self) -> u64 {
+        self.received_per_second.saturating_add(self.sent_per_second)
+    }
+}

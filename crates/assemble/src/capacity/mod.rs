@@ -1,0 +1,185 @@
+//! How much of each worker and port a scenario takes: its packets, by the bounds of its links and sources, at what a machine's stages cost.
+
+mod advice;
+mod cost;
+mod ways;
+
+use crate::price::{Pace, Shortfall};
+use cost::{Costs, Sums};
+use longwire_link::medium_rate;
+use longwire_scenario::{Attachment, EnginePrices, Plan};
+use longwire_units::{Bytes, Nanos, Rate};
+use serde::Serialize;
+use ways::{Way, Ways};
+
+/// The shortest frame, and the frame check sequence that is sent behind each.
+const SHORTEST: u64 = 60;
+const CHECK_SEQUENCE: u64 = 4;
+/// A whole core, in millionths.
+pub const WHOLE: u64 = 1_000_000;
+
+/// What a plan takes of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Capacity {
+    /// Length of the frames with which links are full, without FCS; sources have their own.
+    pub frame: Bytes,
+    /// Whether prices were measured; else all are assumed.
+    pub measured: bool,
+    /// Packets a second that come in by all ports, of those ways that have a bound.
+    pub packets_per_second: u64,
+    /// Whether there are ways without a bound: no link on them has a rate, and no source sends.
+    pub unbounded: bool,
+    /// The workers, in order.
+    pub workers: Vec<WorkerLoad>,
+    /// The ports through which packets come from outside, or leave.
+    pub ports: Vec<PortLoad>,
+    /// How late packets leave that are not kept waiting by others: the median, and what 99 of 100 don't exceed.
+    pub lateness: [Nanos; 2],
+    /// Names of prices that were used and not measured.
+    pub assumed: Vec<String>,
+    /// Whether ways through routers were left out, because there are too many.
+    pub ways_left_out: bool,
+    /// What does not fit; empty if all does.
+    pub shortfalls: Vec<Shortfall>,
+    /// What fits and is worth knowing.
+    pub notes: Vec<String>,
+}
+
+/// What a worker has to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkerLoad {
+    /// Which worker.
+    pub worker: u32,
+    /// Links that it has.
+    pub links: u64,
+    /// Packets a second that it handles, of ways that have a bound.
+    pub packets_per_second: u64,
+    /// The share of a core that they take, in millionths.
+    pub load_ppm: u64,
+    /// Whether it has ways without a bound besides.
+    pub unbounded: bool,
+    /// What a packet costs it, in picoseconds, on the average of its ways: at its packets a second, or at its limit where there is no bound.
+    pub packet_picoseconds: u64,
+    /// Packets a second at which it is busy all the time.
+    pub saturated_at: u64,
+    /// Packets on their way over its links at once, at its packets a second.
+    pub in_flight: u64,
+}
+
+/// What a port has to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortLoad {
+    /// Its name.
+    pub port: String,
+    /// Its driver.
+    pub driver: &'static str,
+    /// The worker that serves it, or the first of several.
+    pub worker: u32,
+    /// How many workers serve it, each by a queue of its own.
+    pub queues: u32,
+    /// Packets a second that come in by it, and that leave, of ways that have a bound.
+    pub received_per_second: u64,
+    /// See [`PortLoad::received_per_second`].
+    pub sent_per_second: u64,
+    /// Whether there are ways without a bound besides.
+    pub unbounded: bool,
+    /// The share of a core that its driver takes for these, in millionths; it is part of the worker's.
+    pub load_ppm: u64,
+}
+
+/// Computes what `plan` takes, if every link is full of frames of that length and every source sends all it can.
+pub fn predict(plan: &Plan, prices: &EnginePrices, frame: Bytes) -> Capacity {
+    let ways = Ways::of(plan);
+    let bounds = Bounds::of(plan, &ways, frame);
+    let costs = Costs::new(plan, prices, frame);
+    let mut sums = Sums::new(&costs);
+    ways.each(|way| sums.add(&costs, way, bounds.packets(way)));
+    let wait = plan.engine.wait.word();
+    let late = |share: &str| Nanos(prices.price(&format!("late-{wait}-{share}")) / 1000);
+    let workers: Vec<WorkerLoad> =
+        (0..plan.engine.workers).map(|worker| sums.worker(&costs, worker)).collect();
+    let mut capacity = Capacity {
+        frame,
+        measured: !prices.is_assumed(),
+        packets_per_second: sums.packets,
+        unbounded: sums.unbounded,
+        workers,
+        ports: ports(plan, &costs, &sums),
+        lateness: [late("p50"), late("p99")],
+        assumed: costs.assumed(plan),
+        ways_left_out: ways.some_left_out,
+        shortfalls: Vec::new(),
+        notes: Vec::new(),
+    };
+    advice::give(plan, prices, &mut capacity);
+    capacity
+}
+
+fn ports(plan: &Plan, costs: &Costs<'_>, sums: &Sums) -> Vec<PortLoad> {
+    let outer = |place: &usize| {
+        !matches!(plan.ports[*place].attachment, Attachment::Inner { .. } | Attachment::Control { .. })
+    };
+    let load = |place: usize| {
+        let port = &plan.ports[place];
+        let (sum, home) = (&sums.ports[place], costs.home(place as u16));
+        PortLoad {
+            port: port.name.to_string(),
+            driver: costs.drivers[place],
+            worker: home.worker,
+            queues: home.queues,
+            received_per_second: sum.received,
+            sent_per_second: sum.sent,
+            unbounded: sum.unbounded,
+            load_ppm: (sum.work / u128::from(WHOLE)) as u64,
+        }
+    };
+    (0..plan.ports.len()).filter(outer).map(load).collect()
+}
+
+/// How many packets a second each link and each way can carry.
+struct Bounds {
+    /// By a link's place: its own bound, and the sum of what comes to it.
+    links: Vec<(Option<u64>, u128)>,
+}
+
+impl Bounds {
+    fn of(plan: &Plan, ways: &Ways<'_>, frame: Bytes) -> Self {
+        let bits = (frame.0.max(SHORTEST) + CHECK_SEQUENCE) * 8;
+        let at = |rate: Rate| (rate != Rate::UNLIMITED).then(|| rate.0 / bits);
+        let of_profiles: Vec<Option<u64>> =
+            plan.profiles.iter().map(|profile| at(Pace::of(profile, frame).highest)).collect();
+        let own = |link: &longwire_scenario::Link| (of_profiles[link.profile as usize], 0);
+        let mut bounds = Self { links: plan.links.iter().map(own).collect() };
+        for medium in &plan.media {
+            let shared =
+                at(medium_rate(&medium.values)).map(|packets| packets / medium.links.len().max(1) as u64);
+            medium.links.iter().for_each(|&link| bounds.links[link as usize].0 = shared);
+        }
+        let mut came = vec![0u128; plan.links.len()];
+        ways.each(|way| {
+            if let Some(packets) = bounds.alone(way) {
+                way.links.iter().for_each(|&link| came[link as usize] += u128::from(packets));
+            }
+        });
+        bounds.links.iter_mut().zip(came).for_each(|(link, came)| link.1 = came);
+        bounds
+    }
+
+    /// Packets a second of a way if it were the only one; none if it has no bound.
+    fn alone(&self, way: &Way<'_>) -> Option<u64> {
+        let links = way.links.iter().filter_map(|&link| self.links[link as usize].0);
+        links.chain(way.offered).min()
+    }
+
+    /// Packets a second of a way beside the others: where more would come to a link than it carries, all get less in proportion.
+    fn packets(&self, way: &Way<'_>) -> Option<u64> {
+        let alone = self.alone(way)?;
+        let share = |&link: &u32| match self.links[link as usize] {
+            (Some(bound), came) if came > u128::from(bound) => {
+                (u128::from(alone) * u128::from(bound) / came) as u64
+            }
+            _ => alone,
+        };
+        way.links.iter().map(share).min().or(Some(alone))
+    }
+}

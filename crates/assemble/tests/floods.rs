@@ -1,0 +1,198 @@
+//! Flooded frames pass each link once, and are copied where their ways part, whatever the number of workers.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use longwire_assemble::{TO_THE_END, build};
+use longwire_block::{Port, Stamp};
+use longwire_engine::{Observer, Report};
+use longwire_packet::Meta;
+use longwire_port::driver::memory::MemoryPort;
+use longwire_scenario::parse;
+use longwire_units::Nanos;
+use std::sync::{Arc, Mutex};
+use support::source_ports;
+
+/// A frame that left: by which port, and when, in µs.
+type Left = (String, u64);
+
+struct Tracer(Arc<Mutex<Vec<(u16, u64)>>>);
+
+impl Observer for Tracer {
+    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
+
+    fn departed(&mut self, meta: &Meta, _: &[u8]) {
+        self.0.lock().unwrap().push((meta.out_port, meta.leave() / 1000));
+    }
+}
+
+/// ```text
+/// a --up-- left --trunk-- right --rc-- c
+///           |                |
+///           lb               d (no link)
+///           |
+///           b
+/// ```
+const BRIDGES: &str = r#"
+[[bridge]]
+name = "left"
+[[bridge]]
+name = "right"
+[[port]]
+name = "a"
+driver = "source"
+addresses = ["10.0.0.1/32"]
+[[port]]
+name = "b"
+driver = "source"
+addresses = ["10.0.0.2/32"]
+[[port]]
+name = "c"
+driver = "source"
+addresses = ["10.0.0.3/32"]
+[[port]]
+name = "d"
+driver = "source"
+bridge = "right"
+addresses = ["10.0.0.4/32"]
+[[link]]
+name = "lb"
+between = ["left", "b"]
+delay = "2 ms"
+[[link]]
+name = "trunk"
+between = ["left", "right"]
+delay = "4 ms"
+[[link]]
+name = "rc"
+between = ["right", "c"]
+delay = "3 ms"
+"#;
+
+/// The link "up", both ways.
+const BETWEEN: &str = "between = [\"a\", \"left\"]\n";
+
+/// What left, and by link (its name and "in" packets) what passed, if `packets` frames come to `a` (or another port) for an address
+/// that nobody has: 1000 bytes a millisecond.
+fn run(
+    from: &str,
+    up: &str,
+    rest: &str,
+    packets: u32,
+    workers: u32,
+) -> (Vec<Left>, Vec<(String, u64)>, Report) {
+    let text = format!(
+        "{BRIDGES}[[link]]\nname = \"up\"\ndelay = \"1 ms\"\n{up}\n{rest}\n\
+         [[source]]\nname = \"s\"\nfrom = \"{from}\"\nto = \"b\"\nrate = \"8 Mbit/s\"\npackets = {packets}\n\
+         [engine]\nworkers = {workers}\npool = \"8 MiB\"\n"
+    );
+    let mut plan = parse("floods.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let source = &mut plan.sources[0];
+    (source.mac.0, source.destination) = ([0xff; 6], "10.0.0.255".parse().unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
+    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
+    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+    let mut left: Vec<Left> = seen
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|&(port, time)| (plan.ports[usize::from(port)].name.to_string(), time))
+        .collect();
+    left.sort();
+    let passed = report.links.iter().filter(|link| link.stats.in_packets > 0);
+    let passed = passed.map(|link| (plan.links[link.place as usize].name.to_string(), link.stats.in_packets));
+    let passed = passed.collect();
+    (left, passed, report)
+}
+
+fn left(expected: &[(&str, u64)]) -> Vec<Left> {
+    expected.iter().map(|&(port, time)| (port.to_string(), time)).collect()
+}
+
+/// The names of `between`'s links, and how often each was passed.
+fn passed(links: &[(String, u64)]) -> Vec<(&str, u64)> {
+    links.iter().map(|(name, packets)| (&name[..], *packets)).collect()
+}
+
+#[test]
+fn each_link_is_passed_once() {
+    for workers in [1, 2, 3] {
+        let (out, links, report) = run("a", BETWEEN, "", 1, workers);
+        assert_eq!(out, left(&[("b", 3000), ("c", 8000), ("d", 5000)]), "{workers} workers");
+        assert!(links.len() == 4 && links.iter().all(|(_, packets)| *packets == 1), "{links:?}");
+        assert_eq!((report.flow.taken, report.flow.made, report.flow.sent), (1, 2, 3));
+    }
+}
+
+#[test]
+fn what_comes_in_past_all_links_is_copied_at_once() {
+    for workers in [1, 2, 3] {
+        let (out, links, report) = run("d", BETWEEN, "", 1, workers);
+        assert_eq!(out, left(&[("a", 5000), ("b", 6000), ("c", 3000)]), "{workers} workers");
+        assert!(links.len() == 4 && links.iter().all(|(_, packets)| *packets == 1), "{links:?}");
+        assert_eq!(report.flow.made, 2);
+    }
+}
+
+/// The first of three frames is lost on the link that all ways share: for everybody.
+#[test]
+fn what_is_lost_on_the_shared_link_is_lost_for_all() {
+    for workers in [1, 2] {
+        let lossy = format!("{BETWEEN}loss = {{ kind = \"pattern\", list = \"1\" }}");
+        let (out, ..) = run("a", &lossy, "", 3, workers);
+        let expected = [("b", 4000), ("b", 5000), ("c", 9000), ("c", 10_000), ("d", 6000), ("d", 7000)];
+        assert_eq!(out, left(&expected), "{workers} workers");
+    }
+}
+
+/// A shared link with a rate sends 1004 bytes, with the check sequence, in 1.004 ms, once.
+#[test]
+fn the_shared_link_carries_one_frame() {
+    let (out, ..) = run("a", &format!("{BETWEEN}rate = \"8 Mbit/s\""), "", 1, 1);
+    assert_eq!(out, left(&[("b", 4004), ("c", 9004), ("d", 6004)]));
+}
+
+/// Frames that a filter sends from the shared link to another part behind that one.
+#[test]
+fn steered_frames_part_behind_the_other_link() {
+    let up = "from = \"a\"\nto = \"left\"\nfilter = [\"steer sky if udp\"]\n";
+    let sky = "[[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"left\"\ndelay = \"10 ms\"\n\
+        [[link]]\nname = \"down\"\nfrom = \"left\"\nto = \"a\"\n";
+    for workers in [1, 2] {
+        let (out, links, _) = run("a", up, sky, 1, workers);
+        assert_eq!(out, left(&[("b", 12_000), ("c", 17_000), ("d", 14_000)]), "{workers} workers");
+        assert!(links.iter().all(|(_, packets)| *packets == 1), "{:?}", passed(&links));
+    }
+}
+
+/// Two frames come at one moment: one for all, and behind it one that only the first station gets. They go on from their first link in this
+/// order, whatever the number of workers.
+#[test]
+fn a_flooded_frame_is_not_overtaken() {
+    let text = "[[bridge]]\nname = \"b\"\n\
+        [[port]]\nname = \"p{n - 1}\"\ncount = 3\ndriver = \"memory\"\nbridge = \"b\"\naddresses = \"10.0.0.{n}/32\"\n\
+        [[link]]\nname = \"l0\"\nbetween = [\"p0\", \"b\"]\nrate = \"8 Mbit/s\"\n[[link]]\nname = \"l1\"\nbetween = [\"p1\", \"b\"]\nrate = { kind = \"trace\", file = \"0;1;1;4;9\" }\n\
+        [[link]]\nname = \"l2\"\nbetween = [\"p2\", \"b\"]\n";
+    let plain = |from: u8, to: [u8; 6], number: u8| {
+        let mut frame = vec![number; 60];
+        frame[..6].copy_from_slice(&to);
+        frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, from, 0x88, 0xb5]);
+        frame
+    };
+    for workers in [1, 2, 3] {
+        let text = format!("{text}[engine]\nworkers = {workers}\npool = \"8 MiB\"\n");
+        let plan = parse("floods.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let pair = |port: &longwire_scenario::Port| MemoryPort::pair(&port.name, Stamp::Source, 16, 4096);
+        let (ports, mut ends): (Vec<_>, Vec<_>) = plan.ports.iter().map(pair).unzip();
+        // The bridge learns where the first station is.
+        assert!(ends[0].push_at(Nanos::ZERO, &plain(0, [0xff; 6], 0)));
+        assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [0xff; 6], 1)));
+        assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [2, 0, 0, 0, 0, 0], 2)));
+        let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+        let report = build(&plan, ports, |_| None).unwrap().setup.simulate(TO_THE_END);
+        assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+        let numbers: Vec<u8> = std::iter::from_fn(|| ends[0].take()).map(|frame| frame.bytes[20]).collect();
+        assert_eq!(numbers, [1, 2], "{workers} workers");
+    }
+}

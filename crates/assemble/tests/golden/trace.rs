@@ -1,0 +1,259 @@
+//! Runs of a case, and what is seen of them: every packet that enters a link or leaves by a port, and all that is counted at the end.
+
+use crate::cases::Case;
+use crate::frames::{Frame, frames};
+use crate::support;
+use longwire_assemble::build;
+use longwire_block::{Port, Stamp};
+use longwire_engine::{Observer, Report};
+use longwire_packet::Meta;
+use longwire_port::driver::memory::MemoryPort;
+use longwire_scenario::{Attachment, Plan, parse};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+
+/// A packet at a moment. What a frame's bytes are is told by their hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sight {
+    pub time: u64,
+    pub len: u32,
+    pub wire_len: u32,
+    pub segments: u16,
+    pub gso_size: u16,
+    pub checksum: (u8, u16, u16),
+    pub bytes: u64,
+}
+
+impl Sight {
+    fn of(time: u64, meta: &Meta, frame: &[u8]) -> Self {
+        Self {
+            time,
+            len: meta.len,
+            wire_len: meta.wire_len,
+            segments: meta.segments,
+            gso_size: meta.train().map_or(0, |train| train.gso_size),
+            checksum: meta.open_checksum().map_or((0, 0, 0), |(start, offset)| (1, start, offset)),
+            bytes: hash(frame),
+        }
+    }
+
+    fn write(&self, what: &str, text: &mut String) {
+        let Self { time, len, wire_len, segments, gso_size, checksum, bytes } = self;
+        let (open, start, offset) = checksum;
+        writeln!(
+            text,
+            "{what} at {time}: {len} of {wire_len} bytes, {segments} segments of {gso_size}, checksum {open} {start} {offset}, \
+             {bytes:016x}"
+        )
+        .unwrap();
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// What entered links, sorted: packets that enter different links at one moment have no order.
+    pub entered: Vec<Sight>,
+    /// By port: what left, in its order.
+    pub left: Vec<Vec<Sight>>,
+    /// What links, nodes and the whole run have counted.
+    pub counted: String,
+}
+
+impl Trace {
+    /// All of it as text, with a line for each packet and counter.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (port, left) in self.left.iter().enumerate() {
+            let what = format!("port {port} sends");
+            left.iter().for_each(|sight| sight.write(&what, &mut text));
+        }
+        self.entered.iter().for_each(|sight| sight.write("a link takes in", &mut text));
+        text + &self.counted
+    }
+}
+
+/// A number that is another for nearly all other bytes, and the same on every machine.
+pub fn hash(bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64 ^ 0xcbf2_9ce4_8422_2325;
+    let mut add = |word: u64| {
+        hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 29;
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().for_each(|word| add(u64::from_le_bytes(*word)));
+    rest.iter().for_each(|byte| add(u64::from(*byte)));
+    hash
+}
+
+struct Tracer(Arc<Mutex<Trace>>);
+
+impl Observer for Tracer {
+    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
+        let sight = Sight::of(meta.arrival, meta, frame);
+        self.0.lock().unwrap().entered.push(sight);
+    }
+
+    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
+        let sight = Sight::of(meta.leave(), meta, frame);
+        self.0.lock().unwrap().left[usize::from(meta.out_port)].push(sight);
+    }
+}
+
+/// The plan of a scenario with so many workers; none if it is refused.
+pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
+    let between = if workers == 3 { "shared" } else { "private" };
+    let mapping = match workers {
+        1 => "single",
+        // Half of them, each with one.
+        _ if hash(case.name.as_bytes()) >> 32 & 1 == 0 => "parallel",
+        _ => "pipeline",
+    };
+    let engine = format!(
+        "[engine]\nworkers = {workers}\nmapping = \"{mapping}\"\nbetween-workers = \"{between}\"\npool = \"24 MiB\"\n{}\n",
+        case.engine
+    );
+    parse("golden.toml", &format!("{}\n{engine}", case.text)).map_err(|error| error.to_string())
+}
+
+/// Runs a case with so many workers.
+pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
+    let empty = Trace { left: vec![Vec::new(); plan.ports.len()], ..Trace::default() };
+    let trace = Arc::new(Mutex::new(empty));
+    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
+    let mut built = build(plan, ports(plan, frames(plan, &case.name)), observer).unwrap();
+    built.raise_in_line(plan).unwrap();
+    let report = built.setup.simulate(case.until);
+    let mut trace = std::mem::take(&mut *trace.lock().unwrap());
+    trace.entered.sort_unstable();
+    trace.counted = counted(plan, &report);
+    (trace, report)
+}
+
+/// Ports with the sources' traffic, and those by which the frames come.
+fn ports(plan: &Plan, frames: Vec<Frame>) -> Vec<Box<dyn Port>> {
+    let mut ports = support::source_ports(plan);
+    for (place, port) in plan.ports.iter().enumerate() {
+        let has_source = plan.sources.iter().any(|source| usize::from(source.in_port) == place);
+        if has_source || !matches!(port.attachment, Attachment::Memory | Attachment::Host(_)) {
+            continue;
+        }
+        let (inside, mut wire) = MemoryPort::pair(&port.name, Stamp::Source, 1 << 13, 4 << 20);
+        for frame in frames.iter().filter(|frame| frame.port == place) {
+            assert!(wire.push_with(&frame.bytes, frame.facts), "the ring is too small");
+        }
+        ports[place] = Box::new(inside);
+    }
+    ports
+}
+
+/// What does not depend on how the engine is made inside: neither its caches nor its memory.
+fn counted(plan: &Plan, report: &Report) -> String {
+    let mut text = String::new();
+    for link in &report.links {
+        let stats = &link.stats;
+        let name = &plan.links[link.place as usize].name;
+        writeln!(
+            text,
+            "link {name}: in {} packets {} bytes, out {} packets {} bytes, made {}, consumed {}, steered {}, marked {}, corrupted {}, \
+             collisions {}, drops {:?}, queued {} packets {} bytes, travelling {}",
+            stats.in_packets,
+            stats.in_bytes,
+            stats.out_packets,
+            stats.out_bytes,
+            stats.made_packets,
+            stats.consumed_packets,
+            stats.steered_packets,
+            stats.marked_packets,
+            stats.corrupted_packets,
+            stats.collisions,
+            stats.drops,
+            stats.queued_packets,
+            stats.queued_bytes,
+            stats.travelling_packets
+        )
+        .unwrap();
+    }
+    for node in &report.nodes {
+        let stats = &node.stats;
+        writeln!(
+            text,
+            "router at port {}: received {}, made {}, forwarded {}, consumed {}, dropped {}, kept {}, errors {}, unmade {}, \
+             exceptions {:?}, policed {:?}, neighbours {}, asked {}",
+            node.port,
+            stats.received,
+            stats.made,
+            stats.forwarded,
+            stats.consumed,
+            stats.dropped,
+            stats.kept,
+            stats.errors,
+            stats.unmade,
+            stats.exceptions,
+            stats.policed,
+            stats.neighbours,
+            stats.asked
+        )
+        .unwrap();
+        shared(stats, &mut text);
+    }
+    // Changes that could not be carried out.
+    report.errors.iter().for_each(|error| writeln!(text, "{error}").unwrap());
+    let flow = &report.flow;
+    writeln!(
+        text,
+        "all: taken {}, made {}, consumed {}, kept {}, sent {}, drops {:?}",
+        flow.taken, flow.made, flow.consumed, flow.kept, flow.sent, flow.drops
+    )
+    .unwrap();
+    text
+}
+
+/// What a router's processors, and the levels above it, have counted.
+fn shared(stats: &longwire_block::NodeStats, text: &mut String) {
+    if let Some(processors) = &stats.processors {
+        writeln!(
+            text,
+            "  {}: waiting {}, input full {}, queue full {}, table full {}, no room {}, exploded {}",
+            processors.scheduler,
+            processors.waiting,
+            processors.input_full,
+            processors.queue_full,
+            processors.table_full,
+            processors.no_room,
+            processors.exploded
+        )
+        .unwrap();
+        for flow in processors.flows.iter().chain([&processors.all]) {
+            writeln!(
+                text,
+                "  flow {} to {}: in {}, out {}, {} bytes, refused {}, consumed {}, abandoned {}, {} ns",
+                flow.flow,
+                flow.port,
+                flow.in_packets,
+                flow.out_packets,
+                flow.out_bytes,
+                flow.refused,
+                flow.consumed,
+                flow.abandoned,
+                flow.processor_ns
+            )
+            .unwrap();
+        }
+    }
+    for level in &stats.levels {
+        writeln!(
+            text,
+            "  {} {}: up {}, verdicts {}, late {}, returned {}, kept {}, refused {}",
+            level.level,
+            level.name,
+            level.up,
+            level.verdicts,
+            level.late,
+            level.returned,
+            level.kept,
+            level.refused
+        )
+        .unwrap();
+    }
+}

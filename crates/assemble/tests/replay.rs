@@ -1,0 +1,400 @@
+//! What a run on the machine's clock decides, a simulated run decides again: the arrivals that were recorded, replayed,
+//! meet the same verdicts and leave at the same nanosecond, and none was sent before.
+#![forbid(unsafe_code)]
+
+use longwire_assemble::{TO_THE_END, build};
+use longwire_block::{Dice, Port, Stamp};
+use longwire_engine::{Observer, Remote, Report, Tolerance, clock};
+use longwire_packet::{Batch, Meta, Pool};
+use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
+use longwire_port::driver::memory::{FarEnd, MemoryPort};
+use longwire_scenario::{Plan, parse};
+use longwire_units::Nanos;
+use std::collections::HashMap;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Two ports behind one link of each direction.
+const ONE_LINK: &str = r#"
+seed = 7
+[[bridge]]
+name = "b"
+[[port]]
+name = "p0"
+driver = "memory"
+bridge = "b"
+addresses = ["10.0.0.1/32"]
+[[port]]
+name = "p1"
+driver = "memory"
+bridge = "b"
+addresses = ["10.0.0.2/32"]
+[[link]]
+name = "l"
+between = ["p0", "p1"]
+rate = "20 Mbit/s"
+delay = "3 ms"
+loss = "5 %"
+queue = "12 packets"
+"#;
+
+/// Three stations of a Wi-Fi cell, which collide and give up.
+const A_CELL: &str = r#"
+seed = 9
+[[medium]]
+name = "channel"
+kind = "dcf"
+profile = "802.11g"
+attempts = 2
+[[bridge]]
+name = "b"
+[[port]]
+name = "p{n - 1}"
+count = 3
+driver = "memory"
+bridge = "b"
+addresses = ["{10.0.0.0 + n}/32"]
+[[link]]
+name = "l{n - 1}"
+count = 3
+from = "p{n - 1}"
+to = "b"
+medium = "channel"
+delay = "100 us"
+queue = "12 packets"
+"#;
+
+/// Three bridges in a row: what comes from both ends, and from the middle, meets on the same links.
+const THREE_BRIDGES: &str = r#"
+seed = 8
+[[bridge]]
+name = "b0"
+[[bridge]]
+name = "b1"
+[[bridge]]
+name = "b2"
+[[port]]
+name = "p0"
+driver = "memory"
+bridge = "b0"
+addresses = ["10.0.0.1/32"]
+[[port]]
+name = "p1"
+driver = "memory"
+bridge = "b2"
+addresses = ["10.0.0.2/32"]
+[[port]]
+name = "p2"
+driver = "memory"
+bridge = "b1"
+addresses = ["10.0.0.3/32"]
+[[link]]
+name = "first"
+between = ["b0", "b1"]
+rate = "30 Mbit/s"
+delay = "500 us"
+loss = "2 %"
+queue = "20 packets"
+[[link]]
+name = "second"
+between = ["b1", "b2"]
+rate = "20 Mbit/s"
+queue = "15 kB"
+loss = "3 %"
+"#;
+
+/// The same link, whose settings change while the frames come: at once, step by step, again and again, to other kinds.
+const CHANGING: &str = r#"
+[[at]]
+time = "120 ms"
+link = "l"
+rate = "9 Mbit/s"
+queue = { kind = "red", limit = "12 packets", min = "2", max = "8" }
+[[at]]
+time = "200 ms"
+link = "l"
+ramp = "150 ms"
+step = "10 ms"
+delay = "6 ms"
+loss = "9 %"
+[[at]]
+time = "260 ms"
+link = "l.forward"
+every = "70 ms"
+times = 3
+rate = "4 Mbit/s"
+[[at]]
+time = "290 ms"
+link = "l.forward"
+every = "70 ms"
+times = 3
+rate = "15 Mbit/s"
+[[at]]
+time = "450 ms"
+link = "l.backward"
+rate = "0"
+[[at]]
+time = "470 ms"
+link = "l.backward"
+rate = "20 Mbit/s"
+delay = { kind = "jitter", delay = "3 ms", jitter = "2 ms", order = "reorder" }
+"#;
+
+/// Where a frame's number lies: behind Ethernet, IPv4 and UDP headers.
+const NUMBER: std::ops::Range<usize> = 42..46;
+
+/// What was seen of a run.
+#[derive(Default)]
+struct Seen {
+    /// By a frame's number: when it arrived, by which port, and its bytes.
+    arrived: Vec<(u32, u64, u16, Vec<u8>)>,
+    known: HashMap<u32, ()>,
+    /// Number, port and leaving time of each that left.
+    departed: Vec<(u32, u16, u64)>,
+}
+
+struct Recorder {
+    seen: Arc<Mutex<Seen>>,
+    simulated: bool,
+}
+
+fn number(frame: &[u8]) -> u32 {
+    u32::from_be_bytes(frame[NUMBER].try_into().unwrap())
+}
+
+impl Observer for Recorder {
+    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
+        let mut seen = self.seen.lock().unwrap();
+        // The first link is where its recorded arrival counts; the next ones follow from it.
+        if seen.known.insert(number(frame), ()).is_none() {
+            seen.arrived.push((number(frame), meta.arrival, meta.in_port, frame.to_vec()));
+        }
+    }
+
+    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
+        let early = !self.simulated && clock::monotonic() < Nanos(meta.leave());
+        assert!(!early, "sent before it leaves: {meta:?}");
+        self.seen.lock().unwrap().departed.push((number(frame), meta.out_port, meta.leave()));
+    }
+}
+
+/// A frame of `len` bytes from a port to another, or to all if there is none.
+fn frame(plan: &Plan, from: usize, to: Option<usize>, number: u32, len: usize) -> Vec<u8> {
+    let mut frame = vec![0u8; len.max(NUMBER.end)];
+    frame[..6].copy_from_slice(&to.map_or([0xff; 6], |to| plan.ports[to].mac.0));
+    frame[6..12].copy_from_slice(&plan.ports[from].mac.0);
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    let ip_len = (frame.len() - 14) as u16;
+    frame[16..18].copy_from_slice(&ip_len.to_be_bytes());
+    frame[22..24].copy_from_slice(&[64, 17]);
+    frame[26..30].copy_from_slice(&[10, 0, 0, from as u8 + 1]);
+    frame[30..34].copy_from_slice(&to.map_or([255; 4], |to| [10, 0, 0, to as u8 + 1]));
+    frame[NUMBER].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+/// Puts a frame on the wire behind a port.
+type Push = Box<dyn FnMut(&[u8])>;
+/// The plan's ports, and the wires behind them.
+type Wired = (Vec<Box<dyn Port>>, Vec<Push>);
+
+fn report(remote: &Remote) -> Report {
+    remote.report(Tolerance::default()).unwrap()
+}
+
+/// Waits until `sent` frames have come in, or were missed by the kernel, and no link holds any.
+fn settle(remote: &Remote, sent: u32) {
+    let begun = Instant::now();
+    loop {
+        let report = report(remote);
+        let missed: u64 = report.ports.iter().map(|port| port.stats.in_missed).sum();
+        let held: u64 =
+            report.links.iter().map(|link| link.stats.queued_packets + link.stats.travelling_packets).sum();
+        if report.flow.taken + missed >= u64::from(sent) && held == 0 {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "the run does not come to rest: {report:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Greets from every port, so that bridges know them, and then sends bursts for a while.
+fn drive(plan: &Plan, wires: &mut [Push], remote: &Remote) {
+    let mut number = 0;
+    for (from, wire) in wires.iter_mut().enumerate() {
+        wire(&frame(plan, from, None, number, 60));
+        number += 1;
+        settle(remote, number);
+    }
+    let mut dice = Dice::named(plan.seed, "bursts");
+    let ports = wires.len();
+    let begun = Instant::now();
+    let mut next = Duration::ZERO;
+    while next < Duration::from_millis(700) {
+        while begun.elapsed() < next {
+            std::hint::spin_loop();
+        }
+        for _ in 0..1 + dice.below(12) {
+            let from = dice.below(ports as u64) as usize;
+            let to = (from + 1 + dice.below(ports as u64 - 1) as usize) % ports;
+            wires[from](&frame(plan, from, Some(to), number, 60 + dice.below(1455) as usize));
+            number += 1;
+        }
+        if dice.below(8) == 0 {
+            report(remote);
+        }
+        next += Duration::from_nanos(dice.below(2_500_000));
+    }
+    settle(remote, number);
+}
+
+fn built(
+    plan: &Plan,
+    ports: Vec<Box<dyn Port>>,
+    simulated: bool,
+) -> (longwire_engine::Setup, Arc<Mutex<Seen>>) {
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let recorder = |_| {
+        let seen = Arc::clone(&seen);
+        Some(Box::new(Recorder { seen, simulated }) as Box<dyn Observer>)
+    };
+    let setup = build(plan, ports, recorder).unwrap().setup;
+    (setup, seen)
+}
+
+fn memory_ports(plan: &Plan, stamp: Stamp) -> (Vec<Box<dyn Port>>, Vec<FarEnd>) {
+    let pair = |port: &longwire_scenario::Port| MemoryPort::pair(&port.name, stamp, 1 << 14, 16 << 20);
+    let (ports, ends): (Vec<_>, Vec<_>) = plan.ports.iter().map(pair).unzip();
+    (ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect(), ends)
+}
+
+/// A real run, its replay, and whether they agree.
+fn compare(text: &str, wait: &str, real: Option<Wired>) {
+    let text = format!("{text}\n[engine]\nwait = \"{wait}\"\npool = \"32 MiB\"\n");
+    let plan = parse("replay.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let (ports, mut wires) = real.unwrap_or_else(|| {
+        let (ports, ends) = memory_ports(&plan, Stamp::Poll);
+        let push = |mut end: FarEnd| Box::new(move |frame: &[u8]| assert!(end.push(frame))) as Push;
+        (ports, ends.into_iter().map(push).collect())
+    });
+    let (setup, seen) = built(&plan, ports, false);
+    let run = setup.start();
+    // The replay begins at zero: events, slots and background traffic count from the start of the run.
+    let started = run.started().0;
+    drive(&plan, &mut wires, &run.remote());
+    let recorded = run.stop();
+    assert!(recorded.is_conserved() && recorded.errors.is_empty(), "{recorded:?}");
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+
+    let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
+    let mut arrivals = seen.arrived;
+    // Arrivals at different links by one port may count in another order than they came; those at one link don't.
+    arrivals.sort_by_key(|(_, at, ..)| *at);
+    for (_, at, port, frame) in &arrivals {
+        assert!(ends[usize::from(*port)].push_at(Nanos(*at - started), frame));
+    }
+    let (setup, replayed) = built(&plan, ports, true);
+    let report = setup.simulate(TO_THE_END);
+    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+
+    let mut wanted = seen.departed;
+    wanted.iter_mut().for_each(|(.., leave)| *leave -= started);
+    let mut got = std::mem::take(&mut replayed.lock().unwrap().departed);
+    wanted.sort_unstable();
+    got.sort_unstable();
+    let differs = wanted.iter().zip(&got).find(|(a, b)| a != b);
+    assert!(wanted == got, "{} and {} left, first difference {differs:?}", wanted.len(), got.len());
+    let counts = |report: &Report| -> Vec<_> {
+        let stats = report.links.iter().map(|link| &link.stats);
+        stats.map(|stats| (stats.in_packets, stats.out_packets, stats.drops.clone())).collect()
+    };
+    assert_eq!(counts(&recorded), counts(&report));
+    let dropped: u64 = report.links.iter().map(|link| link.stats.dropped()).sum();
+    assert!(wanted.len() > 200 && dropped > 50, "{} left, {dropped} dropped", wanted.len());
+}
+
+#[test]
+fn one_link() {
+    compare(ONE_LINK, "spin", None);
+}
+
+#[test]
+fn changes_while_it_runs() {
+    compare(&format!("{ONE_LINK}{CHANGING}"), "sleep-then-spin", None);
+}
+
+#[test]
+fn several_hops() {
+    compare(THREE_BRIDGES, "sleep-then-spin", None);
+}
+
+#[test]
+fn a_cell() {
+    compare(A_CELL, "sleep-then-spin", None);
+}
+
+/// Runs the test `name` again in a network namespace of its own, or says why not. True there, where it has to be done.
+fn in_own_network(name: &str) -> bool {
+    const MARK: &str = "LONGWIRE_REPLAY_INSIDE";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    if uids.split_whitespace().nth(1) != Some("0") {
+        println!("skipped: network namespaces need root");
+        return false;
+    }
+    let test = std::env::current_exe().unwrap();
+    let output =
+        Command::new("unshare").arg("--net").arg(test).args(["--exact", name]).env(MARK, "1").output();
+    let output = output.expect("util-linux is installed");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}
+
+/// Ports on one end of each of so many veth pairs, and wires into the other.
+fn veth_ports(count: usize) -> Wired {
+    std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
+    let ip = |arguments: String| {
+        let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
+        assert!(status.success(), "ip {arguments}");
+    };
+    let options = AfPacketOptions { slots: Some(1024), ..Default::default() };
+    let port = |index| {
+        ip(format!("link add in{index} type veth peer name out{index}"));
+        ip(format!("link set in{index} up"));
+        ip(format!("link set out{index} up"));
+        let name = format!("in{index}");
+        let inside = AfPacket::open(&name, &name, &options).unwrap();
+        let mut outside = AfPacket::open("out", &format!("out{index}"), &options).unwrap();
+        let mut pool = Pool::new(4 << 20).unwrap();
+        let push = move |frame: &[u8]| {
+            let mut batch = Batch::new();
+            batch.push(pool.insert(frame).unwrap());
+            outside.transmit(&mut pool, &batch).unwrap();
+        };
+        (Box::new(inside) as Box<dyn Port>, Box::new(push) as Push)
+    };
+    (0..count).map(port).unzip()
+}
+
+#[test]
+fn one_link_between_interfaces() {
+    if in_own_network("one_link_between_interfaces") {
+        compare(ONE_LINK, "sleep-then-spin", Some(veth_ports(2)));
+    }
+}
+
+#[test]
+fn several_hops_between_interfaces() {
+    if in_own_network("several_hops_between_interfaces") {
+        compare(THREE_BRIDGES, "spin", Some(veth_ports(3)));
+    }
+}

@@ -1,0 +1,358 @@
+//! What other tools' users already have, as a scenario: command lines of tc netem, ipfw and mahimahi, Emulab's ns scripts,
+//! and trace files.
+//!
+//! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a [`Note`] for every
+//! option that it does not carry over, or not exactly. What each format means stands in `docs/book/import.md`.
+#![forbid(unsafe_code)]
+
+mod condition;
+mod dummynet;
+mod framing;
+mod ipfw;
+mod ipfw_delete;
+mod lines;
+mod mahimahi;
+mod netem;
+mod netem_loss;
+mod ns;
+mod ns_at;
+mod ns_classes;
+mod ns_errors;
+mod ns_queue;
+mod ns_words;
+mod pf;
+mod qdisc;
+mod quantity;
+mod sheet;
+mod shell;
+mod shell_branch;
+mod sleeps;
+mod stage;
+mod tbf;
+mod tc;
+mod tcl;
+mod tcl_value;
+mod testbed;
+mod testbed_at;
+mod theaterq;
+mod topology;
+mod words;
+
+use std::fmt;
+use thiserror::Error;
+
+/// Longest script or command line that is imported, in bytes.
+const LONGEST: usize = 4 << 20;
+/// Most notes that are kept; the last of them says that there were more.
+const MOST_NOTES: usize = 200;
+
+/// The formats that can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `tc qdisc … netem`, with `tbf`: tc-netem(8), tc-tbf(8).
+    Netem,
+    /// `ipfw pipe N config`, `ipfw add pipe N`: ipfw(8), dummynet(4).
+    Ipfw,
+    /// Scripts of ns-2, as far as they set up a network, and Emulab's subset of them, in Tcl.
+    Ns,
+    /// `mm-delay`, `mm-loss`, `mm-link`, `mm-onoff`, and bare packet-delivery traces.
+    Mahimahi,
+    /// Trace files of TheaterQ, and its `tc` options.
+    Theaterq,
+}
+
+impl Format {
+    /// Longest text that is imported, in bytes: where it may be a trace, what a link plays.
+    pub const fn longest(self) -> usize {
+        match self {
+            Self::Netem | Self::Ipfw | Self::Ns => LONGEST,
+            Self::Mahimahi | Self::Theaterq => longwire_trace::MAX_FILE as usize,
+        }
+    }
+}
+
+/// One thing that is to be imported: a text, and the file that it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file's name as the scenario shall name it; none for a command line.
+    pub file: Option<String>,
+    /// What it holds.
+    pub text: String,
+}
+
+/// Something that was not carried over, or not exactly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The line where it stands, from 1; 0 if it belongs to the whole.
+    pub line: usize,
+    /// The option, as it was written.
+    pub option: String,
+    /// Why, and what was done instead.
+    pub why: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        write!(f, "{}: {}", self.option, self.why)
+    }
+}
+
+/// What an import gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The scenario's text.
+    pub scenario: String,
+    /// What was not carried over, in the order of the source.
+    pub notes: Vec<Note>,
+}
+
+/// Why something can't be imported: where, what, and the fix.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct ImportError {
+    /// The line where it stands, from 1; 0 if it belongs to the whole.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
+        write!(f, "{}; {}", self.what, self.fix)
+    }
+}
+
+impl ImportError {
+    fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { line, what: shortened(&what.into()), fix: fix.into() }
+    }
+}
+
+/// One link that options of another tool describe: keys of a link with their values as TOML, in the order in which a
+/// packet meets them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkText {
+    /// Keys and values.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What netem's options say: the links that a packet takes, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetemLinks {
+    /// The links, in the order in which packets pass them: at least one.
+    pub links: Vec<LinkText>,
+    /// netem's own seed, if it was given.
+    pub seed: Option<u64>,
+    /// What was not carried over.
+    pub notes: Vec<Note>,
+}
+
+/// Writes the scenario that `sources` describe; most formats take one source, traces also two (up and down).
+///
+/// # Errors
+/// What can't be understood, with its line and the fix.
+pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportError> {
+    let longest = format.longest();
+    if sources.iter().any(|source| source.text.len() > longest) {
+        let what = format!("the text is longer than {longest} bytes");
+        return Err(ImportError::new(0, what, "import a part of it"));
+    }
+    let Some(first) = sources.first() else {
+        return Err(ImportError::new(0, "there is nothing to import", "name a file, or give a command line"));
+    };
+    let mut notes = Notes::default();
+    let mut sheet = match format {
+        Format::Netem => tc::import(&first.text, &mut notes),
+        Format::Ipfw => ipfw::import(&first.text, &mut notes),
+        Format::Ns => ns::import(&first.text, &mut notes),
+        Format::Mahimahi => mahimahi::import(sources, &mut notes),
+        Format::Theaterq => theaterq::import(sources, &mut notes),
+    }?;
+    if format != Format::Theaterq && format != Format::Mahimahi && sources.len() > 1 {
+        let why = "one file or command line is imported at a time";
+        sources[1..].iter().for_each(|source| notes.add(0, &shown(source), why));
+    }
+    sheet.quote(sources);
+    let notes = notes.list;
+    let scenario = sheet.text(&notes);
+    if !names_files(&scenario) {
+        possible(&scenario)?;
+    }
+    Ok(Imported { scenario, notes })
+}
+
+/// Whether there is a trace, or a distribution of somebody's own: files that need not be there yet.
+fn names_files(scenario: &str) -> bool {
+    let known = ["uniform", "normal", "pareto", "pareto-normal"];
+    let mut distributions = scenario.split("distribution = \"").skip(1);
+    scenario.contains("file = \"")
+        || distributions.any(|rest| !rest.split('"').next().is_some_and(|name| known.contains(&name)))
+}
+
+/// Whether what was understood can be a scenario, too: values have ranges here, and packets need a way.
+fn possible(scenario: &str) -> Result<(), ImportError> {
+    let Err(error) = longwire_scenario::parse("imported.toml", scenario) else { return Ok(()) };
+    let Some(first) = error.findings.first() else { return Ok(()) };
+    let what = format!("what it would become can't be: {}: {}", first.field, first.what);
+    let fix = if first.fix.is_empty() { "change what says that" } else { &first.fix };
+    Err(ImportError::new(0, what, fix))
+}
+
+/// Reads netem's options, as in `delay 100ms 20ms distribution normal loss gemodel 1% 25%`.
+///
+/// # Errors
+/// What can't be understood, and the fix.
+pub fn netem_links(options: &str) -> Result<NetemLinks, ImportError> {
+    if options.len() > LONGEST {
+        return Err(ImportError::new(0, "these are no netem options", "write delay 100ms loss 1%"));
+    }
+    let mut notes = Notes::default();
+    let (stages, seed) = tc::options(options, &mut notes)?;
+    let links = stages.into_iter().map(stage::Stage::into_text).collect();
+    Ok(NetemLinks { links, seed, notes: notes.list })
+}
+
+/// The bridges and links, as a scenario's text, that lead from one host to another and back: each way's links one after
+/// the other. `names` are those of the two ways; where one has several links they are numbered.
+pub fn links_between(
+    hosts: (&str, &str),
+    names: (&str, &str),
+    there: Vec<LinkText>,
+    back: Vec<LinkText>,
+) -> String {
+    let stages = |links: Vec<LinkText>| links.into_iter().map(stage::Stage::from).collect();
+    let mut sheet = sheet::Sheet::default();
+    sheet.chain(hosts, names, stages(there), stages(back));
+    sheet.network()
+}
+
+/// Notes so far.
+#[derive(Default)]
+struct Notes {
+    list: Vec<Note>,
+}
+
+impl Notes {
+    /// Whether no more are kept.
+    fn full(&self) -> bool {
+        self.list.len() >= MOST_NOTES
+    }
+
+    fn add(&mut self, line: usize, option: &str, why: impl Into<String>) {
+        let note = Note { line, option: shortened(option), why: shortened(&why.into()) };
+        if self.list.len() < MOST_NOTES && !self.list.contains(&note) {
+            self.list.push(note);
+            if self.list.len() == MOST_NOTES {
+                let why = "there is more that is not carried over; it is not told";
+                self.list.push(Note { line, option: "and so on".into(), why: why.into() });
+            }
+        }
+    }
+}
+
+/// How a source is named.
+fn shown(source: &Source) -> String {
+    source.file.clone().unwrap_or_else(|| source.text.clone())
+}
+
+/// A text in one line, without control characters, and not too long.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 300;
+    let mut plain: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MOST)
+        .collect::<String>()
+        .trim()
+        .into();
+    if text.chars().count() > MOST {
+        plain.push('…');
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FORMATS: [Format; 5] =
+        [Format::Netem, Format::Ipfw, Format::Ns, Format::Mahimahi, Format::Theaterq];
+
+    /// Words that the formats know, so that what is drawn gets past their first look.
+    const WORDS: &str = "tc|qdisc|add|show|dev|eth0|root|parent|1:1|handle|10:|netem|tbf|delay|loss|gemodel|state|random|rate|\
+                         slot|limit|ecn|seed|reorder|gap|duplicate|corrupt|distribution|normal|1%|100%|0.5|20ms|1mbit|\
+                         32kb|-1|ipfw|pipe|queue|sched|config|bw|plr|mask|dst-ip|red|codel|pie|0.002/5/15/0.1|from|any|to|\
+                         10.0.0.1|10.0.0.2|in|out|set|ns|[new simulator]|[$ns node]|$ns|duplex-link|$a|$b|100Mb|10ms|RED|\
+                         make-lan|at|\"$l down\"|for|{set i 0}|{$i < 3}|{incr i}|{|}|[|]|expr|$i + 1|mm-link|mm-delay|\
+                         mm-loss|mm-onoff|uplink|--|--uplink-queue=droptail|up.trace|\n|;|\\\n|\"|'|#|0|1,2,3,4,5|\
+                         tb-set-link-loss|99999999999999999999|\u{e9}|{n}|q|a|d|del|change|if|for|do|done|fi|case|esac|in|&&|>|2>&1|\
+                         A=eth0|$A|${A:-x}|$((1+A))|$(x|`|(|)|\u{e000}|dnctl|dummynet|fq_pie|noecn|[new ErrorModel]|lossmodel|\
+                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$@|\"$@\"|flush|delete|100|modify|\
+                         LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
+
+    fn drawn() -> impl Strategy<Value = String> {
+        let words: Vec<&'static str> = WORDS.split('|').collect();
+        prop::collection::vec(prop::sample::select(words), 0..40).prop_map(|words| words.join(" "))
+    }
+
+    fn never_panics(text: &str) {
+        for format in FORMATS {
+            for file in [None, Some("some.file".to_owned())] {
+                let source = Source { file, text: text.to_owned() };
+                match import(format, std::slice::from_ref(&source)) {
+                    Ok(imported) => assert!(imported.scenario.starts_with("# ")),
+                    Err(error) => assert!(!error.fix.is_empty() && !error.what.is_empty(), "{error}"),
+                }
+            }
+        }
+        let _ = netem_links(text);
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_text_never_panics(text in "\\PC{0,200}") {
+            never_panics(&text);
+        }
+
+        #[test]
+        fn hostile_words_never_panic(text in drawn()) {
+            never_panics(&text);
+        }
+    }
+
+    #[test]
+    fn bounds_hold() {
+        let long = Source { file: None, text: "x".repeat(LONGEST + 1) };
+        for format in FORMATS {
+            if format.longest() == LONGEST {
+                let error = import(format, std::slice::from_ref(&long)).unwrap_err();
+                assert!(error.what.contains("longer"), "{error}");
+            }
+            assert!(import(format, &[]).unwrap_err().what.contains("nothing"));
+        }
+        // A trace may be longer: here an opportunity a millisecond.
+        let trace: String = (1..=700_000).map(|at| format!("{at}\n")).collect();
+        assert!(trace.len() > LONGEST);
+        let trace = Source { file: Some("up.trace".into()), text: trace };
+        assert!(import(Format::Mahimahi, &[trace]).unwrap().scenario.contains("up.trace"));
+        let mut notes = Notes::default();
+        (0..1000).for_each(|line| notes.add(line, "option", "why"));
+        assert_eq!(notes.list.len(), MOST_NOTES + 1);
+    }
+
+    #[test]
+    fn errors_and_notes_name_the_line() {
+        let error = ImportError::new(3, "\"x\" is no time", "write 10ms");
+        assert_eq!(error.to_string(), "line 3: \"x\" is no time; write 10ms");
+        let note = Note { line: 0, option: "limit 5".into(), why: "because".into() };
+        assert_eq!(note.to_string(), "limit 5: because");
+    }
+}

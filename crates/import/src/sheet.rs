@@ -1,0 +1,322 @@
+//! The text of a scenario, written so that people can go on from it.
+
+use super::stage::Stage;
+use super::{ImportError, Note, Source, shown};
+use longwire_units::Nanos;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// Most lines of the source that are quoted.
+const MOST_QUOTED: usize = 40;
+/// Most characters of a quoted line.
+const LONGEST_QUOTED: usize = 160;
+
+/// How long the traffic lasts that is seen in virtual time, after the last change, in seconds.
+const SHOWN: u64 = 5;
+/// How long it lasts at most.
+const LONGEST_SHOWN: u64 = 600;
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub(super) struct Sheet {
+    /// What it is, in one sentence.
+    pub(super) title: String,
+    /// Lines of the source.
+    quoted: Vec<String>,
+    pub(super) seed: Option<u64>,
+    /// Whether there are ways to choose from.
+    pub(super) shortest: bool,
+    pub(super) bridges: Vec<String>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) links: Vec<Link>,
+    pub(super) events: Vec<Event>,
+}
+
+/// A host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) bridge: Option<String>,
+}
+
+/// A link.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) name: String,
+    pub(super) ends: (String, String),
+    pub(super) duplex: bool,
+    pub(super) matches: Vec<(IpAddr, IpAddr)>,
+    /// What both directions have, or the only one.
+    pub(super) stage: Stage,
+    /// What differs in the directions of a duplex link.
+    pub(super) forward: Stage,
+    pub(super) backward: Stage,
+}
+
+/// A change at a time.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) time: Nanos,
+    /// How far apart it comes again, and how often it comes, if that ends.
+    pub(super) every: Option<(Nanos, Option<u64>)>,
+    pub(super) link: String,
+    /// Keys and their values as TOML.
+    pub(super) settings: Vec<(&'static str, String)>,
+}
+
+impl Link {
+    /// A simplex link.
+    pub(super) fn simplex(name: String, from: &str, to: &str, stage: Stage) -> Self {
+        let ends = (from.into(), to.into());
+        Self {
+            name,
+            ends,
+            duplex: false,
+            matches: Vec::new(),
+            stage,
+            forward: Stage::default(),
+            backward: Stage::default(),
+        }
+    }
+}
+
+impl Sheet {
+    /// A scenario that this sentence describes.
+    pub(super) fn new(title: &str) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// Adds a host with an address of 10.0.0.0/24.
+    pub(super) fn host(&mut self, name: &str) {
+        let address = format!("10.0.0.{}/24", self.hosts.len() + 1);
+        self.hosts.push(Host { name: name.into(), address, bridge: None });
+    }
+
+    /// Writes down what was imported.
+    pub(super) fn quote(&mut self, sources: &[Source]) {
+        for source in sources {
+            if source.file.is_some() {
+                self.quoted.push(shown(source));
+                continue;
+            }
+            for line in source.text.lines().filter(|line| !line.trim().is_empty()).take(MOST_QUOTED) {
+                let plain = line.chars().map(|c| if c.is_control() { ' ' } else { c });
+                self.quoted.push(plain.take(LONGEST_QUOTED).collect());
+            }
+        }
+    }
+
+    /// Two chains of links between two hosts: stages one after the other, each way its own.
+    ///
+    /// The links of both ways share the bridges between them, so that the shorter way gets links without any effect
+    /// where bridges have to be joined.
+    pub(super) fn chain(
+        &mut self,
+        hosts: (&str, &str),
+        names: (&str, &str),
+        there: Vec<Stage>,
+        back: Vec<Stage>,
+    ) {
+        let length = there.len().max(back.len());
+        let mut places = vec![hosts.0.to_owned()];
+        for number in 1..length {
+            let name = if length == 2 { "wire".to_owned() } else { format!("wire{number}") };
+            self.bridges.push(name.clone());
+            places.push(name);
+        }
+        places.push(hosts.1.to_owned());
+        self.way(&places, names.0, there);
+        places.reverse();
+        self.way(&places, names.1, back);
+    }
+
+    fn way(&mut self, places: &[String], name: &str, stages: Vec<Stage>) {
+        let several = stages.len() > 1;
+        let mut stages = stages.into_iter();
+        for (at, ends) in places.windows(2).enumerate() {
+            let between = at > 0 && at + 2 < places.len();
+            let stage = match stages.next() {
+                Some(stage) => stage,
+                None if between => Stage::named("Joins two bridges, and does nothing else."),
+                None => continue,
+            };
+            let name = if at == 0 && !several { name.to_owned() } else { format!("{name}-{}", at + 1) };
+            self.links.push(Link::simplex(name, &ends[0], &ends[1], stage));
+        }
+    }
+
+    /// The text.
+    pub(super) fn text(&self, notes: &[Note]) -> String {
+        let mut text = format!("# {}\n", self.title);
+        if !self.quoted.is_empty() {
+            text += "#\n# Imported from:\n";
+            for line in &self.quoted {
+                text += format!("#   {line}").trim_end();
+                text.push('\n');
+            }
+        }
+        if !notes.is_empty() {
+            text += "#\n# Not carried over, or not exactly:\n";
+            notes.iter().for_each(|note| text += &format!("# - {note}\n"));
+        }
+        if self.seed.is_some() || self.shortest {
+            text.push('\n');
+        }
+        if let Some(seed) = self.seed {
+            text += &format!("seed = {seed}\n");
+        }
+        if self.shortest {
+            text += "routing = \"shortest-delay\"\n";
+        }
+        text += &self.network();
+        for event in &self.events {
+            let (time, link) = (quoted(&event.time.to_string()), quoted(&event.link));
+            text += &format!("\n[[at]]\ntime = {time}\nlink = {link}\n");
+            if let Some((every, times)) = event.every {
+                text += &format!("every = {}\n", quoted(&every.to_string()));
+                text += &times.map_or(String::new(), |times| format!("times = {times}\n"));
+            }
+            event.settings.iter().for_each(|(key, value)| text += &format!("{key} = {value}\n"));
+        }
+        self.traffic(&mut text);
+        text
+    }
+
+    /// The bridges, hosts and links.
+    pub(super) fn network(&self) -> String {
+        let mut text = String::new();
+        self.nodes(&mut text);
+        self.links.iter().for_each(|link| link.write(&mut text));
+        text
+    }
+
+    fn nodes(&self, text: &mut String) {
+        for name in &self.bridges {
+            *text += &format!("\n[[bridge]]\nname = {}\n", quoted(name));
+        }
+        for host in &self.hosts {
+            *text +=
+                &format!("\n[[host]]\nname = {}\naddress = {}\n", quoted(&host.name), quoted(&host.address));
+            if let Some(bridge) = &host.bridge {
+                *text += &format!("bridge = {}\n", quoted(bridge));
+            }
+        }
+    }
+
+    /// Something to see when it runs in virtual time, where there are no programs.
+    fn traffic(&self, text: &mut String) {
+        let (Some(first), Some(last)) = (self.hosts.first(), self.hosts.last()) else { return };
+        if first.name == last.name {
+            return;
+        }
+        *text += "\n# What runs in virtual time, where there are no programs: change it to what you need.\n";
+        *text += &format!("[[source]]\nfrom = {}\nto = {}\n", quoted(&first.name), quoted(&last.name));
+        // Until all changes have come, and then for as long as without any.
+        let last = self.events.iter().map(|event| event.time).max().unwrap_or(Nanos::ZERO);
+        let seconds = (last.0.div_ceil(1_000_000_000) + SHOWN).min(LONGEST_SHOWN);
+        *text += &format!("size = \"1000 B\"\nrate = \"1 Mbit/s\"\nfor = \"{seconds} s\"\n");
+    }
+}
+
+impl Link {
+    fn write(&self, text: &mut String) {
+        text.push('\n');
+        if !self.stage.comment.is_empty() {
+            *text += &format!("# {}\n", self.stage.comment);
+        }
+        *text += &format!("[[link]]\nname = {}\n", quoted(&self.name));
+        let (from, to) = (quoted(&self.ends.0), quoted(&self.ends.1));
+        if self.duplex {
+            *text += &format!("between = [{from}, {to}]\n");
+        } else {
+            *text += &format!("from = {from}\nto = {to}\n");
+        }
+        if !self.matches.is_empty() {
+            let pairs =
+                self.matches.iter().map(|(s, d)| format!("{{ source = \"{s}\", destination = \"{d}\" }}"));
+            *text += &format!("match = [{}]\n", pairs.collect::<Vec<_>>().join(", "));
+        }
+        self.stage.settings.iter().for_each(|(key, value)| *text += &format!("{key} = {value}\n"));
+        for (way, stage) in [("forward", &self.forward), ("backward", &self.backward)] {
+            if !stage.is_empty() {
+                let settings = stage.settings.iter().map(|(key, value)| format!("{key} = {value}"));
+                *text += &format!("{way} = {{ {} }}\n", settings.collect::<Vec<_>>().join(", "));
+            }
+        }
+    }
+}
+
+/// A text as TOML: a basic string.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+/// A file's name that a scenario can have.
+///
+/// # Errors
+/// If it is empty, or has characters that stand for something else in a scenario.
+pub(super) fn file_name(line: usize, name: &str) -> Result<String, ImportError> {
+    if name.is_empty() || name.contains(['{', '}']) || name.chars().any(char::is_control) {
+        let what = format!("\"{}\" can't be the name of a file in a scenario", name.escape_debug());
+        return Err(ImportError::new(line, what, "rename it, without braces"));
+    }
+    Ok(name.into())
+}
+
+/// A name as scenarios allow it, made from any text.
+pub(super) fn name_of(text: &str) -> String {
+    let good = |c: char| if c.is_ascii_alphanumeric() || "_-.:".contains(c) { c } else { '-' };
+    let name: String = text.chars().map(good).take(40).collect();
+    let name = name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    if name.is_empty() { "x".into() } else { name.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_texts_are_safe() {
+        assert_eq!(quoted("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000A\"");
+        for (given, name) in [("eth0.5", "eth0.5"), ("a/b c", "a-b-c"), ("", "x"), ("--", "x"), ("(é)", "x")]
+        {
+            assert_eq!(name_of(given), name);
+        }
+        assert!(file_name(2, "a{n}").unwrap_err().to_string().contains("line 2"));
+        assert_eq!(file_name(0, "up.trace").unwrap(), "up.trace");
+    }
+
+    #[test]
+    fn ways_of_different_length_share_bridges() {
+        let mut sheet = Sheet::new("Test.");
+        sheet.host("a");
+        sheet.host("b");
+        let stage = |delay: &str| {
+            let mut stage = Stage::default();
+            stage.set("delay", delay);
+            stage
+        };
+        let there = vec![stage("1 ms"), stage("2 ms"), stage("3 ms"), stage("4 ms")];
+        sheet.chain(("a", "b"), ("up", "down"), there, vec![stage("5 ms")]);
+        let names: Vec<_> = sheet.links.iter().map(|link| &*link.name).collect();
+        assert_eq!(names, ["up-1", "up-2", "up-3", "up-4", "down", "down-2", "down-3"]);
+        let plan = longwire_scenario::parse("test.toml", &sheet.text(&[])).unwrap();
+        assert!(plan.notes.is_empty(), "{}", plan.notes[0]);
+        let way = |from, to| -> Vec<&str> {
+            plan.pair_route(from, to).unwrap().iter().map(|l| &*plan.links[*l as usize].name).collect()
+        };
+        assert_eq!(way(0, 1), ["up-1", "up-2", "up-3", "up-4"]);
+        assert_eq!(way(1, 0), ["down", "down-2", "down-3"]);
+    }
+}

@@ -1,0 +1,71 @@
+//! What other tools' users have becomes scenarios that are read, and that mean the same.
+#![forbid(unsafe_code)]
+
+mod ipfw;
+mod mahimahi;
+mod netem;
+mod ns;
+mod ns_events;
+mod ns_values;
+mod readable;
+mod scripts;
+mod theaterq;
+
+use longwire_import::{Format, Imported, Source, import};
+use longwire_scenario::{Plan, parse};
+
+/// A command, or a script of them.
+fn command(text: &str) -> Source {
+    Source { file: None, text: text.into() }
+}
+
+fn file(name: &str, text: &str) -> Source {
+    Source { file: Some(name.into()), text: text.into() }
+}
+
+fn from(format: Format, text: &str) -> Imported {
+    import(format, &[command(text)]).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// The lines of the scenario that are no comments.
+fn lines(imported: &Imported) -> Vec<&str> {
+    imported.scenario.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
+}
+
+fn plan(imported: &Imported) -> Plan {
+    parse("imported.toml", &imported.scenario)
+        .unwrap_or_else(|error| panic!("{error}\nin\n{}", imported.scenario))
+}
+
+fn has(imported: &Imported, wanted: &[&str]) {
+    for wanted in wanted {
+        assert!(lines(imported).contains(wanted), "no line {wanted} in\n{}", imported.scenario);
+    }
+}
+
+fn tells(imported: &Imported, wanted: &[&str]) {
+    for wanted in wanted {
+        let told = imported.notes.iter().any(|note| note.to_string().contains(wanted));
+        assert!(told, "nothing about {wanted} in {:#?}", imported.notes);
+        assert!(imported.scenario.contains(&format!("# - {}", imported.notes[0])), "{}", imported.scenario);
+    }
+}
+
+/// None of the notes says this.
+fn silent(imported: &Imported, unwanted: &[&str]) {
+    for unwanted in unwanted {
+        let told = imported.notes.iter().find(|note| note.to_string().contains(unwanted));
+        assert!(told.is_none(), "{}", told.unwrap());
+    }
+}
+
+fn refused(format: Format, text: &str, wanted: &str) {
+    let error = import(format, &[command(text)]).unwrap_err().to_string();
+    assert!(error.contains(wanted), "{text}: {error}");
+}
+
+/// Packets take these links from host to host, by the order of the hosts in the file.
+fn way(plan: &Plan, from: u16, to: u16) -> Vec<&str> {
+    let links = plan.pair_route(from, to).unwrap();
+    links.iter().map(|link| &*plan.links[*link as usize].name).collect()
+}

@@ -1,0 +1,53 @@
+//! TheaterQ: its traces, and options of tc.
+
+use crate::{command, file, has, refused, tells};
+use longwire_import::{Format, import};
+
+#[test]
+fn traces_of_theaterq() {
+    let trace = file("t.csv", "# KEEP\n1000,20000000,1000000,0,50\n2000,10000000,2000000,42949672,60\n");
+    let options =
+        "tc qdisc change dev eth0 root handle 1 theaterq stage RUN cont HOLD seed 3 overhead 4 byteqlen";
+    let imported = import(Format::Theaterq, &[trace.clone(), command(options)]).unwrap();
+    has(
+        &imported,
+        &[
+            "loss = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }",
+            "delay = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }",
+            "rate = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }",
+            "queue = \"60 B\"",
+            "overhead = \"18\"",
+            "seed = 3",
+        ],
+    );
+    tells(&imported, &["t.csv: LIMIT", "stage RUN"]);
+    let extended = file("x.csv", "1000,5,7,100000,0,10,3,4,2\n");
+    tells(&import(Format::Theaterq, &[extended]).unwrap(), &["JITTER", "DUP_PROB", "ROUTE_ID", "cont LOOP"]);
+    let error = import(Format::Theaterq, &[file("y.csv", "1,2,3,4,5\n1,2,3\n")]).unwrap_err().to_string();
+    assert!(error.contains("line 2: this is no line of a TheaterQ trace"), "{error}");
+    refused(Format::Theaterq, "tc qdisc add dev eth0 root theaterq", "there is no trace");
+}
+
+/// What a link could not play is refused with its line, and not only when the scenario is read.
+#[test]
+fn traces_that_can_not_be_played() {
+    for (text, wanted) in [
+        ("1000,0,1000000,0,10\n0,0,1000000,0,10\n", "line 2: KEEP is 0"),
+        ("# KEEP,LATENCY\n1000,0,100,0,10\n", "line 2: RATE is 100"),
+    ] {
+        let error = import(Format::Theaterq, &[file("z.csv", text)]).unwrap_err().to_string();
+        assert!(error.contains(wanted) && error.ends_with("correct z.csv"), "{error}");
+    }
+}
+
+/// A packet waits, is sent, and then travels: one link does it in this order.
+#[test]
+fn the_delay_comes_after_the_rate() {
+    let trace = file("t.csv", "1000,20000000,1000000,0,50\n");
+    let imported = import(Format::Theaterq, &[trace]).unwrap();
+    assert_eq!(imported.scenario.matches("[[link]]").count(), 1, "{}", imported.scenario);
+    let link = imported.scenario.split("[[link]]").nth(1).unwrap();
+    for key in ["loss = ", "rate = ", "queue = \"50 packets\"", "delay = "] {
+        assert!(link.contains(key), "{key} in {link}");
+    }
+}

@@ -1,0 +1,312 @@
+//! What the engine's stages, blocks, memory and port drivers cost on a machine, in picoseconds a packet.
+
+use longwire_block::{ParamKind, Spec, Value, Values};
+use std::collections::BTreeMap;
+
+/// A measured price in picoseconds: the median of several runs, and how far these lay apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// The median.
+    pub median: u64,
+    /// The least of the runs.
+    pub least: u64,
+    /// The most.
+    pub most: u64,
+}
+
+impl Price {
+    /// A price without a spread.
+    pub const fn exact(picoseconds: u64) -> Self {
+        Self { median: picoseconds, least: picoseconds, most: picoseconds }
+    }
+}
+
+/// The numbers of links at which the misses of their records are measured.
+pub const LINK_COUNTS: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
+/// The numbers of packets on their way at which their misses are measured.
+pub const FLIGHT_COUNTS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
+/// The numbers of packets on their way, each on a link of its own, at which the misses of these links are measured.
+pub const APART_COUNTS: [u64; 3] = [1_000, 10_000, 100_000];
+/// So many links, and so many packets on their way, lie in the near caches: they cost nothing more.
+const FEW_LINKS: u64 = 8;
+const FEW_PACKETS: u64 = 100;
+/// The way in which the names of prices say how a worker waits, and which share of packets is no later.
+pub const WAITS: [&str; 3] = ["spin", "sleep-then-spin", "sleep"];
+
+/// What is always measured, with what is assumed without a measurement: processors of 3 GHz whose memory answers in 90 ns.
+const STAGES: &[(&str, u64)] = &[
+    ("packet", 60_000),
+    ("bridge", 10_000),
+    ("in-order", 20_000),
+    ("link", 25_000),
+    ("link-rate", 40_000),
+    ("link-delay", 60_000),
+    ("link-rate-delay", 70_000),
+    ("further-link", 80_000),
+    ("router", 60_000),
+    ("turn", 60_000),
+    ("hand-over", 60_000),
+    ("hand-over-byte", 60),
+    ("links-100", 2_000),
+    ("links-1000", 20_000),
+    ("links-10000", 40_000),
+    ("links-100000", 80_000),
+    ("links-1000000", 120_000),
+    ("timed-links-100", 5_000),
+    ("timed-links-1000", 20_000),
+    ("timed-links-10000", 40_000),
+    ("timed-links-100000", 80_000),
+    ("timed-links-1000000", 140_000),
+    ("in-flight-1000", 2_000),
+    ("in-flight-10000", 20_000),
+    ("in-flight-100000", 50_000),
+    ("in-flight-1000000", 80_000),
+    ("in-flight-varied-1000", 5_000),
+    ("in-flight-varied-10000", 40_000),
+    ("in-flight-varied-100000", 100_000),
+    ("in-flight-varied-1000000", 160_000),
+    ("apart-1000", 10_000),
+    ("apart-10000", 30_000),
+    ("apart-100000", 60_000),
+    ("memory-receive", 10_000),
+    ("memory-receive-byte", 20),
+    ("memory-transmit", 10_000),
+    ("memory-transmit-byte", 20),
+    ("late-spin-p50", 1_000_000),
+    ("late-spin-p99", 10_000_000),
+    ("late-sleep-then-spin-p50", 2_000_000),
+    ("late-sleep-then-spin-p99", 20_000_000),
+    ("late-sleep-p50", 60_000_000),
+    ("late-sleep-p99", 90_000_000),
+];
+
+/// What is measured where the machine allows it: drivers of real ports.
+const DRIVERS: &[(&str, u64)] = &[
+    ("tap-receive", 400_000),
+    ("tap-receive-byte", 100),
+    ("tap-transmit", 600_000),
+    ("tap-transmit-byte", 100),
+    ("af_packet-receive", 250_000),
+    ("af_packet-receive-byte", 100),
+    ("af_packet-transmit", 450_000),
+    ("af_packet-transmit-byte", 100),
+    ("af_xdp-receive", 80_000),
+    ("af_xdp-receive-byte", 50),
+    ("af_xdp-transmit", 250_000),
+    ("af_xdp-transmit-byte", 50),
+];
+
+/// Prices of blocks begin so.
+const BLOCK: &str = "block-";
+/// Assumed of a block that judges, and of a queue, that nothing was measured of.
+const ASSUMED_BLOCK: u64 = 5_000;
+const ASSUMED_QUEUE: u64 = 40_000;
+
+/// What the engine costs on a machine: what was measured, and for all else what is assumed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EnginePrices {
+    measured: BTreeMap<String, Price>,
+}
+
+/// Where a price comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was measured.
+    Measured,
+    /// It is that of the most expensive block of its stage that was measured.
+    Alike,
+    /// It is assumed.
+    Assumed,
+}
+
+impl EnginePrices {
+    /// The names of prices that every measurement has.
+    pub fn required() -> impl Iterator<Item = &'static str> {
+        STAGES.iter().map(|(name, _)| *name)
+    }
+
+    /// Whether there can be a price of this name.
+    pub fn is_name(name: &str) -> bool {
+        let listed = STAGES.iter().chain(DRIVERS).any(|(known, _)| *known == name);
+        let of_block = |spec: &&'static Spec| {
+            let plain = block_name(spec, &[]);
+            name.strip_prefix(plain.as_str()).is_some_and(|rest| matches!(rest, "" | "-wire" | "-reorder"))
+        };
+        listed || longwire_link::registry().iter().any(of_block)
+    }
+
+    /// Writes down what was measured.
+    pub fn set(&mut self, name: &str, price: Price) {
+        self.measured.insert(name.into(), price);
+    }
+
+    /// What was measured, by name.
+    pub fn measured(&self) -> impl Iterator<Item = (&str, Price)> {
+        self.measured.iter().map(|(name, price)| (name.as_str(), *price))
+    }
+
+    /// Whether nothing was measured.
+    pub fn is_assumed(&self) -> bool {
+        self.measured.is_empty()
+    }
+
+    /// The price of a stage, driver or number of links, in picoseconds.
+    pub fn price(&self, name: &str) -> u64 {
+        match self.measured.get(name) {
+            Some(price) => price.median,
+            None => Self::assumed(name),
+        }
+    }
+
+    /// Whether the price of this name was measured.
+    pub fn is_measured(&self, name: &str) -> bool {
+        self.measured.contains_key(name)
+    }
+
+    /// What is assumed without a measurement; 0 of what has no price.
+    pub fn assumed(name: &str) -> u64 {
+        let listed = STAGES.iter().chain(DRIVERS).find(|(known, _)| *known == name);
+        match listed {
+            Some((_, picoseconds)) => *picoseconds,
+            None if name.starts_with("block-queue-") => ASSUMED_QUEUE,
+            None if name.starts_with(BLOCK) => ASSUMED_BLOCK,
+            None => 0,
+        }
+    }
+
+    /// What a block adds to a link, and where that comes from.
+    pub fn block(&self, spec: &Spec, values: &Values) -> (u64, Origin) {
+        let name = block_name(spec, &options(spec, values));
+        if let Some(price) = self.measured.get(&name) {
+            return (price.median, Origin::Measured);
+        }
+        let alike = format!("{BLOCK}{}-", spec.key);
+        let alike = self.measured.iter().filter(|(name, _)| name.starts_with(&alike));
+        match alike.map(|(_, price)| price.median).max() {
+            Some(most) => (most, Origin::Alike),
+            None => (Self::assumed(&name), Origin::Assumed),
+        }
+    }
+
+    /// What each link costs more when a packet comes to it, where a worker has so many of them.
+    pub fn of_links(&self, count: u64, timed: bool) -> u64 {
+        let kind = if timed { "timed-links" } else { "links" };
+        let points = LINK_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
+        interpolated((FEW_LINKS, 0), &points, count)
+    }
+
+    /// What each packet costs more on a link with a delay, constant or varied, where so many are on their way.
+    pub fn in_flight(&self, packets: u64, varied: bool) -> u64 {
+        let kind = if varied { "in-flight-varied" } else { "in-flight" };
+        let points = FLIGHT_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
+        interpolated((FEW_PACKETS, 0), &points, packets)
+    }
+
+    /// What each link with a delay costs more when a packet leaves it, where so many links have packets on their way: meanwhile these were met.
+    pub fn apart(&self, links: u64) -> u64 {
+        let points = APART_COUNTS.map(|count| (count, self.price(&format!("apart-{count}"))));
+        interpolated((FEW_PACKETS, 0), &points, links)
+    }
+}
+
+/// The name of a block's price: `block-loss-independent`, and `block-loss-independent-wire` for one that judges on the wire.
+pub fn block_price(spec: &Spec, values: &Values) -> String {
+    block_name(spec, &options(spec, values))
+}
+
+fn block_name(spec: &Spec, options: &[&str]) -> String {
+    let mut name = format!("{BLOCK}{}-{}", spec.key, spec.kind);
+    for option in options {
+        name.push('-');
+        name.push_str(option);
+    }
+    name
+}
+
+/// The choices of a block that change what it costs.
+fn options(spec: &Spec, values: &Values) -> Vec<&'static str> {
+    let chosen = |parameter: &str, word: &str| {
+        let place = spec.params.iter().position(|param| param.name == parameter)?;
+        let (ParamKind::Choice(words), Value::Choice(index)) = (spec.params[place].kind, values.at(place))
+        else {
+            return None;
+        };
+        (words.get(index) == Some(&word)).then_some(())
+    };
+    let mut options = Vec::new();
+    options.extend(chosen("where", "wire").map(|()| "wire"));
+    options.extend(chosen("order", "reorder").map(|()| "reorder"));
+    options
+}
+
+/// The price at `at`, between points whose distance is that of their logarithms; as at the first and the last beyond them.
+fn interpolated(first: (u64, u64), points: &[(u64, u64)], at: u64) -> u64 {
+    let mut before = first;
+    for &point in points {
+        if at <= before.0 {
+            return before.1;
+        }
+        if at < point.0 {
+            let whole = u128::from(logarithm(point.0) - logarithm(before.0)).max(1);
+            let part = u128::from(logarithm(at) - logarithm(before.0));
+            let (from, to) = (u128::from(before.1), u128::from(point.1));
+            return ((from * (whole - part) + to * part) / whole) as u64;
+        }
+        before = point;
+    }
+    before.1
+}
+
+/// The binary logarithm in 65536ths: exact at powers of two, a straight line between them.
+fn logarithm(number: u64) -> u64 {
+    let number = number.max(1);
+    let whole = number.ilog2();
+    let fraction = (u128::from(number) << 16 >> whole) as u64 - (1 << 16);
+    (u64::from(whole) << 16) + fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_between_points_lie_between_in_logarithms() {
+        let points = [(64, 600), (4096, 1200)];
+        let at = |count| interpolated((8, 0), &points, count);
+        assert_eq!((at(0), at(8), at(64), at(4096), at(1 << 40)), (0, 0, 600, 1200, 1200));
+        // 16 is a third of the way from 8 to 64, 512 half of that from 64 to 4096.
+        assert_eq!((at(16), at(512)), (200, 900));
+        assert_eq!((logarithm(1), logarithm(8), logarithm(12)), (0, 3 << 16, (3 << 16) + (1 << 15)));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_assumed() {
+        let mut prices = EnginePrices::default();
+        assert!(prices.is_assumed() && EnginePrices::required().all(|name| prices.price(name) > 0));
+        prices.set("link", Price { median: 7, least: 6, most: 9 });
+        assert_eq!((prices.price("link"), prices.price("packet"), prices.price("none")), (7, 60_000, 0));
+        assert!(prices.is_measured("link") && !prices.is_measured("packet") && !prices.is_assumed());
+    }
+
+    #[test]
+    fn blocks_are_priced_by_kind_and_choice_else_by_their_stage() {
+        let spec = |key: &str, kind: &str| {
+            let registry = longwire_link::registry();
+            *registry.iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap()
+        };
+        let loss = spec("loss", "independent");
+        let read = |given| Values::read(loss, given).unwrap();
+        let wire = read(&[("probability", "1 %"), ("where", "wire")]);
+        assert_eq!(block_price(loss, &read(&[("probability", "1 %")])), "block-loss-independent");
+        assert_eq!(block_price(loss, &wire), "block-loss-independent-wire");
+        assert!(EnginePrices::is_name("block-loss-independent-wire") && EnginePrices::is_name("packet"));
+        assert!(!EnginePrices::is_name("block-loss-nothing") && !EnginePrices::is_name("packets"));
+        let mut prices = EnginePrices::default();
+        assert_eq!(prices.block(loss, &wire), (ASSUMED_BLOCK, Origin::Assumed));
+        prices.set("block-loss-pattern", Price::exact(11));
+        prices.set("block-loss-independent", Price::exact(3));
+        assert_eq!(prices.block(loss, &wire), (11, Origin::Alike));
+        prices.set("block-loss-independent-wire", Price::exact(4));
+        assert_eq!(prices.block(loss, &wire), (4, Origin::Measured));
+    }
+}
