@@ -5,11 +5,9 @@ use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
-use crate::words::{
-    BetweenWorkers, Driver, HostDriver, Mapping, NespAllow, Only, Routing, SourceModel, SourceState, Wait,
-};
+use crate::words::{BetweenWorkers, Driver, HostDriver, Mapping, NespAllow, Only, Routing, Wait};
 use crate::written::{Listed, Name, Text, Whole, Written};
-use longwire_units::{Bytes, Nanos, Probability, Rate};
+use longwire_units::{Bytes, Nanos, Probability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -321,7 +319,7 @@ pub(crate) struct Path {
     pub(crate) first: Option<Written<Whole>>,
 }
 
-/// UDP datagrams that Longwire sends.
+/// UDP datagrams that Longwire sends. Its other keys are those of its model, and of what can change of any source.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Source {
@@ -335,43 +333,17 @@ pub(crate) struct Source {
     pub(crate) source: Option<Written<IpAddr>>,
     /// Destination address. Default: the first of to, of the same family.
     pub(crate) destination: Option<Written<IpAddr>>,
-    /// Bytes of a frame, from its Ethernet header on and without FCS: "60 B" to "65549 B". Default "1000 B".
-    pub(crate) size: Option<Written<Bytes>>,
-    /// How the frames come. Default "cbr", or "poisson" with poisson = true.
-    pub(crate) model: Option<Written<SourceModel>>,
-    /// How fast the frames come (cbr, poisson), or come while it is on (on-off, pareto-on-off); 0 for none until it changes.
-    pub(crate) rate: Option<Written<Rate>>,
-    /// How far apart the frames come, instead of the rate (cbr, poisson).
-    pub(crate) interval: Option<Written<Nanos>>,
     /// Draws exponential gaps with that mean: another way to write model = "poisson". Default false.
     pub(crate) poisson: Option<bool>,
-    /// The states' rates (mmpp). Default "1 Mbit/s, 9 Mbit/s".
-    pub(crate) rates: Option<Written<Text>>,
-    /// How long a state lasts in the mean (mmpp). Default "100 ms".
-    pub(crate) dwell: Option<Written<Nanos>>,
-    /// How long it is on in the mean (on-off, pareto-on-off).
-    pub(crate) on: Option<Written<Nanos>>,
-    /// How long it is off in the mean (on-off, pareto-on-off).
-    pub(crate) off: Option<Written<Nanos>>,
-    /// The shape of the times' distribution, 1.01 to 10 (pareto-on-off). Default "1.4".
-    pub(crate) shape: Option<Written<Text>>,
-    /// A pcap or pcapng file, or a list such as "0 ms 1000 B, 5 ms 200 B" (replay).
-    pub(crate) file: Option<Written<Text>>,
-    /// How much faster than in the file: "1", "2.5", "1/3" or "max" (replay). Default "1".
-    pub(crate) speed: Option<Written<Text>>,
     /// When the first comes. Default "0 ms".
     pub(crate) start: Option<Written<Nanos>>,
-    /// How many frames it sends. Default: no limit.
-    pub(crate) packets: Option<Written<Whole>>,
-    /// How long it sends. Default: until the run ends.
-    #[serde(rename = "for")]
-    pub(crate) duration: Option<Written<Nanos>>,
-    /// Whether it sends from its start on, "up", or only when a change lets it, "down". Default "up".
-    pub(crate) state: Option<Written<SourceState>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
+    /// What can change of it, as in [`At`]: name, text, place of the value.
+    #[serde(skip)]
+    pub(crate) params: Vec<(&'static str, String, Range<usize>)>,
 }
 
 /// A change at a time of the run. Its other keys are those of a link that change, or of a traffic source.

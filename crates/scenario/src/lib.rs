@@ -68,9 +68,7 @@ pub use router_plan::{
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits};
 pub use steering::unplanned_target;
-pub use words::{
-    BetweenWorkers, Driver, HostDriver, LevelWait, Mapping, NespAllow, Routing, SourceModel, Wait,
-};
+pub use words::{BetweenWorkers, Driver, HostDriver, LevelWait, Mapping, NespAllow, Routing, Wait};
 
 use longwire_block::Spec;
 use std::fs::File;

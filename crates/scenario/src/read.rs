@@ -1,7 +1,9 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
 use crate::event::{kind_meant, removal_meant};
-use crate::file::{At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay, Nesp};
+use crate::file::{
+    At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay, Nesp, Source,
+};
 use crate::finding::{Findings, suggestion};
 use crate::source_edit::source_keys;
 use longwire_block::Spec;
@@ -128,7 +130,7 @@ impl Reader<'_, '_, '_> {
             "link" => file.link = self.entries("link", item, Self::link),
             "medium" => file.medium = self.entries("medium", item, Self::medium),
             "path" => file.path = self.entries("path", item, |r, i| r.table("path", i, &[])),
-            "source" => file.source = self.entries("source", item, |r, i| r.table("source", i, &[])),
+            "source" => file.source = self.entries("source", item, Self::source),
             "at" => file.at = self.entries("at", item, Self::at),
             other => self.unknown(key.span(), "", other, &SECTIONS),
         }
@@ -293,18 +295,38 @@ impl Reader<'_, '_, '_> {
     /// A medium: first the parameters of all kinds, then the rest.
     fn medium(&mut self, mut item: Item<'_>) -> Option<Medium> {
         let names = medium_keys();
+        let params = self.params("medium", &mut item, &names)?;
+        let medium: Medium = self.table("medium", item, &names)?;
+        Some(Medium { params, ..medium })
+    }
+
+    /// A traffic source: first what can change of it, but for where its frames go, then the rest.
+    fn source(&mut self, mut item: Item<'_>) -> Option<Source> {
+        let mut names = source_keys();
+        names.retain(|name| !["to", "destination"].contains(name));
+        let params = self.params("source", &mut item, &names)?;
+        let source: Source = self.table("source", item, &names)?;
+        Some(Source { params, ..source })
+    }
+
+    /// Takes the values of these names out of an entry, as texts. None after an error.
+    fn params(
+        &mut self,
+        section: &str,
+        item: &mut Item<'_>,
+        names: &[&'static str],
+    ) -> Option<Vec<(&'static str, String, Range<usize>)>> {
         let mut params = Vec::new();
         if let DeValue::Table(table) = item.get_mut() {
-            let label = label("medium", table);
-            for &name in &names {
+            let label = label(section, table);
+            for &name in names {
                 if let Some(value) = table.remove(name) {
                     let text = self.text(&format!("{label}, {name}"), value.span(), value.get_ref())?;
                     params.push((name, text, value.span()));
                 }
             }
         }
-        let medium: Medium = self.table("medium", item, &names)?;
-        Some(Medium { params, ..medium })
+        Some(params)
     }
 
     /// A change: first what the registry knows, then the rest.

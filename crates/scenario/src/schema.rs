@@ -41,16 +41,30 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     root["properties"]["at"]["items"] = at;
     let medium = &mut root["properties"]["medium"]["items"]["properties"];
     MEDIA.iter().flat_map(|spec| spec.params).for_each(|row| add_param(medium, row));
+    for section in ["source", "at"] {
+        add_source(&mut root["properties"][section]["items"]["properties"]);
+    }
     let at = &mut root["properties"]["at"]["items"]["properties"];
+    let rows = MEDIA.iter().flat_map(|spec| spec.params);
+    rows.for_each(|row| add_param(at, row));
+    root["title"] = json!("Longwire scenario");
+    root
+}
+
+/// Adds what can change of a traffic source.
+fn add_source(at: &mut Value) {
     at[MODEL] = templated(json!({ "enum": process::SPECS.iter().map(|spec| spec.kind).collect::<Vec<_>>() }));
     at[MODEL]["description"] = json!("How a traffic source's frames come from then on. Default: as before.");
     at[INTERVAL] = Nanos::json_schema(&mut SchemaGenerator::default()).into();
     at[INTERVAL]["description"] =
         json!("How far apart a traffic source's frames come, instead of the rate (cbr, poisson).");
-    let rows = process::SPECS.iter().chain([&FLOW]).chain(MEDIA.iter().copied());
-    rows.flat_map(|spec| spec.params).for_each(|row| add_param(at, row));
-    root["title"] = json!("Longwire scenario");
-    root
+    let rows = process::SPECS.iter().chain([&FLOW]).flat_map(|spec| spec.params);
+    for row in rows {
+        // What every source has by itself is described there.
+        if at[row.name].get("anyOf").is_some() || at[row.name].is_null() {
+            add_param(at, row);
+        }
+    }
 }
 
 /// Adds a parameter to those that can be meant by its name.

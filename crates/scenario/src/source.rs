@@ -5,7 +5,7 @@ use crate::plan::Port;
 use longwire_block::change::Blocks;
 use longwire_block::flow::{Aim, Course, FLOW};
 use longwire_block::{Spec, Value, Values};
-use longwire_random::process::{Interval, Model};
+use longwire_random::process::Model;
 use longwire_units::{Nanos, Rate};
 use std::net::IpAddr;
 
@@ -26,11 +26,8 @@ pub struct Source {
     pub mac: Mac,
     /// How its packets come: one of [`longwire_random::process::SPECS`].
     pub spec: &'static Spec,
-    /// What that is set to.
+    /// What that is set to: of `cbr` and `poisson`, with the time between two packets, or its mean, in the place of the rate if that was given.
     pub values: Values,
-    /// The time between two packets of `cbr`, or the mean of `poisson`, if it was given instead of the rate; the rate among
-    /// the values is then rounded down.
-    pub interval: Option<Nanos>,
     /// When it begins.
     pub start: Nanos,
     /// How many there are; none for no limit.
@@ -44,21 +41,11 @@ pub struct Source {
 impl Source {
     /// How its packets come.
     pub fn model(&self) -> Model {
-        let every = self.interval.and_then(Interval::of);
-        match (Model::read(self.spec, &self.values), every) {
-            (Model::Cbr { size, .. }, Some(every)) => Model::Cbr { every, size },
-            (Model::Poisson { size, .. }, Some(every)) => Model::Poisson { every, size },
-            (model, _) => model,
-        }
+        Model::read(self.spec, &self.values)
     }
 
-    /// What it is made of, as its changes take it: its model, with an interval in the place of the rate if it has one, and
-    /// the rest of it. `ports` are the plan's.
+    /// What it is made of, as its changes take it: its model, and the rest of it. `ports` are the plan's.
     pub fn blocks(&self, ports: &[Port]) -> Blocks {
-        let values = match self.interval {
-            Some(interval) => self.values.replaced(0, Value::Time(interval)),
-            None => self.values.clone(),
-        };
         let port = &ports[usize::from(self.out_port)];
         let course = Course {
             aim: Aim { port: self.out_port, mac: self.mac.0 },
@@ -67,7 +54,7 @@ impl Source {
             duration: self.duration.unwrap_or(Nanos::NEVER),
             up: self.up,
         };
-        vec![(self.spec, values), (&FLOW, course.values(&port.name))]
+        vec![(self.spec, self.values.clone()), (&FLOW, course.values(&port.name))]
     }
 
     /// Bytes of its largest frame, from the Ethernet header on and without FCS.
@@ -75,10 +62,14 @@ impl Source {
         self.model().largest()
     }
 
-    /// Its first parameter, if that is a rate: all the time, or while it is on.
+    /// Its rate, if it has one: all the time, or while it is on. That of an interval is rounded down.
     pub fn rate(&self) -> Option<Rate> {
         match self.values.at(0) {
             Value::Rate(rate) => Some(rate),
+            Value::Time(interval) => {
+                let rate = u64::from(self.size()) * 8_000_000_000 / interval.0.max(1);
+                Some(Rate(rate.clamp(Rate::MIN.0, Rate::MAX.0)))
+            }
             _ => None,
         }
     }

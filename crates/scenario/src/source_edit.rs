@@ -23,7 +23,7 @@ const RATE: &str = "rate";
 /// The shortest frames of IPv4 and IPv6: headers and what tells the packets of a source apart.
 const SHORTEST: [Bytes; 2] = [Bytes(60), Bytes(80)];
 /// The longest frame: the longest IPv4 packet.
-pub(crate) const LONGEST_FRAME: Bytes = Bytes(65_549);
+const LONGEST_FRAME: Bytes = Bytes(65_549);
 
 /// A setting that a source can't have.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -43,7 +43,7 @@ impl SourceFault {
     }
 
     /// A key that a model has not.
-    pub(crate) fn no_such_key(model: &str, key: &str) -> Self {
+    fn no_such_key(model: &str, key: &str) -> Self {
         let having = |spec: &&Spec| spec.params.iter().any(|param| param.name == key);
         let kinds: Vec<_> = process::SPECS.iter().filter(having).map(|spec| spec.kind).collect();
         let fix = match kinds.is_empty() {
@@ -54,7 +54,7 @@ impl SourceFault {
     }
 
     /// A rate that a source can't send at, if it is one.
-    pub(crate) fn of_rate(rate: Rate) -> Option<Self> {
+    fn of_rate(rate: Rate) -> Option<Self> {
         let can_not = rate == Rate::UNLIMITED;
         can_not.then(|| Self::new(RATE, format!("a source can't send at {rate}"), "write \"10 Mbit/s\""))
     }
@@ -156,37 +156,43 @@ fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, So
             }
             continue;
         }
-        let value = param.read(text).map_err(|error| SourceFault::new(key, bare(&error), ""))?;
-        let wrong = match (*key, &value) {
-            ("destination", Value::Parsed(parsed)) => {
-                let address = parsed.value.downcast_ref::<IpAddr>();
-                let same = address.is_some_and(|address| address.is_ipv4() == site.address.is_ipv4());
-                (!same).then_some("it is of another family than the source's own")
-            }
-            ("packets", Value::Packets(1..)) | ("for", Value::Waiting(_) | Value::Packets(u64::MAX)) => None,
-            ("packets", _) => Some("write a whole number, 1 or more, or \"unlimited\""),
-            ("for", _) => Some("write a time such as \"10 s\", or \"unlimited\""),
-            _ => None,
-        };
-        if let Some(what) = wrong {
-            return Err(SourceFault::new(key, what, ""));
-        }
-        given.push((at, value));
+        given.push((at, course_value(key, text, site.address)?));
     }
     Ok(Edit { spec: &FLOW, given, fresh: None })
 }
 
-/// What the model and its keys mean.
-fn model_edit(
+/// The value of a key of [`FLOW`] but `to`, for a source with this address.
+pub(crate) fn course_value(key: &str, text: &str, address: IpAddr) -> Result<Value, SourceFault> {
+    let known = FLOW.params.iter().find(|param| param.name == key);
+    let param = known.ok_or_else(|| SourceFault::new(key, "a source has no such key", ""))?;
+    let value = param.read(text).map_err(|error| SourceFault::new(key, bare(&error), ""))?;
+    let wrong = match (key, &value) {
+        ("destination", Value::Parsed(parsed)) => {
+            let to = parsed.value.downcast_ref::<IpAddr>();
+            let same = to.is_some_and(|to| to.is_ipv4() == address.is_ipv4());
+            (!same).then_some("it is of another family than the source's own")
+        }
+        ("packets", Value::Packets(1..)) | ("for", Value::Waiting(_) | Value::Packets(u64::MAX)) => None,
+        ("packets", _) => Some("write a whole number, 1 or more, or \"unlimited\""),
+        ("for", _) => Some("write a time such as \"10 s\", or \"unlimited\""),
+        _ => None,
+    };
+    wrong.map_or(Ok(value), |what| Err(SourceFault::new(key, what, "")))
+}
+
+/// What the model and its keys mean for a source that is made of `now`, or of nothing yet: then the model is the first, unless they say
+/// another.
+pub(crate) fn model_edit(
     now: &Blocks,
     pairs: &[(&str, &str)],
     shortest: Bytes,
     folder: &Path,
 ) -> Result<Edit, SourceFault> {
-    let (own, values) = now.first().ok_or_else(|| SourceFault::new(MODEL, "the source has no model", ""))?;
-    let spec = match pairs.iter().find(|(key, _)| *key == MODEL) {
-        Some((_, model)) => model_of(model)?,
-        None => own,
+    let own = now.first();
+    let spec = match (pairs.iter().find(|(key, _)| *key == MODEL), own) {
+        (Some((_, model)), _) => model_of(model)?,
+        (None, Some((own, _))) => own,
+        (None, None) => &process::SPECS[0],
     };
     let mut given = Vec::new();
     for &(key, text) in pairs.iter().filter(|(key, _)| *key != MODEL) {
@@ -200,7 +206,7 @@ fn model_edit(
         check(key, &value, shortest)?;
         given.push((at, value));
     }
-    if !spec.is(own) {
+    if let Some((own, values)) = own.filter(|(own, _)| !spec.is(own)) {
         for (at, param) in spec.params.iter().enumerate() {
             let kept = place_of(own, param.name).map(|of_own| values.at(of_own));
             // A time between frames only some models have.
@@ -279,6 +285,11 @@ fn model_of(name: &str) -> Result<&'static Spec, SourceFault> {
 /// What another model needs.
 fn missing(error: &SpecError) -> SourceFault {
     match error {
+        SpecError::Missing { kind, name: RATE, .. } if ["cbr", "poisson"].contains(kind) => SourceFault::new(
+            RATE,
+            "a source has either a rate or an interval",
+            "write rate = \"10 Mbit/s\" or interval = \"1 ms\"",
+        ),
         SpecError::Missing { kind, name, help, .. } => SourceFault::new(
             name,
             format!("the model {kind} needs it: {help}"),

@@ -112,34 +112,6 @@ words! {
 }
 
 words! {
-    /// How the packets of a traffic source come.
-    SourceModel "a traffic model" {
-        /// At a constant rate.
-        Cbr = "cbr",
-        /// With exponential gaps.
-        Poisson = "poisson",
-        /// With exponential gaps of one mean after the other.
-        Mmpp = "mmpp",
-        /// Constant rate for exponential times, with exponential pauses.
-        OnOff = "on-off",
-        /// The same with Pareto times: self-similar.
-        ParetoOnOff = "pareto-on-off",
-        /// As in a capture.
-        Replay = "replay",
-    }
-}
-
-words! {
-    /// Whether a traffic source sends.
-    SourceState "a state" {
-        /// It does.
-        Up = "up",
-        /// It does not: its own time stands still.
-        Down = "down",
-    }
-}
-
-words! {
     /// How a host's end of the wire is held.
     HostDriver "a host's driver" {
         /// A TAP device in the host's namespace.

@@ -282,8 +282,8 @@ fn sources_take_their_ends_addresses() {
     );
     let last = &plan.sources[2];
     assert_eq!(
-        (&*last.name, last.interval, last.start),
-        ("s7", Some(Nanos::from_millis(7)), Nanos::from_millis(70))
+        (&*last.name, last.values.at(0), last.start),
+        ("s7", Value::Time(Nanos::from_millis(7)), Nanos::from_millis(70))
     );
     assert_eq!(
         (last.source.to_string(), last.destination.to_string()),

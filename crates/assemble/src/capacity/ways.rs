@@ -1,5 +1,6 @@
 //! The ways of packets from port to port: by rules, through routers, from traffic sources, and straight across a bridge.
 
+use longwire_block::Value;
 use longwire_random::process::Model;
 use longwire_scenario::{Attachment, End, Plan, Route, Source};
 use longwire_units::Rate;
@@ -197,7 +198,7 @@ fn sends_by_itself(plan: &Plan, place: u16) -> bool {
 /// Packets a second that a source sends, of one that is on and off while it is on; none if it has no rate.
 fn packets_of(source: &Source) -> Option<u64> {
     let at = |rate: Rate, size: u32| rate.0.div_ceil(u64::from(size.max(1)) * 8);
-    if let Some(interval) = source.interval {
+    if let Value::Time(interval) = source.values.at(0) {
         return Some(1_000_000_000_u64.div_ceil(interval.0.max(1)));
     }
     match (source.model(), source.rate()) {

@@ -1,35 +1,33 @@
 //! Section `[[source]]`: traffic that Longwire sends.
 
-use super::blocks::bare;
 use super::nodes::Nodes;
 use super::{Desk, Entry};
 use crate::file::{self, File};
 use crate::plan::Source;
-use crate::source_edit::{LONGEST_FRAME, SourceFault, shortest_frame};
-use crate::words::{SourceModel, SourceState};
-use crate::written::{Name, Term, Written};
-use longwire_block::{Spec, SpecError, Values};
-use longwire_random::process;
-use longwire_units::{Bytes, Nanos, Rate};
+use crate::source_edit::{MODEL, SourceFault, course_value, model_edit, shortest_frame};
+use crate::written::{Name, Written};
+use longwire_block::change::{Blocks, Edit};
+use longwire_block::flow::FLOW;
+use longwire_block::{Spec, Value, Values};
+use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 
 /// What sources are set to so far, each once: a capture is read once for all that replay it.
-type Known = HashMap<Vec<String>, Values>;
+type Known = HashMap<Vec<String>, (&'static Spec, Values)>;
 
-/// How a source's packets come.
-struct Chosen {
-    spec: &'static Spec,
-    values: Values,
-    interval: Option<Nanos>,
-}
+/// The model that `poisson = true` means.
+const POISSON: &str = "poisson";
 
-/// A key of a model's, as it is written.
-struct Given<'w> {
-    key: &'static str,
-    span: &'w Range<usize>,
-    text: String,
+/// What can change of a source, as it is written, templates expanded.
+type Pairs<'w> = Vec<(&'static str, String, &'w Range<usize>)>;
+
+/// How many frames a source sends, how long, and whether it does so from the start.
+struct Sending {
+    count: Option<u64>,
+    duration: Option<Nanos>,
+    up: bool,
 }
 
 impl Desk<'_, '_> {
@@ -88,20 +86,15 @@ impl Desk<'_, '_> {
             let fix = "begin at a host with a gateway that is a router's address, or at a router's port";
             self.error(&written.from.span, entry, "from", what, fix);
         }
-        let shortest = shortest_frame(source);
-        let size = self.term_in(entry, "size", written.size.as_ref(), Bytes(1000), shortest..=LONGEST_FRAME);
-        let chosen = self.chosen(entry, written, size?, known);
+        let pairs = self.pairs(entry, written)?;
+        let fault = |desk: &mut Self, SourceFault { key, what, fix }: SourceFault| {
+            let given = pairs.iter().find(|(name, ..)| *name == key);
+            desk.error(given.map_or(&written.from.span, |(.., span)| span), entry, &key, what, fix);
+        };
+        let model = self.model(&pairs, source, known).map_err(|error| fault(self, error));
+        let sending = Sending::of(&pairs, source).map_err(|error| fault(self, error));
         let start = self.term_or(entry, "start", written.start.as_ref(), Nanos::ZERO);
-        let count = match &written.packets {
-            Some(packets) => Some(self.whole_or(entry, "packets", Some(packets), 0, 1..=u64::MAX)?),
-            None => None,
-        };
-        let duration = match &written.duration {
-            Some(duration) => Some(self.term(entry, "for", duration)?),
-            None => None,
-        };
-        let state = self.term_or(entry, "state", written.state.as_ref(), SourceState::Up);
-        let Chosen { spec, values, interval } = chosen?;
+        let ((spec, values), Sending { count, duration, up }) = (model.ok()?, sending.ok()?);
         Some(Source {
             name: name?.0,
             in_port,
@@ -111,11 +104,10 @@ impl Desk<'_, '_> {
             mac: mac?,
             spec,
             values,
-            interval,
             start: start?,
             count,
             duration,
-            up: state? == SourceState::Up,
+            up,
         })
     }
 
@@ -156,149 +148,70 @@ impl Desk<'_, '_> {
         pair
     }
 
+    /// What is written of a source that can change.
+    fn pairs<'w>(&mut self, entry: &Entry<'_>, written: &'w file::Source) -> Option<Pairs<'w>> {
+        let mut pairs = Pairs::new();
+        for (key, text, span) in &written.params {
+            pairs.push((key, self.expanded(entry, key, text, span)?, span));
+        }
+        let named = pairs.iter().find(|(key, ..)| *key == MODEL);
+        match (written.poisson, named) {
+            (Some(true), None) => pairs.push((MODEL, POISSON.into(), &written.from.span)),
+            (Some(poisson), Some((_, model, span))) if poisson != (model == POISSON) => {
+                let what = format!("poisson says otherwise than model = \"{}\"", model.escape_debug());
+                self.error(span, entry, MODEL, what, "remove the key poisson");
+                return None;
+            }
+            _ => {}
+        }
+        Some(pairs)
+    }
+
     /// The model and what it is set to.
-    fn chosen(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &file::Source,
-        size: Bytes,
+    fn model(
+        &self,
+        pairs: &Pairs<'_>,
+        source: IpAddr,
         known: &mut Known,
-    ) -> Option<Chosen> {
-        let model = self.model(entry, written)?;
-        let spec = process::spec(model.word())?;
-        let mut given = self.given(entry, written)?;
-        let interval = self.interval(entry, written, model)?;
-        for Given { key, span, .. } in &given {
-            if spec.params.iter().all(|param| param.name != *key) {
-                let SourceFault { what, fix, .. } = SourceFault::no_such_key(spec.kind, key);
-                self.error(span, entry, key, what, fix);
-                return None;
-            }
+    ) -> Result<(&'static Spec, Values), SourceFault> {
+        let of_model = |(key, ..): &&(&str, _, _)| FLOW.params.iter().all(|param| param.name != *key);
+        let pairs: Vec<_> =
+            pairs.iter().filter(of_model).map(|(key, text, _)| (*key, text.as_str())).collect();
+        let shortest = shortest_frame(source);
+        let signature: Vec<String> = pairs
+            .iter()
+            .flat_map(|(key, text)| [(*key).into(), (*text).into()])
+            .chain([shortest.to_string()])
+            .collect();
+        if let Some(made) = known.get(&signature) {
+            return Ok(made.clone());
         }
-        if let Some(interval) = interval {
-            let rate = (size.0 * 8_000_000_000 / interval.0).clamp(Rate::MIN.0, Rate::MAX.0);
-            given.push(Given { key: "rate", span: &written.from.span, text: Rate(rate).to_string() });
-        }
-        let signature = given.iter().flat_map(|given| [given.key.into(), given.text.clone()]);
-        let signature: Vec<String> = std::iter::once(spec.kind.into()).chain(signature).collect();
-        if let Some(values) = known.get(&signature) {
-            return Some(Chosen { spec, values: values.clone(), interval });
-        }
-        let pairs: Vec<_> = given.iter().map(|given| (given.key, given.text.as_str())).collect();
-        match Values::read_in(spec, &pairs, &self.folder) {
-            Ok(values) => {
-                known.insert(signature, values.clone());
-                Some(Chosen { spec, values, interval })
-            }
-            Err(error) => {
-                self.tell(entry, written, &given, &error);
-                None
-            }
-        }
+        let Edit { spec, fresh, .. } = model_edit(&Blocks::new(), &pairs, shortest, &self.folder)?;
+        let made = (spec, fresh.expect("what is made of nothing is whole, or an error"));
+        known.insert(signature, made.clone());
+        Ok(made)
     }
+}
 
-    /// Says what is wrong with a model's key where the key stands.
-    fn tell(&mut self, entry: &Entry<'_>, written: &file::Source, given: &[Given<'_>], error: &SpecError) {
-        let (SpecError::Missing { name, .. }
-        | SpecError::Unit { name, .. }
-        | SpecError::Text { name, .. }
-        | SpecError::Outside { name, .. }
-        | SpecError::Range { name, .. }) = error
-        else {
-            return self.error(&written.from.span, entry, "model", error.to_string(), "");
-        };
-        let span =
-            given.iter().find(|given| given.key == *name).map_or(&written.from.span, |given| given.span);
-        match error {
-            SpecError::Missing { kind, help, .. } => {
-                let what = format!("the model {kind} needs it: {help}");
-                self.error(span, entry, name, what, format!("add {name} = \"…\""));
-            }
-            other => self.error(span, entry, name, bare(other), ""),
-        }
-    }
-
-    /// The model's keys that are written, their templates expanded.
-    fn given<'w>(&mut self, entry: &Entry<'_>, written: &'w file::Source) -> Option<Vec<Given<'w>>> {
-        let mut given = Vec::new();
-        self.give(entry, "rate", written.rate.as_ref(), &mut given)?;
-        self.give(entry, "rates", written.rates.as_ref(), &mut given)?;
-        self.give(entry, "dwell", written.dwell.as_ref(), &mut given)?;
-        self.give(entry, "on", written.on.as_ref(), &mut given)?;
-        self.give(entry, "off", written.off.as_ref(), &mut given)?;
-        self.give(entry, "shape", written.shape.as_ref(), &mut given)?;
-        self.give(entry, "file", written.file.as_ref(), &mut given)?;
-        self.give(entry, "speed", written.speed.as_ref(), &mut given)?;
-        self.give(entry, "size", written.size.as_ref(), &mut given)?;
-        if let (Some(text), Some(Given { span, .. })) = (&written.rate, given.first()) {
-            let rate: Rate = self.term(entry, "rate", text)?;
-            if let Some(SourceFault { what, fix, .. }) = SourceFault::of_rate(rate) {
-                self.error(span, entry, "rate", what, fix);
-                return None;
-            }
-        }
-        Some(given)
-    }
-
-    fn give<'w, T: Term>(
-        &mut self,
-        entry: &Entry<'_>,
-        key: &'static str,
-        written: Option<&'w Written<T>>,
-        given: &mut Vec<Given<'w>>,
-    ) -> Option<()> {
-        if let Some(written) = written {
-            let text = self.expanded(entry, key, &written.text, &written.span)?;
-            given.push(Given { key, span: &written.span, text });
-        }
-        Some(())
-    }
-
-    /// The model that is written, by its name or as `poisson = true`.
-    fn model(&mut self, entry: &Entry<'_>, written: &file::Source) -> Option<SourceModel> {
-        let plain = if written.poisson == Some(true) { SourceModel::Poisson } else { SourceModel::Cbr };
-        let model = self.term_or(entry, "model", written.model.as_ref(), plain)?;
-        let said = written.poisson.map(|poisson| poisson == (model == SourceModel::Poisson));
-        if let (Some(text), Some(false)) = (&written.model, said) {
-            let what = format!("poisson says otherwise than model = \"{model}\"");
-            self.error(&text.span, entry, "model", what, "remove the key poisson");
-            return None;
-        }
-        Some(model)
-    }
-
-    /// The interval, if one is written instead of the rate; none in all after an error.
-    #[expect(clippy::option_option, reason = "the outer one is that of an error, as everywhere here")]
-    fn interval(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &file::Source,
-        model: SourceModel,
-    ) -> Option<Option<Nanos>> {
-        let Some(text) = &written.interval else {
-            let paced = matches!(model, SourceModel::Cbr | SourceModel::Poisson);
-            if paced && written.rate.is_none() {
-                let what = "a source has either a rate or an interval";
-                let fix = "write rate = \"10 Mbit/s\" or interval = \"1 ms\"";
-                self.error(&written.from.span, entry, "rate", what, fix);
-                return None;
-            }
-            return Some(None);
-        };
-        let (what, fix) = match model {
-            SourceModel::Cbr | SourceModel::Poisson if written.rate.is_none() => {
-                let interval: Nanos = self.term(entry, "interval", text)?;
-                if (1..1 << 63).contains(&interval.0) {
-                    return Some(Some(interval));
+impl Sending {
+    fn of(pairs: &Pairs<'_>, source: IpAddr) -> Result<Self, SourceFault> {
+        let mut sending = Self { count: None, duration: None, up: true };
+        for (key, text, _) in pairs {
+            match *key {
+                "packets" => {
+                    if let Value::Packets(packets) = course_value(key, text, source)? {
+                        sending.count = (packets != u64::MAX).then_some(packets);
+                    }
                 }
-                ("frames can't come at once".into(), "write \"1 ms\", say")
+                "for" => {
+                    if let Value::Waiting(time) = course_value(key, text, source)? {
+                        sending.duration = Some(time);
+                    }
+                }
+                "state" => sending.up = course_value(key, text, source)? == Value::Choice(0),
+                _ => {}
             }
-            SourceModel::Cbr | SourceModel::Poisson => {
-                ("a source has either a rate or an interval".into(), "remove one of the two")
-            }
-            other => (format!("the model {other} has no interval"), "remove it"),
-        };
-        self.error(&text.span, entry, "interval", what, fix);
-        None
+        }
+        Ok(sending)
     }
 }
