@@ -28,7 +28,7 @@ fn values_of(spec: &Spec, param: &Param) -> Vec<String> {
         ParamKind::Rate => {
             owned(&["300 bit/s", "1 Mbit/s", "10 Mbit/s", "2999999999 bit/s", "400 Gbit/s", "unlimited", "0"])
         }
-        ParamKind::Time { max } => [0, 1, 4_999, 20_000_000, u64::MAX]
+        ParamKind::Time { max, .. } => [0, 1, 4_999, 20_000_000, u64::MAX]
             .map(|time| format!("{} ns", time.min(max.0)))
             .into_iter()
             .collect(),

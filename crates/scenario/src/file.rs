@@ -5,13 +5,17 @@ use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
-use crate::words::{BetweenWorkers, Driver, HostDriver, Mapping, NespAllow, Only, Routing, Wait};
+use crate::words::{Driver, HostDriver, NespAllow, Only, Routing};
 use crate::written::{Listed, Name, Text, Whole, Written};
-use longwire_units::{Bytes, Nanos, Probability};
+use longwire_units::Nanos;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
+
+/// What an entry says of the settings of its row (`[engine]` of `EngineSettings`, and so on), which are no fields here: name, text, place of
+/// the value.
+pub(crate) type Params = Vec<(&'static str, String, Range<usize>)>;
 
 /// A network of Longwire: hosts and ports, bridges, and the links between them.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -63,37 +67,19 @@ pub(crate) struct File {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Engine {
-    /// Worker threads, 1 to 64. Default 1.
-    pub(crate) workers: Option<Written<Whole>>,
-    /// How the work is shared. Default "single" for one worker, else "parallel".
-    pub(crate) mapping: Option<Written<Mapping>>,
-    /// What a worker does while nothing is due. Default "sleep-then-spin".
-    pub(crate) wait: Option<Written<Wait>>,
-    /// Which rings packets take from worker to worker: one for each pair ("private"), or one for each that receives ("shared"), with a lock
-    /// and less memory. Default "private".
-    pub(crate) between_workers: Option<Written<BetweenWorkers>>,
-    /// Packet memory of each worker, 1 MiB to 256 GiB. Default "256 MiB", or what delays and queues need, up to a quarter of the machine's
-    /// memory and 4 GiB for all workers.
-    pub(crate) pool: Option<Written<Bytes>>,
     /// Processors to pin the workers to, one for each. Default: none.
     #[serde(default)]
     pub(crate) cpus: Listed<Whole>,
-    /// Longest time between the leaving times of segments that stay together in one large packet, at most "1 s".
-    /// Default "10 us".
-    pub(crate) train_spread: Option<Written<Nanos>>,
-    /// Packets leave at multiples of this, counted from the beginning of the run, as in emulators that are driven by a timer; at most "1 s".
-    /// Default: at any time.
-    pub(crate) tick: Option<Written<Nanos>>,
+    #[serde(skip)]
+    pub(crate) params: Params,
 }
 
 /// What counts as faithful.
 #[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Fidelity {
-    /// Lateness that is still in time. Default "100 us".
-    pub(crate) within: Option<Written<Nanos>>,
-    /// How many of the packets must be in time. Default "99 %".
-    pub(crate) share: Option<Written<Probability>>,
+    #[serde(skip)]
+    pub(crate) params: Params,
 }
 
 /// Who may read and change settings by frames that come in by a port.
@@ -185,14 +171,12 @@ pub(crate) struct Port {
 pub(crate) struct Bridge {
     /// Its name.
     pub(crate) name: Written<Name>,
-    /// How long an address is remembered that sends nothing, "1 s" to "1000000 s". Default "300 s".
-    pub(crate) ageing: Option<Written<Nanos>>,
-    /// How many addresses are remembered, 16 to 16777216. Default 4096.
-    pub(crate) table: Option<Written<Whole>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
+    #[serde(skip)]
+    pub(crate) params: Params,
 }
 
 /// A link. Its other keys are those of the block registry.
@@ -287,7 +271,7 @@ pub(crate) struct Medium {
     pub(crate) profile: Option<Written<Text>>,
     /// Its parameters: name, text, place of the value.
     #[serde(skip)]
-    pub(crate) params: Vec<(&'static str, String, Range<usize>)>,
+    pub(crate) params: Params,
 }
 
 /// A pair of addresses.
@@ -319,7 +303,7 @@ pub(crate) struct Path {
     pub(crate) first: Option<Written<Whole>>,
 }
 
-/// UDP datagrams that Longwire sends. Its other keys are those of its model, and of what can change of any source.
+/// UDP datagrams that Longwire sends.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Source {
@@ -343,7 +327,7 @@ pub(crate) struct Source {
     pub(crate) first: Option<Written<Whole>>,
     /// What can change of it, as in [`At`]: name, text, place of the value.
     #[serde(skip)]
-    pub(crate) params: Vec<(&'static str, String, Range<usize>)>,
+    pub(crate) params: Params,
 }
 
 /// A change at a time of the run. Its other keys are those of a link that change, or of a traffic source.

@@ -2,11 +2,13 @@
 
 use crate::event::{kind_meant, removal_meant};
 use crate::file::{
-    At, BlockText, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay, Nesp, Source,
+    At, BlockText, Bridge, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay, Nesp, Params,
+    Source,
 };
 use crate::finding::{Findings, suggestion};
+use crate::plan::{self, BridgeSettings, EngineSettings};
 use crate::source_edit::source_keys;
-use longwire_block::Spec;
+use longwire_block::{Settings, Spec};
 use longwire_link::MEDIA;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
@@ -117,12 +119,12 @@ impl Reader<'_, '_, '_> {
         match key.get_ref().as_ref() {
             "seed" => file.seed = self.scalar("seed", item),
             "routing" => file.routing = self.scalar("routing", item),
-            "engine" => file.engine = self.table::<Engine>("engine", item, &[]),
-            "fidelity" => file.fidelity = self.table::<Fidelity>("fidelity", item, &[]),
+            "engine" => file.engine = self.engine(item),
+            "fidelity" => file.fidelity = self.fidelity(item),
             "nesp" => file.nesp = self.table::<Nesp>("nesp", item, &[]),
             "host" => file.host = self.entries("host", item, |r, i| r.table("host", i, &[])),
             "port" => file.port = self.entries("port", item, |r, i| r.table("port", i, &[])),
-            "bridge" => file.bridge = self.entries("bridge", item, |r, i| r.table("bridge", i, &[])),
+            "bridge" => file.bridge = self.entries("bridge", item, Self::bridge),
             "router" => file.router = self.entries("router", item, |r, i| r.table("router", i, &[])),
             "forwarder" => {
                 file.forwarder = self.entries("forwarder", item, |r, i| r.table("forwarder", i, &[]));
@@ -292,6 +294,27 @@ impl Reader<'_, '_, '_> {
         Some(Link { blocks, span, ..link })
     }
 
+    fn engine(&mut self, mut item: Item<'_>) -> Option<Engine> {
+        let names = names_of(&EngineSettings::SPEC);
+        let params = self.params("engine", &mut item, &names)?;
+        let engine: Engine = self.table("engine", item, &names)?;
+        Some(Engine { params, ..engine })
+    }
+
+    fn fidelity(&mut self, mut item: Item<'_>) -> Option<Fidelity> {
+        let names = names_of(&plan::Fidelity::SPEC);
+        let params = self.params("fidelity", &mut item, &names)?;
+        let Fidelity { .. } = self.table("fidelity", item, &names)?;
+        Some(Fidelity { params })
+    }
+
+    fn bridge(&mut self, mut item: Item<'_>) -> Option<Bridge> {
+        let names = names_of(&BridgeSettings::SPEC);
+        let params = self.params("bridge", &mut item, &names)?;
+        let bridge: Bridge = self.table("bridge", item, &names)?;
+        Some(Bridge { params, ..bridge })
+    }
+
     /// A medium: first the parameters of all kinds, then the rest.
     fn medium(&mut self, mut item: Item<'_>) -> Option<Medium> {
         let names = medium_keys();
@@ -310,12 +333,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Takes the values of these names out of an entry, as texts. None after an error.
-    fn params(
-        &mut self,
-        section: &str,
-        item: &mut Item<'_>,
-        names: &[&'static str],
-    ) -> Option<Vec<(&'static str, String, Range<usize>)>> {
+    fn params(&mut self, section: &str, item: &mut Item<'_>, names: &[&'static str]) -> Option<Params> {
         let mut params = Vec::new();
         if let DeValue::Table(table) = item.get_mut() {
             let label = label(section, table);
@@ -432,6 +450,11 @@ impl Reader<'_, '_, '_> {
         self.findings.error(span, field, format!("{article} {kind} can't stand here"), fix);
         None
     }
+}
+
+/// The names of a row's settings.
+fn names_of(spec: &Spec) -> Vec<&'static str> {
+    spec.params.iter().map(|param| param.name).collect()
 }
 
 /// The parameters of all kinds of media, each once.

@@ -1,11 +1,12 @@
 //! The JSON schema of scenario files, from the structures they are read into and the block registry.
 
 use crate::file::{At, Direction, File, Link};
+use crate::plan::{BridgeSettings, EngineSettings, Fidelity};
 use crate::read::BESIDE_RATE;
 use crate::source_edit::{INTERVAL, MODEL};
 use crate::written::templated;
 use longwire_block::flow::FLOW;
-use longwire_block::{Param, ParamKind, Spec};
+use longwire_block::{Param, ParamKind, Settings, Spec};
 use longwire_link::{MEDIA, without};
 use longwire_random::process;
 use longwire_units::{Nanos, Probability, Rate};
@@ -41,6 +42,10 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     root["properties"]["at"]["items"] = at;
     let medium = &mut root["properties"]["medium"]["items"]["properties"];
     MEDIA.iter().flat_map(|spec| spec.params).for_each(|row| add_param(medium, row));
+    for (section, spec) in [("engine", EngineSettings::SPEC), ("fidelity", Fidelity::SPEC)] {
+        add_row(&mut root["properties"][section], &spec);
+    }
+    add_row(&mut root["properties"]["bridge"]["items"], &BridgeSettings::SPEC);
     for section in ["source", "at"] {
         add_source(&mut root["properties"][section]["items"]["properties"]);
     }
@@ -64,6 +69,13 @@ fn add_source(at: &mut Value) {
         if at[row.name].get("anyOf").is_some() || at[row.name].is_null() {
             add_param(at, row);
         }
+    }
+}
+
+/// Adds the settings of a row to the keys of a section.
+fn add_row(section: &mut Value, spec: &Spec) {
+    for row in spec.params {
+        section["properties"][row.name] = param(row);
     }
 }
 

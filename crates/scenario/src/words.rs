@@ -23,6 +23,20 @@ macro_rules! words {
             }
         }
 
+        impl longwire_settings::Choice for $name {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+        }
+
+        impl longwire_settings::Setting for $name {
+            fn of(value: &longwire_settings::Value) -> Option<Self> {
+                match *value {
+                    longwire_settings::Value::Choice(word) => Self::ALL.get(word).copied(),
+                    _ => None,
+                }
+            }
+        }
+
         impl crate::written::Term for $name {
             const WANTED: &'static str = $what;
 

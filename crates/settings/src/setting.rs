@@ -13,9 +13,10 @@ use std::sync::Arc;
 /// means; its type says what values it takes, and `#[setting(…)]` the rest:
 ///
 /// - `default = "…"`: what it is when it is not given; without this it has to be given;
-/// - `min = …`, `max = …`: the range of a number or a size, or the longest time, in the field's own type;
+/// - `min = …`, `max = …`: the range of a number, a size or a time, in the field's own type; times begin at zero if not otherwise said;
 /// - `grammar = …`: how an `Arc<T>` is read from a text, a [`Grammar`](crate::Grammar);
 /// - `like = …`: that it is the same as a [`Param`](crate::Param) that others have, too, with its name; what is said besides comes in its place;
+/// - `skip`: that it is no setting, but something that is found out later, and of its type's default until then;
 /// - `name = "…"`: its name, where the field's own, with hyphens, won't do.
 pub trait Settings: Sized {
     /// The row.
@@ -26,6 +27,14 @@ pub trait Settings: Sized {
     /// # Panics
     /// If they were read for another.
     fn of(values: &Values) -> Self;
+
+    /// What they are when nothing is given.
+    ///
+    /// # Panics
+    /// If there is one that has to be given.
+    fn defaults() -> Self {
+        Self::read(&[]).unwrap_or_else(|error| panic!("{error}"))
+    }
 
     /// Reads `given` pairs of name and text, filling in defaults; files are looked for in the current folder.
     ///

@@ -49,8 +49,10 @@ pub struct Param {
 pub enum ParamKind {
     /// A [`Rate`].
     Rate,
-    /// A [`Nanos`] up to the given one.
+    /// A [`Nanos`] in a range.
     Time {
+        /// The lowest value.
+        min: Nanos,
         /// The highest value.
         max: Nanos,
     },
@@ -125,9 +127,16 @@ impl Param {
         match self.kind {
             ParamKind::Rate => text.parse().map(Value::Rate).map_err(unit),
             ParamKind::Probability => text.parse().map(Value::Probability).map_err(unit),
-            ParamKind::Time { max } => {
+            ParamKind::Time { min, max } => {
                 let time: Nanos = text.parse().map_err(unit)?;
-                if time > max { Err(outside(format!("at most {max}"))) } else { Ok(Value::Time(time)) }
+                let wanted = || {
+                    if min == Nanos::ZERO {
+                        format!("at most {max}")
+                    } else {
+                        format!("a time from {min} to {max}")
+                    }
+                };
+                if (min..=max).contains(&time) { Ok(Value::Time(time)) } else { Err(outside(wanted())) }
             }
             ParamKind::Integer { min, max } => match text.trim().parse() {
                 Ok(n) if (min..=max).contains(&n) => Ok(Value::Integer(n)),
@@ -137,7 +146,7 @@ impl Param {
             ParamKind::Size { min, max } => match text.parse() {
                 Ok(bytes) if (min..=max).contains(&bytes) => Ok(Value::Bytes(bytes)),
                 Ok(_) => Err(outside(format!("a size from {min} to {max}"))),
-                Err(_) => Err(range(format!("a size from {min} to {max}"))),
+                Err(error) => Err(unit(error)),
             },
             ParamKind::Decimal { min, max } => match decimal(text) {
                 Some(millionths) if (min..=max).contains(&millionths) => Ok(Value::Decimal(millionths)),
@@ -192,7 +201,7 @@ mod tests {
     /// What is read but out of range says so, with the range; what can't be read says what would do.
     #[test]
     fn values_out_of_range_are_named_with_their_limits() {
-        let time = ParamKind::Time { max: Nanos::from_secs(100) };
+        let time = ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(100) };
         let size = ParamKind::Size { min: Bytes(1), max: Bytes(1000) };
         let number = ParamKind::Decimal { min: 0, max: 1_500_000 };
         for (kind, text, wanted) in [

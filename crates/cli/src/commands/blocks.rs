@@ -74,7 +74,8 @@ fn as_json(spec: &Spec) -> Value {
 fn kind(param: &Param) -> String {
     match param.kind {
         ParamKind::Rate => "a rate such as \"10 Mbit/s\", or \"unlimited\"".into(),
-        ParamKind::Time { max } => format!("a time up to {max}"),
+        ParamKind::Time { min: longwire_units::Nanos::ZERO, max } => format!("a time up to {max}"),
+        ParamKind::Time { min, max } => format!("a time from {min} to {max}"),
         ParamKind::Probability => "a share such as \"2 %\"".into(),
         ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
         ParamKind::Limit => "\"100 packets\", \"64 KiB\", \"50 ms\" or \"unlimited\"".into(),

@@ -12,7 +12,7 @@ use longwire_units::Nanos;
 /// The parameter `target` of CoDel.
 pub(super) const TARGET: Param = Param {
     name: "target",
-    kind: ParamKind::Time { max: Nanos::from_secs(10) },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Some("5 ms"),
     help: "waiting time that the queue is held below, up to 10 s; at least what one packet takes to send",
 };
@@ -20,7 +20,7 @@ pub(super) const TARGET: Param = Param {
 /// The parameter `interval` of CoDel.
 pub(super) const INTERVAL: Param = Param {
     name: "interval",
-    kind: ParamKind::Time { max: Nanos::from_secs(100) },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(100) },
     default: Some("100 ms"),
     help: "how long packets may wait longer than the target before one is dropped: a usual round-trip time, up to 100 s",
 };

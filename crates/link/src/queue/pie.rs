@@ -12,7 +12,7 @@ use longwire_units::Nanos;
 /// The parameter `target` of PIE.
 pub(super) const TARGET: Param = Param {
     name: "target",
-    kind: ParamKind::Time { max: Nanos::from_secs(10) },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Some("15 ms"),
     help: "waiting time that the queue is steered to, up to 10 s",
 };
@@ -20,7 +20,7 @@ pub(super) const TARGET: Param = Param {
 /// The setting `update` of PIE.
 pub(super) const UPDATE: Param = Param {
     name: "update",
-    kind: ParamKind::Time { max: Nanos::from_secs(10) },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Some("15 ms"),
     help: "time between corrections of the probability, up to 10 s; less than 100 us counts as 100 us",
 };
@@ -28,7 +28,7 @@ pub(super) const UPDATE: Param = Param {
 /// The parameter `burst` of PIE.
 pub(super) const BURST: Param = Param {
     name: "burst",
-    kind: ParamKind::Time { max: Nanos::from_secs(10) },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Some("150 ms"),
     help: "how long a queue that was short may grow before anything is dropped early, up to 10 s",
 };

@@ -164,7 +164,7 @@ const SIZE: Param = Param {
 };
 
 const DAY: Nanos = Nanos::from_secs(86_400);
-const TIME: ParamKind = ParamKind::Time { max: DAY };
+const TIME: ParamKind = ParamKind::Time { min: Nanos::ZERO, max: DAY };
 
 const ON: Param =
     Param { name: "on", kind: TIME, default: None, help: "How long it is on in the mean, 1 us to 24 hours." };

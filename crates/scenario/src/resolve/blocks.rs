@@ -8,7 +8,7 @@ use crate::finding::suggestion;
 use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
-use longwire_block::{Param, Spec, SpecError, Values};
+use longwire_block::{Param, ParamKind, Spec, SpecError, Values};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -136,7 +136,7 @@ impl Desk<'_, '_> {
                     _ => spec.key.into(),
                 };
                 let hint = name.is_none().then(|| kind_hint(self.registry, spec.key, &value)).flatten();
-                self.error(span, entry, &key, bare(&error), hint.unwrap_or_default());
+                self.error(span, entry, &key, bare(&error), hint.unwrap_or_else(|| near(param, &value)));
                 return None;
             }
             given.push((param.name, value));
@@ -197,6 +197,13 @@ impl Desk<'_, '_> {
         }
         found
     }
+}
+
+/// The word that was meant by a text that is none of a setting's words.
+pub(super) fn near(param: &Param, text: &str) -> String {
+    let ParamKind::Choice(words) = param.kind else { return String::new() };
+    let near = suggestion(text, words.iter().copied());
+    near.map(|near| format!("did you mean \"{near}\"?")).unwrap_or_default()
 }
 
 /// What an error says, without the parameter that the field names already.

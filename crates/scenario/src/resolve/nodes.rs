@@ -3,12 +3,11 @@
 use super::{Desk, Entry};
 use crate::address::{Mac, Network};
 use crate::file::{self, File};
-use crate::plan::{Attachment, Bridge, End, Host, HostRoute, Port};
+use crate::plan::{Attachment, Bridge, BridgeSettings, End, Host, HostRoute, Port};
 use crate::router_plan::Router;
 use crate::words::{Driver, HostDriver};
 use crate::written::{Listed, Name, Text, Written};
-use longwire_block::MAX_PORTS;
-use longwire_units::Nanos;
+use longwire_block::{MAX_PORTS, Settings};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -89,7 +88,6 @@ impl Desk<'_, '_> {
     }
 
     fn bridges(&mut self, file: &File, nodes: &mut Nodes) {
-        let ageing = Nanos::from_secs(300);
         for written in &file.bridge {
             let entry = Entry { section: "bridge", name: Some(&written.name.text), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
@@ -99,15 +97,13 @@ impl Desk<'_, '_> {
                     self.error(&written.name.span, &entry, "", what, "make fewer");
                     break;
                 }
-                let range = Nanos::from_secs(1)..=Nanos::from_secs(1_000_000);
-                let ageing = self.term_in(&entry, "ageing", written.ageing.as_ref(), ageing, range);
-                let table = self.whole_or(&entry, "table", written.table.as_ref(), 4096, 16..=1 << 24);
+                let settings = self.row(&entry, &written.params);
                 let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
-                let (Some(ageing), Some(table), Some(name)) = (ageing, table, name) else { break };
+                let (Some(BridgeSettings { ageing, table }), Some(name)) = (settings, name) else { break };
                 nodes.bridges.push(Bridge {
                     name,
                     ageing,
-                    table: table as u32,
+                    table,
                     ports: Vec::new(),
                     segment: 0,
                     declared: true,
@@ -116,10 +112,11 @@ impl Desk<'_, '_> {
         }
         if file.bridge.is_empty() {
             let name = "bridge".into();
+            let BridgeSettings { ageing, table } = BridgeSettings::defaults();
             nodes.bridges.push(Bridge {
                 name,
                 ageing,
-                table: 4096,
+                table,
                 ports: Vec::new(),
                 segment: 0,
                 declared: false,

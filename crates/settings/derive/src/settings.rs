@@ -14,8 +14,16 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     };
     let (key, kind, source) = row(input)?;
     let summary = documentation(&input.attrs);
-    let params = fields.named.iter().map(param).collect::<Result<Vec<_>>>()?;
-    let names = fields.named.iter().map(|field| &field.ident);
+    let (mut params, mut values) = (Vec::new(), Vec::new());
+    for field in &fields.named {
+        let (said, name) = (Said::read(&field.attrs)?, &field.ident);
+        values.push(if said.skip {
+            quote!(#name: ::core::default::Default::default())
+        } else {
+            params.push(param(field, &said)?);
+            quote!(#name: ::longwire_settings::take(&mut values))
+        });
+    }
     let name = &input.ident;
     Ok(quote! {
         impl ::longwire_settings::Settings for #name {
@@ -29,7 +37,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
 
             fn of(values: &::longwire_settings::Values) -> Self {
                 let mut values = values.as_slice().iter();
-                Self { #(#names: ::longwire_settings::take(&mut values)),* }
+                Self { #(#values),* }
             }
         }
     })
@@ -67,6 +75,7 @@ struct Said {
     max: Option<Expr>,
     grammar: Option<Expr>,
     like: Option<Expr>,
+    skip: bool,
 }
 
 impl Said {
@@ -74,6 +83,10 @@ impl Said {
         let mut said = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setting")) {
             attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("skip") {
+                    said.skip = true;
+                    return Ok(());
+                }
                 let value = meta.value()?;
                 if meta.path.is_ident("name") {
                     said.name = Some(value.parse()?);
@@ -85,7 +98,7 @@ impl Said {
                     () if meta.path.is_ident("max") => &mut said.max,
                     () if meta.path.is_ident("grammar") => &mut said.grammar,
                     () if meta.path.is_ident("like") => &mut said.like,
-                    () => return Err(meta.error("write name, default, min, max, grammar or like")),
+                    () => return Err(meta.error("write name, default, min, max, grammar, like or skip")),
                 };
                 *place = Some(value.parse()?);
                 Ok(())
@@ -95,8 +108,7 @@ impl Said {
     }
 }
 
-fn param(field: &Field) -> Result<TokenStream> {
-    let said = Said::read(&field.attrs)?;
+fn param(field: &Field, said: &Said) -> Result<TokenStream> {
     let ident = field.ident.as_ref().map(Ident::to_string).unwrap_or_default();
     let name = said.name.as_ref().map_or_else(|| written(&ident), LitStr::value);
     let help = documentation(&field.attrs);
@@ -120,7 +132,7 @@ fn param(field: &Field) -> Result<TokenStream> {
     if said.default.is_none() {
         parts.push(quote!(default: ::core::option::Option::None));
     }
-    let kind = kind(&field.ty, &said)?;
+    let kind = kind(&field.ty, said)?;
     Ok(quote!(::longwire_settings::Param { #(#parts,)* kind: ::longwire_settings::ParamKind::#kind }))
 }
 
@@ -137,7 +149,9 @@ fn kind(of: &Type, said: &Said) -> Result<TokenStream> {
         "Limit" => quote!(Limit),
         "Nanos" => {
             let max = needed(&said.max, "max")?;
-            quote!(Time { max: #max })
+            let min =
+                said.min.as_ref().map_or_else(|| quote!(::longwire_units::Nanos::ZERO), |min| quote!(#min));
+            quote!(Time { min: #min, max: #max })
         }
         "Bytes" => {
             let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
