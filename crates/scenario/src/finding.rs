@@ -174,8 +174,35 @@ fn floor(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }
 
+/// What settings and sections are called elsewhere, and here.
+const ELSEWHERE: [(&str, &str); 15] = [
+    ("bandwidth", "rate"),
+    ("bw", "rate"),
+    ("speed", "rate"),
+    ("throughput", "rate"),
+    ("latency", "delay"),
+    ("jitter", "delay"),
+    ("packet-loss", "loss"),
+    ("drop", "loss"),
+    ("buffer", "queue"),
+    ("limit", "queue"),
+    ("max_queue_size", "queue"),
+    ("corrupt", "bit-error"),
+    ("ber", "bit-error"),
+    ("node", "host"),
+    ("switch", "bridge"),
+];
+
 /// The one of `known` that was probably meant by `given`, as the beginning of a fix.
 pub fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let elsewhere = ELSEWHERE.iter().filter(|(other, _)| other.eq_ignore_ascii_case(given));
+    let named = elsewhere.filter_map(|(_, name)| known.iter().find(|known| *known == name)).next();
+    named.copied().or_else(|| nearest(given, known))
+}
+
+/// The one of `known` that differs least from `given`, if that is not much.
+fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
     let length = given.chars().count();
     let allowed = |name: &str| (length.max(name.chars().count()) / 3).max(1);
     // At least as many characters differ as one has more than the other: what is far too long is not even compared, since

@@ -116,6 +116,10 @@ fn what_links_are_made_of() {
             "link \"up\": ",
             &["\"ratee\"", "did you mean \"rate\"?"][..],
         ),
+        ("bandwidth = \"1 Mbit/s\"", "4:1", "link \"a-b\": ", &["did you mean \"rate\"?"]),
+        ("latency = \"1 ms\"", "4:1", "link \"a-b\": ", &["did you mean \"delay\"?"]),
+        ("rate = \"10Mbps\"", "4:8", "link \"a-b\", rate: ", &["did you mean \"Mbit/s\"?"]),
+        ("delay = \"3 msec\"", "4:9", "link \"a-b\", delay: ", &["did you mean \"ms\"?"]),
         (
             "name = \"up\"\nrate = \"10 Mbitt\"",
             "5:8",

@@ -20,6 +20,7 @@ const READER: Reader = Reader {
         unit("MiB", 1 << 20),
         unit("GiB", 1 << 30),
     ],
+    elsewhere: &[("K", "KiB"), ("M", "MiB"), ("G", "GiB"), ("KB", "kB"), ("octets", "B"), ("bit", "B")],
     names: "B, kB, MB, GB, KiB, MiB, GiB",
     example: "\"64 KiB\"",
     range: "0 to 16 EiB",

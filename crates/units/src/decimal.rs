@@ -14,12 +14,14 @@ pub enum UnitError {
         example: &'static str,
     },
     /// The unit is missing or unknown.
-    #[error("\"{text}\" has {found}; use one of {units}, as in {example}")]
+    #[error("\"{text}\" has {found}; {}use one of {units}, as in {example}", asked(*meant))]
     Unit {
         /// What was read.
         text: String,
         /// `no unit` or `the unknown unit "x"`.
         found: String,
+        /// The unit that was probably meant.
+        meant: Option<&'static str>,
         /// The units there are.
         units: &'static str,
         /// A text that would do.
@@ -50,6 +52,8 @@ pub(crate) const fn unit(name: &'static str, numerator: u128) -> Unit {
 /// What a quantity needs to be read: its units and texts for errors.
 pub(crate) struct Reader {
     pub units: &'static [Unit],
+    /// What units are called elsewhere, and which of ours is meant.
+    pub elsewhere: &'static [(&'static str, &'static str)],
     pub names: &'static str,
     pub example: &'static str,
     pub range: &'static str,
@@ -65,6 +69,7 @@ impl Reader {
         let unit = self.find(name).ok_or_else(|| UnitError::Unit {
             text: text.into(),
             found: if name.is_empty() { "no unit".into() } else { format!("the unknown unit \"{name}\"") },
+            meant: self.meant(name),
             units: self.names,
             example: self.example,
         })?;
@@ -79,10 +84,25 @@ impl Reader {
         }
     }
 
+    /// The unit that was probably meant by a name that is none: what it is called elsewhere, or written with other capitals.
+    fn meant(&self, name: &str) -> Option<&'static str> {
+        let alike = |other: &str| other.eq_ignore_ascii_case(name) && !ambiguous(other);
+        let exact = self.elsewhere.iter().find(|(other, _)| *other == name);
+        let elsewhere = exact.or_else(|| self.elsewhere.iter().find(|(other, _)| alike(other)));
+        let capitals =
+            || self.units.iter().map(|unit| unit.name).find(|unit| unit.eq_ignore_ascii_case(name));
+        elsewhere.map(|(_, unit)| *unit).or_else(capitals)
+    }
+
     fn find(&self, name: &str) -> Option<&'static Unit> {
         let exact = self.units.iter().find(|u| u.name == name);
         exact.or_else(|| self.units.iter().find(|u| u.name.eq_ignore_ascii_case(name) && !ambiguous(u.name)))
     }
+}
+
+/// The question about a unit that was probably meant, if any.
+fn asked(meant: Option<&'static str>) -> String {
+    meant.map(|unit| format!("did you mean \"{unit}\"? Else ")).unwrap_or_default()
 }
 
 /// Units whose letters' case carries meaning (B bytes, b bits) are matched exactly only.

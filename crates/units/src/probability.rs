@@ -19,6 +19,7 @@ const READER: Reader = Reader {
         Unit { name: "‰", numerator: ONE as u128, denominator: 1000 },
         Unit { name: "ppm", numerator: ONE as u128, denominator: 1_000_000 },
     ],
+    elsewhere: &[("percent", "%"), ("per cent", "%"), ("pct", "%"), ("permille", "‰")],
     names: "%, ‰, ppm, or none for a fraction of one",
     example: "\"1.5 %\"",
     range: "0 % to 100 %",

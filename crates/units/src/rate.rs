@@ -26,6 +26,29 @@ const UNITS: &[Unit] = &[
 
 const READER: Reader = Reader {
     units: UNITS,
+    // Capitals count: MBps are bytes, Mbps are bits.
+    elsewhere: &[
+        ("Bps", "B/s"),
+        ("KBps", "kB/s"),
+        ("kBps", "kB/s"),
+        ("MBps", "MB/s"),
+        ("GBps", "GB/s"),
+        ("KB/s", "kB/s"),
+        ("kbps", "kbit/s"),
+        ("mbps", "Mbit/s"),
+        ("gbps", "Gbit/s"),
+        ("b/s", "bit/s"),
+        ("kb/s", "kbit/s"),
+        ("mb/s", "Mbit/s"),
+        ("gb/s", "Gbit/s"),
+        ("k", "kbit/s"),
+        ("m", "Mbit/s"),
+        ("g", "Gbit/s"),
+        ("mbits", "Mbit/s"),
+        ("mbits/s", "Mbit/s"),
+        ("kbits/s", "kbit/s"),
+        ("gbits/s", "Gbit/s"),
+    ],
     names: "bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s",
     example: "\"10 Mbit/s\"",
     range: "0 to 400 Gbit/s, or \"unlimited\"",
@@ -82,6 +105,22 @@ as_text!(Rate, "A rate: 300 bit/s to 400 Gbit/s, 0 for an outage, or \"unlimited
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_unit_of_elsewhere_is_told_with_the_one_that_is_meant() {
+        for (text, meant) in [
+            ("10Mbps", "Mbit/s"),
+            ("10 mbps", "Mbit/s"),
+            ("10 MBps", "MB/s"),
+            ("10 Mb/s", "Mbit/s"),
+            ("10 KB/s", "kB/s"),
+            ("10 gb/S", "Gbit/s"),
+        ] {
+            let error = text.parse::<Rate>().unwrap_err().to_string();
+            assert!(error.contains(&format!("did you mean \"{meant}\"?")), "{error}");
+        }
+        assert!(!"10 x".parse::<Rate>().unwrap_err().to_string().contains("mean"));
+    }
 
     #[test]
     fn almost_nothing_is_no_outage() {

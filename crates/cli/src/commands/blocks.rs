@@ -2,6 +2,7 @@
 
 use crate::{Outcome, outcome};
 use longwire_block::{Param, ParamKind, Spec};
+use longwire_scenario::suggestion;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -29,12 +30,15 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut specs = longwire_link::registry();
         if let Some(key) = &self.key {
-            let known: Vec<_> = specs.iter().map(|spec| spec.key).collect();
-            anyhow::ensure!(
-                known.contains(&key.as_str()),
-                "there is no key \"{key}\"; there are {}",
-                known.join(", ")
-            );
+            let mut known: Vec<_> = specs.iter().map(|spec| spec.key).collect();
+            known.dedup();
+            if !known.contains(&key.as_str()) {
+                let fix = match suggestion(key, known.iter().copied()) {
+                    Some(near) => format!("did you mean \"{near}\"?"),
+                    None => format!("there are {}", known.join(", ")),
+                };
+                anyhow::bail!("there is no key \"{key}\"; {fix}");
+            }
             specs.retain(|spec| spec.key == key);
         }
         if self.json {

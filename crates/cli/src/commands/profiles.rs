@@ -3,6 +3,7 @@
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use clap::Subcommand;
+use longwire_scenario::suggestion;
 use longwire_scenario::library::{About, Figures, SHIPPED, Shipped};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -43,9 +44,13 @@ impl Args {
     /// If there is no such profile.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if let Some(What::Show { name }) = self.what {
-            let known = || SHIPPED.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ");
+            let known = || SHIPPED.iter().map(|shipped| shipped.name);
+            let fix = || match suggestion(&name, known()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            };
             let shipped = Shipped::named(&name)
-                .with_context(|| format!("there is no profile \"{name}\"; there are {}", known()))?;
+                .with_context(|| format!("there is no profile \"{name}\"; {}", fix()))?;
             outcome::print(shipped.text.trim_end())?;
             return Ok(Outcome::Well);
         }
