@@ -14,14 +14,12 @@ pub enum UnitError {
         example: &'static str,
     },
     /// The unit is missing or unknown.
-    #[error("\"{text}\" has {found}; {}use one of {units}, as in {example}", asked(*meant))]
+    #[error("\"{text}\" has {found}; use one of {units}, as in {example}")]
     Unit {
         /// What was read.
         text: String,
-        /// `no unit` or `the unknown unit "x"`.
+        /// `no unit` or `the unknown unit "x"`, and which was probably meant.
         found: String,
-        /// The unit that was probably meant.
-        meant: Option<&'static str>,
         /// The units there are.
         units: &'static str,
         /// A text that would do.
@@ -68,8 +66,11 @@ impl Reader {
         let name = rest.trim();
         let unit = self.find(name).ok_or_else(|| UnitError::Unit {
             text: text.into(),
-            found: if name.is_empty() { "no unit".into() } else { format!("the unknown unit \"{name}\"") },
-            meant: self.meant(name),
+            found: match (name, self.meant(name)) {
+                ("", _) => "no unit".into(),
+                (_, None) => format!("the unknown unit \"{name}\""),
+                (_, Some(meant)) => format!("the unknown unit \"{name}\" (did you mean \"{meant}\"?)"),
+            },
             units: self.names,
             example: self.example,
         })?;
@@ -98,11 +99,6 @@ impl Reader {
         let exact = self.units.iter().find(|u| u.name == name);
         exact.or_else(|| self.units.iter().find(|u| u.name.eq_ignore_ascii_case(name) && !ambiguous(u.name)))
     }
-}
-
-/// The question about a unit that was probably meant, if any.
-fn asked(meant: Option<&'static str>) -> String {
-    meant.map(|unit| format!("did you mean \"{unit}\"? Else ")).unwrap_or_default()
 }
 
 /// Units whose letters' case carries meaning (B bytes, b bits) are matched exactly only.
