@@ -1,9 +1,8 @@
 //! `longwire check`
 
-use crate::capacity_rows;
-use crate::fitted::fit_pool;
-use crate::live_sources::why_silent;
-use crate::{Outcome, outcome};
+use crate::{Outcome, capacity_rows, outcome};
+use longwire_run::fitted::fit_pool;
+use longwire_run::live_sources::why_silent;
 use longwire_report::{Report, Row};
 use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
 use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};

@@ -3,12 +3,12 @@
 mod route;
 mod weigh;
 
-use crate::shown::columns;
-use crate::{Outcome, cells, outcome, run_text};
+use longwire_report::shown::columns;
+use crate::{Outcome, outcome, run_text};
+use longwire_report::{Report, Row, cells};
 use anyhow::ensure;
 use crate::commands::lab;
 use longwire_control::{Client, ClientError, Found, Info, Link, Medium, Source, directory};
-use longwire_report::{Report, Row};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,16 +1,16 @@
 //! `longwire run`
 
-use crate::live::LiveLinks;
-use crate::fitted::fit_pool;
-use crate::live_sources::why_silent;
+use longwire_run::live::LiveLinks;
+use longwire_run::fitted::fit_pool;
+use longwire_run::live_sources::why_silent;
 use crate::live_view::{LiveView, Style};
-use crate::port_files::{PortFile, PortFiles};
+use longwire_run::port_files::{PortFile, PortFiles};
 use crate::progress::Progress;
-use crate::real_run::{RealOptions, RealRun, instance_name};
-use crate::run_report::Ran;
-use crate::stop_signals::StopSignals;
-use crate::test_hosts::{TestHosts, gain_privileges};
-use crate::virtual_run::simulate;
+use longwire_run::real_run::{RealOptions, RealRun, instance_name};
+use longwire_run::run_report::Ran;
+use longwire_rundir::StopSignals;
+use longwire_run::test_hosts::{TestHosts, gain_privileges};
+use longwire_run::virtual_run::simulate;
 use crate::{Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;

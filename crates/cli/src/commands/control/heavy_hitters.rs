@@ -2,12 +2,11 @@
 
 use super::post::{Entry, Post, address_at, double_at, per_second};
 use super::{Interval, Stay};
-use crate::cells;
-use crate::live_forwarders::digits;
-use crate::shown::{self, columns};
+use longwire_report::cells;
+use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
+use longwire_report::shown::{self, columns};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
-use longwire_scenario::{WrittenForwarder, WrittenKey};
 use longwire_units::{Bytes, Nanos, Rate};
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -1,12 +1,11 @@
 //! What a control half does at its router: programs that it installs, reads and writes, and takes away when it ends.
 
 use super::{Beside, Stay};
-use crate::live_forwarders::digits;
+use longwire_scenario::{WrittenForwarder, digits, hexadecimal};
 use crate::outcome;
-use crate::stop_signals::StopSignals;
+use longwire_rundir::StopSignals;
 use anyhow::{Context, bail};
 use longwire_control::{Client, ClientError, ForwarderAsk, RoutePage, directory};
-use longwire_scenario::{WrittenForwarder, hexadecimal};
 use longwire_units::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;

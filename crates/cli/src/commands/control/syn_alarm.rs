@@ -187,7 +187,7 @@ impl<'p> Alarm<'p> {
         let filter = WrittenForwarder {
             program: "syn-filter".into(),
             key: Some(key),
-            data: Some(crate::live_forwarders::digits(&data)),
+            data: Some(longwire_scenario::digits(&data)),
             ..WrittenForwarder::default()
         };
         match self.post.install(&filter) {

@@ -2,17 +2,17 @@
 
 use super::fairness_traffic::{Arrived, Pace, exchange};
 use super::{Way, find_way, say};
-use crate::port_files::PortFiles;
-use crate::real_run::{RealOptions, RealRun};
+use longwire_run::port_files::PortFiles;
+use longwire_run::real_run::{RealOptions, RealRun};
 use crate::stop_flag::stop_flag;
-use crate::test_hosts::TestHosts;
-use crate::virtual_run::simulate;
-use crate::{Outcome, outcome, shown};
+use longwire_run::test_hosts::TestHosts;
+use longwire_run::virtual_run::simulate;
+use crate::{Outcome, outcome};
+use longwire_report::{Report, Row, shown};
 use anyhow::Context;
 use longwire_block::FlowStats;
 use longwire_engine::Report as Counted;
 use longwire_program::{Program, assemble};
-use longwire_report::{Report, Row};
 use longwire_router::{FlowKey, Installation, Key};
 use longwire_scenario::{ForwarderRequest, HostDriver, Plan, PlannedForwarder};
 use std::sync::Arc;

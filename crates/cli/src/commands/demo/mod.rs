@@ -6,9 +6,9 @@ mod fairness_traffic;
 mod measured;
 mod simulated;
 
-use crate::real_run::{RealOptions, RealRun};
+use longwire_run::real_run::{RealOptions, RealRun};
 use crate::stop_flag::stop_flag;
-use crate::test_hosts::TestHosts;
+use longwire_run::test_hosts::TestHosts;
 use crate::{Outcome, outcome, verdict};
 use anyhow::Context;
 use criteria::Configured;

@@ -3,9 +3,9 @@
 mod link;
 mod serve;
 
-use crate::fitted::fit_pool;
-use crate::real_run::{Ended, RealOptions, RealRun};
-use crate::test_hosts::TestHosts;
+use longwire_run::fitted::fit_pool;
+use longwire_run::real_run::{Ended, RealOptions, RealRun};
+use longwire_run::test_hosts::TestHosts;
 use crate::{Outcome, outcome, verdict};
 use anyhow::{Context, ensure};
 use link::LinkArgs;

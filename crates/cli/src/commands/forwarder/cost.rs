@@ -1,7 +1,7 @@
 //! `longwire forwarder cost`
 
 use super::chosen::Chosen;
-use crate::shown::{columns, count};
+use longwire_report::shown::{columns, count};
 use crate::{Outcome, outcome};
 use longwire_program::{Resource, Verified, verify};
 use longwire_router::{

@@ -1,7 +1,7 @@
 //! `longwire forwarder levels`
 
 use super::{ask, text};
-use crate::shown::{columns, count};
+use longwire_report::shown::{columns, count};
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_control::ForwarderAsk;

@@ -1,8 +1,8 @@
 //! `longwire forwarder list`: a line a program.
 
 use super::{List, ask, text};
-use crate::program_rows::rest;
-use crate::shown::{columns, count};
+use longwire_run::program_rows::rest;
+use longwire_report::shown::{columns, count};
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! `longwire lab down`
 
-use super::{Found, find, labs, log_of, remove_log, unknown};
+use super::{Found, find, labs, unknown};
+use longwire_run::test_hosts::{log_of, remove_log};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
 use longwire_control::Client;

@@ -1,10 +1,9 @@
 //! The process that keeps a lab up.
 
-use super::{log_of, remove_log};
-use crate::fitted::fit_pool;
-use crate::real_run::{RealOptions, RealRun};
-use crate::stop_signals::StopSignals;
-use crate::test_hosts::{TestHosts, gain_privileges};
+use longwire_run::fitted::fit_pool;
+use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_rundir::StopSignals;
+use longwire_run::test_hosts::{TestHosts, gain_privileges, log_of, remove_log};
 use crate::{Outcome, run_text};
 use anyhow::{Context, ensure};
 use longwire_lab::has_reader;

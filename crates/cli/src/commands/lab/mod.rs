@@ -10,8 +10,8 @@ use crate::Outcome;
 use anyhow::{anyhow, bail, ensure};
 use clap::Subcommand;
 use longwire_lab::{Lab, LabError, LabInfo, join_user_namespace, private_labs};
+use longwire_run::test_hosts::log_of;
 use std::io;
-use std::path::PathBuf;
 
 /// Keep a scenario's test hosts and links up, and run programs in them
 #[derive(Debug, clap::Args)]
@@ -103,14 +103,4 @@ pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<boo
         Some(lab) => down::take_down(&lab).map(|()| true),
         None => Ok(false),
     }
-}
-
-/// Removes the log of a lab, if it has one.
-pub(crate) fn remove_log(name: &str) {
-    let _ = std::fs::remove_file(log_of(name));
-}
-
-/// Where a lab that is kept up writes what happens to it.
-fn log_of(name: &str) -> PathBuf {
-    longwire_control::directory().join(format!("{name}.log"))
 }

@@ -1,10 +1,11 @@
 //! `longwire lab up`
 
 use super::hold::READY;
-use super::{find, log_of};
+use super::find;
+use longwire_run::test_hosts::log_of;
 use crate::outcome::print_report;
 use crate::progress::Progress;
-use crate::real_run::instance_name;
+use longwire_run::real_run::instance_name;
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_report::{Report, Row};

@@ -1,7 +1,7 @@
 //! A client's session with an emulator: messages, retransmissions, answers.
 
 use super::{owned, parts};
-use crate::nesp_server::random;
+use longwire_run::nesp_server::random;
 use anyhow::{Context, bail};
 use longwire_engine::clock::monotonic;
 use longwire_nesp::{

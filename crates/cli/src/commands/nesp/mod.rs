@@ -2,9 +2,10 @@
 
 mod exchange;
 
-use crate::nesp_server::random;
+use longwire_run::nesp_server::random;
 use crate::outcome::print_with;
-use crate::{Outcome, cells, outcome};
+use crate::{Outcome, outcome};
+use longwire_report::cells;
 use anyhow::{Context, bail, ensure};
 use exchange::Exchange;
 use longwire_nesp::{Answer, Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT, Request};
@@ -317,7 +318,7 @@ fn show(items: &Items<'_>, json: bool) -> anyhow::Result<Outcome> {
             _ => None,
         })
         .collect();
-    print_with(|out| crate::shown::columns(&rows).iter().try_for_each(|line| writeln!(out, "{}", line.trim_end())))?;
+    print_with(|out| longwire_report::shown::columns(&rows).iter().try_for_each(|line| writeln!(out, "{}", line.trim_end())))?;
     Ok(Outcome::Well)
 }
 

@@ -12,14 +12,13 @@ mod waiting;
 
 use super::post::Post;
 use super::{Interval, Stay};
-use crate::live_forwarders::digits;
+use longwire_scenario::{WrittenForwarder, digits};
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use forerunner::Left;
 use half::{BINDINGS, Nat};
 use longwire_punt::Cut;
 use longwire_punt::client::{ClientError, Control, Hello};
-use longwire_scenario::WrittenForwarder;
 use longwire_units::Nanos;
 use network::{Network4, Ports};
 use std::hash::{BuildHasher, RandomState};

@@ -1,10 +1,9 @@
 //! Two connections of a proxy's, whose bytes it relays until the data path does.
 
 use crate::commands::control::post::Post;
-use crate::live_forwarders::digits;
+use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::{Numbers, Pending, Scales, freeze, pending, plain, thaw};
-use longwire_scenario::{WrittenForwarder, WrittenKey};
 use longwire_wire::checksum::change;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};

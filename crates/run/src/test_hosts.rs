@@ -3,6 +3,7 @@
 use anyhow::Context;
 use longwire_lab::{Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring};
 use longwire_scenario::{Host, HostDriver, Network, Plan};
+use std::path::PathBuf;
 
 /// Hosts that are up. They are taken down when this is dropped.
 #[derive(Debug)]
@@ -65,8 +66,18 @@ impl TestHosts {
 /// If something can't be removed; the rest is removed all the same.
 pub fn sweep() -> anyhow::Result<()> {
     let swept = longwire_lab::sweep().context("removing what killed runs left")?;
-    swept.iter().for_each(|name| crate::commands::lab::remove_log(name));
+    swept.iter().for_each(|name| remove_log(name));
     Ok(())
+}
+
+/// Removes the log of a lab, if it has one.
+pub fn remove_log(lab: &str) {
+    let _ = std::fs::remove_file(log_of(lab));
+}
+
+/// Where a lab that is kept up writes what happens to it.
+pub fn log_of(lab: &str) -> PathBuf {
+    longwire_control::directory().join(format!("{lab}.log"))
 }
 
 /// Makes sure that the plan's hosts can be made: enters a user namespace if only that allows it, and wires hosts by veth

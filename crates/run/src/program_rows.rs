@@ -1,11 +1,11 @@
 //! Programs of routers in the report of a run. What `forwarder list`, `get` and `map` say of one while it runs is in its row, in
 //! the same fields.
 
-use crate::live_forwarders::{digits, one};
+use crate::live_forwarders::one;
 use crate::{live_events, live_maps};
 use longwire_report::Row;
 use longwire_router::{Forwarder, Forwarders};
-use longwire_scenario::{Plan, Router};
+use longwire_scenario::{Plan, Router, digits};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

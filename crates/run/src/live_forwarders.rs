@@ -11,11 +11,10 @@ use longwire_program::{Resource, Shipped};
 use longwire_punt::SeatId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
 use longwire_scenario::{
-    AboveRequest, ForwarderFault, ForwarderRequest, WrittenForwarder, hexadecimal, near_shipped,
+    AboveRequest, ForwarderFault, ForwarderRequest, WrittenForwarder, digits, hexadecimal, near_shipped,
 };
 use longwire_units::Nanos;
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -437,13 +436,4 @@ pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
 /// A length as it is said: `1 byte`, `2 bytes`.
 pub(crate) fn in_bytes(length: usize) -> String {
     format!("{length} byte{}", if length == 1 { "" } else { "s" })
-}
-
-/// Bytes as pairs of hexadecimal digits.
-pub(crate) fn digits(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        write!(text, "{byte:02x}").expect("a text takes all");
-    }
-    text
 }

@@ -1,6 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP: the first ends the run, a second one this process.
 
-use crate::instance::StopCause;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
@@ -11,7 +10,7 @@ use std::time::Duration;
 /// Catches the signals until it is dropped.
 #[derive(Debug)]
 pub struct StopSignals {
-    caught: Receiver<StopCause>,
+    caught: Receiver<i32>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
@@ -24,7 +23,7 @@ impl StopSignals {
     pub fn catch() -> io::Result<Self> {
         let mut signals = Signals::new(asking())?;
         let handle = signals.handle();
-        let (sender, caught): (Sender<StopCause>, _) = channel();
+        let (sender, caught): (Sender<i32>, _) = channel();
         let thread = std::thread::Builder::new().name("longwire-signals".into()).spawn(move || {
             let mut before = false;
             for signal in signals.forever() {
@@ -33,16 +32,16 @@ impl StopSignals {
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 before = true;
-                longwire_rundir::interrupt();
+                crate::interrupt();
                 // After the end of the run nobody listens.
-                let _ = sender.send(StopCause::Signal(signal));
+                let _ = sender.send(signal);
             }
         })?;
         Ok(Self { caught, handle, thread: Some(thread) })
     }
 
-    /// The first signal, if one has come.
-    pub fn came(&self) -> Option<StopCause> {
+    /// A signal that has come, by number.
+    pub fn came(&self) -> Option<i32> {
         self.caught.try_recv().ok()
     }
 

@@ -1,9 +1,8 @@
 //! Routers in the report of a run, and on the screen.
 
-use crate::shown;
 use longwire_block::SeatStats;
 use longwire_engine::{NodeReport, Report};
-use longwire_report::Row;
+use longwire_report::{Row, shown};
 use longwire_scenario::{Attachment, Plan};
 use serde_json::Value;
 

@@ -1,11 +1,12 @@
 //! The maps of a run's programs: looked at and changed as people write them.
 
-use crate::live_forwarders::{bytes, digits, in_bytes, wrong};
+use crate::live_forwarders::{bytes, in_bytes, wrong};
 use crate::{fields, live_events};
 use longwire_control::SetError;
 use longwire_program::map::Refusal;
 use longwire_program::{Map, Shape, ShapeError, Types};
 use longwire_router::Forwarder;
+use longwire_scenario::digits;
 use serde_json::{Value, json};
 
 /// Most entries of a map that are shown at once: as many as any forwarder has that comes with Longwire.

@@ -4,12 +4,12 @@
 //! pairs of hexadecimal digits, `^` for the router's own link address), or nanoseconds that pass (`+ 1000000`). Whatever else is none.
 
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
-use longwire_cli::live_forwarders::Reached;
-use longwire_cli::live_routers::LiveRouters;
 use longwire_control::{ForwarderAsk, SetError};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_program::Resource;
 use longwire_router::{Fid, Forwarders, InterfaceAddress, Router, RouterConfig, RouterPort};
+use longwire_run::live_forwarders::Reached;
+use longwire_run::live_routers::LiveRouters;
 use longwire_scenario::{Network, Plan, hexadecimal, parse};
 use longwire_units::Nanos;
 use serde_json::Value;

@@ -1,11 +1,12 @@
 //! The records that a run's programs have written into their rings: taken out, and shown as people read them.
 
-use crate::live_forwarders::{digits, wrong};
+use crate::live_forwarders::wrong;
 use crate::{fields, live_maps};
 use longwire_control::SetError;
 use longwire_program::map::{Record, RingStats};
 use longwire_program::{Map, Shape};
 use longwire_router::Forwarder;
+use longwire_scenario::digits;
 use serde_json::{Value, json};
 
 /// Most records, and most bytes of them, that are taken out at once.

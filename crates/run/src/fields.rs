@@ -1,11 +1,9 @@
 //! Bytes of a program's memory as the fields of their type, and back: JSON, as `forwarder map` shows and takes it.
 
 use longwire_program::{Field, Shape};
-use longwire_scenario::hexadecimal;
+use longwire_scenario::{digits, hexadecimal};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr};
-
-use crate::live_forwarders::digits;
 
 /// Why fields are not those of a type: where, and what is wrong.
 #[derive(Debug, PartialEq, Eq)]
