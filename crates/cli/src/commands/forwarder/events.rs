@@ -1,7 +1,7 @@
 //! `longwire forwarder events`
 
 use super::{ask, text};
-use crate::commands::control::Interval;
+use longwire_halves::Interval;
 use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;

@@ -9,6 +9,7 @@ mod list;
 mod replace;
 
 use crate::{Outcome, outcome};
+use longwire_halves::FlowEnds;
 use chosen::{Chosen, sent};
 use longwire_control::{Client, ForwarderAsk, directory};
 use longwire_scenario::{WrittenForwarder, WrittenKey};
@@ -330,34 +331,6 @@ fn constant(text: &str) -> Result<(String, String), String> {
 fn entries(text: &str) -> Result<(String, String), String> {
     let (name, entries) = text.split_once('=').ok_or("write NAME=ENTRIES, such as counts=64")?;
     Ok((name.trim().to_owned(), entries.trim().to_owned()))
-}
-
-/// The ends of a flow.
-#[derive(Debug, clap::Args)]
-pub(super) struct FlowEnds {
-    /// Only packets from this address, or from this network: 10.0.0.0/8.
-    #[arg(long, value_name = "ADDRESS")]
-    source: Option<String>,
-
-    /// Only packets from this port.
-    #[arg(long, value_name = "PORT")]
-    source_port: Option<String>,
-
-    /// Only packets to this address, or to this network.
-    #[arg(long, value_name = "ADDRESS")]
-    destination: Option<String>,
-
-    /// Only packets to this port.
-    #[arg(long, value_name = "PORT")]
-    destination_port: Option<String>,
-}
-
-impl FlowEnds {
-    /// The key of packets between them, of this protocol.
-    pub fn key(self, protocol: Option<String>) -> WrittenKey {
-        let Self { source, source_port, destination, destination_port } = self;
-        WrittenKey { source, source_port, destination, destination_port, protocol }
-    }
 }
 
 fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {

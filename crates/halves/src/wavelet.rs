@@ -1,9 +1,8 @@
 //! `longwire control wavelet`: steers how many layers of a video pass, by what the output can take.
 
-use super::{Interval, Stay};
-use super::post::{Post, per_second, word_at};
-use crate::Outcome;
-use crate::commands::forwarder::FlowEnds;
+use crate::flow_ends::FlowEnds;
+use crate::post::{Post, per_second, word_at};
+use crate::{Interval, Stay};
 use anyhow::{Context, ensure};
 use longwire_scenario::WrittenForwarder;
 use serde_json::{Value, json};
@@ -51,7 +50,7 @@ impl Args {
     ///
     /// # Errors
     /// If there is no such link, the program is refused, or the instance does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self) -> anyhow::Result<()> {
         ensure!((2..=256).contains(&self.layers), "--layers {} is outside 2 to 256", self.layers);
         ensure!(self.calm > 0, "--calm 0 would be a layer more at once; ask for at least 1");
         let post = Post::take(&self.beside, self.json)?;
@@ -85,7 +84,7 @@ impl Args {
             );
             post.tell(&event, &text)
         })?;
-        Ok(Outcome::Well)
+        Ok(())
     }
 }
 
@@ -105,7 +104,8 @@ fn counted(stats: &Value, link: &str) -> anyhow::Result<Counted> {
         if names.is_empty() { "none".to_owned() } else { names }
     };
     let row = rows.iter().find(|row| row["name"] == *name);
-    let row = row.with_context(|| format!("there is no link \"{}\"; there are {}", link.escape_debug(), links()))?;
+    let row =
+        row.with_context(|| format!("there is no link \"{}\"; there are {}", link.escape_debug(), links()))?;
     let dropped = row["dropped"].as_object().into_iter().flatten();
     let dropped = dropped.filter_map(|(_, packets)| packets.as_u64()).sum();
     Ok(Counted { out: row["out_packets"].as_u64().unwrap_or(0), dropped })

@@ -1,9 +1,9 @@
 //! `longwire control intrusion`: sees who scans ports, and has all that comes from there dropped for a while.
 
-use super::{Interval, Stay};
-use super::post::{Entry, Post, address_at, address_bytes, double_at, word_at};
-use crate::{Outcome, outcome};
+use crate::post::{Entry, Post, address_at, address_bytes, double_at, word_at};
+use crate::{Interval, Stay};
 use anyhow::ensure;
+use longwire_report::output;
 use longwire_scenario::WrittenForwarder;
 use longwire_units::Nanos;
 use serde_json::json;
@@ -76,7 +76,7 @@ impl Args {
     ///
     /// # Errors
     /// If the program is refused, or the instance does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self) -> anyhow::Result<()> {
         ensure!(self.ports > 1 && self.hosts > 1, "one port of one host is no scan: ask for at least 2");
         ensure!(self.strange > 0, "--strange 0 would be everybody; ask for at least 1");
         let post = Post::take(&self.beside, self.json)?;
@@ -90,7 +90,7 @@ impl Args {
         let mut watch =
             Watch { post: &post, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
         post.every(self.interval.nanos(), |_| watch.look())?;
-        Ok(Outcome::Well)
+        Ok(())
     }
 
     fn limits(&self) -> Limits {
@@ -158,7 +158,7 @@ impl Watch<'_> {
         let own = probes.iter().filter(|(key, _)| address_at(key, 0) == Some(source));
         settled.until = own.filter_map(|(_, value)| double_at(value, 0)).max().unwrap_or(settled.until);
         if let Err(error) = self.post.put(self.fid, "filters", &address_bytes(source), &[0; 8]) {
-            outcome::note(&format!("no filter for {source}: {}", outcome::chain(&error)));
+            output::note(&format!("no filter for {source}: {}", output::chain(error.as_ref())));
             return Ok(());
         }
         self.filtered.insert(source, Instant::now() + Duration::from_nanos(self.args.expiry.0));

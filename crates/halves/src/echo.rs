@@ -1,10 +1,10 @@
 //! `longwire control echo`: sends UDP packets back.
 
-use super::Beside;
-use crate::{Outcome, outcome};
-use longwire_punt::{Cut, Verdict};
+use crate::Beside;
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::services::reflect;
+use longwire_punt::{Cut, Verdict};
+use longwire_report::output;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Args {
     ///
     /// # Errors
     /// If it is not let in.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self) -> anyhow::Result<()> {
         let socket = self.beside.socket()?;
         // What was promised at the installation.
         let hello = Hello { name: self.name, packets: 0, cycles: 0, share: 1 };
@@ -41,8 +41,8 @@ impl Args {
         match answer(&mut control) {
             // The router is gone, or its run is over.
             Err(ended @ ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))) => {
-                outcome::note(&ended.to_string());
-                Ok(Outcome::Well)
+                output::note(&ended.to_string());
+                Ok(())
             }
             Err(error) => Err(error.into()),
             Ok(never) => match never {},

@@ -3,16 +3,19 @@
 use super::packet::{TCP, UDP};
 use super::table::Endpoint;
 use super::translator::Noted;
-use crate::commands::control::post::Entry;
+use crate::post::Entry;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
 /// Both entries of a binding, inside and external, of whose first packet this is noted of TCP, and which came at this time.
 pub(super) fn entries((inside, external): (Endpoint, Endpoint), noted: u16, time: u64) -> [Entry; 2] {
-    [(0, inside, external, noted, 1u64), (1, external, inside, 0, 0)].map(|(side, from, to, noted, packets)| {
-        let value = [&end(to)[..], &noted.to_le_bytes(), &packets.to_le_bytes(), &time.to_le_bytes()].concat();
-        (key(from, side), value)
-    })
+    [(0, inside, external, noted, 1u64), (1, external, inside, 0, 0)].map(
+        |(side, from, to, noted, packets)| {
+            let value =
+                [&end(to)[..], &noted.to_le_bytes(), &packets.to_le_bytes(), &time.to_le_bytes()].concat();
+            (key(from, side), value)
+        },
+    )
 }
 
 /// An endpoint as the program's map has it.

@@ -326,7 +326,8 @@ mod tests {
     #[test]
     fn free_ports_are_those_that_a_look_at_each_finds() {
         let mut dice = Dice::named(1, "used ports");
-        for range in [(1u16, 1u16), (0, 63), (63, 64), (60, 200), (1000, 1023), (65_500, 65_535), (1, 65_535)] {
+        for range in [(1u16, 1u16), (0, 63), (63, 64), (60, 200), (1000, 1023), (65_500, 65_535), (1, 65_535)]
+        {
             let mut used = UsedPorts::default();
             let ports = || range.0..=range.1;
             // All but a few.
@@ -416,7 +417,10 @@ mod tests {
             table.bind(inside(1, port), look).unwrap();
         }
         let due = |table: &Table, now| table.due(now).map(|(inside, _)| inside.port).collect::<Vec<_>>();
-        assert_eq!((due(&table, 29), due(&table, 30), due(&table, 49)), (vec![], vec![2001], vec![2001, 2002]));
+        assert_eq!(
+            (due(&table, 29), due(&table, 30), due(&table, 49)),
+            (vec![], vec![2001], vec![2001, 2002])
+        );
         table.put_off(inside(1, 2001), 60);
         assert_eq!(due(&table, 100), [2002, 2000, 2001]);
         table.release(inside(1, 2002));

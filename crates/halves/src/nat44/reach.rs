@@ -1,8 +1,8 @@
 //! Whether what is sent to external addresses comes to the router, as far as its routes tell.
 
 use super::network::Network4;
-use crate::commands::control::post::Post;
-use crate::outcome;
+use crate::post::Post;
+use longwire_report::output;
 use longwire_scenario::Network;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
@@ -39,17 +39,20 @@ pub(super) fn warn(post: &Post, external: &Network4, json: bool) -> anyhow::Resu
     let page = post.routes()?;
     let router = post.router();
     let astray = if page.more {
-        let why = format!("{router} has more routes than can be looked at: whether they lead here is not known");
+        let why =
+            format!("{router} has more routes than can be looked at: whether they lead here is not known");
         vec![Astray { first: external.first(), count: external.addresses().len(), why }]
     } else {
         astray(&page.routes, &external.addresses(), router)
     };
     for Astray { first, count, why } in astray {
-        let others = if count > 1 { format!(" and {} others of its network", count - 1) } else { String::new() };
-        outcome::note(&format!("warning: --external {first}{others}: {why}"));
+        let others =
+            if count > 1 { format!(" and {} others of its network", count - 1) } else { String::new() };
+        output::note(&format!("warning: --external {first}{others}: {why}"));
         if json {
-            let event = json!({ "event": "astray", "external": first.to_string(), "addresses": count, "why": why });
-            outcome::print(&event.to_string())?;
+            let event =
+                json!({ "event": "astray", "external": first.to_string(), "addresses": count, "why": why });
+            output::print(&event.to_string())?;
         }
     }
     Ok(())
@@ -153,7 +156,8 @@ mod tests {
         let [(first, 16, why)] = &none[..] else { panic!("{none:?}") };
         assert!(first == "203.0.113.0" && why.contains("has no route to it"), "{why}");
         // Those before the router's own, and after.
-        let some: Vec<_> = told(&routes, "10.0.2.0/29").into_iter().map(|(first, count, _)| (first, count)).collect();
+        let some: Vec<_> =
+            told(&routes, "10.0.2.0/29").into_iter().map(|(first, count, _)| (first, count)).collect();
         assert_eq!(some, [("10.0.2.0".to_owned(), 7)]);
     }
 }

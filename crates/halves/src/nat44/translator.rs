@@ -4,7 +4,7 @@ use super::entry;
 use super::network::Network4;
 use super::packet::{ICMP, Packet, PartKey, Side, TCP, Unread, What};
 use super::table::{Endpoint, Full, Limits, Table};
-use crate::commands::control::post::Entry;
+use crate::post::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
@@ -201,7 +201,11 @@ impl Translator {
                     Ok(external) => {
                         self.counts.made += 1;
                         to[0] = Some(external);
-                        ruling = Ruling::Bound(inside, external, begun(flags, packet.destination, destination.unwrap_or(0)));
+                        ruling = Ruling::Bound(
+                            inside,
+                            external,
+                            begun(flags, packet.destination, destination.unwrap_or(0)),
+                        );
                     }
                     Err(full) => return self.full(full),
                 }
@@ -235,7 +239,9 @@ impl Translator {
         let What::Error { protocol, source, destination } = packet.what else { return Ruling::Pass };
         let endpoint = |(address, port): (Ipv4Addr, u16)| Endpoint { address, port, protocol };
         if goes_out {
-            let Some(external) = self.table.external(endpoint(destination)) else { return self.untranslatable() };
+            let Some(external) = self.table.external(endpoint(destination)) else {
+                return self.untranslatable();
+            };
             packet.rewrite_inner(frame, Side::Destination, external);
             packet.rewrite(frame, Side::Source, external);
         } else {
@@ -318,7 +324,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::control::nat44::packet::UDP;
+    use crate::nat44::packet::UDP;
 
     const SECOND: u64 = 1_000_000_000;
     const FAR: [u8; 4] = [198, 51, 100, 7];
@@ -326,8 +332,7 @@ mod tests {
 
     fn translator() -> Translator {
         let network = |text: &str| Network4::read(text).unwrap();
-        let limits =
-            Limits { external: vec![OWN.into()], ports: 1024..=65535, bindings: 3, each: 2 };
+        let limits = Limits { external: vec![OWN.into()], ports: 1024..=65535, bindings: 3, each: 2 };
         let times = Times {
             udp: 300 * SECOND,
             established: 7440 * SECOND,
@@ -453,7 +458,8 @@ mod tests {
         let [half, _] = entry::entries((end([10, 0, 0, 2], 1), end(OWN, 2000)), 0, 0);
         let stranger = entry::entries((end([11, 0, 0, 1], 1), end(OWN, 2001)), 0, 0);
         let wrong = (vec![1, 2], vec![3]);
-        let entries = [&both[..], std::slice::from_ref(&half), &stranger, std::slice::from_ref(&wrong)].concat();
+        let entries =
+            [&both[..], std::slice::from_ref(&half), &stranger, std::slice::from_ref(&wrong)].concat();
         let mut nat = translator();
         let keys = [half.0, stranger[0].0.clone(), stranger[1].0.clone(), wrong.0];
         assert_eq!(nat.restore(&entries), keys);

@@ -1,9 +1,9 @@
 //! Two connections of a proxy's, whose bytes it relays until the data path does.
 
-use crate::commands::control::post::Post;
-use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
+use crate::post::Post;
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::{Numbers, Pending, Scales, freeze, pending, plain, thaw};
+use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
 use longwire_wire::checksum::change;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -90,7 +90,8 @@ impl Pair {
     }
 
     fn hand_over(&mut self, post: &Post, fids: &mut Vec<u32>) -> anyhow::Result<()> {
-        let (Some(near_scales), Some(far_scales)) = (plain(&self.near.socket)?, plain(&self.far.socket)?) else {
+        let (Some(near_scales), Some(far_scales)) = (plain(&self.near.socket)?, plain(&self.far.socket)?)
+        else {
             bail!("a connection has options that can't be spliced, or ends");
         };
         let [client, near, far, server] = self.addresses;
@@ -337,8 +338,11 @@ mod tests {
         ] {
             let scaling = Scaling { left, right };
             let written = splicer(ends, scaling);
-            let sizes =
-                (written.data.unwrap().len() / 2, held(ends[0]).len(), state(ends, ends, (0, 0), scaling).len());
+            let sizes = (
+                written.data.unwrap().len() / 2,
+                held(ends[0]).len(),
+                state(ends, ends, (0, 0), scaling).len(),
+            );
             assert_eq!((written.program.as_str(), sizes), (program, (size, size, size)));
         }
         // Held back: a source port, no destination port; with IPv4, a source address.
@@ -388,7 +392,10 @@ mod tests {
             ((0xffff_fffe, 0xffff_ffff), 12),
         ] {
             let state = state(old, new, added, unscaled);
-            assert_eq!([&state[20..22], &state[22..24]].map(|b| u16::from_be_bytes([b[0], b[1]])), [segment, 7]);
+            assert_eq!(
+                [&state[20..22], &state[22..24]].map(|b| u16::from_be_bytes([b[0], b[1]])),
+                [segment, 7]
+            );
         }
         // Never 0, which would mean that it is not spliced yet.
         assert_eq!(state(old, old, (0, 0), unscaled)[20..24], [0xff; 4]);

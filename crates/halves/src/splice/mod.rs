@@ -2,12 +2,12 @@
 
 mod pair;
 
-use super::{Interval, Stay};
-use super::post::Post;
-use crate::{Outcome, outcome};
+use crate::post::Post;
+use crate::{Interval, Stay};
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::PlainTcp;
 use longwire_lab::{Host, Lab};
+use longwire_report::output;
 use longwire_units::Nanos;
 use pair::Pair;
 use serde_json::{Value, json};
@@ -88,13 +88,13 @@ impl Backend {
 }
 
 impl Args {
-    /// Runs until it is stopped.
+    /// Runs until it is stopped. `open_lab` opens the lab of an instance by its name.
     ///
     /// # Errors
     /// If the router has no control plane, or the address is not its own.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self, open_lab: impl FnOnce(&str) -> anyhow::Result<Lab>) -> anyhow::Result<()> {
         let post = Post::take(&self.beside, self.json)?;
-        let lab = crate::commands::lab::open(post.instance())?;
+        let lab = open_lab(post.instance())?;
         let router = &self.beside.router;
         let missing =
             || format!("router \"{router}\" has no control plane; give it control-plane = \"netns\"");
@@ -115,7 +115,7 @@ impl Args {
         std::thread::Builder::new().name("accept".into()).spawn(move || accept(&accepting, &listener))?;
         let ended = proxy.post.every(interval, |time| proxy.look(time));
         proxy.post.leave();
-        ended.map(|()| Outcome::Well)
+        ended
     }
 }
 
@@ -146,20 +146,20 @@ fn accept(proxy: &Arc<Proxy>, listener: &TcpListener) {
             Ok((client, _)) => client,
             Err(error) => {
                 // Out of descriptors, perhaps: others may end soon.
-                outcome::note(&format!("a client could not be taken: {error}"));
+                output::note(&format!("a client could not be taken: {error}"));
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             }
         };
         if proxy.there.fetch_add(1, Ordering::Relaxed) >= proxy.args.connections {
             proxy.there.fetch_sub(1, Ordering::Relaxed);
-            outcome::note(&format!("a client was refused: there are {} connections", proxy.args.connections));
+            output::note(&format!("a client was refused: there are {} connections", proxy.args.connections));
             continue;
         }
         let own = Arc::clone(proxy);
         let serving = std::thread::Builder::new().name("serve".into()).spawn(move || {
             let spliced = own.serve(client).unwrap_or_else(|error| {
-                outcome::note(&format!("a connection has failed: {}", outcome::chain(&error)));
+                output::note(&format!("a connection has failed: {}", output::chain(error.as_ref())));
                 false
             });
             if !spliced {
@@ -168,7 +168,7 @@ fn accept(proxy: &Arc<Proxy>, listener: &TcpListener) {
         });
         if let Err(error) = serving {
             proxy.there.fetch_sub(1, Ordering::Relaxed);
-            outcome::note(&format!("a client could not be served: {error}"));
+            output::note(&format!("a client could not be served: {error}"));
         }
     }
 }
@@ -195,7 +195,7 @@ impl Proxy {
                 Ok(true)
             }
             Err((pair, why)) => {
-                let why = outcome::chain(&why);
+                let why = output::chain(why.as_ref());
                 let mut told = event("relayed");
                 told["why"] = why.as_str().into();
                 self.post.tell(&told, &format!("relayed: {client} to {server}: {why}"))?;

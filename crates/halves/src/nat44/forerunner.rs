@@ -1,7 +1,7 @@
 //! What one that was killed has left at the router: it is taken over rather than installed again, so that nothing leaves untranslated in between.
 
 use super::NAME;
-use crate::commands::control::post::Post;
+use crate::post::Post;
 use anyhow::{Context, bail};
 use longwire_units::Nanos;
 use serde_json::Value;
@@ -70,7 +70,15 @@ mod tests {
     fn refusals_name_what_there_is_and_what_removes_it() {
         let program = json!({ "fid": 3, "lease-left-ns": 41_200_000_000_u64 });
         let said = refusal("r1", &[&program, &json!({ "fid": 4 })]);
-        assert!(said.contains("program 3, with 42 s of its lease left unless it is renewed; program 4, without a lease;"), "{said}");
-        assert!(said.ends_with("remove that: longwire forwarder remove r1 4; longwire forwarder remove r1 3"), "{said}");
+        assert!(
+            said.contains(
+                "program 3, with 42 s of its lease left unless it is renewed; program 4, without a lease;"
+            ),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("remove that: longwire forwarder remove r1 4; longwire forwarder remove r1 3"),
+            "{said}"
+        );
     }
 }

@@ -1,8 +1,7 @@
 //! `longwire control monitor`: counts packets by their properties, and sends summaries to a collector.
 
-use super::{Interval, Stay};
-use super::post::{Post, address_at, address_bytes, double_at, word_at};
-use crate::Outcome;
+use crate::post::{Post, address_at, address_bytes, double_at, word_at};
+use crate::{Interval, Stay};
 use anyhow::Context;
 use longwire_scenario::WrittenForwarder;
 use serde_json::{Value, json};
@@ -109,7 +108,7 @@ impl Args {
     ///
     /// # Errors
     /// If the program is refused, the collector can't be sent to, or the instance does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self) -> anyhow::Result<()> {
         let post = Post::take(&self.beside, self.json)?;
         if !self.add.is_empty() {
             let list = post.list()?;
@@ -117,7 +116,7 @@ impl Args {
             let none = "no monitor is there; start one with longwire control monitor";
             let fid = running.and_then(|one| one["fid"].as_u64()).context(none)?;
             count_by(&post, u32::try_from(fid)?, &self.add)?;
-            return Ok(Outcome::Well);
+            return Ok(());
         }
         let sink = self.collector.map(Collector::new).transpose()?;
         let written = WrittenForwarder { program: "performance-monitor".into(), ..Default::default() };
@@ -147,7 +146,7 @@ impl Args {
                 None => lines.iter().try_for_each(|(line, text)| post.tell(line, text)),
             }
         })?;
-        Ok(Outcome::Well)
+        Ok(())
     }
 }
 
@@ -282,7 +281,10 @@ mod tests {
     #[test]
     fn counters_of_all_processors_are_one() {
         let value: Vec<u8> = [3u64, 300, 4, 1000].iter().flat_map(|number| number.to_le_bytes()).collect();
-        assert_eq!((counted(&value), counted(&value[..16]), counted(&[])), (Some((7, 1300)), Some((3, 300)), None));
+        assert_eq!(
+            (counted(&value), counted(&value[..16]), counted(&[])),
+            (Some((7, 1300)), Some((3, 300)), None)
+        );
     }
 
     #[test]

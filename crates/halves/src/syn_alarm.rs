@@ -1,9 +1,9 @@
 //! `longwire control syn-alarm`: sees who is flooded with SYNs, says so, and filters them.
 
-use super::{Interval, Stay};
-use super::post::{Post, address_at, double_at, per_second, word_at};
-use crate::{Outcome, outcome};
+use crate::post::{Post, address_at, double_at, per_second, word_at};
+use crate::{Interval, Stay};
 use anyhow::ensure;
+use longwire_report::output;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use longwire_units::Nanos;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Args {
     ///
     /// # Errors
     /// If the programs are refused, or the instance does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self) -> anyhow::Result<()> {
         let limits = Limits {
             threshold: self.threshold,
             clear: self.clear.unwrap_or(self.threshold / 2),
@@ -69,7 +69,7 @@ impl Args {
         let post = Post::take(&self.beside, self.json)?;
         let mut alarm = Alarm::begin(&post, limits)?;
         post.every(self.interval.nanos(), |time| alarm.look(time))?;
-        Ok(Outcome::Well)
+        Ok(())
     }
 }
 
@@ -201,7 +201,7 @@ impl<'p> Alarm<'p> {
             Err(error) => {
                 let event = target.event("alarm", &[("rate", rate.into()), ("fid", Value::Null)]);
                 self.post.tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; not filtered"))?;
-                outcome::note(&format!("no filter for {target}: {}", outcome::chain(&error)));
+                output::note(&format!("no filter for {target}: {}", output::chain(error.as_ref())));
                 Ok(())
             }
         }

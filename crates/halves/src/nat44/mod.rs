@@ -10,15 +10,15 @@ mod table;
 mod translator;
 mod waiting;
 
-use super::post::Post;
-use super::{Interval, Stay};
-use longwire_scenario::{WrittenForwarder, digits};
-use crate::{Outcome, outcome};
+use crate::post::Post;
+use crate::{Interval, Stay};
 use anyhow::{Context, bail, ensure};
 use forerunner::Left;
 use half::{BINDINGS, Nat};
 use longwire_punt::Cut;
 use longwire_punt::client::{ClientError, Control, Hello};
+use longwire_report::output;
+use longwire_scenario::{WrittenForwarder, digits};
 use longwire_units::Nanos;
 use network::{Network4, Ports};
 use std::hash::{BuildHasher, RandomState};
@@ -120,7 +120,7 @@ impl Args {
     ///
     /// # Errors
     /// If the programs are refused, or the instance does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self) -> anyhow::Result<()> {
         self.check()?;
         let post = Post::take(&self.beside, self.json)?;
         reach::warn(&post, &self.external, self.json)?;
@@ -134,14 +134,14 @@ impl Args {
         // One that hung is cut off; who has come since then goes on with what was installed here.
         if nat.is_cut_off() && post.is_seated(NAME) {
             post.abandon();
-            outcome::note("another has taken over");
+            output::note("another has taken over");
         }
         match ended {
             Err(error) if has_ended(&error) => {
-                outcome::note(&error.to_string());
-                Ok(Outcome::Well)
+                output::note(&error.to_string());
+                Ok(())
             }
-            ended => ended.map(|()| Outcome::Well),
+            ended => ended,
         }
     }
 
@@ -161,7 +161,8 @@ impl Args {
     fn take_over(&self, post: &Post, left: Left, translator: &mut Translator) -> anyhow::Result<Control> {
         let Left { program, seat } = left;
         // Nobody else comes to the seat from here on.
-        let control = self.connect().with_context(|| format!("taking over the programs {program} and {seat}"))?;
+        let control =
+            self.connect().with_context(|| format!("taking over the programs {program} and {seat}"))?;
         post.adopt(&[program, seat])?;
         let entries = post.entries(program, BINDINGS)?;
         let stray = translator.restore(&entries);
@@ -169,7 +170,7 @@ impl Args {
             post.prune(program, BINDINGS, keys)?;
         }
         let bindings = (entries.len() - stray.len()) / 2;
-        outcome::note(&format!(
+        output::note(&format!(
             "takes over the programs {program} and {seat}, which one before has left, with {bindings} bindings"
         ));
         Ok(control)
@@ -198,7 +199,9 @@ impl Args {
         let times = [self.udp, self.tcp, self.tcp_transitory, self.icmp];
         for ((option, least), time) in LEAST.into_iter().zip(times) {
             if time < least {
-                outcome::note(&format!("{option} {time} is less than the {least} that applications may count on"));
+                output::note(&format!(
+                    "{option} {time} is less than the {least} that applications may count on"
+                ));
             }
         }
         Ok(())

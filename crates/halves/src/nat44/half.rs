@@ -1,12 +1,12 @@
 //! The half while it runs: packets that come up, bindings that end, and what is told of them.
 
+use super::Args;
 use super::entry::{between, entries, key, told};
 use super::packet::{ICMP, TCP, UDP};
 use super::table::Endpoint;
 use super::translator::{Counts, Noted, Ruling, Translator};
 use super::waiting::{Up, Waiting, first_of};
-use super::Args;
-use crate::commands::control::post::{Entry, Post};
+use crate::post::{Entry, Post};
 use longwire_punt::Verdict;
 use longwire_punt::client::{Control, Event};
 use serde_json::json;
@@ -174,7 +174,8 @@ impl<'p> Nat<'p> {
         if due.is_empty() {
             return Ok(());
         }
-        let keys: Vec<_> = due.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]).collect();
+        let keys: Vec<_> =
+            due.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]).collect();
         let values = self.post.values(self.fid, BINDINGS, &keys)?;
         let noted = values.iter().map(|value| value.as_deref().and_then(Noted::read).unwrap_or_default());
         let noted: Vec<Noted> = noted.collect();
@@ -240,4 +241,3 @@ impl<'p> Nat<'p> {
         self.post.tell(&event, &text)
     }
 }
-

@@ -1,12 +1,12 @@
 //! `longwire control heavy-hitters`: which flows send most, and a policer for those that send too much.
 
-use super::post::{Entry, Post, address_at, double_at, per_second};
-use super::{Interval, Stay};
-use longwire_report::cells;
-use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
-use longwire_report::shown::{self, columns};
-use crate::{Outcome, outcome};
+use crate::post::{Entry, Post, address_at, double_at, per_second};
+use crate::{Interval, Stay};
 use anyhow::ensure;
+use longwire_report::cells;
+use longwire_report::output;
+use longwire_report::shown::{self, columns};
+use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
 use longwire_units::{Bytes, Nanos, Rate};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -74,7 +74,7 @@ impl Args {
     ///
     /// # Errors
     /// If the program is refused, or the instance does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self) -> anyhow::Result<()> {
         ensure!((1..=MOST).contains(&self.top), "--top {} is outside 1 to {MOST}", self.top);
         let limit = self.install_policer.map(|rate| self.limit(rate)).transpose()?;
         let post = Post::take(&self.beside, self.json)?;
@@ -86,10 +86,18 @@ impl Args {
             ..WrittenForwarder::default()
         })?;
         let is_screen = !self.json && std::io::stdout().is_terminal();
-        let mut watch =
-            Watch { post: &post, args: &self, fid, seed, threshold: 1, limit, policed: HashMap::new(), is_screen };
+        let mut watch = Watch {
+            post: &post,
+            args: &self,
+            fid,
+            seed,
+            threshold: 1,
+            limit,
+            policed: HashMap::new(),
+            is_screen,
+        };
         post.every(self.interval.nanos(), |time| watch.look(time))?;
-        Ok(Outcome::Well)
+        Ok(())
     }
 
     fn limit(&self, rate: Rate) -> anyhow::Result<Limit> {
@@ -266,10 +274,16 @@ impl Watch<'_> {
         for one in sent {
             let rate = shown::rate(bits_per_second(one.bytes, time) as f64);
             let note = if is_policed(&one.flow) { "policed" } else { "" };
-            lines.push(cells![one.flow.to_string(), shown::count(one.bytes), shown::count(one.packets), rate, note]);
+            lines.push(cells![
+                one.flow.to_string(),
+                shown::count(one.bytes),
+                shown::count(one.packets),
+                rate,
+                note
+            ]);
         }
         if self.is_screen {
-            outcome::clear_screen();
+            output::clear_screen();
         }
         let text = format!("{}\n", columns(&lines).join("\n"));
         self.post.tell(&event, &text)
@@ -292,7 +306,7 @@ impl Watch<'_> {
         let (fid, what) = match &installed {
             Ok(fid) => (Some(*fid), format!("policed by program {fid}")),
             Err(error) => {
-                outcome::note(&format!("no policer for {flow}: {}", outcome::chain(error)));
+                output::note(&format!("no policer for {flow}: {}", output::chain(error.as_ref())));
                 (None, "not policed".to_owned())
             }
         };
@@ -351,7 +365,7 @@ fn next_threshold(threshold: u64, sent: &[Sent], missed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::control::post::address_bytes;
+    use crate::post::address_bytes;
 
     fn sent(last: u8, bytes: u64) -> Sent {
         let end = |last, port| SocketAddr::new([10, 0, 0, last].into(), port);
@@ -371,23 +385,30 @@ mod tests {
         let ping = Flow { protocol: 1, ..read.flow };
         assert_eq!((ping.to_string(), ping.key().source_port), ("10.0.0.1 > 10.0.0.9 icmp".into(), None));
         let without = |end: SocketAddr| SocketAddr::new(end.ip(), 0);
-        let fragments = Flow { source: without(read.flow.source), destination: without(read.flow.destination), ..read.flow };
+        let fragments = Flow {
+            source: without(read.flow.source),
+            destination: without(read.flow.destination),
+            ..read.flow
+        };
         let key = fragments.key();
         assert_eq!(fragments.to_string(), "10.0.0.1 > 10.0.0.9 udp");
-        assert_eq!((key.source_port, key.destination_port, key.protocol.as_deref()), (None, None, Some("17")));
+        assert_eq!(
+            (key.source_port, key.destination_port, key.protocol.as_deref()),
+            (None, None, Some("17"))
+        );
     }
 
     #[test]
     fn the_threshold_follows_what_the_table_has_room_for() {
         let many: Vec<Sent> = (0..200).map(|n| sent(n, 1000 - u64::from(n))).collect();
-        for (threshold, flows, missed, next) in [
-            (1, 200, 5, 900),
-            (800, 200, 5, 1600),
-            (800, 200, 0, 800),
-            (800, 63, 0, 400),
-            (1, 0, 0, 1),
-        ] {
-            assert_eq!(next_threshold(threshold, &many[..flows], missed), next, "{threshold} {flows} {missed}");
+        for (threshold, flows, missed, next) in
+            [(1, 200, 5, 900), (800, 200, 5, 1600), (800, 200, 0, 800), (800, 63, 0, 400), (1, 0, 0, 1)]
+        {
+            assert_eq!(
+                next_threshold(threshold, &many[..flows], missed),
+                next,
+                "{threshold} {flows} {missed}"
+            );
         }
     }
 

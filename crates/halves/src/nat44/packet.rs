@@ -31,8 +31,10 @@ pub(super) fn part(frame: &[u8]) -> Option<(PartKey, bool)> {
     after_ip(frame, IP).ok()?;
     let fragment = word(frame, IP + FRAGMENT).ok()?;
     let [source, destination] = [12, 16].map(|field| address(frame, IP + field).ok());
-    let (protocol, identification) = (byte(frame, IP + PROTOCOL).ok()?, word(frame, IP + IDENTIFICATION).ok()?);
-    (fragment & (MORE | OFFSET) != 0).then_some(((source?, destination?, protocol, identification), fragment & OFFSET != 0))
+    let (protocol, identification) =
+        (byte(frame, IP + PROTOCOL).ok()?, word(frame, IP + IDENTIFICATION).ok()?);
+    (fragment & (MORE | OFFSET) != 0)
+        .then_some(((source?, destination?, protocol, identification), fragment & OFFSET != 0))
 }
 
 /// Whose end of a packet.

@@ -1,11 +1,11 @@
 //! What a control half does at its router: programs that it installs, reads and writes, and takes away when it ends.
 
-use super::{Beside, Stay};
-use longwire_scenario::{WrittenForwarder, digits, hexadecimal};
-use crate::outcome;
-use longwire_rundir::StopSignals;
+use crate::{Beside, Stay};
 use anyhow::{Context, bail};
 use longwire_control::{Client, ClientError, ForwarderAsk, RoutePage, directory};
+use longwire_report::output;
+use longwire_rundir::StopSignals;
+use longwire_scenario::{WrittenForwarder, digits, hexadecimal};
 use longwire_units::Nanos;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,11 +49,22 @@ impl Post {
         let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
         let (renewing, ended) = channel();
         let found = client.found();
-        let same = Beside { router: beside.router.clone(), instance: Some(format!("{}-{}", found.name, found.pid)) };
+        let same =
+            Beside { router: beside.router.clone(), instance: Some(format!("{}-{}", found.name, found.pid)) };
         let own = Arc::clone(&installed);
         let interval = Duration::from_nanos(beside.lease.0) / RENEWALS;
-        std::thread::Builder::new().name("renew".into()).spawn(move || renew(&same, &own, interval, &ended))?;
-        let post = Self { client, router: beside.router.clone(), json, lease: beside.lease, installed, signals, _renewing: renewing };
+        std::thread::Builder::new()
+            .name("renew".into())
+            .spawn(move || renew(&same, &own, interval, &ended))?;
+        let post = Self {
+            client,
+            router: beside.router.clone(),
+            json,
+            lease: beside.lease,
+            installed,
+            signals,
+            _renewing: renewing,
+        };
         post.ask(&ForwarderAsk::List {})?;
         Ok(post)
     }
@@ -91,7 +102,8 @@ impl Post {
         let mut own = self.own();
         let own = own.as_mut().context("nothing is installed any more")?;
         let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
-        let installed = self.ask(&ForwarderAsk::Install { forwarder, object: None, lease: Some(self.lease.to_string()) });
+        let installed =
+            self.ask(&ForwarderAsk::Install { forwarder, object: None, lease: Some(self.lease.to_string()) });
         let installed = installed.with_context(|| match &written.name {
             Some(name) if written.program.is_empty() => format!("installing the seat of {name}"),
             _ => format!("installing {}", written.program),
@@ -154,7 +166,12 @@ impl Post {
     }
 
     /// The values of keys of a program's map, of each if it is there.
-    pub(super) fn values(&self, fid: u32, map: &str, keys: &[Vec<u8>]) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
+    pub(super) fn values(
+        &self,
+        fid: u32,
+        map: &str,
+        keys: &[Vec<u8>],
+    ) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
         let keys = keys.iter().map(|key| digits(key)).collect();
         let answer = self.ask(&ForwarderAsk::Values { fid, map: map.into(), keys })?;
         let values = answer["values"].as_array().context("keys have values")?;
@@ -191,7 +208,7 @@ impl Post {
 
     /// Says what happened: the object with --json, else the text.
     pub(super) fn tell(&self, event: &Value, text: &str) -> anyhow::Result<()> {
-        if self.json { outcome::print(&event.to_string()) } else { outcome::print(text) }
+        Ok(if self.json { output::print(&event.to_string()) } else { output::print(text) }?)
     }
 
     /// Does something in each interval, and is told how long it was since the time before, until a signal asks to end or the instance ends.
@@ -210,7 +227,7 @@ impl Post {
             let now = Instant::now();
             match act(now - last) {
                 Err(error) if self.has_ended(&error) => {
-                    outcome::note("the instance has ended");
+                    output::note("the instance has ended");
                     self.own().take();
                     return Ok(());
                 }

@@ -35,7 +35,9 @@ impl Network4 {
             [240..=255, ..] => "what is reserved",
             _ => return Ok(network),
         };
-        Err(format!("\"{text}\" is of {why}, from which no router forwards anything: give an address of the router"))
+        Err(format!(
+            "\"{text}\" is of {why}, from which no router forwards anything: give an address of the router"
+        ))
     }
 
     /// Reads one, and the address as it is written.
@@ -110,7 +112,9 @@ mod tests {
     fn networks_and_ports_are_read() {
         let network = Network4::read("10.1.2.3/8").unwrap();
         assert_eq!(network.bytes(), [10, 0, 0, 0, 255, 0, 0, 0]);
-        assert!(network.contains(Ipv4Addr::new(10, 9, 9, 9)) && !network.contains(Ipv4Addr::new(11, 0, 0, 1)));
+        assert!(
+            network.contains(Ipv4Addr::new(10, 9, 9, 9)) && !network.contains(Ipv4Addr::new(11, 0, 0, 1))
+        );
         let pool = Network4::external("192.0.2.4/30").unwrap();
         let last: Vec<u8> = pool.addresses().iter().map(|address| address.octets()[3]).collect();
         assert_eq!((last, pool.count()), (vec![4, 5, 6, 7], 4));
@@ -128,7 +132,10 @@ mod tests {
     fn external_addresses_are_such_as_packets_can_have() {
         assert_eq!(Network4::external("10.0.2.1"), Network4::external("10.0.2.1/32"));
         for (wrong, why) in [
-            ("10.0.2.1/24", "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for all"),
+            (
+                "10.0.2.1/24",
+                "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for all",
+            ),
             ("0.1.2.3", "is of this network"),
             ("127.0.0.1", "is of loopback"),
             ("169.254.7.0/24", "is of those of one link only"),
@@ -139,7 +146,8 @@ mod tests {
             let said = Network4::external(wrong).unwrap_err();
             assert!(said.contains(why), "{said}");
         }
-        for well in ["1.0.0.0/24", "126.0.0.1", "128.0.0.1", "169.253.0.1", "169.255.0.1", "223.255.255.0/24"] {
+        for well in ["1.0.0.0/24", "126.0.0.1", "128.0.0.1", "169.253.0.1", "169.255.0.1", "223.255.255.0/24"]
+        {
             assert!(Network4::external(well).is_ok(), "{well}");
         }
     }
