@@ -9,9 +9,9 @@ mod list;
 mod replace;
 
 use crate::{Outcome, outcome};
-use longwire_halves::FlowEnds;
 use chosen::{Chosen, sent};
 use longwire_control::{Client, ForwarderAsk, directory};
+use longwire_halves::FlowEnds;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use serde_json::Value;
 
@@ -359,8 +359,11 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         ..args.chosen.of(args.program.unwrap_or_default())
     };
     let (forwarder, object) = sent(&written)?;
-    let installed =
-        ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install { forwarder, object, lease: args.lease })?;
+    let installed = ask(
+        args.instance.as_deref(),
+        &args.router,
+        &ForwarderAsk::Install { forwarder, object, lease: args.lease },
+    )?;
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }

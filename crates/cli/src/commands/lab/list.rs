@@ -2,8 +2,8 @@
 
 use super::{Found, labs};
 use crate::outcome::print_report;
-use longwire_report::shown::columns;
 use crate::{Outcome, outcome};
+use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 
 /// List the labs that are up

@@ -63,7 +63,9 @@ struct Found {
 fn labs() -> anyhow::Result<Vec<Found>> {
     let open = match Lab::list() {
         // The machine's labs are root's; others can neither see nor use them.
-        Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Vec::new(),
+        Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            Vec::new()
+        }
         other => other?,
     };
     let open = open.into_iter().map(|info| Found { info, private: false });
@@ -88,7 +90,9 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
         return Err(unknown(name));
     };
     if found.info.dead {
-        bail!("lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`");
+        bail!(
+            "lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`"
+        );
     }
     if found.private {
         ensure!(join_user_namespace(name)?, "lab {name} has just ended");
