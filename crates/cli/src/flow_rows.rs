@@ -1,8 +1,9 @@
 //! Flows that share routers' processors, on the screen.
 
-use crate::{cells, router_rows, shown};
 use longwire_block::{FlowStats, ProcessorStats};
 use longwire_engine::{NodeReport, Report};
+use longwire_report::{cells, shown};
+use longwire_run::router_rows;
 use longwire_scenario::Plan;
 
 /// A line for each of at most so many flows, those first that used most processor time since the moment before. Nothing if no router shares its processors.

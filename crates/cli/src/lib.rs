@@ -5,43 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod capacity_rows;
-mod carriers;
 pub mod commands;
-pub mod control_planes;
-mod fields;
-mod fitted;
 mod flow_rows;
-pub mod instance;
-pub mod leases;
-pub mod live;
-mod live_events;
-pub mod live_forwarders;
-mod live_maps;
-mod live_media;
-mod live_objects;
-mod live_replace;
-mod live_router_settings;
-pub mod live_routers;
-mod live_sources;
 pub mod live_view;
-pub mod nesp_server;
-pub mod open_ports;
 pub mod outcome;
-pub mod port_files;
-mod program_rows;
 pub mod progress;
-pub mod real_run;
-pub mod recording;
-pub mod replay_port;
-pub mod router_rows;
-mod run_report;
 pub mod run_text;
-pub mod shown;
 pub mod stop_flag;
-pub mod stop_signals;
-pub mod test_hosts;
 pub mod verdict;
-pub mod virtual_run;
 
 pub use outcome::Outcome;
 

@@ -1,14 +1,12 @@
 //! What a run in real time looks like while it goes on: one screen on a terminal, else a line a second.
 
-use crate::cells;
-use crate::flow_rows;
-use crate::instance::RunningInstance;
-use crate::outcome;
-use crate::router_rows;
-use crate::run_report::busiest;
-use crate::shown::{self, columns};
+use crate::{flow_rows, outcome};
 use longwire_engine::{LinkReport, Report};
-use longwire_report::printable;
+use longwire_report::shown::{self, columns};
+use longwire_report::{cells, printable};
+use longwire_run::instance::RunningInstance;
+use longwire_run::router_rows;
+use longwire_run::run_report::busiest;
 use longwire_scenario::{Attachment, Plan};
 use longwire_units::Nanos;
 use std::io::{self, IsTerminal, Write};

@@ -1,6 +1,7 @@
 //! How a command ends: what it prints and the exit status.
 
-use longwire_report::{Report, printable};
+pub use longwire_report::output::{clear_screen, note};
+use longwire_report::{Report, output};
 use longwire_scenario::Plan;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,36 +52,20 @@ pub fn print_report(report: &Report, json: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::of(report.pass))
 }
 
-/// Prints what `write` writes, with the control characters of names written out.
+/// Prints what `write` writes: see [`output::print_with`].
 ///
 /// # Errors
 /// If standard output can't be written to.
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut text = Vec::new();
-    write(&mut text)?;
-    let mut out = io::stdout().lock();
-    out.write_all(printable(&String::from_utf8_lossy(&text)).as_bytes())?;
-    Ok(out.flush()?)
+    Ok(output::print_with(write)?)
 }
 
-/// Prints `text` and a newline; control characters in it are written out.
+/// Prints `text` and a newline: see [`output::print`].
 ///
 /// # Errors
 /// If standard output can't be written to.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    print_with(|out| writeln!(out, "{text}"))
-}
-
-/// Lets what is printed next begin at the top of an empty terminal.
-pub fn clear_screen() {
-    // Home, and all behind it away. What can't be written to shows nothing.
-    let _ = write!(io::stdout(), "\x1b[H\x1b[J");
-}
-
-/// Says something beside the result, on standard error; control characters in it are written out.
-pub fn note(text: &str) {
-    // Where nobody reads notes there is nobody to tell that they can't be written.
-    let _ = writeln!(io::stderr(), "{}", printable(text));
+    Ok(output::print(text)?)
 }
 
 /// Says what in a scenario is allowed and yet looks like a mistake.
@@ -94,17 +79,9 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
-/// An error and its causes in one line, with control characters written out, and without those whose text is in one before.
+/// An error and its causes in one line: see [`output::chain`].
 pub fn chain(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    printable(&text).into_owned()
+    output::chain(error.as_ref())
 }
 
 #[cfg(test)]

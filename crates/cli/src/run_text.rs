@@ -1,10 +1,9 @@
 //! The report of a run (see `run_report`) as people read it. It is made from the JSON's fields, so that `ctl stats` shows a
 //! run of another process just the same.
 
-use crate::program_rows;
-use crate::router_rows;
-use crate::shown::{self, columns};
+use longwire_report::shown::{self, columns};
 use longwire_report::{Report, Row};
+use longwire_run::{program_rows, router_rows};
 use serde_json::Value;
 use std::io::{self, Write};
 

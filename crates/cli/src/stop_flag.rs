@@ -1,8 +1,7 @@
 //! Asking a command that measures to stop and clean up.
 
-use crate::stop_signals::asking;
 use longwire_lab::traffic::Progress;
-use longwire_rundir::interrupt_flag;
+use longwire_rundir::{asking, interrupt_flag};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

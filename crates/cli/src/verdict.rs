@@ -1,7 +1,7 @@
 //! The verdict on a run's fidelity, in words.
 
-use crate::shown;
 use longwire_engine::Fidelity;
+use longwire_report::shown;
 
 /// One line of how faithful a run in real time was, and one for each cause if it was not.
 pub fn real(fidelity: &Fidelity) -> String {

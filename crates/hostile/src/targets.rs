@@ -14,7 +14,7 @@ mod expression;
 mod frame;
 #[path = "../../import/tests/exercise/import.rs"]
 mod import;
-#[path = "../../cli/tests/exercise/install.rs"]
+#[path = "../../run/tests/exercise/install.rs"]
 pub mod install;
 #[path = "../../nesp/tests/exercise/nesp.rs"]
 mod nesp;

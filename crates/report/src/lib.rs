@@ -14,8 +14,10 @@
 //! ```
 
 mod machine;
+pub mod output;
 mod printable;
 mod row;
+pub mod shown;
 mod table;
 
 pub use machine::Machine;

@@ -1,14 +1,17 @@
 //! The directory in which a user's instances have their sockets, locks and states, and the locks in it.
 //!
 //! It is this user's alone from its first moment: [`prepare`] makes it with mode 0700 and refuses one that is somebody
-//! else's; [`is_usable`] asks the same before anything in it is believed.
+//! else's; [`is_usable`] asks the same before anything in it is believed. Whoever waits for a lock is interrupted by the
+//! signals that [`StopSignals`] catches.
 #![forbid(unsafe_code)]
 
 mod interrupt;
 mod lock;
+mod stop_signals;
 
 pub use interrupt::{interrupt, interrupt_flag, on_wait};
 pub use lock::{Lock, LockError, Patience};
+pub use stop_signals::{StopSignals, asking};
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;

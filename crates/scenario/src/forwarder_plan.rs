@@ -13,6 +13,7 @@ use longwire_router::{
 use longwire_units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -350,6 +351,15 @@ impl ForwarderRequest {
 /// A file's name without its folder and ending.
 fn stem(path: &str) -> &str {
     Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(path)
+}
+
+/// Bytes as pairs of hexadecimal digits: what [`hexadecimal`] reads.
+pub fn digits(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a text takes all");
+    }
+    text
 }
 
 /// Bytes from hexadecimal digits, between which there may be blanks.

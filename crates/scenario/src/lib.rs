@@ -45,8 +45,8 @@ pub use engine_prices::{
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
 pub use finding::{Finding, ScenarioError, suggestion};
 pub use forwarder_plan::{
-    ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, fields_of_programs,
-    hexadecimal,
+    ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, digits,
+    fields_of_programs, hexadecimal,
 };
 pub use key_file::read_key_file;
 pub use level_plan::{AboveRequest, Promises, RouterLevels, Who, nanoseconds_of};

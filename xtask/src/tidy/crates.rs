@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-engine", "longwire-scenario"],
     &["longwire-assemble", "longwire-control", "longwire-import", "longwire-lab"],
     &["longwire-mirror"],
-    &["longwire-bench"],
+    &["longwire-run", "longwire-halves", "longwire-bench"],
     &["longwire-validate"],
     &["longwire"],
     &["longwire-hostile"],

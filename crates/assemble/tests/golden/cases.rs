@@ -1,10 +1,8 @@
 //! The cases: each a scenario drawn from its name, and what comes in by its ports. One more block, scheduler or forwarder has cases of its own
 //! and leaves nearly all others as they are.
 
-use crate::draw;
-use crate::routed;
-use crate::routers;
 use crate::trace::{hash, read};
+use crate::{draw, routed, routers};
 use longwire_assemble::TO_THE_END;
 use longwire_block::{Dice, Spec};
 use longwire_link::MEDIA;

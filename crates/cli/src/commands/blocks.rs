@@ -8,11 +8,14 @@ use std::fmt::Write;
 
 /// List what a link can be made of, with every parameter
 #[derive(Debug, clap::Args)]
-#[command(visible_alias = "reference", after_long_help = "\
+#[command(
+    visible_alias = "reference",
+    after_long_help = "\
 Examples:
   longwire blocks
   longwire blocks queue
-  longwire blocks --json")]
+  longwire blocks --json"
+)]
 pub struct Args {
     /// Only the blocks of this key: rate, delay, queue …
     key: Option<String>,
@@ -54,9 +57,11 @@ impl Args {
 fn as_text(spec: &Spec) -> String {
     let mut text = format!("{} ({}): {}\n  [{}]\n", spec.key, spec.kind, spec.summary, spec.source);
     for param in spec.params {
-        let default = param.default.map_or_else(|| "must be given".into(), |value| format!("default {value}"));
+        let default =
+            param.default.map_or_else(|| "must be given".into(), |value| format!("default {value}"));
         // Writing to a String can't fail.
-        let _ = writeln!(text, "  {:<10} {} ({default})\n  {:<10} {}", param.name, kind(param), "", param.help);
+        let _ =
+            writeln!(text, "  {:<10} {} ({default})\n  {:<10} {}", param.name, kind(param), "", param.help);
     }
     text
 }

@@ -1,8 +1,8 @@
 //! `longwire calibrate`
 
-use crate::stop_flag::stop_flag;
 use crate::outcome::print_report;
 use crate::progress::Progress;
+use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_bench::Settings;
@@ -64,11 +64,14 @@ impl Args {
         let place = match self.output {
             Some(output) => Some(output),
             None if self.quick => None,
-            None => Some(own_prices().context("neither XDG_CONFIG_HOME nor HOME is set: name a file with --output")?),
+            None => Some(
+                own_prices().context("neither XDG_CONFIG_HOME nor HOME is set: name a file with --output")?,
+            ),
         };
         if let Some(place) = &place {
             let machine = &report.machine;
-            let about = format!("{}, Linux {}, longwire {}", machine.cpu_model, machine.kernel, report.version);
+            let about =
+                format!("{}, Linux {}, longwire {}", machine.cpu_model, machine.kernel, report.version);
             write(place, &write_prices(&prices, &about))
                 .with_context(|| format!("can't write the prices to {}", place.display()))?;
             report.set("file", place.display().to_string());

@@ -1,12 +1,11 @@
 //! `longwire check`
 
-use crate::capacity_rows;
-use crate::fitted::fit_pool;
-use crate::live_sources::why_silent;
-use crate::{Outcome, outcome};
-use longwire_report::{Report, Row};
-use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
+use crate::{Outcome, capacity_rows, outcome};
 use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
+use longwire_report::{Report, Row};
+use longwire_run::fitted::fit_pool;
+use longwire_run::live_sources::why_silent;
+use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -56,11 +55,13 @@ impl Args {
         let mut plan = longwire_scenario::load(&self.scenario)?;
         fit_pool(&mut plan);
         outcome::print_notes(&plan);
-        let silent = plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
+        let silent =
+            plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         let silent = silent.collect::<Vec<_>>();
         let processes: Vec<&str> = processes(&plan).collect();
         let (prices, from) = self.prices()?;
-        let mut report = Report::new("check").with("scenario", plan.file.as_str()).with("prices", from.as_str());
+        let mut report =
+            Report::new("check").with("scenario", plan.file.as_str()).with("prices", from.as_str());
         let capacity = predict(&plan, &prices.engine, Bytes(self.frame_bytes));
         let pricing = priced(&plan, &report, &capacity);
         report.set("capacity", serde_json::to_value(&capacity)?);
@@ -80,27 +81,36 @@ impl Args {
         }
         let checked = outcome::print_report(&report, self.json)?;
         if !self.json && !silent.is_empty() {
-            let more = if silent.len() > 1 { format!(" (and {} more)", silent.len() - 1) } else { String::new() };
+            let more =
+                if silent.len() > 1 { format!(" (and {} more)", silent.len() - 1) } else { String::new() };
             let (name, why) = &silent[0];
             outcome::note(&format!("note: source \"{name}\" is {why}{more}"));
         }
-        if !self.json && let Some(router) = plan.control_planes().next() {
+        if !self.json
+            && let Some(router) = plan.control_planes().next()
+        {
             let what = "has a control plane: this scenario runs in real time only, and --virtual is refused";
             outcome::note(&format!("note: router \"{}\" {what}", router.name));
         }
         if !self.json && !processes.is_empty() {
             let names = processes.join(", ");
-            outcome::note(&format!("note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"));
+            outcome::note(&format!(
+                "note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"
+            ));
         }
         if !self.json {
             let refused = plan.routers.iter().filter_map(|router| router.not_in_real_time.as_ref());
-            refused.for_each(|finding| outcome::note(&format!("note: a run in real time refuses this: {finding}")));
+            refused.for_each(|finding| {
+                outcome::note(&format!("note: a run in real time refuses this: {finding}"));
+            });
         }
         if !self.json {
             capacity_rows::notes(&capacity, &from).iter().for_each(|note| outcome::note(note));
         }
         let cores = u32::try_from(report.machine.cores).unwrap_or(u32::MAX);
-        if !self.json && let Some(note) = crowded(&plan, cores) {
+        if !self.json
+            && let Some(note) = crowded(&plan, cores)
+        {
             outcome::note(&note);
         }
         let timeline = timeline(&plan);
@@ -153,7 +163,8 @@ fn processes(plan: &Plan) -> impl Iterator<Item = &str> {
 /// What is to be said of routers' processors that are threads in real time, if the machine has fewer cores than are busy then. `cores` is 0 if that is not known.
 fn crowded(plan: &Plan, cores: u32) -> Option<String> {
     let each = plan.routers.iter().filter_map(|router| router.sharing.as_ref());
-    let threads: u32 = each.map(|sharing| sharing.settings.processors).filter(|&processors| processors > 1).sum();
+    let threads: u32 =
+        each.map(|sharing| sharing.settings.processors).filter(|&processors| processors > 1).sum();
     let busy = threads + plan.engine.workers;
     (threads > 0 && cores > 0 && busy > cores).then(|| {
         format!(

@@ -3,12 +3,12 @@
 mod route;
 mod weigh;
 
-use crate::shown::columns;
-use crate::{Outcome, cells, outcome, run_text};
-use anyhow::ensure;
 use crate::commands::lab;
+use crate::{Outcome, outcome, run_text};
+use anyhow::ensure;
 use longwire_control::{Client, ClientError, Found, Info, Link, Medium, Source, directory};
-use longwire_report::{Report, Row};
+use longwire_report::shown::columns;
+use longwire_report::{Report, Row, cells};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
@@ -162,9 +162,7 @@ impl FromStr for Setting {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             // Rules of a filter may be none.
-            Some((key, value)) if !key.trim().is_empty() => {
-                Ok(Self(key.trim().into(), value.trim().into()))
-            }
+            Some((key, value)) if !key.trim().is_empty() => Ok(Self(key.trim().into(), value.trim().into())),
             _ => Err("write KEY=VALUE, such as rate=5mbit".into()),
         }
     }
@@ -199,12 +197,18 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
         let socket = found.path.display().to_string();
         let (row, links, version) = match info {
             Some(info) => {
-                let row = Row::new(info.name, "links").measured(info.links).extra("instance_version", &*info.version);
+                let row = Row::new(info.name, "links")
+                    .measured(info.links)
+                    .extra("instance_version", &*info.version);
                 (row, info.links.to_string(), info.version)
             }
             None => {
                 let why = "it does not answer: it is stopped or busy";
-                (Row::new(&*found.name, "links").note(why), "-".into(), "does not answer (stopped or busy)".into())
+                (
+                    Row::new(&*found.name, "links").note(why),
+                    "-".into(),
+                    "does not answer (stopped or busy)".into(),
+                )
             }
         };
         report.push(row.extra("pid", found.pid).extra("answers", links != "-").extra("socket", socket));
@@ -268,9 +272,12 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
 fn get(args: &Get) -> anyhow::Result<Outcome> {
     let client = connect(args.instance.as_deref())?;
     match client.link(&args.link) {
-        Err(error) if not_found(&error) => {
-            other("ctl get", &args.link, args.json, (error, client.source(&args.link), || client.medium(&args.link)))
-        }
+        Err(error) if not_found(&error) => other(
+            "ctl get",
+            &args.link,
+            args.json,
+            (error, client.source(&args.link), || client.medium(&args.link)),
+        ),
         found => show("ctl get", found?.links(), args.json),
     }
 }
@@ -284,7 +291,12 @@ fn set(args: &Set) -> anyhow::Result<Outcome> {
     match client.set(&args.link, &changes) {
         Err(error) if not_found(&error) => {
             let source = client.set_source(&args.link, &changes);
-            other("ctl set", &args.link, args.json, (error, source, || client.set_medium(&args.link, &changes)))
+            other(
+                "ctl set",
+                &args.link,
+                args.json,
+                (error, source, || client.set_medium(&args.link, &changes)),
+            )
         }
         found => show("ctl set", found?.links(), args.json),
     }

@@ -129,7 +129,10 @@ impl Args {
         let mut sources = Vec::new();
         for name in files {
             let file = File::open(name).with_context(|| format!("{name} can't be read"))?;
-            sources.push(Source { file: Some(self.seen_from_output(name)?), text: bounded(file, name, longest)? });
+            sources.push(Source {
+                file: Some(self.seen_from_output(name)?),
+                text: bounded(file, name, longest)?,
+            });
         }
         if !words.is_empty() {
             let words: Vec<String> = words.into_iter().cloned().collect();

@@ -1,16 +1,34 @@
 //! The subcommands, a file each.
 //!
 //! To add one, write `commands/<name>.rs` with a documented `pub struct Args` (derive `clap::Args`, long help with
-//! examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, and add it to the list below.
+//! examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to the list below.
+
+pub mod bench;
+pub mod blocks;
+pub mod calibrate;
+pub mod check;
+pub mod completions;
+pub mod control;
+pub mod ctl;
+pub mod demo;
+pub mod exec;
+pub mod forwarder;
+pub mod import;
+pub mod lab;
+pub mod man;
+pub mod nesp;
+pub mod profiles;
+pub mod run;
+pub mod schema;
+pub mod traffic;
+pub mod validate;
 
 use crate::Outcome;
 use clap::Subcommand;
 
-/// Makes the modules and the enum of all subcommands.
+/// Makes the enum of all subcommands. Their modules are declared above, where rustfmt finds them.
 macro_rules! commands {
     ($($variant:ident = $module:ident,)+) => {
-        $(pub mod $module;)+
-
         /// A subcommand with its arguments.
         #[derive(Debug, Subcommand)]
         pub enum Command {

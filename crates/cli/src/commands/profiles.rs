@@ -3,8 +3,8 @@
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use clap::Subcommand;
-use longwire_scenario::suggestion;
 use longwire_scenario::library::{About, Figures, SHIPPED, Shipped};
+use longwire_scenario::suggestion;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

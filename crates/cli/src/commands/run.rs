@@ -1,19 +1,19 @@
 //! `longwire run`
 
-use crate::live::LiveLinks;
-use crate::fitted::fit_pool;
-use crate::live_sources::why_silent;
 use crate::live_view::{LiveView, Style};
-use crate::port_files::{PortFile, PortFiles};
 use crate::progress::Progress;
-use crate::real_run::{RealOptions, RealRun, instance_name};
-use crate::run_report::Ran;
-use crate::stop_signals::StopSignals;
-use crate::test_hosts::{TestHosts, gain_privileges};
-use crate::virtual_run::simulate;
 use crate::{Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;
+use longwire_run::fitted::fit_pool;
+use longwire_run::live::LiveLinks;
+use longwire_run::live_sources::why_silent;
+use longwire_run::port_files::{PortFile, PortFiles};
+use longwire_run::real_run::{RealOptions, RealRun, instance_name};
+use longwire_run::run_report::Ran;
+use longwire_run::test_hosts::{TestHosts, gain_privileges};
+use longwire_run::virtual_run::simulate;
+use longwire_rundir::StopSignals;
 use longwire_scenario::{Attachment, Plan};
 use longwire_units::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -130,7 +130,8 @@ impl Args {
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
-        let silent = plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
+        let silent =
+            plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         silent.for_each(|(name, why)| outcome::note(&format!("note: source \"{name}\" is {why}")));
         // From here on, so that a signal while the hosts are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;

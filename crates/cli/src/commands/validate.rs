@@ -1,7 +1,7 @@
 //! `longwire validate`
 
-use crate::stop_flag::stop_flag;
 use crate::progress::Progress;
+use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_report::Report;

@@ -34,7 +34,8 @@ impl Args {
     /// If no instance is meant, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let Self { router, flow, weight, instance } = self;
-        Client::connect(&directory(), instance.as_deref())?.weigh_flow(&router, &WeighFlow { flow, weight })?;
+        Client::connect(&directory(), instance.as_deref())?
+            .weigh_flow(&router, &WeighFlow { flow, weight })?;
         Ok(Outcome::Well)
     }
 }

@@ -33,7 +33,8 @@ impl Configured {
     /// Reads the first link of the plan.
     pub fn of(plan: &Plan) -> Self {
         let blocks = plan.links.first().map(|_| plan.profile(0).blocks.as_slice()).unwrap_or_default();
-        let value = |key: &str| blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0));
+        let value =
+            |key: &str| blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0));
         Self {
             rate: match value("rate") {
                 Some(Value::Rate(rate)) => rate.as_f64(),
@@ -104,7 +105,10 @@ impl Configured {
             .extra("congestion_control", congestion)
             .extra("layer", "tcp payload")
             .extra("most", most);
-        let law = format!("what the law of Mathis lets expect of {:.0} % loss, to a factor of {LAW_FACTOR}", self.loss * 100.0);
+        let law = format!(
+            "what the law of Mathis lets expect of {:.0} % loss, to a factor of {LAW_FACTOR}",
+            self.loss * 100.0
+        );
         let link = format!("without loss it would be {:.2} Mbit/s", most / 1e6);
         let Some(measured) = measured else {
             return row.note(format!("congestion control {congestion}: {law}; {link}"));
@@ -120,7 +124,8 @@ impl Configured {
 fn delay(name: &str, expected: f64, median: f64, least: f64) -> Row {
     // Clocks are read to the nanosecond, and rounded.
     const ROUNDING: f64 = 2.0;
-    let row = Row::new(name, "ns").expected(expected.round()).measured(median.round()).extra("least_ns", least);
+    let row =
+        Row::new(name, "ns").expected(expected.round()).measured(median.round()).extra("least_ns", least);
     let in_time = (median - expected).abs() <= expected * 0.025;
     row.judged(in_time && least >= expected - ROUNDING)
 }
@@ -200,7 +205,10 @@ mod tests {
     #[test]
     fn losses_pass_within_their_interval() {
         let pass = |lost| LINK.loss(Losses { sent: 10_000, lost }).pass;
-        assert_eq!([0, 130, 200, 270, 400].map(pass), [Some(false), Some(false), Some(true), Some(false), Some(false)]);
+        assert_eq!(
+            [0, 130, 200, 270, 400].map(pass),
+            [Some(false), Some(false), Some(true), Some(false), Some(false)]
+        );
         assert_eq!(LINK.loss(Losses { sent: 0, lost: 0 }).pass, Some(false));
         let row = LINK.round_trip_loss(Losses { sent: 1000, lost: 40 });
         assert_eq!((row.expected, row.pass), (Some(3.96.into()), Some(true)));

@@ -2,18 +2,18 @@
 
 use super::fairness_traffic::{Arrived, Pace, exchange};
 use super::{Way, find_way, say};
-use crate::port_files::PortFiles;
-use crate::real_run::{RealOptions, RealRun};
 use crate::stop_flag::stop_flag;
-use crate::test_hosts::TestHosts;
-use crate::virtual_run::simulate;
-use crate::{Outcome, outcome, shown};
+use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_block::FlowStats;
 use longwire_engine::Report as Counted;
 use longwire_program::{Program, assemble};
-use longwire_report::{Report, Row};
+use longwire_report::{Report, Row, shown};
 use longwire_router::{FlowKey, Installation, Key};
+use longwire_run::port_files::PortFiles;
+use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::test_hosts::TestHosts;
+use longwire_run::virtual_run::simulate;
 use longwire_scenario::{ForwarderRequest, HostDriver, Plan, PlannedForwarder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,9 @@ struct Seen {
 /// Runs it and prints the result.
 pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
     let plan = longwire_scenario::parse("fairness.toml", SCENARIO).context("the demo's own scenario")?;
-    say("a router between hosts a and b; two flows, of which one's packets cost its processor many times the other's");
+    say(
+        "a router between hosts a and b; two flows, of which one's packets cost its processor many times the other's",
+    );
     let way = if is_virtual { Way::Virtual("as asked".into()) } else { find_way()? };
     let stop = stop_flag()?;
     let (mode, seen) = match way {
@@ -84,9 +86,14 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
     plan.forwarders.push(dear_program(&plan)?);
     say("finding out what packets cost");
     let trial = measure(&with(&plan, "fifo"), "fifo", [TRIAL; 2], stop)?;
-    let costs = trial.flows.each_ref().map(|(_, flow)| flow.processor_ns as f64 / flow.out_packets.max(1) as f64);
+    let costs =
+        trial.flows.each_ref().map(|(_, flow)| flow.processor_ns as f64 / flow.out_packets.max(1) as f64);
     let time = |cost: f64| shown::time(cost);
-    say(&format!("a packet of the dear flow takes {}, one of the cheap flow {}", time(costs[0]), time(costs[1])));
+    say(&format!(
+        "a packet of the dear flow takes {}, one of the cheap flow {}",
+        time(costs[0]),
+        time(costs[1])
+    ));
     let per_second = [0, 1].map(|flow| (ASKED[flow] * 1e9 / costs[flow].max(1.0)).min(MOST[flow]));
     let paces = per_second.map(|per_second| Pace { per_second, time: TIME });
     let mut all = Vec::new();
@@ -94,13 +101,23 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        say(&format!("{name}: {:.0} dear and {:.0} cheap packets a second for {} s", per_second[0], per_second[1], TIME.as_secs_f64()));
+        say(&format!(
+            "{name}: {:.0} dear and {:.0} cheap packets a second for {} s",
+            per_second[0],
+            per_second[1],
+            TIME.as_secs_f64()
+        ));
         all.push(measure(&with(&plan, name), name, paces, stop)?);
     }
     Ok(all)
 }
 
-fn measure(plan: &Plan, scheduler: &'static str, paces: [Pace; 2], stop: &AtomicBool) -> anyhow::Result<Seen> {
+fn measure(
+    plan: &Plan,
+    scheduler: &'static str,
+    paces: [Pace; 2],
+    stop: &AtomicBool,
+) -> anyhow::Result<Seen> {
     let name = format!("demo-{}", std::process::id());
     let hosts = TestHosts::make(&name, plan)?;
     let run = RealRun::start(plan.clone(), hosts, RealOptions { name, ..RealOptions::default() })?;
@@ -144,17 +161,21 @@ fn dear_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
     let sharing = plan.routers.first().and_then(|router| router.sharing.as_ref());
     let key = sharing.and_then(|sharing| sharing.flows.iter().find(|flow| &*flow.name == FLOWS[0]));
     let key = key.map_or_else(FlowKey::default, |flow| flow.key);
-    let installation = Installation { name: "expensive".into(), key: Key::Flow(key), ..Installation::default() };
+    let installation =
+        Installation { name: "expensive".into(), key: Key::Flow(key), ..Installation::default() };
     let request = ForwarderRequest { program: Arc::new(program), installation, data: None, above: None };
     Ok(PlannedForwarder { router: 0, request })
 }
 
 /// What the router says of both flows.
 fn flows(counted: &Counted) -> anyhow::Result<[FlowStats; 2]> {
-    let all = counted.nodes.iter().filter_map(|node| node.stats.processors.as_ref()).flat_map(|all| &all.flows);
+    let all =
+        counted.nodes.iter().filter_map(|node| node.stats.processors.as_ref()).flat_map(|all| &all.flows);
     let of = |name: &str| {
         let own = all.clone().filter(|flow| flow.flow == name);
-        own.max_by_key(|flow| flow.in_packets).cloned().with_context(|| format!("no packet of the {name} flow came"))
+        own.max_by_key(|flow| flow.in_packets)
+            .cloned()
+            .with_context(|| format!("no packet of the {name} flow came"))
     };
     Ok([of(FLOWS[0])?, of(FLOWS[1])?])
 }
@@ -189,8 +210,9 @@ impl Seen {
                 HALF * 100.0
             ))
         } else {
-            row.judged(cheap <= dear * ALIKE)
-                .note(format!("it suffers as the dear one does: {ALIKE} times what of that comes through, at most"))
+            row.judged(cheap <= dear * ALIKE).note(format!(
+                "it suffers as the dear one does: {ALIKE} times what of that comes through, at most"
+            ))
         };
         for (at, name) in FLOWS.into_iter().enumerate() {
             let (sent, stats) = &self.flows[at];
@@ -241,7 +263,16 @@ mod tests {
         let flow = |out_packets: u64, cost| {
             let refused = 1000 - out_packets;
             let processor_ns = out_packets * cost;
-            (1000, FlowStats { in_packets: out_packets, refused, out_packets, processor_ns, ..FlowStats::default() })
+            (
+                1000,
+                FlowStats {
+                    in_packets: out_packets,
+                    refused,
+                    out_packets,
+                    processor_ns,
+                    ..FlowStats::default()
+                },
+            )
         };
         Seen { scheduler, flows: [flow(delivered[0], 100), flow(delivered[1], 1)], arrived: None }
     }

@@ -106,7 +106,12 @@ fn stamped() -> [u8; PAYLOAD] {
     payload
 }
 
-fn receive(socket: &UdpSocket, sources: [IpAddr; 2], reached: &AtomicBool, done: &AtomicBool) -> [Arrived; 2] {
+fn receive(
+    socket: &UdpSocket,
+    sources: [IpAddr; 2],
+    reached: &AtomicBool,
+    done: &AtomicBool,
+) -> [Arrived; 2] {
     let mut delays: [Vec<u64>; 2] = [Vec::new(), Vec::new()];
     let mut payload = [0; PAYLOAD];
     while !done.load(Ordering::Relaxed) {

@@ -71,7 +71,11 @@ fn all(to: IpAddr, link: &Configured, stop: &AtomicBool, say: &dyn Fn(&str)) -> 
         ..UdpStream::new(Pace::BitsPerSecond(rate), time)
     };
     let small = udp::send(&receiver, &stream(RATE, TIME, PAYLOAD), &mut until(stop))?;
-    say(&format!("UDP: {} Mbit/s, more than the link carries, for {} s", OVERLOAD / 1_000_000, OVERLOAD_TIME.as_secs()));
+    say(&format!(
+        "UDP: {} Mbit/s, more than the link carries, for {} s",
+        OVERLOAD / 1_000_000,
+        OVERLOAD_TIME.as_secs()
+    ));
     let large = udp::send(&receiver, &stream(OVERLOAD, OVERLOAD_TIME, OVERLOAD_PAYLOAD), &mut until(stop))?;
     let congestion = congestion_control();
     say(&format!("TCP: {congestion} for {} s", TCP_TIME.as_secs_f64()));
@@ -92,7 +96,13 @@ fn reach(to: IpAddr, stop: &AtomicBool) -> anyhow::Result<()> {
     bail!("no ping to {to} came back in {TRIES} tries; `longwire check` says what this system allows")
 }
 
-fn rows(link: &Configured, echoes: &PingResult, small: &UdpResult, large: &UdpResult, tcp: &BulkResult) -> Vec<Row> {
+fn rows(
+    link: &Configured,
+    echoes: &PingResult,
+    small: &UdpResult,
+    large: &UdpResult,
+    tcp: &BulkResult,
+) -> Vec<Row> {
     let mut rows = Vec::new();
     let frame = echoes.ping.payload as u64 + PING_OVERHEAD;
     rows.push(match echoes.rtt {
@@ -127,7 +137,9 @@ fn congestion_control() -> &'static str {
 
 fn address(host: &Host) -> anyhow::Result<IpAddr> {
     let first = host.spec().addresses.first();
-    Ok(first.with_context(|| format!("host {} has no address; give it one in the scenario", host.name()))?.address())
+    Ok(first
+        .with_context(|| format!("host {} has no address; give it one in the scenario", host.name()))?
+        .address())
 }
 
 /// The times here are seconds.

@@ -6,15 +6,15 @@ mod fairness_traffic;
 mod measured;
 mod simulated;
 
-use crate::real_run::{RealOptions, RealRun};
 use crate::stop_flag::stop_flag;
-use crate::test_hosts::TestHosts;
 use crate::{Outcome, outcome, verdict};
 use anyhow::Context;
 use criteria::Configured;
 use longwire_engine::Fidelity;
 use longwire_lab::{abilities, enter_user_namespace};
 use longwire_report::{Report, Row};
+use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::test_hosts::TestHosts;
 use longwire_scenario::{HostDriver, Plan};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SCENARIO: &str = include_str!("../../../../../scenarios/demo.toml");
 /// How errors in it are named.
 const FILE: &str = "demo.toml";
-const LINK: &str = "link between hosts a and b, the same each way: 10 Mbit/s, 20 ms, 2 % loss, a queue of 100 packets";
+const LINK: &str =
+    "link between hosts a and b, the same each way: 10 Mbit/s, 20 ms, 2 % loss, a queue of 100 packets";
 /// Where the part of the scenario begins that real runs don't need.
 const ONLY_VIRTUAL: &str = "# In virtual time";
 const HINT: &str = "\

@@ -1,11 +1,11 @@
 //! The demo in virtual time: where this system allows neither namespaces nor TAP, traffic sources stand for programs.
 
 use super::criteria::{Configured, Losses};
-use crate::port_files::PortFiles;
-use crate::virtual_run::simulate;
 use longwire_engine::Fidelity;
 use longwire_port::driver::source::Received;
 use longwire_report::Row;
+use longwire_run::port_files::PortFiles;
+use longwire_run::virtual_run::simulate;
 use longwire_scenario::Plan;
 
 /// What sources count of a frame is without its check sequence.

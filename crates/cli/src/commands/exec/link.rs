@@ -1,8 +1,8 @@
 //! What the options say of the links there and back, as the scenario that is run.
 
 use anyhow::{anyhow, ensure};
-use longwire_lab::{FAR, NEAR};
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
+use longwire_lab::{FAR, NEAR};
 use longwire_scenario::library::Way;
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
@@ -252,8 +252,8 @@ mod tests {
         std::fs::write(&file, "1\n2\n").unwrap();
         let trace = Some(file.display().to_string());
         let given = LinkArgs { rate: None, trace, ..args("1mbit", "") };
-        let ways =
-            [(&given.up, Way::Backward), (&given.down, Way::Forward)].map(|(own, way)| given.way(own, None, way).unwrap().swap_remove(0));
+        let ways = [(&given.up, Way::Backward), (&given.down, Way::Forward)]
+            .map(|(own, way)| given.way(own, None, way).unwrap().swap_remove(0));
         assert!(
             ways.iter()
                 .all(|way| way.settings.iter().any(|(key, value)| key == "rate" && value.contains("trace")))
@@ -271,9 +271,12 @@ mod tests {
         let plan = given.plan(1, 1500).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=10 ms", "queue=500 ms", "rate=640 kbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=10 ms", "queue=200 ms", "rate=6.144 Mbit/s"]);
-        let rate = |plan: &Plan, place| plan.profile(place).blocks.iter().find(|b| b.0.key == "rate").cloned().unwrap();
+        let rate = |plan: &Plan, place| {
+            plan.profile(place).blocks.iter().find(|b| b.0.key == "rate").cloned().unwrap()
+        };
         assert_eq!(rate(&plan, 0).1.as_slice()[1..], [Value::Choice(3), Value::Integer(32)]);
-        let given = LinkArgs { delay: Some("1 ms".parse().unwrap()), up: "rate=2mbit".parse().unwrap(), ..given };
+        let given =
+            LinkArgs { delay: Some("1 ms".parse().unwrap()), up: "rate=2mbit".parse().unwrap(), ..given };
         let plan = given.plan(1, 1500).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=1 ms", "queue=500 ms", "rate=2 Mbit/s"]);
         assert_eq!(rate(&plan, 0).1.as_slice()[1..], [Value::Choice(3), Value::Integer(32)], "still cells");

@@ -3,15 +3,15 @@
 mod link;
 mod serve;
 
-use crate::fitted::fit_pool;
-use crate::real_run::{Ended, RealOptions, RealRun};
-use crate::test_hosts::TestHosts;
 use crate::{Outcome, outcome, verdict};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_lab::{
     Attendant, ExecNet, ExecSpec, FarEnd, Wiring, abilities, enter_user_namespace, exit_code, sweep,
 };
+use longwire_run::fitted::fit_pool;
+use longwire_run::real_run::{Ended, RealOptions, RealRun};
+use longwire_run::test_hosts::TestHosts;
 use longwire_scenario::HostDriver;
 use serve::Services;
 use std::ffi::OsString;
@@ -100,7 +100,8 @@ impl Args {
             HostDriver::AfPacket | HostDriver::AfXdp => Wiring::Veth { offload: true },
         };
         let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu: self.mtu })?;
-        let run = RealRun::start(plan, Some(TestHosts::Exec(net)), RealOptions { name, ..RealOptions::default() })?;
+        let run =
+            RealRun::start(plan, Some(TestHosts::Exec(net)), RealOptions { name, ..RealOptions::default() })?;
         let status = self.command_behind(&run, &attendant);
         let ended = run.stop();
         let code = status?;
@@ -124,7 +125,9 @@ impl Args {
             enter_user_namespace()?;
             can = abilities();
             if self.serve.is_empty() {
-                self.say("without root nothing outside can be reached; start services at the far end with --serve");
+                self.say(
+                    "without root nothing outside can be reached; start services at the far end with --serve",
+                );
             }
             FarEnd::Private
         };
@@ -141,7 +144,10 @@ impl Args {
         }
         let (program, arguments) = self.program();
         if self.command.is_empty() && io::stdin().is_terminal() {
-            self.say(&format!("a shell behind the link; the far end is {}; leave with exit", net.far_address()));
+            self.say(&format!(
+                "a shell behind the link; the far end is {}; leave with exit",
+                net.far_address()
+            ));
         }
         let mut command: Command = net.command(&program)?;
         let ended = attendant.run(command.args(arguments));

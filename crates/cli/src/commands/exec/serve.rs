@@ -34,8 +34,8 @@ impl Services {
             }
             // What a service writes must not get into the command's output.
             shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
-            let mut service =
-                Service::start(&mut shell).with_context(|| format!("the service `{command}` can't be started"))?;
+            let mut service = Service::start(&mut shell)
+                .with_context(|| format!("the service `{command}` can't be started"))?;
             if !wait_until_it_listens(&mut service, net.far(), before, command)? {
                 say(&format!("the service `{command}` has opened no port within {PATIENCE:?}; going on"));
             }
@@ -61,7 +61,12 @@ fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<
     guard.inspect_err(told).ok()
 }
 
-fn wait_until_it_listens(service: &mut Service, far: &Host, before: usize, command: &str) -> anyhow::Result<bool> {
+fn wait_until_it_listens(
+    service: &mut Service,
+    far: &Host,
+    before: usize,
+    command: &str,
+) -> anyhow::Result<bool> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         if listening(far)? > before {

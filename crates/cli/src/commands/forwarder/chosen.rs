@@ -46,7 +46,7 @@ pub(super) fn sent(written: &WrittenForwarder) -> anyhow::Result<(Value, Option<
     let object = match Shipped::named(&written.program) {
         Some(_) => None,
         None if written.lets_all_pass() => None,
-        None => Some(crate::live_forwarders::digits(&written.object(Path::new(""))?)),
+        None => Some(longwire_scenario::digits(&written.object(Path::new(""))?)),
     };
     Ok((serde_json::to_value(written).context("a forwarder can be written as JSON")?, object))
 }

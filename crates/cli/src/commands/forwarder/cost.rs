@@ -1,11 +1,12 @@
 //! `longwire forwarder cost`
 
 use super::chosen::Chosen;
-use crate::shown::{columns, count};
 use crate::{Outcome, outcome};
 use longwire_program::{Resource, Verified, verify};
+use longwire_report::shown::{columns, count};
 use longwire_router::{
-    Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError, RouterPrices,
+    Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError,
+    RouterPrices,
 };
 use longwire_scenario::{nanoseconds_of, prices_of};
 use longwire_units::{Probability, Rate};
@@ -141,7 +142,10 @@ impl Cost {
         });
         let mut lines: Vec<String> = each.collect();
         if !lines.is_empty() {
-            lines.push(format!("with these at worst: {}", nanoseconds(self.forwarder.demand().amount(Resource::Time))));
+            lines.push(format!(
+                "with these at worst: {}",
+                nanoseconds(self.forwarder.demand().amount(Resource::Time))
+            ));
         }
         lines
     }
@@ -221,7 +225,9 @@ impl Cost {
 /// A rate that can be promised.
 fn held(text: &str) -> Result<Rate, String> {
     match text.parse() {
-        Ok(Rate(0) | Rate::UNLIMITED) => Err(format!("\"{text}\" promises nothing: write the rate that is to be held")),
+        Ok(Rate(0) | Rate::UNLIMITED) => {
+            Err(format!("\"{text}\" promises nothing: write the rate that is to be held"))
+        }
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }

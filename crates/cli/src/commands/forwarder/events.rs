@@ -1,10 +1,10 @@
 //! `longwire forwarder events`
 
 use super::{ask, text};
-use crate::commands::control::Interval;
 use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;
+use longwire_halves::Interval;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -106,8 +106,13 @@ impl Args {
                 continue;
             }
             match self.json {
-                true => outcome::print(&json!({ "event": "lost", "map": ring["name"], "records": more }).to_string())?,
-                false => outcome::note(&format!("{}: {more} records found no room and are lost", text(&ring["name"]))),
+                true => outcome::print(
+                    &json!({ "event": "lost", "map": ring["name"], "records": more }).to_string(),
+                )?,
+                false => outcome::note(&format!(
+                    "{}: {more} records found no room and are lost",
+                    text(&ring["name"])
+                )),
             }
         }
         Ok(())

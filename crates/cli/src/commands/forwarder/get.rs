@@ -38,7 +38,11 @@ impl Args {
     /// # Errors
     /// If no instance is meant, or it does not answer, or has no such program.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Get { fid: self.fid, kind: self.kind })?;
+        let answer = ask(
+            self.instance.as_deref(),
+            &self.router,
+            &ForwarderAsk::Get { fid: self.fid, kind: self.kind },
+        )?;
         if self.json {
             outcome::print(&serde_json::to_string_pretty(&answer)?)?;
         } else {

@@ -1,16 +1,27 @@
 //! `longwire forwarder levels`
 
 use super::{ask, text};
-use crate::shown::{columns, count};
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_control::ForwarderAsk;
+use longwire_report::shown::{columns, count};
 use serde_json::Value;
 
 /// What is counted, in the order of columns.
 const NUMBERS: [&str; 13] = [
-    "up", "verdicts", "late", "returned", "kept", "refused", "over_time", "worker_ns", "throttled", "absent", "made",
-    "faults", "cut",
+    "up",
+    "verdicts",
+    "late",
+    "returned",
+    "kept",
+    "refused",
+    "over_time",
+    "worker_ns",
+    "throttled",
+    "absent",
+    "made",
+    "faults",
+    "cut",
 ];
 
 /// List who is above a router: services, control processes, and what became of their packets
@@ -43,31 +54,30 @@ impl Args {
     /// # Errors
     /// If no instance is meant, or it does not answer, or there is no socket.
     pub fn run(self) -> anyhow::Result<Outcome> {
-
-    let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels {})?;
-    let socket = answer["socket"].as_str();
-    if self.socket {
-        let none = "no control process is expected there: install a forwarder with --where control";
-        outcome::print(socket.context(none)?)?;
-        return Ok(Outcome::Well);
+        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels {})?;
+        let socket = answer["socket"].as_str();
+        if self.socket {
+            let none = "no control process is expected there: install a forwarder with --where control";
+            outcome::print(socket.context(none)?)?;
+            return Ok(Outcome::Well);
+        }
+        if self.json {
+            outcome::print(&serde_json::to_string_pretty(&answer)?)?;
+            return Ok(Outcome::Well);
+        }
+        let head = ["level", "name", "there"].into_iter().chain(NUMBERS).chain(["why"]);
+        let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+        for seat in answer["seats"].as_array().into_iter().flatten() {
+            let there = if seat["there"] == Value::Bool(true) { "yes" } else { "no" };
+            let numbers = NUMBERS.iter().map(|key| count(seat[key].as_u64().unwrap_or_default()));
+            let words = [text(&seat["level"]), text(&seat["name"]), there].map(str::to_owned);
+            let why = seat["last_cut"].as_str().unwrap_or("-").to_owned();
+            lines.push(words.into_iter().chain(numbers).chain([why]).collect());
+        }
+        outcome::print(&columns(&lines).join("\n"))?;
+        if let Some(socket) = socket {
+            outcome::print(&format!("control processes come by {socket}"))?;
+        }
+        Ok(Outcome::Well)
     }
-    if self.json {
-        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-        return Ok(Outcome::Well);
-    }
-    let head = ["level", "name", "there"].into_iter().chain(NUMBERS).chain(["why"]);
-    let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
-    for seat in answer["seats"].as_array().into_iter().flatten() {
-        let there = if seat["there"] == Value::Bool(true) { "yes" } else { "no" };
-        let numbers = NUMBERS.iter().map(|key| count(seat[key].as_u64().unwrap_or_default()));
-        let words = [text(&seat["level"]), text(&seat["name"]), there].map(str::to_owned);
-        let why = seat["last_cut"].as_str().unwrap_or("-").to_owned();
-        lines.push(words.into_iter().chain(numbers).chain([why]).collect());
-    }
-    outcome::print(&columns(&lines).join("\n"))?;
-    if let Some(socket) = socket {
-        outcome::print(&format!("control processes come by {socket}"))?;
-    }
-    Ok(Outcome::Well)
-}
 }

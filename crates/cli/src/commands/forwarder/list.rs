@@ -1,10 +1,10 @@
 //! `longwire forwarder list`: a line a program.
 
 use super::{List, ask, text};
-use crate::program_rows::rest;
-use crate::shown::{columns, count};
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;
+use longwire_report::shown::{columns, count};
+use longwire_run::program_rows::rest;
 use serde_json::Value;
 
 /// Lists a router's programs.
@@ -17,7 +17,18 @@ pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
         outcome::print(&serde_json::to_string_pretty(&answer)?)?;
         return Ok(Outcome::Well);
     }
-    let head = ["fid", "packets", "passed", "sent", "dropped", "aborted", "mean ns", "99 %", "worst", "name and key"];
+    let head = [
+        "fid",
+        "packets",
+        "passed",
+        "sent",
+        "dropped",
+        "aborted",
+        "mean ns",
+        "99 %",
+        "worst",
+        "name and key",
+    ];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for one in answer["forwarders"].as_array().into_iter().flatten().filter_map(Value::as_object) {
         let field = |key: &str| one.get(key).unwrap_or(&Value::Null);

@@ -11,6 +11,7 @@ mod replace;
 use crate::{Outcome, outcome};
 use chosen::{Chosen, sent};
 use longwire_control::{Client, ForwarderAsk, directory};
+use longwire_halves::FlowEnds;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use serde_json::Value;
 
@@ -332,34 +333,6 @@ fn entries(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), entries.trim().to_owned()))
 }
 
-/// The ends of a flow.
-#[derive(Debug, clap::Args)]
-pub(super) struct FlowEnds {
-    /// Only packets from this address, or from this network: 10.0.0.0/8.
-    #[arg(long, value_name = "ADDRESS")]
-    source: Option<String>,
-
-    /// Only packets from this port.
-    #[arg(long, value_name = "PORT")]
-    source_port: Option<String>,
-
-    /// Only packets to this address, or to this network.
-    #[arg(long, value_name = "ADDRESS")]
-    destination: Option<String>,
-
-    /// Only packets to this port.
-    #[arg(long, value_name = "PORT")]
-    destination_port: Option<String>,
-}
-
-impl FlowEnds {
-    /// The key of packets between them, of this protocol.
-    pub fn key(self, protocol: Option<String>) -> WrittenKey {
-        let Self { source, source_port, destination, destination_port } = self;
-        WrittenKey { source, source_port, destination, destination_port, protocol }
-    }
-}
-
 fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {
     Ok(Client::connect(&directory(), instance)?.forwarders(router, ask)?)
 }
@@ -386,8 +359,11 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         ..args.chosen.of(args.program.unwrap_or_default())
     };
     let (forwarder, object) = sent(&written)?;
-    let installed =
-        ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install { forwarder, object, lease: args.lease })?;
+    let installed = ask(
+        args.instance.as_deref(),
+        &args.router,
+        &ForwarderAsk::Install { forwarder, object, lease: args.lease },
+    )?;
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }

@@ -53,8 +53,7 @@ impl Args {
     /// # Errors
     /// If the program is refused, no instance is meant, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let written =
-            WrittenForwarder { name: self.name, state: self.state, ..self.chosen.of(self.program) };
+        let written = WrittenForwarder { name: self.name, state: self.state, ..self.chosen.of(self.program) };
         let (forwarder, object) = sent(&written)?;
         let asked = ForwarderAsk::Replace { fid: self.fid, forwarder, object };
         let answer = ask(self.instance.as_deref(), &self.router, &asked)?;

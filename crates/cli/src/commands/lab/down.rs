@@ -1,10 +1,11 @@
 //! `longwire lab down`
 
-use super::{Found, find, labs, log_of, remove_log, unknown};
+use super::{Found, find, labs, unknown};
 use crate::{Outcome, outcome};
 use anyhow::ensure;
 use longwire_control::Client;
 use longwire_lab::Lab;
+use longwire_run::test_hosts::{log_of, remove_log};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -43,7 +44,8 @@ impl Args {
             return Ok(Outcome::Well);
         }
         // Runs and commands behind a link have labs, too; those are ended by whoever started them.
-        let kept = |lab: &Found| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
+        let kept =
+            |lab: &Found| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
         let all: Vec<_> = labs()?.into_iter().filter(kept).collect();
         if all.is_empty() {
             outcome::print("no lab is up")?;
@@ -62,7 +64,8 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<()> {
         Some(_) if lab.info.dead => {}
         Some(pid) => {
             // By its process, too: a name may be another run's.
-            let asked = Client::connect(&sockets, Some(&format!("{name}-{pid}"))).and_then(|client| client.stop());
+            let asked =
+                Client::connect(&sockets, Some(&format!("{name}-{pid}"))).and_then(|client| client.stop());
             // One that is still being made, or no longer answers, understands SIGTERM.
             if asked.is_err() {
                 lab.info.ask_to_end();

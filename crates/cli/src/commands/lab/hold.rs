@@ -1,13 +1,12 @@
 //! The process that keeps a lab up.
 
-use super::{log_of, remove_log};
-use crate::fitted::fit_pool;
-use crate::real_run::{RealOptions, RealRun};
-use crate::stop_signals::StopSignals;
-use crate::test_hosts::{TestHosts, gain_privileges};
 use crate::{Outcome, run_text};
 use anyhow::{Context, ensure};
 use longwire_lab::has_reader;
+use longwire_run::fitted::fit_pool;
+use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::test_hosts::{TestHosts, gain_privileges, log_of, remove_log};
+use longwire_rundir::StopSignals;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -2,9 +2,9 @@
 
 use super::{Found, labs};
 use crate::outcome::print_report;
-use crate::shown::columns;
-use crate::{Outcome, cells, outcome};
-use longwire_report::{Report, Row};
+use crate::{Outcome, outcome};
+use longwire_report::shown::columns;
+use longwire_report::{Report, Row, cells};
 
 /// List the labs that are up
 #[derive(Debug, clap::Args)]

@@ -10,8 +10,8 @@ use crate::Outcome;
 use anyhow::{anyhow, bail, ensure};
 use clap::Subcommand;
 use longwire_lab::{Lab, LabError, LabInfo, join_user_namespace, private_labs};
+use longwire_run::test_hosts::log_of;
 use std::io;
-use std::path::PathBuf;
 
 /// Keep a scenario's test hosts and links up, and run programs in them
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,9 @@ struct Found {
 fn labs() -> anyhow::Result<Vec<Found>> {
     let open = match Lab::list() {
         // The machine's labs are root's; others can neither see nor use them.
-        Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Vec::new(),
+        Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            Vec::new()
+        }
         other => other?,
     };
     let open = open.into_iter().map(|info| Found { info, private: false });
@@ -88,7 +90,9 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
         return Err(unknown(name));
     };
     if found.info.dead {
-        bail!("lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`");
+        bail!(
+            "lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`"
+        );
     }
     if found.private {
         ensure!(join_user_namespace(name)?, "lab {name} has just ended");
@@ -103,14 +107,4 @@ pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<boo
         Some(lab) => down::take_down(&lab).map(|()| true),
         None => Ok(false),
     }
-}
-
-/// Removes the log of a lab, if it has one.
-pub(crate) fn remove_log(name: &str) {
-    let _ = std::fs::remove_file(log_of(name));
-}
-
-/// Where a lab that is kept up writes what happens to it.
-fn log_of(name: &str) -> PathBuf {
-    longwire_control::directory().join(format!("{name}.log"))
 }

@@ -1,13 +1,14 @@
 //! `longwire lab up`
 
+use super::find;
 use super::hold::READY;
-use super::{find, log_of};
 use crate::outcome::print_report;
 use crate::progress::Progress;
-use crate::real_run::instance_name;
 use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_report::{Report, Row};
+use longwire_run::real_run::instance_name;
+use longwire_run::test_hosts::log_of;
 use longwire_scenario::Plan;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -49,7 +50,9 @@ impl Args {
         );
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         if find(&name)?.is_some_and(|lab| !lab.info.dead) {
-            bail!("lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one another name");
+            bail!(
+                "lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one another name"
+            );
         }
         let progress = Progress::start(format!("making lab {name}"), None);
         let pid = self.start(&name, &text)?;

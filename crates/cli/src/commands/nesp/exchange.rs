@@ -1,13 +1,13 @@
 //! A client's session with an emulator: messages, retransmissions, answers.
 
 use super::{owned, parts};
-use crate::nesp_server::random;
 use anyhow::{Context, bail};
 use longwire_engine::clock::monotonic;
 use longwire_nesp::{
     Answer, Client, Due, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Items, Key, MOST, Operation, Retry, wrap,
 };
 use longwire_port::raw::RawSocket;
+use longwire_run::nesp_server::random;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -70,7 +70,11 @@ impl Exchange {
     }
 
     /// Asks page by page, and returns all items but those that say where the next page begins.
-    pub(super) fn all(&mut self, operation: Operation, asked: &[Item<'static>]) -> anyhow::Result<Items<'static>> {
+    pub(super) fn all(
+        &mut self,
+        operation: Operation,
+        asked: &[Item<'static>],
+    ) -> anyhow::Result<Items<'static>> {
         let (mut all, mut from, mut object) = (Vec::new(), Some(0), None);
         while let Some(place) = from.take() {
             let items = std::iter::once(Item::Next(place)).chain(asked.iter().cloned()).collect();
@@ -149,7 +153,8 @@ impl Carrier {
     fn receive<'b>(&self, buffer: &'b mut [u8], wait: Duration) -> anyhow::Result<Option<&'b [u8]>> {
         match self {
             Self::Ethernet { socket, interface } => {
-                let got = socket.receive(buffer, wait).with_context(|| format!("can't receive by {interface}"))?;
+                let got =
+                    socket.receive(buffer, wait).with_context(|| format!("can't receive by {interface}"))?;
                 Ok(got.and_then(|got| buffer.get(14..got)))
             }
             Self::Udp { socket, to } => {

@@ -2,12 +2,13 @@
 
 mod exchange;
 
-use crate::nesp_server::random;
 use crate::outcome::print_with;
-use crate::{Outcome, cells, outcome};
+use crate::{Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use exchange::Exchange;
 use longwire_nesp::{Answer, Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT, Request};
+use longwire_report::cells;
+use longwire_run::nesp_server::random;
 use longwire_scenario::read_key_file;
 use longwire_units::Nanos;
 use serde_json::{Map, Value, json};
@@ -218,7 +219,11 @@ fn setting(text: &str) -> anyhow::Result<Item<'static>> {
     let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
     // What is longer would be cut, and mean something else.
     ensure!(name.len() <= MOST_NAME, "the name of a setting has at most {MOST_NAME} bytes");
-    ensure!(value.len() <= MOST_TEXT, "{name}: a value has at most {MOST_TEXT} bytes, this one {}", value.len());
+    ensure!(
+        value.len() <= MOST_TEXT,
+        "{name}: a value has at most {MOST_TEXT} bytes, this one {}",
+        value.len()
+    );
     Ok(Item::Setting(name.into(), value.into()))
 }
 
@@ -317,12 +322,21 @@ fn show(items: &Items<'_>, json: bool) -> anyhow::Result<Outcome> {
             _ => None,
         })
         .collect();
-    print_with(|out| crate::shown::columns(&rows).iter().try_for_each(|line| writeln!(out, "{}", line.trim_end())))?;
+    print_with(|out| {
+        longwire_report::shown::columns(&rows)
+            .iter()
+            .try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+    })?;
     Ok(Outcome::Well)
 }
 
 /// The parts of a request whose items may not fit one message. Settings stay behind their object.
-fn parts(operation: Operation, group: u32, time: u64, items: &Items<'static>) -> anyhow::Result<Vec<Request<'static>>> {
+fn parts(
+    operation: Operation,
+    group: u32,
+    time: u64,
+    items: &Items<'static>,
+) -> anyhow::Result<Vec<Request<'static>>> {
     let mut groups: Vec<Items<'static>> = vec![Vec::new()];
     let (mut room, mut current) = (Request::ROOM, None);
     for item in items {
@@ -339,7 +353,9 @@ fn parts(operation: Operation, group: u32, time: u64, items: &Items<'static>) ->
         }
     }
     let count = u8::try_from(groups.len()).ok().filter(|count| *count <= Request::MOST_PARTS);
-    let parts = count.with_context(|| format!("these are too many changes: they take {} parts, and a group has at most 16", groups.len()))?;
+    let parts = count.with_context(|| {
+        format!("these are too many changes: they take {} parts, and a group has at most 16", groups.len())
+    })?;
     let each = (0u8..).zip(groups);
     Ok(each.map(|(part, items)| Request { group, part, parts, operation, time, items }).collect())
 }
@@ -386,8 +402,12 @@ mod tests {
         let mut items = vec![object("up")];
         items.extend((0..200).map(|n| Item::Setting(format!("key{n}").into(), "some value".into())));
         let parts = parts(Operation::Set, 7, 5, &items).unwrap();
-        assert!(parts.len() > 2 && parts.iter().all(|part| part.items[0] == items[0] && part.parts as usize == parts.len()));
-        let settings = |items: &Items<'static>| items.iter().filter(|item| matches!(item, Item::Setting(..))).count();
+        assert!(
+            parts.len() > 2
+                && parts.iter().all(|part| part.items[0] == items[0] && part.parts as usize == parts.len())
+        );
+        let settings =
+            |items: &Items<'static>| items.iter().filter(|item| matches!(item, Item::Setting(..))).count();
         assert_eq!(parts.iter().map(|part| settings(&part.items)).sum::<usize>(), 200);
         for part in &parts {
             assert!(part.items.iter().map(Item::size).sum::<usize>() <= Request::ROOM);

@@ -69,12 +69,15 @@ fn report(session: &Session) -> Report {
         Ok(Received::Udp(seen)) => {
             report.push(Row::new("received", "packets").measured(seen.received));
             report.push(Row::new("lost", "packets").measured(seen.lost));
-            report.extend(seen.rate_bits_per_second.map(|rate| Row::new("received rate", "bit/s").measured(rate)));
+            report.extend(
+                seen.rate_bits_per_second.map(|rate| Row::new("received rate", "bit/s").measured(rate)),
+            );
             report.extend(seen.delay_row());
         }
         Ok(Received::Bulk(seen)) => {
             report.push(Row::new("received", "bytes").measured(seen.bytes));
-            report.extend(seen.goodput_bits_per_second.map(|rate| Row::new("goodput", "bit/s").measured(rate)));
+            report
+                .extend(seen.goodput_bits_per_second.map(|rate| Row::new("goodput", "bit/s").measured(rate)));
         }
         Ok(Received::Requests(answered)) => report.push(Row::new("answered", "requests").measured(*answered)),
         Err(error) => report.fail(error.to_string()),
@@ -88,12 +91,9 @@ fn in_words(session: &Session) -> String {
         None => String::new(),
     };
     match &session.outcome {
-        Ok(Received::Udp(seen)) => format!(
-            "UDP, {} packets, {} lost{}",
-            seen.received,
-            seen.lost,
-            rate(seen.rate_bits_per_second)
-        ),
+        Ok(Received::Udp(seen)) => {
+            format!("UDP, {} packets, {} lost{}", seen.received, seen.lost, rate(seen.rate_bits_per_second))
+        }
         Ok(Received::Bulk(seen)) => {
             format!("TCP, {} bytes{}", seen.bytes, rate(seen.goodput_bits_per_second))
         }

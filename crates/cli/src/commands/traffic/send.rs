@@ -1,9 +1,9 @@
 //! `longwire traffic send`
 
+use crate::Outcome;
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::stop_flag::{stop_flag, until};
-use crate::Outcome;
 use anyhow::{Context, ensure};
 use clap::{Subcommand, ValueEnum};
 use longwire_lab::traffic::bulk::{self, Bulk};
@@ -273,7 +273,8 @@ impl Request {
             timeout_ns: self.timeout.0,
             ..Requests::new(transport, until)
         };
-        self.to.measure("request", until, |receiver, step| Ok(request::send(receiver, &requests, step)?.rows()))
+        self.to
+            .measure("request", until, |receiver, step| Ok(request::send(receiver, &requests, step)?.rows()))
     }
 }
 
@@ -316,7 +317,8 @@ impl To {
         let progress = Progress::start(format!("{what} to {}", receiver.address.ip()), expected);
         let rows = send(&receiver, &mut until(&stop));
         drop(progress);
-        let mut report = Report::new(format!("traffic send {what}")).with("to", receiver.address.ip().to_string());
+        let mut report =
+            Report::new(format!("traffic send {what}")).with("to", receiver.address.ip().to_string());
         report.extend(rows?);
         print_report(&report, self.json)
     }
@@ -324,15 +326,15 @@ impl To {
     fn address(&self) -> anyhow::Result<SocketAddr> {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let found: Vec<_> = found
-            .with_context(|| format!("can't find the host \"{}\"; give its address, or check the name", self.host))?
+            .with_context(|| {
+                format!("can't find the host \"{}\"; give its address, or check the name", self.host)
+            })?
             .collect();
         let wanted = |a: &&SocketAddr| (!self.ipv4 || a.is_ipv4()) && (!self.ipv6 || a.is_ipv6());
         let family = if self.ipv6 { "IPv6" } else { "IPv4" };
-        found
-            .iter()
-            .find(wanted)
-            .copied()
-            .with_context(|| format!("the host \"{}\" has no {family} address; leave -4 and -6 out", self.host))
+        found.iter().find(wanted).copied().with_context(|| {
+            format!("the host \"{}\" has no {family} address; leave -4 and -6 out", self.host)
+        })
     }
 }
 

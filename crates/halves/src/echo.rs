@@ -1,0 +1,70 @@
+//! `longwire control echo`: sends UDP packets back.
+
+use crate::Beside;
+use longwire_punt::client::{ClientError, Control, Event, Hello};
+use longwire_punt::services::reflect;
+use longwire_punt::{Cut, Verdict};
+use longwire_report::output;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long it sleeps at most before it looks whether it is still wanted.
+const SLEEP: Duration = Duration::from_millis(100);
+
+/// Send UDP packets back to where they come from; let all others pass
+///
+/// Comes by the router's socket for control processes as the one that is called NAME.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire forwarder install r1 --where control --name echo --packets 1000 --cycles 50000 --destination-port 9 --protocol udp
+  longwire control echo r1")]
+pub struct Args {
+    #[command(flatten)]
+    beside: Beside,
+
+    /// The name by which it is expected.
+    #[arg(long, default_value = "echo")]
+    name: String,
+}
+
+impl Args {
+    /// Answers packets until it is cut off.
+    ///
+    /// # Errors
+    /// If it is not let in.
+    pub fn run(self) -> anyhow::Result<()> {
+        let socket = self.beside.socket()?;
+        // What was promised at the installation.
+        let hello = Hello { name: self.name, packets: 0, cycles: 0, share: 1 };
+        let mut control = Control::connect(Path::new(&socket), &hello)?;
+        match answer(&mut control) {
+            // The router is gone, or its run is over.
+            Err(ended @ ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))) => {
+                output::note(&ended.to_string());
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+            Ok(never) => match never {},
+        }
+    }
+}
+
+fn answer(control: &mut Control) -> Result<std::convert::Infallible, ClientError> {
+    let mut head = Vec::with_capacity(longwire_punt::HEAD);
+    loop {
+        while let Some(event) = control.next()? {
+            let Event::Packet(facts, bytes) = event else { continue };
+            head.clear();
+            head.extend_from_slice(bytes);
+            let (verdict, changed) = match reflect(&mut head) {
+                true => (Verdict::Send { port: facts.in_port, band: None }, &head[..]),
+                false => (Verdict::Pass, &[][..]),
+            };
+            while !control.answer(facts.token, verdict, changed)? {
+                control.flush();
+            }
+        }
+        control.wait(SLEEP)?;
+    }
+}

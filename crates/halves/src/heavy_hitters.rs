@@ -1,0 +1,423 @@
+//! `longwire control heavy-hitters`: which flows send most, and a policer for those that send too much.
+
+use crate::post::{Entry, Post, address_at, double_at, per_second};
+use crate::{Interval, Stay};
+use anyhow::ensure;
+use longwire_report::cells;
+use longwire_report::output;
+use longwire_report::shown::{self, columns};
+use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
+use longwire_units::{Bytes, Nanos, Rate};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Show which flows send most bytes, and police those that send too much
+///
+/// Installs heavy-hitters, which estimates every flow's bytes, and reads each interval which have most. With --install-policer, a flow that is faster than --above gets a
+/// token bucket of its own, which is taken away when it has dropped nothing for a while.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire control heavy-hitters r1
+  longwire control heavy-hitters r1 --top 5 --interval '10 s' --json
+  longwire control heavy-hitters r1 --above '20 Mbit/s' --install-policer '10 Mbit/s' --burst '50 kB' --hold '1 min'")]
+pub struct Args {
+    #[command(flatten)]
+    beside: Stay,
+
+    /// How many flows are shown, and policed at most; up to 100.
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    top: usize,
+
+    /// How long it is counted before it is shown, and counted anew.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    interval: Interval,
+
+    /// The rate that a flow gets which is above --above.
+    #[arg(long, value_name = "RATE")]
+    install_policer: Option<Rate>,
+
+    /// From which rate on a flow is policed. Default: the policer's.
+    #[arg(long, value_name = "RATE", requires = "install_policer")]
+    above: Option<Rate>,
+
+    /// What a policed flow may send at once. Default: what it may send in 100 ms, and two long frames at least.
+    #[arg(long, value_name = "SIZE", requires = "install_policer")]
+    burst: Option<Bytes>,
+
+    /// For how long a policer has to have dropped nothing before it is taken away.
+    #[arg(long, value_name = "TIME", default_value = "10 s")]
+    hold: Nanos,
+
+    /// Print a JSON object for each interval, and for each policer that comes or goes.
+    #[arg(long)]
+    json: bool,
+}
+
+/// As many as the table surely has room for, and some.
+const MOST: usize = 100;
+/// When there are fewer flows in the table than this, lighter ones are let in.
+const FEW: usize = 64;
+/// The largest burst of the policer: 2^62 billionths of a byte.
+const MOST_BURST: u64 = (1 << 62) / BILLION;
+const BILLION: u64 = 1_000_000_000;
+/// Two frames with 1500 bytes of IP.
+const LEAST_BURST: u64 = 3028;
+
+impl Args {
+    /// Watches until it is stopped.
+    ///
+    /// # Errors
+    /// If the program is refused, or the instance does not answer.
+    pub fn run(self) -> anyhow::Result<()> {
+        ensure!((1..=MOST).contains(&self.top), "--top {} is outside 1 to {MOST}", self.top);
+        let limit = self.install_policer.map(|rate| self.limit(rate)).transpose()?;
+        let post = Post::take(&self.beside, self.json)?;
+        // Nobody is to choose flows that look like others.
+        let seed = RandomState::new().hash_one("heavy-hitters");
+        let fid = post.install(&WrittenForwarder {
+            program: "heavy-hitters".into(),
+            data: Some(digits(&state(1, seed))),
+            ..WrittenForwarder::default()
+        })?;
+        let is_screen = !self.json && std::io::stdout().is_terminal();
+        let mut watch = Watch {
+            post: &post,
+            args: &self,
+            fid,
+            seed,
+            threshold: 1,
+            limit,
+            policed: HashMap::new(),
+            is_screen,
+        };
+        post.every(self.interval.nanos(), |time| watch.look(time))?;
+        Ok(())
+    }
+
+    fn limit(&self, rate: Rate) -> anyhow::Result<Limit> {
+        ensure!(rate.0 >= 8, "--install-policer {rate} would let nothing pass; ask for at least 8 bit/s");
+        let above = self.above.unwrap_or(rate);
+        ensure!(above >= rate, "--above {above} is below the policer's rate, {rate}");
+        let burst = self.burst.map_or((rate.0 / 80).clamp(LEAST_BURST, MOST_BURST), |burst| burst.0);
+        ensure!((64..=MOST_BURST).contains(&burst), "--burst {burst} B is outside 64 B to {MOST_BURST} B");
+        Ok(Limit { rate: rate.0 / 8, burst, above: above.0 })
+    }
+}
+
+/// The program's state: the threshold, the seed of its hash, none missed.
+fn state(threshold: u64, seed: u64) -> Vec<u8> {
+    [threshold, seed, 0].iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// What is too much, and what it gets then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limit {
+    /// Bytes a second.
+    rate: u64,
+    /// Bytes.
+    burst: u64,
+    /// Bits a second.
+    above: u64,
+}
+
+impl Limit {
+    /// The policer's state, with a full bucket.
+    fn state(&self) -> Vec<u8> {
+        let tokens = self.burst.saturating_mul(BILLION);
+        let fill = tokens.div_ceil(self.rate);
+        [self.rate, tokens, fill, tokens, 0, 0].iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+}
+
+/// A flow, as a key of the program's table says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Flow {
+    source: SocketAddr,
+    destination: SocketAddr,
+    protocol: u8,
+}
+
+/// What it has sent in an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sent {
+    flow: Flow,
+    bytes: u64,
+    packets: u64,
+}
+
+impl Sent {
+    fn read((key, value): &Entry) -> Option<Self> {
+        let port = |at: usize| Some(u16::from_be_bytes(key.get(at..at + 2)?.try_into().ok()?));
+        let source = SocketAddr::new(address_at(key, 0)?, port(32)?);
+        let destination = SocketAddr::new(address_at(key, 16)?, port(34)?);
+        let flow = Flow { source, destination, protocol: *key.get(36)? };
+        Some(Self { flow, bytes: double_at(value, 0)?, packets: double_at(value, 8)? })
+    }
+}
+
+impl Flow {
+    /// Fragments have none, nor has what is counted with them.
+    fn has_ports(self) -> bool {
+        matches!(self.protocol, 6 | 17) && (self.source.port(), self.destination.port()) != (0, 0)
+    }
+
+    /// The key of its packets.
+    fn key(self) -> WrittenKey {
+        let port = |end: SocketAddr| self.has_ports().then(|| end.port().to_string());
+        WrittenKey {
+            source: Some(self.source.ip().to_string()),
+            source_port: port(self.source),
+            destination: Some(self.destination.ip().to_string()),
+            destination_port: port(self.destination),
+            protocol: Some(self.protocol.to_string()),
+        }
+    }
+
+    fn protocol_name(self) -> String {
+        match self.protocol {
+            1 => "icmp".into(),
+            6 => "tcp".into(),
+            17 => "udp".into(),
+            58 => "icmpv6".into(),
+            other => other.to_string(),
+        }
+    }
+
+    fn json(self) -> Value {
+        let address = |end: SocketAddr| Value::from(end.ip().to_string());
+        json!({
+            "source": address(self.source), "source-port": self.source.port(),
+            "destination": address(self.destination), "destination-port": self.destination.port(),
+            "protocol": self.protocol_name(),
+        })
+    }
+}
+
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |end: SocketAddr| {
+            let address: IpAddr = end.ip();
+            if self.has_ports() { end.to_string() } else { address.to_string() }
+        };
+        write!(f, "{} > {} {}", end(self.source), end(self.destination), self.protocol_name())
+    }
+}
+
+/// A flow that has a policer, or should have one.
+struct Policed {
+    /// The program; none if it was refused.
+    fid: Option<u32>,
+    /// Packets that it has dropped.
+    dropped: u64,
+    /// For how long it has dropped nothing.
+    calm: Duration,
+}
+
+struct Watch<'p> {
+    post: &'p Post,
+    args: &'p Args,
+    fid: u32,
+    seed: u64,
+    /// Bytes in an interval from which on a flow is in the table.
+    threshold: u64,
+    limit: Option<Limit>,
+    policed: HashMap<Flow, Policed>,
+    is_screen: bool,
+}
+
+impl Watch<'_> {
+    fn look(&mut self, time: Duration) -> anyhow::Result<()> {
+        let entries = self.post.entries(self.fid, "top")?;
+        let missed = double_at(&self.post.data::<24>(self.fid)?, 16).unwrap_or(0);
+        // What comes in between is counted in neither interval.
+        self.post.clear(self.fid, ".bss")?;
+        self.post.clear(self.fid, "top")?;
+        let mut sent: Vec<Sent> = entries.iter().filter_map(Sent::read).collect();
+        sent.sort_unstable_by_key(|sent| (std::cmp::Reverse(sent.bytes), sent.flow));
+        self.threshold = next_threshold(self.threshold, &sent, missed);
+        self.post.set(self.fid, &state(self.threshold, self.seed))?;
+        sent.truncate(self.args.top);
+        self.show(&sent, missed, time)?;
+        self.release(time)?;
+        if let Some(limit) = self.limit {
+            for one in &sent {
+                let rate = bits_per_second(one.bytes, time);
+                if rate > limit.above && !self.policed.contains_key(&one.flow) {
+                    self.police(one.flow, rate, &limit)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&self, sent: &[Sent], missed: u64, time: Duration) -> anyhow::Result<()> {
+        let is_policed = |flow: &Flow| self.policed.get(flow).is_some_and(|policed| policed.fid.is_some());
+        let flows = sent.iter().map(|one| {
+            let mut flow = one.flow.json();
+            flow["bytes"] = one.bytes.into();
+            flow["packets"] = one.packets.into();
+            flow["rate"] = bits_per_second(one.bytes, time).into();
+            flow["policed"] = is_policed(&one.flow).into();
+            flow
+        });
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let event = json!({
+            "event": "interval", "time-ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "threshold": self.threshold,
+        });
+        let mut lines = vec![cells!["flow", "bytes", "packets", "rate", ""]];
+        for one in sent {
+            let rate = shown::rate(bits_per_second(one.bytes, time) as f64);
+            let note = if is_policed(&one.flow) { "policed" } else { "" };
+            lines.push(cells![
+                one.flow.to_string(),
+                shown::count(one.bytes),
+                shown::count(one.packets),
+                rate,
+                note
+            ]);
+        }
+        if self.is_screen {
+            output::clear_screen();
+        }
+        let text = format!("{}\n", columns(&lines).join("\n"));
+        self.post.tell(&event, &text)
+    }
+
+    fn police(&mut self, flow: Flow, rate: u64, limit: &Limit) -> anyhow::Result<()> {
+        if self.policed.len() >= self.args.top {
+            return Ok(());
+        }
+        let policer = WrittenForwarder {
+            program: "policer".into(),
+            key: Some(flow.key()),
+            data: Some(digits(&limit.state())),
+            ..WrittenForwarder::default()
+        };
+        let installed = self.post.install(&policer);
+        let mut event = flow.json();
+        event["event"] = "policed".into();
+        event["rate"] = rate.into();
+        let (fid, what) = match &installed {
+            Ok(fid) => (Some(*fid), format!("policed by program {fid}")),
+            Err(error) => {
+                output::note(&format!("no policer for {flow}: {}", output::chain(error.as_ref())));
+                (None, "not policed".to_owned())
+            }
+        };
+        event["fid"] = fid.into();
+        self.policed.insert(flow, Policed { fid, dropped: 0, calm: Duration::ZERO });
+        let text = format!("{flow} sends {}; {what}", shown::rate(rate as f64));
+        self.post.tell(&event, &text)
+    }
+
+    /// Takes away policers that have nothing to do any more.
+    fn release(&mut self, time: Duration) -> anyhow::Result<()> {
+        let hold = Duration::from_nanos(self.args.hold.0);
+        let mut over = Vec::new();
+        for (flow, policed) in &mut self.policed {
+            let dropped = match policed.fid {
+                Some(fid) => double_at(&self.post.data::<48>(fid)?, 40).unwrap_or(0),
+                None => 0,
+            };
+            policed.calm = if dropped == policed.dropped { policed.calm + time } else { Duration::ZERO };
+            policed.dropped = dropped;
+            if policed.calm >= hold {
+                over.push(*flow);
+            }
+        }
+        over.sort_unstable();
+        for flow in over {
+            let Some(Policed { fid: Some(fid), dropped, .. }) = self.policed.remove(&flow) else { continue };
+            self.post.remove(fid)?;
+            let mut event = flow.json();
+            event["event"] = "released".into();
+            event["dropped"] = dropped.into();
+            self.post.tell(&event, &format!("{flow} is policed no more; {dropped} packets were dropped"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The rate of so many bytes, in bits a second.
+fn bits_per_second(bytes: u64, time: Duration) -> u64 {
+    per_second(bytes.saturating_mul(8), time)
+}
+
+/// From how many bytes on a flow is in the table of the next interval: more when the table was full, that of the middle flow at least; half when it
+/// was nearly empty.
+fn next_threshold(threshold: u64, sent: &[Sent], missed: u64) -> u64 {
+    if missed > 0 {
+        let middle = sent.get(sent.len() / 2).map_or(0, |sent| sent.bytes);
+        threshold.saturating_mul(2).max(middle)
+    } else if sent.len() < FEW {
+        (threshold / 2).max(1)
+    } else {
+        threshold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::post::address_bytes;
+
+    fn sent(last: u8, bytes: u64) -> Sent {
+        let end = |last, port| SocketAddr::new([10, 0, 0, last].into(), port);
+        Sent { flow: Flow { source: end(last, 7), destination: end(9, 80), protocol: 17 }, bytes, packets: 1 }
+    }
+
+    #[test]
+    fn entries_are_flows() {
+        let address = |last: u8| address_bytes([10, 0, 0, last].into());
+        let key = [&address(1)[..], &address(9), &[0, 7, 0, 80, 17, 0, 0, 0]].concat();
+        let value = [600u64.to_le_bytes(), 1u64.to_le_bytes()].concat();
+        let read = Sent::read(&(key.clone(), value)).unwrap();
+        assert_eq!(read, sent(1, 600));
+        assert_eq!(read.flow.to_string(), "10.0.0.1:7 > 10.0.0.9:80 udp");
+        let key = read.flow.key();
+        assert_eq!((key.source.as_deref(), key.source_port.as_deref()), (Some("10.0.0.1"), Some("7")));
+        let ping = Flow { protocol: 1, ..read.flow };
+        assert_eq!((ping.to_string(), ping.key().source_port), ("10.0.0.1 > 10.0.0.9 icmp".into(), None));
+        let without = |end: SocketAddr| SocketAddr::new(end.ip(), 0);
+        let fragments = Flow {
+            source: without(read.flow.source),
+            destination: without(read.flow.destination),
+            ..read.flow
+        };
+        let key = fragments.key();
+        assert_eq!(fragments.to_string(), "10.0.0.1 > 10.0.0.9 udp");
+        assert_eq!(
+            (key.source_port, key.destination_port, key.protocol.as_deref()),
+            (None, None, Some("17"))
+        );
+    }
+
+    #[test]
+    fn the_threshold_follows_what_the_table_has_room_for() {
+        let many: Vec<Sent> = (0..200).map(|n| sent(n, 1000 - u64::from(n))).collect();
+        for (threshold, flows, missed, next) in
+            [(1, 200, 5, 900), (800, 200, 5, 1600), (800, 200, 0, 800), (800, 63, 0, 400), (1, 0, 0, 1)]
+        {
+            assert_eq!(
+                next_threshold(threshold, &many[..flows], missed),
+                next,
+                "{threshold} {flows} {missed}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_policer_begins_with_a_full_bucket() {
+        let limit = Limit { rate: 3, burst: 100, above: 24 };
+        let numbers: Vec<u64> =
+            limit.state().as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let tokens = 100_000_000_000;
+        assert_eq!(numbers, [3, tokens, 33_333_333_334, tokens, 0, 0]);
+    }
+}

@@ -1,0 +1,280 @@
+//! `longwire control intrusion`: sees who scans ports, and has all that comes from there dropped for a while.
+
+use crate::post::{Entry, Post, address_at, address_bytes, double_at, word_at};
+use crate::{Interval, Stay};
+use anyhow::ensure;
+use longwire_report::output;
+use longwire_scenario::WrittenForwarder;
+use longwire_units::Nanos;
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// See who scans the ports of a host or the hosts of a network, and drop all that comes from there for a while
+///
+/// Installs the detector with signatures: TCP packets that ask for a connection, whose targets it notes, and such as no good sender sends (without flags, with FIN
+/// alone, with FIN, PSH and URG). Reads what it has noted each interval. A source that has tried many ports of one host, or one port of many hosts, within a
+/// while, or has sent packets that nobody sends, is told of and put among the detector's filters; it is taken out again when its time is over.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire control intrusion r1
+  longwire control intrusion r1 --ports 50 --within '1 min' --expiry '10 min' --spare 10.0.1.9 --json")]
+pub struct Args {
+    #[command(flatten)]
+    beside: Stay,
+
+    /// How many ports of one host make a scan.
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    ports: usize,
+
+    /// On how many hosts one port makes a scan.
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    hosts: usize,
+
+    /// How many packets that nobody sends make an intrusion.
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    strange: u64,
+
+    /// Within which time.
+    #[arg(long, value_name = "TIME", default_value = "10 s")]
+    within: Nanos,
+
+    /// How long what comes from there is dropped.
+    #[arg(long, value_name = "TIME", default_value = "1 min")]
+    expiry: Nanos,
+
+    /// A source that is never filtered, such as a monitor's; can be given several times.
+    #[arg(long, value_name = "ADDRESS")]
+    spare: Vec<IpAddr>,
+
+    /// How often the detector is asked.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    interval: Interval,
+
+    /// Print a JSON object for each event.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What packets look like that are reported: first port, how many, protocol, which flags are looked at and what they are, whether targets are noted.
+type Signature = (u16, u16, u8, u8, u8, u8);
+
+const TCP: u8 = 6;
+const FLAGS: u8 = 0x3f;
+/// The signatures, in the detector's order: which is the first, counts.
+const SIGNATURES: [(&str, Signature); 4] = [
+    ("connections asked for", (0, 0, TCP, 0x12, 0x02, 1)),
+    ("packets without flags", (0, 0, TCP, FLAGS, 0x00, 0)),
+    ("packets with FIN alone", (0, 0, TCP, FLAGS, 0x01, 0)),
+    ("packets with FIN, PSH and URG", (0, 0, TCP, FLAGS, 0x29, 0)),
+];
+
+impl Args {
+    /// Watches until it is stopped.
+    ///
+    /// # Errors
+    /// If the program is refused, or the instance does not answer.
+    pub fn run(self) -> anyhow::Result<()> {
+        ensure!(self.ports > 1 && self.hosts > 1, "one port of one host is no scan: ask for at least 2");
+        ensure!(self.strange > 0, "--strange 0 would be everybody; ask for at least 1");
+        let post = Post::take(&self.beside, self.json)?;
+        let fid = post.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
+        post.put(fid, ".bss", &[0; 4], &signatures())?;
+        // Before its signatures are there the detector sees nothing.
+        post.tell(
+            &json!({ "event": "watching", "router": self.beside.router }),
+            &format!("watching {}", self.beside.router),
+        )?;
+        let mut watch =
+            Watch { post: &post, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
+        post.every(self.interval.nanos(), |_| watch.look())?;
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { ports: self.ports, hosts: self.hosts, within: self.within.0 }
+    }
+}
+
+struct Watch<'p> {
+    post: &'p Post,
+    args: &'p Args,
+    fid: u32,
+    /// When each filter ends.
+    filtered: HashMap<IpAddr, Instant>,
+    /// Of each source that was filtered: the packets and the time of its last packet that were held against it then.
+    settled: HashMap<IpAddr, Settled>,
+}
+
+#[derive(Default)]
+struct Settled {
+    packets: HashMap<u32, u64>,
+    until: u64,
+}
+
+impl Watch<'_> {
+    fn look(&mut self) -> anyhow::Result<()> {
+        self.expire()?;
+        let events = self.post.entries(self.fid, "events")?;
+        let probes = self.post.entries(self.fid, "probes")?;
+        let since = |source: &IpAddr| self.settled.get(source).map_or(0, |settled| settled.until);
+        let mut found = scans(&probes, &self.args.limits(), since);
+        found.extend(self.strangers(&events));
+        for (source, why) in found {
+            if !self.filtered.contains_key(&source) && !self.args.spare.contains(&source) {
+                self.filter(source, &why, &events, &probes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sources of packets that nobody sends.
+    fn strangers(&self, events: &[Entry]) -> Vec<(IpAddr, String)> {
+        let strange = |(key, value): &Entry| {
+            let (source, number) = (address_at(key, 0)?, word_at(key, 16)?);
+            let (what, _) = SIGNATURES.get(number as usize).filter(|(_, signature)| signature.5 == 0)?;
+            let settled = self.settled.get(&source).and_then(|settled| settled.packets.get(&number));
+            let packets = double_at(value, 0)?.saturating_sub(settled.copied().unwrap_or(0));
+            (packets >= self.args.strange).then(|| (source, format!("{packets} {what}")))
+        };
+        events.iter().filter_map(strange).collect()
+    }
+
+    fn filter(
+        &mut self,
+        source: IpAddr,
+        why: &str,
+        events: &[Entry],
+        probes: &[Entry],
+    ) -> anyhow::Result<()> {
+        let settled = self.settled.entry(source).or_default();
+        for (key, value) in events.iter().filter(|(key, _)| address_at(key, 0) == Some(source)) {
+            if let (Some(number), Some(packets)) = (word_at(key, 16), double_at(value, 0)) {
+                settled.packets.insert(number, packets);
+            }
+        }
+        let own = probes.iter().filter(|(key, _)| address_at(key, 0) == Some(source));
+        settled.until = own.filter_map(|(_, value)| double_at(value, 0)).max().unwrap_or(settled.until);
+        if let Err(error) = self.post.put(self.fid, "filters", &address_bytes(source), &[0; 8]) {
+            output::note(&format!("no filter for {source}: {}", output::chain(error.as_ref())));
+            return Ok(());
+        }
+        self.filtered.insert(source, Instant::now() + Duration::from_nanos(self.args.expiry.0));
+        let event = json!({ "event": "intrusion", "source": source.to_string(), "why": why, "filtered-ns": self.args.expiry.0 });
+        self.post.tell(&event, &format!("intrusion: {source}: {why}; filtered for {}", self.args.expiry))
+    }
+
+    /// Takes those out of the filters whose time is over.
+    fn expire(&mut self) -> anyhow::Result<()> {
+        let now = Instant::now();
+        let over: Vec<IpAddr> =
+            self.filtered.iter().filter(|(_, end)| **end <= now).map(|(&source, _)| source).collect();
+        for source in over {
+            self.filtered.remove(&source);
+            let key = address_bytes(source);
+            let entries = self.post.entries(self.fid, "filters")?;
+            let dropped = entries.iter().find(|(filtered, _)| *filtered == key);
+            let dropped = dropped.and_then(|(_, value)| double_at(value, 0)).unwrap_or(0);
+            self.post.delete(self.fid, "filters", &key)?;
+            let event = json!({ "event": "expired", "source": source.to_string(), "dropped": dropped });
+            self.post.tell(
+                &event,
+                &format!("expired: {source} is let pass again; {dropped} packets were dropped"),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+struct Limits {
+    ports: usize,
+    hosts: usize,
+    within: u64,
+}
+
+/// Who has scanned, and what: of each source's probes those that are no older than its last by more than the time, and came after what was held against it before.
+fn scans(probes: &[Entry], limits: &Limits, since: impl Fn(&IpAddr) -> u64) -> Vec<(IpAddr, String)> {
+    let mut by_source: HashMap<IpAddr, Vec<(IpAddr, u16, u64)>> = HashMap::new();
+    for (key, value) in probes {
+        let probe = || Some((address_at(key, 0)?, address_at(key, 16)?, port_at(key)?, double_at(value, 0)?));
+        let Some((source, host, port, time)) = probe() else { continue };
+        by_source.entry(source).or_default().push((host, port, time));
+    }
+    let mut found = Vec::new();
+    for (source, mut tried) in by_source {
+        let last = tried.iter().map(|&(_, _, time)| time).max().unwrap_or(0);
+        let first = last.saturating_sub(limits.within).max(since(&source).saturating_add(1));
+        tried.retain(|&(_, _, time)| time >= first);
+        let (mut ports, mut hosts) = (HashMap::<_, HashSet<_>>::new(), HashMap::<_, HashSet<_>>::new());
+        for (host, port, _) in tried {
+            ports.entry(host).or_default().insert(port);
+            hosts.entry(port).or_default().insert(host);
+        }
+        // The most, and of equals the first.
+        let ports = ports.into_iter().map(|(host, ports)| (ports.len(), host)).max();
+        let hosts = hosts.into_iter().map(|(port, hosts)| (hosts.len(), port)).max();
+        if let Some((count, host)) = ports.filter(|&(count, _)| count >= limits.ports) {
+            found.push((source, format!("tried {count} ports of {host}")));
+        } else if let Some((count, port)) = hosts.filter(|&(count, _)| count >= limits.hosts) {
+            found.push((source, format!("tried port {port} of {count} hosts")));
+        }
+    }
+    found
+}
+
+fn port_at(key: &[u8]) -> Option<u16> {
+    Some(u16::from_le_bytes(key.get(32..34)?.try_into().ok()?))
+}
+
+/// The detector's eight signatures, as its map has them.
+fn signatures() -> [u8; 64] {
+    let mut bytes = [0; 64];
+    let places = bytes.as_chunks_mut::<8>().0;
+    for (place, (_, (first, count, protocol, mask, flags, probe))) in places.iter_mut().zip(SIGNATURES) {
+        let ([a, b], [c, d]) = (first.to_le_bytes(), count.to_le_bytes());
+        *place = [a, b, c, d, protocol, mask, flags, probe];
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe(source: u8, host: u8, port: u16, time: u64) -> Entry {
+        let address = |last: u8| address_bytes([10, 0, 0, last].into());
+        let key = [&address(source)[..], &address(host), &port.to_le_bytes(), &[TCP, 0]].concat();
+        (key, time.to_le_bytes().to_vec())
+    }
+
+    fn seen(probes: &[Entry], since: u64) -> Vec<(IpAddr, String)> {
+        scans(probes, &Limits { ports: 3, hosts: 3, within: 100 }, |_| since)
+    }
+
+    #[test]
+    fn many_ports_of_a_host_or_many_hosts_are_a_scan() {
+        let source = IpAddr::from([10, 0, 0, 1]);
+        let ports = [probe(1, 9, 21, 500), probe(1, 9, 22, 550), probe(1, 9, 23, 600), probe(2, 9, 80, 600)];
+        assert_eq!(seen(&ports, 0), [(source, "tried 3 ports of 10.0.0.9".to_owned())]);
+        let hosts = [probe(1, 7, 22, 500), probe(1, 8, 22, 550), probe(1, 9, 22, 600)];
+        assert_eq!(seen(&hosts, 0), [(source, "tried port 22 of 3 hosts".to_owned())]);
+        // Two ports of one and one of another are none.
+        assert_eq!(seen(&[probe(1, 9, 21, 1), probe(1, 9, 22, 2), probe(1, 8, 23, 3)], 0), []);
+    }
+
+    #[test]
+    fn slow_ones_and_those_that_were_held_against_it_are_none() {
+        assert_eq!(seen(&[probe(1, 9, 21, 499), probe(1, 9, 22, 550), probe(1, 9, 23, 600)], 0), []);
+        let ports = [probe(1, 9, 21, 500), probe(1, 9, 22, 550), probe(1, 9, 23, 600)];
+        assert_eq!(seen(&ports, 500), []);
+        assert_eq!(seen(&ports, 499).len(), 1);
+    }
+
+    #[test]
+    fn signatures_are_as_the_detector_has_them() {
+        assert_eq!(signatures()[..16], [0, 0, 0, 0, 6, 0x12, 2, 1, 0, 0, 0, 0, 6, 0x3f, 0, 0]);
+        assert_eq!(signatures()[32..], [0; 32]);
+    }
+}

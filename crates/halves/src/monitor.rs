@@ -1,0 +1,298 @@
+//! `longwire control monitor`: counts packets by their properties, and sends summaries to a collector.
+
+use crate::post::{Post, address_at, address_bytes, double_at, word_at};
+use crate::{Interval, Stay};
+use anyhow::Context;
+use longwire_scenario::WrittenForwarder;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// Count packets by their properties, and send a summary of each interval to a collector
+///
+/// Installs the performance monitor for all packets. Each interval, for each property, it tells how many packets and bytes there were: a JSON object a line, on standard output or
+/// in UDP datagrams of whole lines. Counters are added while it runs: the same command with --add changes the monitor that is there, and ends.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire control monitor r1 --by protocol,flags
+  longwire control monitor r1 --collector 192.0.2.7:9000 --interval '10 s'
+  longwire control monitor r1 --add port --add source=10.0.1.9 --add destination=10.0.2.9")]
+pub struct Args {
+    #[command(flatten)]
+    beside: Stay,
+
+    /// What to count by: port, protocol, flags, source=ADDRESS, destination=ADDRESS. Default: protocol.
+    #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read)]
+    by: Vec<Counter>,
+
+    /// Count by this, too, in the monitor that runs; can be given several times.
+    #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read, conflicts_with_all = ["by", "collector"])]
+    add: Vec<Counter>,
+
+    /// Where summaries are sent to. Default: standard output.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    collector: Option<SocketAddr>,
+
+    /// How often counters are read.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    interval: Interval,
+
+    /// Print a JSON object for each counter, instead of a text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What packets are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counter {
+    Port,
+    Protocol,
+    Flags,
+    Source(IpAddr),
+    Destination(IpAddr),
+}
+
+/// Most bytes of a datagram: it fits an Ethernet frame with IPv6.
+const DATAGRAM: usize = 1400;
+/// The properties, in the order of the program's bits: the bit, the map, what it is called.
+const PROPERTIES: [(u32, &str, &str); 5] = [
+    (1, "ports", "port"),
+    (2, "protocols", "protocol"),
+    (4, "flags", "flags"),
+    (8, "addresses", "source"),
+    (16, "addresses", "destination"),
+];
+
+impl Counter {
+    fn read(text: &str) -> Result<Self, String> {
+        let address = |text: &str| text.parse().map_err(|_| format!("\"{text}\" is no address"));
+        match text.split_once('=') {
+            None if text == "port" => Ok(Self::Port),
+            None if text == "protocol" => Ok(Self::Protocol),
+            None if text == "flags" => Ok(Self::Flags),
+            Some(("source", text)) => address(text).map(Self::Source),
+            Some(("destination", text)) => address(text).map(Self::Destination),
+            _ => Err("write port, protocol, flags, source=ADDRESS or destination=ADDRESS".into()),
+        }
+    }
+
+    /// The bit by which the program is told.
+    fn bit(self) -> u32 {
+        let place = match self {
+            Self::Port => 0,
+            Self::Protocol => 1,
+            Self::Flags => 2,
+            Self::Source(_) => 3,
+            Self::Destination(_) => 4,
+        };
+        PROPERTIES[place].0
+    }
+
+    /// The entry that has to be in the map of addresses.
+    fn entry(self) -> Option<[u8; 20]> {
+        let (address, side) = match self {
+            Self::Source(address) => (address, 0u32),
+            Self::Destination(address) => (address, 1),
+            _ => return None,
+        };
+        let mut key = [0; 20];
+        key[..16].copy_from_slice(&address_bytes(address));
+        key[16..].copy_from_slice(&side.to_le_bytes());
+        Some(key)
+    }
+}
+
+impl Args {
+    /// Sends summaries until it is stopped.
+    ///
+    /// # Errors
+    /// If the program is refused, the collector can't be sent to, or the instance does not answer.
+    pub fn run(self) -> anyhow::Result<()> {
+        let post = Post::take(&self.beside, self.json)?;
+        if !self.add.is_empty() {
+            let list = post.list()?;
+            let running = list.iter().find(|one| one["name"] == "performance-monitor");
+            let none = "no monitor is there; start one with longwire control monitor";
+            let fid = running.and_then(|one| one["fid"].as_u64()).context(none)?;
+            count_by(&post, u32::try_from(fid)?, &self.add)?;
+            return Ok(());
+        }
+        let sink = self.collector.map(Collector::new).transpose()?;
+        let written = WrittenForwarder { program: "performance-monitor".into(), ..Default::default() };
+        let fid = post.install(&written)?;
+        let by = if self.by.is_empty() { &[Counter::Protocol][..] } else { &self.by };
+        count_by(&post, fid, by)?;
+        let mut before = HashMap::new();
+        post.every(self.interval.nanos(), |time| {
+            let mut lines = Vec::new();
+            for (property, key, counted) in read(&post, fid)? {
+                let last = before.insert((property, key.clone()), counted).unwrap_or_default();
+                let packets = counted.0.saturating_sub(last.0);
+                if packets == 0 {
+                    continue;
+                }
+                let bytes = counted.1.saturating_sub(last.1);
+                lines.push((
+                    json!({
+                        "event": "summary", "router": self.beside.router, "by": property, "key": key, "packets": packets, "bytes": bytes,
+                        "time-ns": u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+                    }),
+                    format!("{property} {key}: {packets} packets, {bytes} bytes"),
+                ));
+            }
+            match &sink {
+                Some(collector) => collector.send(lines.iter().map(|(line, _)| line)),
+                None => lines.iter().try_for_each(|(line, text)| post.tell(line, text)),
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// Has a monitor count by these, too.
+fn count_by(post: &Post, fid: u32, counters: &[Counter]) -> anyhow::Result<()> {
+    let known = post.entries(fid, "addresses")?;
+    for entry in counters.iter().filter_map(|counter| counter.entry()) {
+        // What is counted already goes on.
+        if !known.iter().any(|(key, _)| *key == entry) {
+            post.put(fid, "addresses", &entry, &[0; 16])?;
+        }
+    }
+    let properties = u32::from_le_bytes(post.data(fid)?);
+    let more = counters.iter().fold(properties, |bits, counter| bits | counter.bit());
+    if more == properties { Ok(()) } else { post.set(fid, &more.to_le_bytes()) }
+}
+
+/// Packets and bytes.
+type Counted = (u64, u64);
+
+/// All that a monitor counts by: property, what of it, how much so far.
+fn read(post: &Post, fid: u32) -> anyhow::Result<Vec<(&'static str, String, Counted)>> {
+    let properties = u32::from_le_bytes(post.data(fid)?);
+    let mut found = Vec::new();
+    for (bit, map, property) in PROPERTIES {
+        if properties & bit == 0 {
+            continue;
+        }
+        for (key, value) in post.entries(fid, map)? {
+            let (Some(key), Some(counted)) = (named(property, &key), counted(&value)) else { continue };
+            found.push((property, key, counted));
+        }
+    }
+    Ok(found)
+}
+
+/// The sum of a value's counters: each of the router's processors has its own.
+fn counted(value: &[u8]) -> Option<Counted> {
+    let sum = |place| value.as_chunks::<16>().0.iter().filter_map(|own| double_at(own, place)).sum();
+    (!value.is_empty()).then(|| (sum(0), sum(8)))
+}
+
+/// What a map's key means; none if it is another property's.
+fn named(property: &str, key: &[u8]) -> Option<String> {
+    let number = word_at(key, if key.len() == 20 { 16 } else { 0 })?;
+    match (property, number) {
+        ("source", 0) | ("destination", 1) => Some(address_at(key, 0)?.to_string()),
+        ("source" | "destination", _) => None,
+        ("protocol", 1) => Some("icmp".into()),
+        ("protocol", 6) => Some("tcp".into()),
+        ("protocol", 17) => Some("udp".into()),
+        ("protocol", 58) => Some("icmpv6".into()),
+        ("flags", flags) => Some(flag_names(flags)),
+        _ => Some(number.to_string()),
+    }
+}
+
+/// The flags of TCP by name (RFC 9293, section 3.1).
+fn flag_names(flags: u32) -> String {
+    const NAMES: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
+    let set = NAMES.iter().enumerate().filter(|(bit, _)| flags >> bit & 1 == 1);
+    let set: Vec<&str> = set.map(|(_, name)| *name).collect();
+    if set.is_empty() { "none".into() } else { set.join("+") }
+}
+
+/// Where summaries are sent to.
+struct Collector {
+    socket: UdpSocket,
+}
+
+impl Collector {
+    fn new(to: SocketAddr) -> anyhow::Result<Self> {
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let doing = || format!("sending to the collector {to}");
+        let socket = UdpSocket::bind((any, 0)).with_context(doing)?;
+        socket.connect(to).with_context(doing)?;
+        Ok(Self { socket })
+    }
+
+    fn send<'l>(&self, lines: impl Iterator<Item = &'l Value>) -> anyhow::Result<()> {
+        for datagram in datagrams(lines.map(Value::to_string)) {
+            // A collector that is not there now may be there for the next.
+            let _ = self.socket.send(&datagram);
+        }
+        Ok(())
+    }
+}
+
+/// Lines in datagrams, of which none is cut.
+fn datagrams(lines: impl Iterator<Item = String>) -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for line in lines {
+        match all.last_mut() {
+            Some(last) if last.len() + line.len() < DATAGRAM => last.extend_from_slice(line.as_bytes()),
+            _ => all.push(line.into_bytes()),
+        }
+        all.last_mut().into_iter().for_each(|last| last.push(b'\n'));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_as_they_are_written() {
+        assert_eq!(Counter::read("flags"), Ok(Counter::Flags));
+        let source = Counter::read("source=10.0.1.9").unwrap();
+        let key = [&[0; 10][..], &[0xff, 0xff, 10, 0, 1, 9], &[0; 4]].concat();
+        assert_eq!((source.bit(), source.entry().unwrap().to_vec()), (8, key.clone()));
+        assert_eq!((named("source", &key), named("destination", &key)), (Some("10.0.1.9".into()), None));
+        for wrong in ["source", "colour", "port=7", "source=b"] {
+            assert!(Counter::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keys_have_names() {
+        for (property, number, name) in [
+            ("protocol", 6, "tcp"),
+            ("protocol", 89, "89"),
+            ("port", 1, "1"),
+            ("flags", 0x12, "SYN+ACK"),
+            ("flags", 0, "none"),
+        ] {
+            assert_eq!(named(property, &u32::to_le_bytes(number)).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn counters_of_all_processors_are_one() {
+        let value: Vec<u8> = [3u64, 300, 4, 1000].iter().flat_map(|number| number.to_le_bytes()).collect();
+        assert_eq!(
+            (counted(&value), counted(&value[..16]), counted(&[])),
+            (Some((7, 1300)), Some((3, 300)), None)
+        );
+    }
+
+    #[test]
+    fn datagrams_have_whole_lines() {
+        let line = |length| "x".repeat(length);
+        let sent = datagrams([line(1000), line(398), line(399), line(999)].into_iter());
+        let lengths: Vec<_> = sent.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [1400, 1400]);
+        assert!(sent.iter().all(|datagram| datagram.ends_with(b"\n")));
+    }
+}

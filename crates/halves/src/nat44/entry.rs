@@ -1,0 +1,80 @@
+//! Bindings as the program's map has them, and as they are told of.
+
+use super::packet::{TCP, UDP};
+use super::table::Endpoint;
+use super::translator::Noted;
+use crate::post::Entry;
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+
+/// Both entries of a binding, inside and external, of whose first packet this is noted of TCP, and which came at this time.
+pub(super) fn entries((inside, external): (Endpoint, Endpoint), noted: u16, time: u64) -> [Entry; 2] {
+    [(0, inside, external, noted, 1u64), (1, external, inside, 0, 0)].map(
+        |(side, from, to, noted, packets)| {
+            let value =
+                [&end(to)[..], &noted.to_le_bytes(), &packets.to_le_bytes(), &time.to_le_bytes()].concat();
+            (key(from, side), value)
+        },
+    )
+}
+
+/// An endpoint as the program's map has it.
+fn end(endpoint: Endpoint) -> [u8; 6] {
+    let ([a, b, c, d], [high, low]) = (endpoint.address.octets(), endpoint.port.to_be_bytes());
+    [a, b, c, d, high, low]
+}
+
+/// The key of an entry: side 0 is of the source, 1 of the destination.
+pub(super) fn key(endpoint: Endpoint, side: u8) -> Vec<u8> {
+    [&end(endpoint)[..], &[endpoint.protocol, side]].concat()
+}
+
+/// A side of a binding, read from the program's map: 0 of the source, 1 of the destination; from what to what, and what was noted. None if it is
+/// none.
+pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Noted)> {
+    let (&[.., protocol, side], end) = (key.first_chunk::<8>()?, |bytes: &[u8]| {
+        let &[a, b, c, d, high, low] = bytes.first_chunk()?;
+        Some((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])))
+    });
+    let endpoint = |(address, port)| Endpoint { address, port, protocol };
+    Some((side, endpoint(end(key)?), endpoint(end(value)?), Noted::read(value)?))
+}
+
+pub(super) fn told(event: &str, inside: Endpoint, external: Endpoint) -> Value {
+    let text = |end: Endpoint| format!("{}:{}", end.address, end.port);
+    json!({ "event": event, "protocol": name(inside.protocol), "inside": text(inside), "external": text(external) })
+}
+
+pub(super) fn between(inside: Endpoint, external: Endpoint) -> String {
+    let protocol = name(inside.protocol);
+    format!("{protocol} {}:{} as {}:{}", inside.address, inside.port, external.address, external.port)
+}
+
+fn name(protocol: u8) -> &'static str {
+    match protocol {
+        TCP => "tcp",
+        UDP => "udp",
+        _ => "icmp",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_as_the_program_has_them() {
+        let end = |address: [u8; 4], port| Endpoint { address: Ipv4Addr::from(address), port, protocol: UDP };
+        let [out, back] = entries((end([10, 0, 0, 1], 0x1388), end([192, 0, 2, 1], 0x9c41)), 0x1a02, 5);
+        assert_eq!(out.0, [10, 0, 0, 1, 0x13, 0x88, 17, 0]);
+        assert_eq!(back.0, [192, 0, 2, 1, 0x9c, 0x41, 17, 1]);
+        let (inside, outside) = (end([10, 0, 0, 1], 0x1388), end([192, 0, 2, 1], 0x9c41));
+        let noted = Noted { flags: 2, packets: 1, last: 5 };
+        assert_eq!(read(&out), Some((0, inside, outside, noted)));
+        assert_eq!(read(&back), Some((1, outside, inside, Noted { flags: 0, packets: 0, last: 5 })));
+        assert_eq!(read(&(vec![0; 7], back.1.clone())), None);
+        let number = |number: u64| number.to_le_bytes();
+        assert_eq!(out.1, [&[192, 0, 2, 1, 0x9c, 0x41, 2, 0x1a][..], &number(1), &number(5)].concat());
+        assert_eq!(back.1, [&[10, 0, 0, 1, 0x13, 0x88, 0, 0][..], &number(0), &number(5)].concat());
+    }
+}

@@ -1,0 +1,243 @@
+//! The half while it runs: packets that come up, bindings that end, and what is told of them.
+
+use super::Args;
+use super::entry::{between, entries, key, told};
+use super::packet::{ICMP, TCP, UDP};
+use super::table::Endpoint;
+use super::translator::{Counts, Noted, Ruling, Translator};
+use super::waiting::{Up, Waiting, first_of};
+use crate::post::{Entry, Post};
+use longwire_punt::Verdict;
+use longwire_punt::client::{Control, Event};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// The half while it runs.
+pub(super) struct Nat<'p> {
+    post: &'p Post,
+    control: Control,
+    translator: Translator,
+    fid: u32,
+    args: &'p Args,
+    /// What was told last.
+    told: Counts,
+    /// When it is told again.
+    next: Instant,
+    /// When the last packet came, by this clock and by the router's.
+    clock: Option<(Instant, u64)>,
+    waiting: Waiting,
+}
+
+/// How long it sleeps at most before it looks whether it is still wanted.
+const SLEEP: Duration = Duration::from_millis(100);
+/// The program's map.
+pub(super) const BINDINGS: &str = "bindings";
+/// How many packets are served, and bindings looked at, in one go: their entries fit one request.
+const TOGETHER: usize = 256;
+
+/// What packets that came together need.
+#[derive(Default)]
+struct Work {
+    /// What is said of each, once the entries are written: the token, the verdict, and what its first bytes are then.
+    answers: Vec<(u64, Verdict, Vec<u8>)>,
+    entries: Vec<Entry>,
+    /// New bindings.
+    bound: Vec<(Endpoint, Endpoint)>,
+}
+
+impl Work {
+    /// Adds both entries of a binding.
+    fn bind(&mut self, inside: Endpoint, external: Endpoint, noted: u16, time: u64) {
+        self.entries.extend(entries((inside, external), noted, time));
+        self.bound.push((inside, external));
+    }
+}
+
+impl<'p> Nat<'p> {
+    /// One that has nothing to do yet, for the program with this number.
+    pub fn new(post: &'p Post, control: Control, translator: Translator, fid: u32, args: &'p Args) -> Self {
+        Self {
+            post,
+            control,
+            translator,
+            fid,
+            args,
+            told: Counts::default(),
+            next: Instant::now(),
+            clock: None,
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// Serves what comes within a moment.
+    pub fn go_on(&mut self) -> anyhow::Result<()> {
+        let is_due = self.now().is_some_and(|now| self.translator.table.due(now).next().is_some());
+        self.control.wait(if is_due { Duration::ZERO } else { SLEEP })?;
+        let mut work = Work::default();
+        for _ in 0..TOGETHER {
+            let ups = match self.control.next()? {
+                None => break,
+                Some(Event::Packet(facts, bytes)) => {
+                    let length = facts.len as usize;
+                    vec![Up { token: facts.token, time: facts.time, length, frame: bytes.to_vec() }]
+                }
+                Some(Event::Body(token, _, bytes)) => self.waiting.come(token, bytes),
+            };
+            for up in ups {
+                self.clock = Some((Instant::now(), up.time));
+                self.serve(up, &mut work)?;
+            }
+        }
+        self.finish(&work)?;
+        self.expire()?;
+        if Instant::now() >= self.next {
+            self.next = Instant::now() + Duration::from_nanos(self.args.interval.nanos().0);
+            self.tell()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the router listens to it no more. What has come up meanwhile is lost.
+    pub fn is_cut_off(&mut self) -> bool {
+        loop {
+            match self.control.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// Rules on a packet, and on the later parts that waited for it.
+    fn serve(&mut self, up: Up, work: &mut Work) -> anyhow::Result<()> {
+        let Some(mut up) = self.waiting.hold(up) else { return Ok(()) };
+        // Before it is rewritten.
+        let first_of = first_of(&up.frame);
+        let ruling = self.translator.judge(&mut up.frame, up.time);
+        let verdict = match ruling {
+            Ruling::Needs(count) if count > up.frame.len() && count <= up.length => {
+                self.waiting.ask(&up);
+                while !self.control.fetch(up.token, 0, u32::try_from(count)?)? {
+                    self.control.flush();
+                }
+                return Ok(());
+            }
+            Ruling::Needs(_) => {
+                self.translator.counts.untranslatable += 1;
+                Verdict::Drop
+            }
+            Ruling::Dropped => Verdict::Drop,
+            Ruling::Pass | Ruling::Rewritten => Verdict::Pass,
+            Ruling::Bound(inside, external, noted) => {
+                work.bind(inside, external, noted, up.time);
+                Verdict::Pass
+            }
+        };
+        if !matches!(ruling, Ruling::Rewritten | Ruling::Bound(..)) {
+            up.frame.clear();
+        }
+        work.answers.push((up.token, verdict, up.frame));
+        for later in self.waiting.released(first_of) {
+            self.serve(later, work)?;
+        }
+        Ok(())
+    }
+
+    /// Writes new bindings, then lets their packets go on: the answers have to find them.
+    fn finish(&mut self, work: &Work) -> anyhow::Result<()> {
+        if !work.entries.is_empty() {
+            self.post.fill(self.fid, BINDINGS, &work.entries)?;
+        }
+        for (token, verdict, head) in &work.answers {
+            while !self.control.answer(*token, *verdict, head)? {
+                self.control.flush();
+            }
+        }
+        self.control.flush();
+        for &(inside, external) in work.bound.iter().filter(|_| self.args.log) {
+            let event = told("bound", inside, external);
+            self.post.tell(&event, &format!("bound: {}", between(inside, external)))?;
+        }
+        Ok(())
+    }
+
+    /// What time it is by the router's clock; none before a packet has come.
+    fn now(&self) -> Option<u64> {
+        let (at, time) = self.clock?;
+        Some(time.saturating_add(u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// Ends bindings that have not been used for long.
+    fn expire(&mut self) -> anyhow::Result<()> {
+        let Some(now) = self.now() else { return Ok(()) };
+        let due: Vec<(Endpoint, Endpoint)> = self.translator.table.due(now).take(TOGETHER).collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<_> =
+            due.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]).collect();
+        let values = self.post.values(self.fid, BINDINGS, &keys)?;
+        let noted = values.iter().map(|value| value.as_deref().and_then(Noted::read).unwrap_or_default());
+        let noted: Vec<Noted> = noted.collect();
+        let (mut over, mut ended) = (Vec::new(), Vec::new());
+        for (&(inside, external), noted) in due.iter().zip(noted.as_chunks::<2>().0) {
+            match self.translator.keep_until(inside, noted[0], noted[1], now) {
+                Some(until) => self.translator.table.put_off(inside, until),
+                None => {
+                    over.extend([key(inside, 0), key(external, 1)]);
+                    ended.push((inside, external, [noted[0].packets, noted[1].packets]));
+                }
+            }
+        }
+        if !over.is_empty() {
+            self.post.prune(self.fid, BINDINGS, &over)?;
+        }
+        for (inside, external, packets) in ended {
+            self.translator.table.release(inside);
+            self.translator.counts.ended += 1;
+            if self.args.log {
+                let mut event = told("ended", inside, external);
+                event["packets"] = packets.as_slice().into();
+                let [out, back] = packets;
+                let text = format!("ended: {}; {out} packets out, {back} back", between(inside, external));
+                self.post.tell(&event, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells how much there is, if that has changed; and what was full.
+    fn tell(&mut self) -> anyhow::Result<()> {
+        let (before, now) = (self.told, self.translator.counts);
+        if before == now {
+            return Ok(());
+        }
+        self.told = now;
+        for (what, count, text) in [
+            ("host", now.host - before.host, "hosts had as many bindings as --each lets them have"),
+            ("table", now.table - before.table, "there are as many bindings as there may be"),
+            ("ports", now.ports - before.ports, "no port of their external address was free"),
+        ] {
+            if count > 0 {
+                let event = json!({ "event": "full", "what": what, "packets": count });
+                self.post.tell(&event, &format!("full: {count} packets dropped: {text}"))?;
+            }
+        }
+        let table = &self.translator.table;
+        let [udp, tcp, icmp] = [UDP, TCP, ICMP].map(|protocol| table.bindings(protocol));
+        let refused = now.host + now.table + now.ports;
+        let event = json!({
+            "event": "counts", "bindings": { "udp": udp, "tcp": tcp, "icmp": icmp }, "hosts": table.hosts(),
+            "made": now.made, "ended": now.ended,
+            "translated": { "errors": now.errors, "parts": now.parts, "others": now.others },
+            "refused": { "host": now.host, "table": now.table, "ports": now.ports },
+            "untranslatable": now.untranslatable,
+        });
+        let hosts = table.hosts();
+        let text = format!(
+            "{udp} UDP, {tcp} TCP and {icmp} ICMP bindings of {hosts} hosts; {} made, {} ended; {refused} packets refused, {} untranslatable",
+            now.made, now.ended, now.untranslatable
+        );
+        self.post.tell(&event, &text)
+    }
+}

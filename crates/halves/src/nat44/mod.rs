@@ -1,0 +1,255 @@
+//! `longwire control nat44`: owns external addresses and ports, and gives them to flows from inside.
+
+mod entry;
+mod forerunner;
+mod half;
+mod network;
+mod packet;
+mod reach;
+mod table;
+mod translator;
+mod waiting;
+
+use crate::post::Post;
+use crate::{Interval, Stay};
+use anyhow::{Context, bail, ensure};
+use forerunner::Left;
+use half::{BINDINGS, Nat};
+use longwire_punt::Cut;
+use longwire_punt::client::{ClientError, Control, Hello};
+use longwire_report::output;
+use longwire_scenario::{WrittenForwarder, digits};
+use longwire_units::Nanos;
+use network::{Network4, Ports};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use table::Limits;
+use translator::{Times, Translator};
+
+/// Give external addresses and ports to what comes from inside, and take them back when they are not used any more
+///
+/// Installs nat44, which translates on the data path what has a binding. The first packet of a new flow from inside comes up: it is given an external
+/// port, its own if that is free, which is the same for all whom that endpoint speaks with (RFC 4787, RFC 5382, RFC 5508). ICMP errors, fragments and packets with options are
+/// translated here, one by one; what from inside can't be, or finds no port, is dropped and counted.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1
+  longwire control nat44 r1 --inside 10.0.0.0/8 --inside 192.168.0.0/16 --external 192.0.2.16/28 --ports 1024-65535 --each 500 --udp '3 min' --json")]
+pub struct Args {
+    #[command(flatten)]
+    beside: Stay,
+
+    /// A network inside; up to four can be given.
+    #[arg(long, value_name = "NETWORK", required = true, value_parser = Network4::read)]
+    inside: Vec<Network4>,
+
+    /// The external address, or a network of up to 256 of them. They have to lead to the router: its own, or routed there.
+    #[arg(long, value_name = "ADDRESS", value_parser = Network4::external)]
+    external: Network4,
+
+    /// The ports of each external address that may be given.
+    #[arg(long, value_name = "FIRST-LAST", default_value = "1024-65535", value_parser = Ports::read)]
+    ports: Ports,
+
+    /// How many bindings there may be altogether, at most 32768.
+    #[arg(long, value_name = "COUNT", default_value_t = MOST_BINDINGS)]
+    bindings: usize,
+
+    /// How many bindings each inside host may have.
+    #[arg(long, value_name = "COUNT", default_value_t = 2048)]
+    each: usize,
+
+    /// After which time without a packet from inside a binding of UDP ends.
+    #[arg(long, value_name = "TIME", default_value = "5 min")]
+    udp: Nanos,
+
+    /// After which time without a packet a binding of TCP ends whose connection is established.
+    #[arg(long, value_name = "TIME", default_value = "124 min")]
+    tcp: Nanos,
+
+    /// The same of one that is being opened or has ended.
+    #[arg(long, value_name = "TIME", default_value = "4 min")]
+    tcp_transitory: Nanos,
+
+    /// The same of ICMP queries.
+    #[arg(long, value_name = "TIME", default_value = "1 min")]
+    icmp: Nanos,
+
+    /// New flows a second that the router is asked to promise.
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    packets: u64,
+
+    /// Tell of every binding, not only of how many there are.
+    #[arg(long)]
+    log: bool,
+
+    /// How often it is told how many there are, if that has changed.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    interval: Interval,
+
+    /// Print a JSON object for each event.
+    #[arg(long)]
+    json: bool,
+}
+
+/// As many as the program's map has room for, with two entries each.
+const MOST_BINDINGS: usize = 32_768;
+/// As many as the program has room for.
+const MOST_INSIDE: usize = 4;
+/// The mark that packets have which the program leaves to this half: "NAT4".
+const MARK: u32 = 0x4e41_5434;
+/// The name by which it comes to the router.
+const NAME: &str = "nat44";
+/// Cycles for a packet: its entries are written through the API, with others', before it goes on. An assumption.
+const CYCLES: u64 = 50_000;
+/// How long a packet waits for its binding at most.
+const WITHIN: &str = "5 s";
+/// How many entries of the map are removed by one request.
+const PRUNED: usize = 500;
+/// What RFCs ask for at least: 4787 (REQ-5), 5382 (REQ-5), 5508 (REQ-2).
+const LEAST: [(&str, Nanos); 4] = [
+    ("--udp", Nanos::from_secs(120)),
+    ("--tcp", Nanos::from_secs(7440)),
+    ("--tcp-transitory", Nanos::from_secs(240)),
+    ("--icmp", Nanos::from_secs(60)),
+];
+
+impl Args {
+    /// Translates until it is stopped.
+    ///
+    /// # Errors
+    /// If the programs are refused, or the instance does not answer.
+    pub fn run(self) -> anyhow::Result<()> {
+        self.check()?;
+        let post = Post::take(&self.beside, self.json)?;
+        reach::warn(&post, &self.external, self.json)?;
+        let mut translator = self.translator();
+        let (fid, control) = match Left::find(&post, &self.state(), self.beside.lease)? {
+            Some(left) => (left.program, self.take_over(&post, left, &mut translator)?),
+            None => self.install(&post)?,
+        };
+        let mut nat = Nat::new(&post, control, translator, fid, &self);
+        let ended = post.every(Nanos(0), |_| nat.go_on());
+        // One that hung is cut off; who has come since then goes on with what was installed here.
+        if nat.is_cut_off() && post.is_seated(NAME) {
+            post.abandon();
+            output::note("another has taken over");
+        }
+        match ended {
+            Err(error) if has_ended(&error) => {
+                output::note(&error.to_string());
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+
+    /// Installs the program, and behind it, since it sets the mark, what goes up; and comes to the router.
+    fn install(&self, post: &Post) -> anyhow::Result<(u32, Control)> {
+        let program = WrittenForwarder {
+            program: "nat44".into(),
+            data: Some(digits(&self.state())),
+            ..WrittenForwarder::default()
+        };
+        let fid = post.install(&program)?;
+        post.install(&self.seat())?;
+        Ok((fid, self.connect()?))
+    }
+
+    /// Takes the seat of one that is there no more, and its bindings, as the program has them, as far as they may still be.
+    fn take_over(&self, post: &Post, left: Left, translator: &mut Translator) -> anyhow::Result<Control> {
+        let Left { program, seat } = left;
+        // Nobody else comes to the seat from here on.
+        let control =
+            self.connect().with_context(|| format!("taking over the programs {program} and {seat}"))?;
+        post.adopt(&[program, seat])?;
+        let entries = post.entries(program, BINDINGS)?;
+        let stray = translator.restore(&entries);
+        for keys in stray.chunks(PRUNED) {
+            post.prune(program, BINDINGS, keys)?;
+        }
+        let bindings = (entries.len() - stray.len()) / 2;
+        output::note(&format!(
+            "takes over the programs {program} and {seat}, which one before has left, with {bindings} bindings"
+        ));
+        Ok(control)
+    }
+
+    /// Comes to the router, which has promised the seat what it asks for.
+    fn connect(&self) -> anyhow::Result<Control> {
+        let socket = self.beside.socket()?;
+        let hello = Hello { name: NAME.into(), packets: self.packets, cycles: CYCLES, share: 1 };
+        Ok(Control::connect(Path::new(&socket), &hello)?)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(self.inside.len() <= MOST_INSIDE, "--inside can be given {MOST_INSIDE} times at most");
+        let count = self.external.count();
+        ensure!(count <= 256, "--external has {count} addresses; 256 are the most: write a /24 or less");
+        if let Some(inside) = self.inside.iter().find(|inside| inside.meets(&self.external)) {
+            bail!("--external meets the inside network {}", inside.first());
+        }
+        ensure!(
+            (1..=MOST_BINDINGS).contains(&self.bindings),
+            "--bindings {} is outside 1 to {MOST_BINDINGS}",
+            self.bindings
+        );
+        ensure!(self.each > 0, "--each 0 would let nobody out; ask for at least 1");
+        let times = [self.udp, self.tcp, self.tcp_transitory, self.icmp];
+        for ((option, least), time) in LEAST.into_iter().zip(times) {
+            if time < least {
+                output::note(&format!(
+                    "{option} {time} is less than the {least} that applications may count on"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The program's state: mark, external network, inside networks.
+    fn state(&self) -> Vec<u8> {
+        let mut state = [&MARK.to_le_bytes()[..], &[0; 4], &self.external.bytes()].concat();
+        for place in 0..MOST_INSIDE {
+            state.extend(self.inside.get(place).map_or([0; 8], Network4::bytes));
+        }
+        state
+    }
+
+    fn seat(&self) -> WrittenForwarder {
+        WrittenForwarder {
+            level: Some("control".into()),
+            name: Some(NAME.into()),
+            packets: Some(self.packets.to_string()),
+            cycles: Some(CYCLES.to_string()),
+            mark: Some(MARK.to_string()),
+            within: Some(WITHIN.into()),
+            // With an inside address it is to go nowhere.
+            otherwise: Some("drop".into()),
+            ..WrittenForwarder::default()
+        }
+    }
+
+    fn translator(&self) -> Translator {
+        let limits = Limits {
+            external: self.external.addresses(),
+            ports: self.ports.first..=self.ports.last,
+            bindings: self.bindings,
+            each: self.each,
+        };
+        let times = Times {
+            udp: self.udp.0,
+            established: self.tcp.0,
+            transitory: self.tcp_transitory.0,
+            icmp: self.icmp.0,
+        };
+        // Nobody is to guess which port is next.
+        Translator::new(self.inside.clone(), self.external, limits, times, RandomState::new().hash_one(NAME))
+    }
+}
+
+/// Whether the router is gone, or its run is over.
+fn has_ended(error: &anyhow::Error) -> bool {
+    let ended = error.downcast_ref::<ClientError>();
+    matches!(ended, Some(ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))))
+}

@@ -1,0 +1,154 @@
+//! Networks and ports as they are written on the command line.
+
+use longwire_scenario::Network;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A network of IPv4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Network4 {
+    address: u32,
+    mask: u32,
+}
+
+impl Network4 {
+    /// Reads one; the address may be any of its.
+    pub fn read(text: &str) -> Result<Self, String> {
+        Self::with_address(text).map(|(network, _)| network)
+    }
+
+    /// Reads addresses that can be given to packets: one, or all of a network, which is to begin with the address.
+    pub fn external(text: &str) -> Result<Self, String> {
+        let (network, address) = Self::with_address(text)?;
+        let first = Ipv4Addr::from(network.address);
+        if address != first {
+            let count = u64::from(!network.mask) + 1;
+            let prefix = network.mask.count_ones();
+            return Err(format!(
+                "\"{text}\" would be all {count} addresses of its network: write {address} for that one, or {first}/{prefix} for all"
+            ));
+        }
+        let why = match first.octets() {
+            [0, ..] => "this network",
+            [127, ..] => "loopback",
+            [169, 254, ..] => "those of one link only",
+            [224..=239, ..] => "groups",
+            [240..=255, ..] => "what is reserved",
+            _ => return Ok(network),
+        };
+        Err(format!(
+            "\"{text}\" is of {why}, from which no router forwards anything: give an address of the router"
+        ))
+    }
+
+    /// Reads one, and the address as it is written.
+    fn with_address(text: &str) -> Result<(Self, Ipv4Addr), String> {
+        let written: Network = text.parse()?;
+        let network = written.masked();
+        let (IpAddr::V4(written), IpAddr::V4(address)) = (written.address, network.address) else {
+            return Err(format!("\"{text}\" is not of IPv4"));
+        };
+        match network.prefix {
+            0 => Err(format!("\"{text}\" has all addresses")),
+            prefix => Ok((Self { address: address.into(), mask: u32::MAX << (32 - prefix) }, written)),
+        }
+    }
+
+    pub fn contains(&self, address: Ipv4Addr) -> bool {
+        u32::from(address) & self.mask == self.address
+    }
+
+    /// Whether they have an address in common.
+    pub fn meets(&self, other: &Self) -> bool {
+        let mask = self.mask & other.mask;
+        self.address & mask == other.address & mask
+    }
+
+    /// The first address.
+    pub fn first(&self) -> Ipv4Addr {
+        self.address.into()
+    }
+
+    /// How many addresses it has.
+    pub fn count(&self) -> u64 {
+        u64::from(!self.mask) + 1
+    }
+
+    pub fn addresses(&self) -> Vec<Ipv4Addr> {
+        (self.address..=self.address | !self.mask).map(Ipv4Addr::from).collect()
+    }
+
+    /// As the program has it: address, mask.
+    pub fn bytes(&self) -> [u8; 8] {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&self.address.to_be_bytes());
+        bytes[4..].copy_from_slice(&self.mask.to_be_bytes());
+        bytes
+    }
+}
+
+/// A range of ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ports {
+    pub first: u16,
+    pub last: u16,
+}
+
+impl Ports {
+    pub fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is no range of ports, such as 1024-65535");
+        let (first, last) = text.split_once('-').ok_or_else(wrong)?;
+        match (first.trim().parse(), last.trim().parse()) {
+            (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(Self { first, last }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_and_ports_are_read() {
+        let network = Network4::read("10.1.2.3/8").unwrap();
+        assert_eq!(network.bytes(), [10, 0, 0, 0, 255, 0, 0, 0]);
+        assert!(
+            network.contains(Ipv4Addr::new(10, 9, 9, 9)) && !network.contains(Ipv4Addr::new(11, 0, 0, 1))
+        );
+        let pool = Network4::external("192.0.2.4/30").unwrap();
+        let last: Vec<u8> = pool.addresses().iter().map(|address| address.octets()[3]).collect();
+        assert_eq!((last, pool.count()), (vec![4, 5, 6, 7], 4));
+        assert!(pool.meets(&Network4::read("192.0.0.0/16").unwrap()) && !pool.meets(&network));
+        for wrong in ["fd00::/8", "10.0.0.0/33", "a", "0.0.0.0/0"] {
+            assert!(Network4::read(wrong).is_err() && Network4::external(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Ports::read("1024-2047"), Ok(Ports { first: 1024, last: 2047 }));
+        for wrong in ["1024", "9-8", "0-9", "1-65536"] {
+            assert!(Ports::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn external_addresses_are_such_as_packets_can_have() {
+        assert_eq!(Network4::external("10.0.2.1"), Network4::external("10.0.2.1/32"));
+        for (wrong, why) in [
+            (
+                "10.0.2.1/24",
+                "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for all",
+            ),
+            ("0.1.2.3", "is of this network"),
+            ("127.0.0.1", "is of loopback"),
+            ("169.254.7.0/24", "is of those of one link only"),
+            ("224.0.0.5", "is of groups"),
+            ("239.255.0.0/28", "is of groups"),
+            ("255.255.255.255", "is of what is reserved"),
+        ] {
+            let said = Network4::external(wrong).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+        for well in ["1.0.0.0/24", "126.0.0.1", "128.0.0.1", "169.253.0.1", "169.255.0.1", "223.255.255.0/24"]
+        {
+            assert!(Network4::external(well).is_ok(), "{well}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Whether what is sent to external addresses comes to the router, as far as its routes tell.
+
+use super::network::Network4;
+use crate::post::Post;
+use longwire_report::output;
+use longwire_scenario::Network;
+use serde_json::json;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Addresses that don't lead to the router, all for the same reason.
+#[derive(Debug, PartialEq, Eq)]
+struct Astray {
+    first: Ipv4Addr,
+    count: usize,
+    why: String,
+}
+
+/// A route of IPv4, and where it leads: here if nowhere.
+struct Route<'t> {
+    to: Network,
+    away: Option<Away<'t>>,
+}
+
+/// Where a route leads that does not end at the router.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Away<'t> {
+    Broadcast,
+    /// To the hosts behind a port.
+    Behind(&'t str),
+    /// To others, as it is written.
+    Others(&'t str),
+}
+
+/// Says which external addresses don't lead to the router: on standard error, and as events where those are asked for.
+///
+/// # Errors
+/// If the instance does not answer.
+pub(super) fn warn(post: &Post, external: &Network4, json: bool) -> anyhow::Result<()> {
+    let page = post.routes()?;
+    let router = post.router();
+    let astray = if page.more {
+        let why =
+            format!("{router} has more routes than can be looked at: whether they lead here is not known");
+        vec![Astray { first: external.first(), count: external.addresses().len(), why }]
+    } else {
+        astray(&page.routes, &external.addresses(), router)
+    };
+    for Astray { first, count, why } in astray {
+        let others =
+            if count > 1 { format!(" and {} others of its network", count - 1) } else { String::new() };
+        output::note(&format!("warning: --external {first}{others}: {why}"));
+        if json {
+            let event =
+                json!({ "event": "astray", "external": first.to_string(), "addresses": count, "why": why });
+            output::print(&event.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Those of the addresses that these routes of a router don't lead to itself, in order.
+fn astray(routes: &[String], addresses: &[Ipv4Addr], router: &str) -> Vec<Astray> {
+    let mut routes: Vec<Route<'_>> = routes.iter().filter_map(|text| Route::read(text)).collect();
+    // The longest first: the first that has an address is that by which it goes.
+    routes.sort_by_key(|route| std::cmp::Reverse(route.to.prefix));
+    let mut found: Vec<(Option<Away<'_>>, Ipv4Addr, usize)> = Vec::new();
+    for &address in addresses {
+        let route = routes.iter().find(|route| route.has(address));
+        let away = match route.map(|route| route.away) {
+            Some(None) => continue,
+            away => away.flatten(),
+        };
+        match found.iter_mut().find(|(known, ..)| *known == away) {
+            Some((.., count)) => *count += 1,
+            None => found.push((away, address, 1)),
+        }
+    }
+    let told = |(away, first, count)| Astray { first, count, why: why(away, router) };
+    found.into_iter().map(told).collect()
+}
+
+/// Why an address does not lead to the router.
+fn why(away: Option<Away<'_>>, router: &str) -> String {
+    match away {
+        None => format!(
+            "it is no address of {router}, which has no route to it: others have to route it there; with a route blackhole for it, what has no binding ends there"
+        ),
+        Some(Away::Broadcast) => {
+            format!("{router} takes it for all hosts of a network: nobody can have it")
+        }
+        Some(Away::Behind(port)) => format!(
+            "it is no address of {router}, which takes it for a host behind {port}: nobody answers for it there, and nothing comes back; give {router} this address, or name one that it has"
+        ),
+        Some(Away::Others(route)) => {
+            format!("it is no address of {router}, which sends what has no binding on, by {route}")
+        }
+    }
+}
+
+impl<'t> Route<'t> {
+    /// Reads one as it is listed; none if it is not of IPv4.
+    fn read(text: &'t str) -> Option<Self> {
+        let (first, rest) = text.split_once(' ')?;
+        let (to, away) = match first {
+            "local" | "blackhole" => (rest, None),
+            "broadcast" => (rest, Some(Away::Broadcast)),
+            _ => match rest.strip_prefix("dev ") {
+                Some(port) => (first, Some(Away::Behind(port))),
+                None => (first, Some(Away::Others(text))),
+            },
+        };
+        let to: Network = to.parse().ok()?;
+        to.address.is_ipv4().then_some(Self { to, away })
+    }
+
+    fn has(&self, address: Ipv4Addr) -> bool {
+        let masked = |address: IpAddr| Network { address, prefix: self.to.prefix }.masked().address;
+        masked(address.into()) == masked(self.to.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_lead_elsewhere_are_told_of_together() {
+        let routes = [
+            "0.0.0.0/0 via 10.0.2.254 dev b",
+            "10.0.1.0/24 dev a",
+            "10.0.2.0/24 dev b",
+            "local 10.0.2.1/32",
+            "broadcast 10.0.2.255/32",
+            "blackhole 192.0.2.0/28",
+            "198.51.100.0/24 nexthop via 10.0.2.9 dev b weight 1 nexthop via 10.0.2.8 dev b weight 1",
+            "fd00::/64 dev a",
+        ]
+        .map(str::to_owned);
+        let told = |routes: &[String], external: &str| {
+            let told = astray(routes, &Network4::external(external).unwrap().addresses(), "r1");
+            told.into_iter().map(|it| (it.first.to_string(), it.count, it.why)).collect::<Vec<_>>()
+        };
+        for here in ["10.0.2.1", "192.0.2.0/28", "192.0.2.3"] {
+            assert_eq!(told(&routes, here), [], "{here}");
+        }
+        for (external, wanted) in [
+            ("10.0.2.7", "which takes it for a host behind b: nobody answers"),
+            ("10.0.2.255", "all hosts of a network"),
+            ("203.0.113.7", "sends what has no binding on, by 0.0.0.0/0 via 10.0.2.254 dev b"),
+            ("198.51.100.3", "on, by 198.51.100.0/24 nexthop via 10.0.2.9 dev b weight 1 nexthop"),
+        ] {
+            let [(first, 1, why)] = &told(&routes, external)[..] else { panic!("{external}") };
+            assert!(first == external && why.contains(wanted), "{why}");
+        }
+        let none = told(&routes[1..], "203.0.113.0/28");
+        let [(first, 16, why)] = &none[..] else { panic!("{none:?}") };
+        assert!(first == "203.0.113.0" && why.contains("has no route to it"), "{why}");
+        // Those before the router's own, and after.
+        let some: Vec<_> =
+            told(&routes, "10.0.2.0/29").into_iter().map(|(first, count, _)| (first, count)).collect();
+        assert_eq!(some, [("10.0.2.0".to_owned(), 7)]);
+    }
+}

@@ -1,0 +1,485 @@
+//! What becomes of a packet that the program has left to its control half.
+
+use super::entry;
+use super::network::Network4;
+use super::packet::{ICMP, Packet, PartKey, Side, TCP, Unread, What};
+use super::table::{Endpoint, Full, Limits, Table};
+use crate::post::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::Ipv4Addr;
+
+/// After how many nanoseconds without a packet bindings end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub udp: u64,
+    pub established: u64,
+    pub transitory: u64,
+    pub icmp: u64,
+}
+
+/// What was done, in packets and bindings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub made: u64,
+    pub ended: u64,
+    /// ICMP errors that were translated.
+    pub errors: u64,
+    /// Parts of packets that were.
+    pub parts: u64,
+    /// Packets with options that were, and those that came before their binding was written.
+    pub others: u64,
+    /// Packets from inside for which there was none: by what was full.
+    pub host: u64,
+    pub table: u64,
+    pub ports: u64,
+    /// Packets from inside that can't be translated.
+    pub untranslatable: u64,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// It goes on as it is.
+    Pass,
+    /// It goes on as it has been rewritten.
+    Rewritten,
+    /// It goes on as it has been rewritten, once this binding is written: inside, external, and what is noted of TCP.
+    Bound(Endpoint, Endpoint, u16),
+    Dropped,
+    /// More bytes of it are needed: so many altogether.
+    Needs(usize),
+}
+
+/// What the program has noted of one side of a binding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Noted {
+    pub flags: u8,
+    pub packets: u64,
+    pub last: u64,
+}
+
+/// Decides, with all bindings.
+#[derive(Debug)]
+pub(super) struct Translator {
+    inside: Vec<Network4>,
+    external: Network4,
+    times: Times,
+    pub table: Table,
+    parts: Parts,
+    pub counts: Counts,
+}
+
+impl Noted {
+    /// Reads a value of the program's map.
+    pub fn read(value: &[u8]) -> Option<Self> {
+        let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
+        // Above the lower bits there is a hash.
+        Some(Self { flags: *value.get(6)? & 0x1f, packets: number(8)?, last: number(16)? })
+    }
+}
+
+impl Translator {
+    pub fn new(inside: Vec<Network4>, external: Network4, limits: Limits, times: Times, seed: u64) -> Self {
+        let (table, parts) = (Table::new(limits, seed), Parts::default());
+        Self { inside, external, times, table, parts, counts: Counts::default() }
+    }
+
+    /// Takes over bindings from entries of the program's map. Answers the keys of those that are none, or may not be any more, to be removed.
+    pub fn restore(&mut self, entries: &[Entry]) -> Vec<Vec<u8>> {
+        let read: Vec<_> = entries.iter().map(entry::read).collect();
+        let both: HashSet<(u8, Endpoint, Endpoint)> =
+            read.iter().flatten().map(|&(side, from, to, _)| (side, from, to)).collect();
+        for &(side, from, to, noted) in read.iter().flatten() {
+            if side == 0 && both.contains(&(1, to, from)) && self.is_inside(from.address) {
+                // How long it is kept is seen then.
+                let look = noted.last.saturating_add(self.first_time(from.protocol));
+                self.table.restore(from, to, look);
+            }
+        }
+        let is_kept = |&(side, from, to, _): &(u8, Endpoint, Endpoint, Noted)| match side {
+            0 => self.table.external(from) == Some(to),
+            _ => self.table.inside(from) == Some(to),
+        };
+        let stray = entries.iter().zip(&read).filter(|(_, read)| !read.as_ref().is_some_and(is_kept));
+        stray.map(|((key, _), _)| key.clone()).collect()
+    }
+
+    /// Decides about a packet of which these are the first bytes, or all, and rewrites it. The time is that of its arrival, in nanoseconds.
+    pub fn judge(&mut self, frame: &mut [u8], time: u64) -> Ruling {
+        let packet = match Packet::read(frame) {
+            Ok(packet) => packet,
+            Err(Unread::Needs(count)) => return Ruling::Needs(count),
+            Err(Unread::Wrong) => return self.untranslatable(),
+        };
+        let goes_out = self.is_inside(packet.source) && !self.is_inside(packet.destination);
+        let to_external = self.external.contains(packet.destination);
+        if !goes_out && !to_external {
+            return Ruling::Pass;
+        }
+        match packet.what {
+            What::Ports { source, destination, flags } => {
+                self.whole(frame, &packet, (goes_out, to_external), (source, Some(destination), flags), time)
+            }
+            What::Query(identifier) if !to_external => {
+                self.whole(frame, &packet, (goes_out, false), (identifier, None, 0), time)
+            }
+            What::Answer(identifier) if !goes_out => {
+                self.whole(frame, &packet, (false, true), (0, Some(identifier), 0), time)
+            }
+            What::Error { .. } => self.error(frame, &packet, goes_out),
+            What::Later => self.later(frame, &packet, goes_out, time),
+            // What is for the router itself.
+            _ if to_external => Ruling::Pass,
+            _ => self.untranslatable(),
+        }
+    }
+
+    /// Whether a binding has been used for so long, as the program has noted for both sides, that it is kept until a time; else it ends.
+    pub fn keep_until(&self, inside: Endpoint, source: Noted, destination: Noted, now: u64) -> Option<u64> {
+        let (last, time) = match inside.protocol {
+            TCP => (source.last.max(destination.last), self.tcp_time(source.flags, destination.flags)),
+            // Refreshed by what comes from inside only: nobody outside keeps it (RFC 4787, REQ-6).
+            ICMP => (source.last, self.times.icmp),
+            _ => (source.last, self.times.udp),
+        };
+        let until = last.saturating_add(time);
+        (until > now).then_some(until)
+    }
+
+    /// Established if both sides have acknowledged something, not both have finished, and none has reset (RFC 5382, section 5). Of several connections
+    /// at once one may have, and another not: what is kept of them is the longest.
+    fn tcp_time(&self, source: u8, destination: u8) -> u64 {
+        let (both, any) = (source & destination, source | destination);
+        let is_open = both & FIN == 0 && any & RST == 0;
+        let is_established = both & ACK != 0 && (is_open || any & SEVERAL != 0);
+        if is_established { self.times.established } else { self.times.transitory }
+    }
+
+    /// For how long a new binding is not looked at.
+    pub fn first_time(&self, protocol: u8) -> u64 {
+        match protocol {
+            TCP => self.times.transitory,
+            ICMP => self.times.icmp,
+            _ => self.times.udp,
+        }
+    }
+
+    fn is_inside(&self, address: Ipv4Addr) -> bool {
+        self.inside.iter().any(|inside| inside.contains(address))
+    }
+
+    fn untranslatable(&mut self) -> Ruling {
+        self.counts.untranslatable += 1;
+        Ruling::Dropped
+    }
+
+    /// A packet with ports, or an identifier, of its source and of its destination, and flags.
+    fn whole(
+        &mut self,
+        frame: &mut [u8],
+        packet: &Packet,
+        (goes_out, to_external): (bool, bool),
+        (source, destination, flags): (u16, Option<u16>, u8),
+        time: u64,
+    ) -> Ruling {
+        let protocol = packet.protocol;
+        let mut ruling = Ruling::Rewritten;
+        let mut to = [None, None];
+        if to_external {
+            let port = destination.unwrap_or(0);
+            let external = Endpoint { address: packet.destination, port, protocol };
+            to[1] = self.table.inside(external);
+            if to[1].is_none() {
+                return Ruling::Pass;
+            }
+        }
+        if goes_out {
+            let inside = Endpoint { address: packet.source, port: source, protocol };
+            to[0] = self.table.external(inside);
+            if to[0].is_none() {
+                match self.table.bind(inside, time.saturating_add(self.first_time(protocol))) {
+                    Ok(external) => {
+                        self.counts.made += 1;
+                        to[0] = Some(external);
+                        ruling = Ruling::Bound(
+                            inside,
+                            external,
+                            begun(flags, packet.destination, destination.unwrap_or(0)),
+                        );
+                    }
+                    Err(full) => return self.full(full),
+                }
+            }
+        }
+        for (side, to) in [Side::Source, Side::Destination].into_iter().zip(to) {
+            if let Some(to) = to {
+                packet.rewrite(frame, side, to);
+            }
+        }
+        if packet.has_more {
+            self.counts.parts += 1;
+            self.parts.note(packet, to, time);
+        } else if ruling == Ruling::Rewritten {
+            self.counts.others += 1;
+        }
+        ruling
+    }
+
+    fn full(&mut self, full: Full) -> Ruling {
+        match full {
+            Full::Host => self.counts.host += 1,
+            Full::Table => self.counts.table += 1,
+            Full::Ports => self.counts.ports += 1,
+        }
+        Ruling::Dropped
+    }
+
+    /// An ICMP error: about a packet that went out, or about one that came in.
+    fn error(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool) -> Ruling {
+        let What::Error { protocol, source, destination } = packet.what else { return Ruling::Pass };
+        let endpoint = |(address, port): (Ipv4Addr, u16)| Endpoint { address, port, protocol };
+        if goes_out {
+            let Some(external) = self.table.external(endpoint(destination)) else {
+                return self.untranslatable();
+            };
+            packet.rewrite_inner(frame, Side::Destination, external);
+            packet.rewrite(frame, Side::Source, external);
+        } else {
+            let Some(inside) = self.table.inside(endpoint(source)) else { return Ruling::Pass };
+            packet.rewrite_inner(frame, Side::Source, inside);
+            packet.rewrite(frame, Side::Destination, inside);
+        }
+        self.counts.errors += 1;
+        Ruling::Rewritten
+    }
+
+    /// A part of a packet whose first has come.
+    fn later(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool, time: u64) -> Ruling {
+        let Some(to) = self.parts.find(packet, time) else {
+            return if goes_out { self.untranslatable() } else { Ruling::Pass };
+        };
+        for (side, to) in [Side::Source, Side::Destination].into_iter().zip(to) {
+            if let Some(to) = to {
+                packet.rewrite(frame, side, to);
+            }
+        }
+        self.counts.parts += 1;
+        Ruling::Rewritten
+    }
+}
+
+/// Flags of TCP (RFC 9293, section 3.1).
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+/// What the program notes besides: there have been several connections at once.
+const SEVERAL: u8 = 8;
+
+/// What the program would note of the first packet of a connection with this peer: flags, and of a SYN a hash of the peer above them.
+fn begun(flags: u8, address: Ipv4Addr, port: u16) -> u16 {
+    const PEER: u32 = 5;
+    if flags & SYN == 0 {
+        return flags.into();
+    }
+    let (address, port) = (u32::from_le_bytes(address.octets()), u16::from_le_bytes(port.to_be_bytes()));
+    let hash = (address ^ u32::from(port)).wrapping_mul(0x9e37_79b1) >> 21;
+    u16::from(flags) | (hash << PEER) as u16
+}
+
+/// Where parts of packets go, whose first has come.
+#[derive(Debug, Default)]
+struct Parts {
+    by_packet: HashMap<PartKey, (u64, [Option<Endpoint>; 2])>,
+    order: VecDeque<PartKey>,
+}
+
+impl Parts {
+    /// For so many packets at a time, in nanoseconds at most: as long as a host waits for parts (RFC 1122, section 3.3.2, at least 60 s; Linux waits 30 s).
+    const MOST: usize = 1024;
+    const TIME: u64 = 30_000_000_000;
+
+    fn key(packet: &Packet) -> PartKey {
+        (packet.source, packet.destination, packet.protocol, packet.identification)
+    }
+
+    fn note(&mut self, packet: &Packet, to: [Option<Endpoint>; 2], time: u64) {
+        let key = Self::key(packet);
+        if self.by_packet.insert(key, (time, to)).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > Self::MOST
+            && let Some(first) = self.order.pop_front()
+        {
+            self.by_packet.remove(&first);
+        }
+    }
+
+    fn find(&self, packet: &Packet, time: u64) -> Option<[Option<Endpoint>; 2]> {
+        let (since, to) = self.by_packet.get(&Self::key(packet))?;
+        (time.saturating_sub(*since) <= Self::TIME).then_some(*to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nat44::packet::UDP;
+
+    const SECOND: u64 = 1_000_000_000;
+    const FAR: [u8; 4] = [198, 51, 100, 7];
+    const OWN: [u8; 4] = [192, 0, 2, 1];
+
+    fn translator() -> Translator {
+        let network = |text: &str| Network4::read(text).unwrap();
+        let limits = Limits { external: vec![OWN.into()], ports: 1024..=65535, bindings: 3, each: 2 };
+        let times = Times {
+            udp: 300 * SECOND,
+            established: 7440 * SECOND,
+            transitory: 240 * SECOND,
+            icmp: 60 * SECOND,
+        };
+        Translator::new(vec![network("10.0.0.0/8")], network("192.0.2.1"), limits, times, 1)
+    }
+
+    /// A packet of UDP; checksums don't matter here.
+    fn udp(source: [u8; 4], destination: [u8; 4], ports: [u16; 2]) -> Vec<u8> {
+        let head = [0x45, 0, 0, 28, 0, 7, 0, 0, 64, UDP, 0, 0];
+        let ports = ports.map(u16::to_be_bytes);
+        let parts: [&[u8]; 7] =
+            [&[0; 12], &[8, 0], &head, &source, &destination, ports.as_flattened(), &[0, 8, 0, 0]];
+        parts.concat()
+    }
+
+    /// Addresses and ports of a packet.
+    fn ends(frame: &[u8]) -> ([u8; 4], u16, [u8; 4], u16) {
+        let port = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+        (frame[26..30].try_into().unwrap(), port(34), frame[30..34].try_into().unwrap(), port(36))
+    }
+
+    #[test]
+    fn a_new_flow_is_bound_and_the_next_packet_finds_it() {
+        let mut nat = translator();
+        let mut out = udp([10, 0, 0, 1], FAR, [5000, 53]);
+        let endpoint = |address: [u8; 4], port| Endpoint { address: address.into(), port, protocol: UDP };
+        let bound = Ruling::Bound(endpoint([10, 0, 0, 1], 5000), endpoint(OWN, 5000), 0);
+        assert_eq!(nat.judge(&mut out, 0), bound);
+        assert_eq!(ends(&out), (OWN, 5000, FAR, 53));
+        let mut again = udp([10, 0, 0, 1], [203, 0, 113, 5], [5000, 9]);
+        assert_eq!(nat.judge(&mut again, 0), Ruling::Rewritten, "whoever it is sent to");
+        assert_eq!(ends(&again), (OWN, 5000, [203, 0, 113, 5], 9));
+        let mut back = udp(FAR, OWN, [53, 5000]);
+        assert_eq!(nat.judge(&mut back, 0), Ruling::Rewritten);
+        assert_eq!(ends(&back), (FAR, 53, [10, 0, 0, 1], 5000));
+        // Another host inside, by the external address.
+        let mut across = udp([10, 0, 0, 2], OWN, [7000, 5000]);
+        assert!(matches!(nat.judge(&mut across, 0), Ruling::Bound(..)));
+        assert_eq!(ends(&across), (OWN, 7000, [10, 0, 0, 1], 5000));
+        // Nobody's, or the router's own.
+        for (source, destination) in
+            [(FAR, OWN), (FAR, [203, 0, 113, 5]), ([10, 0, 0, 1], [10, 9, 9, 9]), ([10, 0, 0, 1], OWN)]
+        {
+            let sent = udp(source, destination, [1, 2]);
+            let mut frame = sent.clone();
+            assert_eq!((nat.judge(&mut frame, 0), frame), (Ruling::Pass, sent));
+        }
+        assert_eq!((nat.counts.made, nat.counts.others), (2, 2));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_dropped_and_counted() {
+        let mut nat = translator();
+        let mut go = |host, port| nat.judge(&mut udp([10, 0, 0, host], FAR, [port, 53]), 0);
+        for (host, port) in [(1, 1), (1, 2), (2, 3)] {
+            assert!(matches!(go(host, port), Ruling::Bound(..)));
+        }
+        assert_eq!((go(1, 3), go(2, 4)), (Ruling::Dropped, Ruling::Dropped));
+        let mut gre = udp([10, 0, 0, 1], FAR, [1, 1]);
+        gre[23] = 47;
+        assert_eq!(nat.judge(&mut gre, 0), Ruling::Dropped);
+        let Counts { host, table, ports, untranslatable, .. } = nat.counts;
+        assert_eq!((host, table, ports, untranslatable), (1, 1, 0, 1));
+    }
+
+    #[test]
+    fn parts_follow_their_first() {
+        let mut nat = translator();
+        let part = |offset: u16, more: bool| {
+            let mut frame = udp([10, 0, 0, 1], FAR, [5000, 53]);
+            let field = offset | if more { 0x2000 } else { 0 };
+            frame[20..22].copy_from_slice(&field.to_be_bytes());
+            frame
+        };
+        assert_eq!(nat.judge(&mut part(3, false), 0), Ruling::Dropped, "the first has not come");
+        assert!(matches!(nat.judge(&mut part(0, true), 0), Ruling::Bound(..)));
+        let mut last = part(3, false);
+        assert_eq!(nat.judge(&mut last, SECOND), Ruling::Rewritten);
+        assert_eq!((&last[26..30], &last[34..38]), (&OWN[..], &part(3, false)[34..38]));
+        assert_eq!(nat.judge(&mut part(3, false), 31 * SECOND), Ruling::Dropped, "too late");
+        assert_eq!((nat.counts.parts, nat.counts.untranslatable), (2, 2));
+    }
+
+    #[test]
+    fn bindings_end_when_they_are_not_used() {
+        let nat = translator();
+        let noted = |flags, last: u64| Noted { flags, packets: 1, last: last * SECOND };
+        let none = Noted::default();
+        for (protocol, source, destination, ends) in [
+            (UDP, noted(0, 10), none, 310),
+            // What comes from outside keeps no binding.
+            (UDP, noted(0, 10), noted(0, 200), 310),
+            (ICMP, noted(0, 10), noted(0, 60), 70),
+            // A SYN without an answer.
+            (TCP, noted(2, 10), none, 250),
+            (TCP, noted(2, 10), noted(0x12, 11), 251),
+            (TCP, noted(0x12, 10), noted(0x12, 20), 7460),
+            // One has finished, then both; a reset; a SYN after that.
+            (TCP, noted(0x13, 10), noted(0x12, 20), 7460),
+            (TCP, noted(0x13, 30), noted(0x13, 20), 270),
+            (TCP, noted(0x12, 10), noted(0x16, 20), 260),
+            (TCP, noted(0x02, 100), noted(0x13, 20), 340),
+            // Several at once, of which one has finished, or was reset; several that nobody has answered.
+            (TCP, noted(0x1b, 30), noted(0x13, 20), 7470),
+            (TCP, noted(0x1a, 30), noted(0x1c, 20), 7470),
+            (TCP, noted(0x0a, 30), none, 270),
+        ] {
+            let inside = Endpoint { address: [10, 0, 0, 1].into(), port: 1, protocol };
+            let until = |now: u64| nat.keep_until(inside, source, destination, now * SECOND);
+            assert_eq!((until(ends - 1), until(ends)), (Some(ends * SECOND), None), "{protocol} {ends}");
+        }
+    }
+
+    #[test]
+    fn bindings_are_taken_over_from_the_map() {
+        let end = |address: [u8; 4], port| Endpoint { address: address.into(), port, protocol: UDP };
+        let (inside, external) = (end([10, 0, 0, 1], 5000), end(OWN, 5000));
+        let both = entry::entries((inside, external), 0, 7 * SECOND);
+        // Half of one; of nobody inside; not an entry.
+        let [half, _] = entry::entries((end([10, 0, 0, 2], 1), end(OWN, 2000)), 0, 0);
+        let stranger = entry::entries((end([11, 0, 0, 1], 1), end(OWN, 2001)), 0, 0);
+        let wrong = (vec![1, 2], vec![3]);
+        let entries =
+            [&both[..], std::slice::from_ref(&half), &stranger, std::slice::from_ref(&wrong)].concat();
+        let mut nat = translator();
+        let keys = [half.0, stranger[0].0.clone(), stranger[1].0.clone(), wrong.0];
+        assert_eq!(nat.restore(&entries), keys);
+        let mut out = udp([10, 0, 0, 1], FAR, [5000, 53]);
+        assert_eq!((nat.judge(&mut out, 0), nat.counts.made), (Ruling::Rewritten, 0));
+        assert_eq!(nat.table.due(307 * SECOND).next(), Some((inside, external)));
+        assert_eq!(nat.table.due(307 * SECOND - 1).next(), None);
+    }
+
+    #[test]
+    fn what_is_noted_of_a_syn_is_what_the_program_notes() {
+        // The program's own test has the same number for the same peer.
+        assert_eq!(begun(SYN, [192, 0, 2, 80].into(), 80), 0x218 << 5 | 2);
+        assert_eq!(begun(ACK, [192, 0, 2, 80].into(), 80), 0x10);
+    }
+
+    #[test]
+    fn values_of_the_map_are_read() {
+        let value = [&[1, 2, 3, 4, 5, 6, 0xf2, 0xff][..], &7u64.to_le_bytes(), &9u64.to_le_bytes()].concat();
+        assert_eq!(Noted::read(&value), Some(Noted { flags: 0x12, packets: 7, last: 9 }));
+        assert_eq!(Noted::read(&value[..23]), None);
+    }
+}

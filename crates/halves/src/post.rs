@@ -1,0 +1,354 @@
+//! What a control half does at its router: programs that it installs, reads and writes, and takes away when it ends.
+
+use crate::{Beside, Stay};
+use anyhow::{Context, bail};
+use longwire_control::{Client, ClientError, ForwarderAsk, RoutePage, directory};
+use longwire_report::output;
+use longwire_rundir::StopSignals;
+use longwire_scenario::{WrittenForwarder, digits, hexadecimal};
+use longwire_units::Nanos;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often leases are renewed in the time of one.
+const RENEWALS: u32 = 5;
+
+/// A control half's place beside its router. What was installed from here is removed when it is dropped, and by the instance when the process is
+/// killed.
+#[derive(Debug)]
+pub(super) struct Post {
+    client: Client,
+    router: String,
+    json: bool,
+    lease: Nanos,
+    installed: Arc<Installed>,
+    signals: Mutex<StopSignals>,
+    /// Its end tells the thread that renews leases.
+    _renewing: Sender<()>,
+}
+
+/// The programs that were installed. None once the post was left: nobody removes what is installed then.
+type Installed = Mutex<Option<BTreeSet<u32>>>;
+
+/// An entry of a map: its key and its value.
+pub(super) type Entry = (Vec<u8>, Vec<u8>);
+
+impl Post {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// If no instance is meant, or it does not answer, or it has no such router.
+    pub(super) fn take(beside: &Stay, json: bool) -> anyhow::Result<Self> {
+        // From the beginning, so that whatever is done is undone.
+        let signals = Mutex::new(StopSignals::catch().context("catching signals")?);
+        let client = Client::connect(&directory(), beside.instance.as_deref())?;
+        let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
+        let (renewing, ended) = channel();
+        let found = client.found();
+        let same =
+            Beside { router: beside.router.clone(), instance: Some(format!("{}-{}", found.name, found.pid)) };
+        let own = Arc::clone(&installed);
+        let interval = Duration::from_nanos(beside.lease.0) / RENEWALS;
+        std::thread::Builder::new()
+            .name("renew".into())
+            .spawn(move || renew(&same, &own, interval, &ended))?;
+        let post = Self {
+            client,
+            router: beside.router.clone(),
+            json,
+            lease: beside.lease,
+            installed,
+            signals,
+            _renewing: renewing,
+        };
+        post.ask(&ForwarderAsk::List {})?;
+        Ok(post)
+    }
+
+    /// The instance's name.
+    pub(super) fn instance(&self) -> &str {
+        &self.client.found().name
+    }
+
+    /// The router's name.
+    pub(super) fn router(&self) -> &str {
+        &self.router
+    }
+
+    /// Everything that the instance counts.
+    pub(super) fn stats(&self) -> anyhow::Result<Value> {
+        Ok(self.client.stats()?)
+    }
+
+    /// The router's routes, or the first of them.
+    pub(super) fn routes(&self) -> anyhow::Result<RoutePage> {
+        Ok(self.client.routes(&self.router)?)
+    }
+
+    fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+        Ok(self.client.forwarders(&self.router, ask)?)
+    }
+
+    /// Installs a program that comes with Longwire, and answers its number.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub(super) fn install(&self, written: &WrittenForwarder) -> anyhow::Result<u32> {
+        // Until it is known: who leaves waits for that.
+        let mut own = self.own();
+        let own = own.as_mut().context("nothing is installed any more")?;
+        let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
+        let installed =
+            self.ask(&ForwarderAsk::Install { forwarder, object: None, lease: Some(self.lease.to_string()) });
+        let installed = installed.with_context(|| match &written.name {
+            Some(name) if written.program.is_empty() => format!("installing the seat of {name}"),
+            _ => format!("installing {}", written.program),
+        })?;
+        let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
+        let fid = fid.context("an installation is answered with a number")?;
+        own.insert(fid);
+        Ok(fid)
+    }
+
+    /// Takes over programs that have a lease and that nobody renews any more, as if they had been installed from here.
+    ///
+    /// # Errors
+    /// If one of them is there no more, or has no lease.
+    pub(super) fn adopt(&self, fids: &[u32]) -> anyhow::Result<()> {
+        let mut own = self.own();
+        let own = own.as_mut().context("nothing is installed any more")?;
+        self.ask(&ForwarderAsk::Renew { fids: fids.to_vec() })?;
+        own.extend(fids);
+        Ok(())
+    }
+
+    /// Removes a program.
+    ///
+    /// # Errors
+    /// If there is none of this number.
+    pub(super) fn remove(&self, fid: u32) -> anyhow::Result<()> {
+        if let Some(own) = self.own().as_mut() {
+            own.remove(&fid);
+        }
+        self.ask(&ForwarderAsk::Remove { fid }).map(drop)
+    }
+
+    /// The router's programs, as they are listed.
+    pub(super) fn list(&self) -> anyhow::Result<Vec<Value>> {
+        match self.ask(&ForwarderAsk::List {})?["forwarders"].take() {
+            Value::Array(list) => Ok(list),
+            _ => bail!("the instance's list of programs can't be read"),
+        }
+    }
+
+    /// A program's state.
+    pub(super) fn data<const N: usize>(&self, fid: u32) -> anyhow::Result<[u8; N]> {
+        let answer = self.ask(&ForwarderAsk::Get { fid, kind: None })?;
+        let data = bytes(&answer["data"])?;
+        let has = data.len();
+        data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {has} bytes, not {N}"))
+    }
+
+    /// Writes a program's state.
+    pub(super) fn set(&self, fid: u32, data: &[u8]) -> anyhow::Result<()> {
+        self.ask(&ForwarderAsk::Set { fid, data: digits(data), kind: None }).map(drop)
+    }
+
+    /// The entries of a program's map.
+    pub(super) fn entries(&self, fid: u32, map: &str) -> anyhow::Result<Vec<Entry>> {
+        let answer = self.ask(&ForwarderAsk::Map { fid, map: Some(map.into()), key: None, fields: false })?;
+        let entries = answer["entries"].as_array().context("a map has entries")?;
+        entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
+    }
+
+    /// The values of keys of a program's map, of each if it is there.
+    pub(super) fn values(
+        &self,
+        fid: u32,
+        map: &str,
+        keys: &[Vec<u8>],
+    ) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
+        let keys = keys.iter().map(|key| digits(key)).collect();
+        let answer = self.ask(&ForwarderAsk::Values { fid, map: map.into(), keys })?;
+        let values = answer["values"].as_array().context("keys have values")?;
+        values.iter().map(|value| if value.is_null() { Ok(None) } else { bytes(value).map(Some) }).collect()
+    }
+
+    /// Removes entries of a program's map, as far as they are there.
+    pub(super) fn prune(&self, fid: u32, map: &str, keys: &[Vec<u8>]) -> anyhow::Result<()> {
+        let keys = keys.iter().map(|key| digits(key)).collect();
+        self.ask(&ForwarderAsk::Prune { fid, map: map.into(), keys }).map(drop)
+    }
+
+    /// Writes an entry of a program's map.
+    pub(super) fn put(&self, fid: u32, map: &str, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
+        let (key, value) = (digits(key), digits(value));
+        self.ask(&ForwarderAsk::Update { fid, map: map.into(), key, value }).map(drop)
+    }
+
+    /// Writes entries of a program's map: as many as fit a request, some 600 of 32 bytes.
+    pub(super) fn fill(&self, fid: u32, map: &str, entries: &[Entry]) -> anyhow::Result<()> {
+        let entries = entries.iter().map(|(key, value)| (digits(key), digits(value))).collect();
+        self.ask(&ForwarderAsk::Fill { fid, map: map.into(), entries }).map(drop)
+    }
+
+    /// Removes an entry of a program's map. One that is not there is no error: who does not come any more makes room.
+    pub(super) fn delete(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<()> {
+        self.ask(&ForwarderAsk::Delete { fid, map: map.into(), key: digits(key) }).map(drop)
+    }
+
+    /// Removes all entries of a program's map, or makes them zero if they stay.
+    pub(super) fn clear(&self, fid: u32, map: &str) -> anyhow::Result<()> {
+        self.ask(&ForwarderAsk::Clear { fid, map: map.into() }).map(drop)
+    }
+
+    /// Says what happened: the object with --json, else the text.
+    pub(super) fn tell(&self, event: &Value, text: &str) -> anyhow::Result<()> {
+        Ok(if self.json { output::print(&event.to_string()) } else { output::print(text) }?)
+    }
+
+    /// Does something in each interval, and is told how long it was since the time before, until a signal asks to end or the instance ends.
+    ///
+    /// # Errors
+    /// What it says.
+    pub(super) fn every(
+        &self,
+        interval: Nanos,
+        mut act: impl FnMut(Duration) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let signals = held(&self.signals);
+        let interval = Duration::from_nanos(interval.0);
+        let mut last = Instant::now();
+        while !signals.within(interval.saturating_sub(last.elapsed())) {
+            let now = Instant::now();
+            match act(now - last) {
+                Err(error) if self.has_ended(&error) => {
+                    output::note("the instance has ended");
+                    self.own().take();
+                    return Ok(());
+                }
+                done => done?,
+            }
+            last = now;
+        }
+        Ok(())
+    }
+
+    /// Whether an error is that the instance is there no more. One that was killed leaves its socket, where nobody listens.
+    fn has_ended(&self, error: &anyhow::Error) -> bool {
+        let silent = matches!(error.downcast_ref(), Some(ClientError::Silent { .. }));
+        silent && self.client.has_ended()
+    }
+
+    /// Whether somebody sits in the seat with this name.
+    pub(super) fn is_seated(&self, name: &str) -> bool {
+        // Where the instance is gone nobody does.
+        let levels = self.ask(&ForwarderAsk::Levels {}).unwrap_or_default();
+        let seats = levels["seats"].as_array();
+        seats.is_some_and(|seats| seats.iter().any(|seat| seat["name"] == name && seat["there"] == true))
+    }
+
+    /// Leaves what was installed from here to who has adopted it.
+    pub(super) fn abandon(&self) {
+        self.own().take();
+    }
+
+    /// Removes what was installed from here, and lets nothing be installed any more.
+    pub(super) fn leave(&self) {
+        for fid in self.own().take().into_iter().flatten() {
+            // Where the instance is gone, its programs are, too.
+            let _ = self.ask(&ForwarderAsk::Remove { fid });
+        }
+    }
+
+    fn own(&self) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
+        held(&self.installed)
+    }
+}
+
+/// Nothing that holds them panics.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Renews the leases of what is installed, until the post is there no more.
+fn renew(beside: &Beside, installed: &Installed, interval: Duration, ended: &Receiver<()>) {
+    while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        let fids: Vec<u32> = held(installed).iter().flatten().copied().collect();
+        if !fids.is_empty() {
+            // One that has just been removed has no lease; that the instance is gone, who asks it next will see.
+            let _ = beside.ask(&ForwarderAsk::Renew { fids });
+        }
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// How many of something there were in a second, rounded.
+pub(super) fn per_second(count: u64, time: Duration) -> u64 {
+    let nanos = time.as_nanos().max(1);
+    u64::try_from((u128::from(count) * 1_000_000_000 + nanos / 2) / nanos).unwrap_or(u64::MAX)
+}
+
+/// An address as programs have it in their maps: of IPv4 as ::ffff:a.b.c.d.
+pub(super) fn address_bytes(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// The address that a key of a map has from this place on.
+pub(super) fn address_at(key: &[u8], place: usize) -> Option<IpAddr> {
+    let bytes: [u8; 16] = key.get(place..place + 16)?.try_into().ok()?;
+    Some(Ipv6Addr::from(bytes).to_canonical())
+}
+
+/// A number of eight bytes that begins here.
+pub(super) fn double_at(bytes: &[u8], place: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(place..place + 8)?.try_into().ok()?))
+}
+
+/// A number of four bytes that begins here.
+pub(super) fn word_at(bytes: &[u8], place: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(place..place + 4)?.try_into().ok()?))
+}
+
+fn bytes(text: &Value) -> anyhow::Result<Vec<u8>> {
+    let text = text.as_str().context("bytes are written as a text")?;
+    hexadecimal(text).map_err(|fault| anyhow::anyhow!("{}", fault.why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn rates_are_rounded() {
+        for (count, millis, rate) in
+            [(0, 100, 0), (1, 100, 10), (7, 3000, 2), (8, 3000, 3), (5, 0, 5_000_000_000)]
+        {
+            assert_eq!(per_second(count, Duration::from_millis(millis)), rate);
+        }
+    }
+
+    #[test]
+    fn addresses_are_those_of_maps() {
+        let four: IpAddr = Ipv4Addr::new(10, 0, 1, 9).into();
+        let bytes = address_bytes(four);
+        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 1, 9]);
+        assert_eq!(address_at(&bytes, 0), Some(four));
+        assert_eq!(address_at(&bytes, 1), None);
+        let six: IpAddr = "fd00::1".parse().unwrap();
+        assert_eq!(address_at(&[&[9; 4][..], &address_bytes(six)].concat(), 4), Some(six));
+    }
+}

@@ -1,0 +1,260 @@
+//! `longwire control syn-alarm`: sees who is flooded with SYNs, says so, and filters them.
+
+use crate::post::{Post, address_at, double_at, per_second, word_at};
+use crate::{Interval, Stay};
+use anyhow::ensure;
+use longwire_report::output;
+use longwire_scenario::{WrittenForwarder, WrittenKey};
+use longwire_units::Nanos;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Raise an alarm when a server is flooded with SYNs, and filter them for as long as that lasts
+///
+/// Installs syn-monitor, which counts, and reads the count each interval. While there are more SYNs than one server may get, syn-targets counts them for each
+/// address and port. Who gets too many is told of, and a syn-filter is installed for it, which is removed when the flood has been over for a while.
+/// Connections that are there already go on.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire control syn-alarm r1
+  longwire control syn-alarm r1 --threshold 500 --admit 20 --hold '30 s' --json")]
+pub struct Args {
+    #[command(flatten)]
+    beside: Stay,
+
+    /// SYNs a second to one address and port from which on it is an alarm.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    threshold: u64,
+
+    /// SYNs a second below which the flood is over. Default: half the threshold.
+    #[arg(long, value_name = "COUNT")]
+    clear: Option<u64>,
+
+    /// How long it has to be over before the filter is removed.
+    #[arg(long, value_name = "TIME", default_value = "10 s")]
+    hold: Nanos,
+
+    /// SYNs a second that the filter lets pass.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    admit: u64,
+
+    /// How often counters are read.
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    interval: Interval,
+
+    /// Print a JSON object for each event.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Watches until it is stopped.
+    ///
+    /// # Errors
+    /// If the programs are refused, or the instance does not answer.
+    pub fn run(self) -> anyhow::Result<()> {
+        let limits = Limits {
+            threshold: self.threshold,
+            clear: self.clear.unwrap_or(self.threshold / 2),
+            hold: Duration::from_nanos(self.hold.0),
+            admit: self.admit,
+        };
+        ensure!(limits.threshold > 0, "--threshold 0 would be an alarm always; ask for at least 1");
+        let (clear, threshold) = (limits.clear, limits.threshold);
+        ensure!(clear <= threshold, "--clear {clear} is above the threshold, {threshold}");
+        let post = Post::take(&self.beside, self.json)?;
+        let mut alarm = Alarm::begin(&post, limits)?;
+        post.every(self.interval.nanos(), |time| alarm.look(time))?;
+        Ok(())
+    }
+}
+
+struct Limits {
+    threshold: u64,
+    clear: u64,
+    hold: Duration,
+    admit: u64,
+}
+
+/// What is known between two intervals.
+struct Alarm<'p> {
+    post: &'p Post,
+    limits: Limits,
+    monitor: u32,
+    syns: u32,
+    targets: Option<Targets>,
+    filters: HashMap<Target, Filter>,
+}
+
+/// An address and port that SYNs go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Target {
+    address: IpAddr,
+    port: u16,
+}
+
+/// The program that counts by target.
+struct Targets {
+    fid: u32,
+    counted: HashMap<Target, u64>,
+    calm: Duration,
+}
+
+/// A filter that is installed.
+struct Filter {
+    fid: u32,
+    seen: u32,
+    calm: Duration,
+}
+
+impl<'p> Alarm<'p> {
+    fn begin(post: &'p Post, limits: Limits) -> anyhow::Result<Self> {
+        let monitor =
+            post.install(&WrittenForwarder { program: "syn-monitor".into(), ..Default::default() })?;
+        Ok(Self { post, limits, monitor, syns: 0, targets: None, filters: HashMap::new() })
+    }
+
+    /// Reads all counters, and acts.
+    fn look(&mut self, time: Duration) -> anyhow::Result<()> {
+        let syns = word_at(&self.post.data::<4>(self.monitor)?, 0).unwrap_or_default();
+        let rate = per_second(syns.wrapping_sub(self.syns).into(), time);
+        self.syns = syns;
+        self.follow_filters(time)?;
+        self.follow_targets(time)?;
+        self.suspect(rate, time)
+    }
+
+    /// Removes filters that are not needed any more.
+    fn follow_filters(&mut self, time: Duration) -> anyhow::Result<()> {
+        let mut over = Vec::new();
+        for (&target, filter) in &mut self.filters {
+            let data: [u8; 24] = self.post.data(filter.fid)?;
+            let (seen, dropped) = (word_at(&data, 16).unwrap_or_default(), word_at(&data, 20));
+            let rate = per_second(seen.wrapping_sub(filter.seen).into(), time);
+            filter.seen = seen;
+            filter.calm = if rate > self.limits.clear { Duration::ZERO } else { filter.calm + time };
+            if filter.calm >= self.limits.hold {
+                over.push((target, dropped.unwrap_or_default()));
+            }
+        }
+        for (target, dropped) in over {
+            let Some(filter) = self.filters.remove(&target) else { continue };
+            self.post.remove(filter.fid)?;
+            let event = target.event("over", &[("fid", filter.fid.into()), ("dropped", dropped.into())]);
+            self.post.tell(
+                &event,
+                &format!("over: {target}, {dropped} SYNs were dropped; the filter is removed"),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Reads what went to whom, and filters what is too much.
+    fn follow_targets(&mut self, time: Duration) -> anyhow::Result<()> {
+        let Some(targets) = &mut self.targets else { return Ok(()) };
+        let mut counted = HashMap::new();
+        let mut flooded = Vec::new();
+        for (key, value) in self.post.entries(targets.fid, "targets")? {
+            let (Some(target), Some(count)) = (Target::of(&key), double_at(&value, 0)) else { continue };
+            // Smaller than before: it had made room, and came again.
+            let before = targets.counted.get(&target).copied().filter(|&before| before <= count).unwrap_or(0);
+            let rate = per_second(count - before, time);
+            counted.insert(target, count);
+            if rate >= self.limits.threshold && !self.filters.contains_key(&target) {
+                flooded.push((target, rate));
+            }
+        }
+        targets.counted = counted;
+        for (target, rate) in flooded {
+            self.raise(target, rate)?;
+        }
+        Ok(())
+    }
+
+    fn raise(&mut self, target: Target, rate: u64) -> anyhow::Result<()> {
+        let interval = 1_000_000_000u64.checked_div(self.limits.admit).unwrap_or(0);
+        let key = WrittenKey {
+            destination: Some(target.address.to_string()),
+            destination_port: Some(target.port.to_string()),
+            protocol: Some("tcp".into()),
+            ..WrittenKey::default()
+        };
+        let data = [&interval.to_le_bytes()[..], &[0; 16]].concat();
+        let filter = WrittenForwarder {
+            program: "syn-filter".into(),
+            key: Some(key),
+            data: Some(longwire_scenario::digits(&data)),
+            ..WrittenForwarder::default()
+        };
+        match self.post.install(&filter) {
+            Ok(fid) => {
+                self.filters.insert(target, Filter { fid, seen: 0, calm: Duration::ZERO });
+                let event = target.event("alarm", &[("rate", rate.into()), ("fid", fid.into())]);
+                self.post
+                    .tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; filtered by program {fid}"))
+            }
+            // The alarm is worth something without a filter.
+            Err(error) => {
+                let event = target.event("alarm", &[("rate", rate.into()), ("fid", Value::Null)]);
+                self.post.tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; not filtered"))?;
+                output::note(&format!("no filter for {target}: {}", output::chain(error.as_ref())));
+                Ok(())
+            }
+        }
+    }
+
+    /// Has SYNs counted by target while there are too many for one, and for a while after.
+    fn suspect(&mut self, rate: u64, time: Duration) -> anyhow::Result<()> {
+        match &mut self.targets {
+            None if rate >= self.limits.threshold => {
+                let written = WrittenForwarder { program: "syn-targets".into(), ..Default::default() };
+                let fid = self.post.install(&written)?;
+                self.targets = Some(Targets { fid, counted: HashMap::new(), calm: Duration::ZERO });
+                let event = json!({ "event": "suspicion", "rate": rate, "fid": fid });
+                self.post
+                    .tell(&event, &format!("suspicion: {rate} SYNs/s; program {fid} counts whom they go to"))
+            }
+            None => Ok(()),
+            Some(targets) => {
+                targets.calm =
+                    if rate >= self.limits.threshold { Duration::ZERO } else { targets.calm + time };
+                if targets.calm < self.limits.hold {
+                    return Ok(());
+                }
+                let fid = targets.fid;
+                self.targets = None;
+                self.post.remove(fid)?;
+                self.post.tell(
+                    &json!({ "event": "calm", "rate": rate, "fid": fid }),
+                    &format!("calm: {rate} SYNs/s"),
+                )
+            }
+        }
+    }
+}
+
+impl Target {
+    /// What a key of the map `targets` says.
+    fn of(key: &[u8]) -> Option<Self> {
+        let port = u16::try_from(word_at(key, 16)?).ok()?;
+        Some(Self { address: address_at(key, 0)?, port })
+    }
+
+    fn event(&self, event: &str, more: &[(&str, Value)]) -> Value {
+        let mut object = json!({ "event": event, "address": self.address.to_string(), "port": self.port });
+        for (key, value) in more {
+            object[*key] = value.clone();
+        }
+        object
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        SocketAddr::new(self.address, self.port).fmt(f)
+    }
+}

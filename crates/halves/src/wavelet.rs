@@ -1,0 +1,226 @@
+//! `longwire control wavelet`: steers how many layers of a video pass, by what the output can take.
+
+use crate::flow_ends::FlowEnds;
+use crate::post::{Post, per_second, word_at};
+use crate::{Interval, Stay};
+use anyhow::{Context, ensure};
+use longwire_scenario::WrittenForwarder;
+use serde_json::{Value, json};
+
+/// Drop a video's upper layers while its output is congested
+///
+/// Installs the wavelet dropper for a flow of UDP packets whose first byte is their layer. Looks each interval at what the output link has dropped and let out: when
+/// it drops, as many layers pass as it has let out of what came, one less at least, never none; when it has not dropped for a while, one more. A layer more that
+/// is too many is tried again after twice that while, up to sixteen times.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire control wavelet r1 --link a-b --destination 10.0.2.9 --destination-port 5004
+  longwire control wavelet r1 --link a-b --source 10.0.1.9 --destination-port 5004 --layers 4 --interval '200 ms' --calm 10 --json")]
+pub struct Args {
+    #[command(flatten)]
+    beside: Stay,
+
+    /// The link that the video leaves by.
+    #[arg(long)]
+    link: String,
+
+    #[command(flatten)]
+    ends: FlowEnds,
+
+    /// How many layers the video has.
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    layers: u32,
+
+    /// How many intervals without a drop let one more layer pass.
+    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    calm: u32,
+
+    /// How often it is looked.
+    #[arg(long, value_name = "TIME", default_value = "500 ms")]
+    interval: Interval,
+
+    /// Print a JSON object for each change.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Steers until it is stopped.
+    ///
+    /// # Errors
+    /// If there is no such link, the program is refused, or the instance does not answer.
+    pub fn run(self) -> anyhow::Result<()> {
+        ensure!((2..=256).contains(&self.layers), "--layers {} is outside 2 to 256", self.layers);
+        ensure!(self.calm > 0, "--calm 0 would be a layer more at once; ask for at least 1");
+        let post = Post::take(&self.beside, self.json)?;
+        let mut last = counted(&post.stats()?, &self.link)?;
+        let key = self.ends.key(Some("udp".into()));
+        let written = WrittenForwarder { program: "wavelet".into(), key: Some(key), ..Default::default() };
+        let fid = post.install(&written)?;
+        let mut steering = Steering::new(self.layers, self.calm);
+        let mut forwarded = 0;
+        post.every(self.interval.nanos(), |time| {
+            let now = counted(&post.stats()?, &self.link)?;
+            let own = word_at(&post.data::<8>(fid)?, 4).unwrap_or_default();
+            let rate = per_second(own.wrapping_sub(forwarded).into(), time);
+            forwarded = own;
+            let before = steering.passing;
+            let dropped = now.dropped.saturating_sub(last.dropped);
+            steering.look(now.out.saturating_sub(last.out), dropped);
+            last = now;
+            if steering.passing == before {
+                return Ok(());
+            }
+            // A worker may count a packet between reading and writing: that it is counted is not needed.
+            let data = [steering.cutoff().to_le_bytes(), own.to_le_bytes()].concat();
+            post.set(fid, &data)?;
+            let event = json!({
+                "event": "layers", "passing": steering.passing, "of": self.layers, "dropped": dropped, "rate": rate, "fid": fid,
+            });
+            let text = format!(
+                "{} of {} layers pass; the link dropped {dropped} packets, the video had {rate} packets/s",
+                steering.passing, self.layers
+            );
+            post.tell(&event, &text)
+        })?;
+        Ok(())
+    }
+}
+
+/// What a link has let out and dropped so far, in packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    out: u64,
+    dropped: u64,
+}
+
+fn counted(stats: &Value, link: &str) -> anyhow::Result<Counted> {
+    let name = format!("link {link}");
+    let rows = stats["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let links = || {
+        let names = rows.iter().filter_map(|row| row["name"].as_str()?.strip_prefix("link "));
+        let names = names.collect::<Vec<_>>().join(", ");
+        if names.is_empty() { "none".to_owned() } else { names }
+    };
+    let row = rows.iter().find(|row| row["name"] == *name);
+    let row =
+        row.with_context(|| format!("there is no link \"{}\"; there are {}", link.escape_debug(), links()))?;
+    let dropped = row["dropped"].as_object().into_iter().flatten();
+    let dropped = dropped.filter_map(|(_, packets)| packets.as_u64()).sum();
+    Ok(Counted { out: row["out_packets"].as_u64().unwrap_or(0), dropped })
+}
+
+/// How many times its patience a layer more that was too many has to wait at most.
+const MOST_PATIENCE: u32 = 16;
+
+/// How many layers pass, and what has led to that.
+#[derive(Debug, PartialEq, Eq)]
+struct Steering {
+    layers: u32,
+    calm: u32,
+    passing: u32,
+    /// Intervals without a drop since the last change.
+    quiet: u32,
+    /// How many times `calm` it waits before it tries another layer.
+    patience: u32,
+    /// Whether the last change was a layer more, which has not proved good yet.
+    trying: bool,
+}
+
+impl Steering {
+    fn new(layers: u32, calm: u32) -> Self {
+        Self { layers, calm, passing: layers, quiet: 0, patience: 1, trying: false }
+    }
+
+    /// What the dropper is told: the first layer that is dropped, 0 for none.
+    fn cutoff(&self) -> u32 {
+        if self.passing >= self.layers { 0 } else { self.passing }
+    }
+
+    /// After an interval in which the link has let out and dropped so many packets.
+    fn look(&mut self, out: u64, dropped: u64) {
+        if dropped > 0 {
+            self.patience = if self.trying { (self.patience * 2).min(MOST_PATIENCE) } else { self.patience };
+            let share = u128::from(self.passing) * u128::from(out) / (u128::from(out) + u128::from(dropped));
+            self.passing = (share as u32).min(self.passing - 1).max(1);
+            (self.quiet, self.trying) = (0, false);
+            return;
+        }
+        self.quiet += 1;
+        if self.trying && self.quiet >= self.calm {
+            (self.trying, self.patience) = (false, 1);
+        }
+        if self.passing < self.layers && self.quiet >= self.calm.saturating_mul(self.patience) {
+            (self.passing, self.quiet, self.trying) = (self.passing + 1, 0, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many layers pass after intervals with these packets out and dropped.
+    fn passing(steering: &mut Steering, intervals: &[(u64, u64)]) -> Vec<u32> {
+        let mut look = |&(out, dropped)| {
+            steering.look(out, dropped);
+            steering.passing
+        };
+        intervals.iter().map(&mut look).collect()
+    }
+
+    #[test]
+    fn layers_go_quickly_and_come_back_slowly() {
+        let mut steering = Steering::new(8, 2);
+        // Half gets through; then little is too much; then nothing is dropped.
+        let seen = passing(&mut steering, &[(50, 50), (99, 1), (60, 0), (60, 0), (60, 0), (60, 0)]);
+        assert_eq!(seen, [4, 3, 3, 4, 4, 5]);
+        // The base layer always passes.
+        assert_eq!(passing(&mut steering, &[(0, 9), (0, 9), (0, 9)]), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_layer_that_was_too_many_is_tried_later_each_time() {
+        let mut steering = Steering::new(8, 2);
+        steering.look(50, 50);
+        let mut waited = Vec::new();
+        for _ in 0..6 {
+            let mut quiet = 0;
+            while steering.passing == 4 {
+                steering.look(50, 0);
+                quiet += 1;
+            }
+            steering.look(55, 5);
+            waited.push(quiet);
+            assert_eq!(steering.passing, 4);
+        }
+        assert_eq!(waited, [2, 4, 8, 16, 32, 32]);
+        // One that was good makes it hope again.
+        passing(&mut steering, &[(50, 0); 34]);
+        assert_eq!((steering.passing, steering.patience), (6, 1));
+    }
+
+    #[test]
+    fn all_layers_are_no_cutoff() {
+        let mut steering = Steering::new(2, 1);
+        assert_eq!(steering.cutoff(), 0);
+        steering.look(1, 1);
+        assert_eq!(steering.cutoff(), 1);
+        steering.look(1, 0);
+        assert_eq!((steering.cutoff(), steering.passing), (0, 2));
+    }
+
+    #[test]
+    fn a_links_counters_are_found() {
+        let stats = json!({ "rows": [
+            { "name": "link up", "out_packets": 3, "dropped": {} },
+            { "name": "link down", "out_packets": 7, "dropped": { "queue-full": 2, "loss": 1 } },
+        ] });
+        assert_eq!(counted(&stats, "down").unwrap(), Counted { out: 7, dropped: 3 });
+        let error = counted(&stats, "side").unwrap_err();
+        assert_eq!(error.to_string(), "there is no link \"side\"; there are up, down");
+        let none = counted(&json!({ "rows": [] }), "side").unwrap_err();
+        assert_eq!(none.to_string(), "there is no link \"side\"; there are none");
+    }
+}

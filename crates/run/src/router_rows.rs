@@ -1,0 +1,131 @@
+//! Routers in the report of a run, and on the screen.
+
+use longwire_block::SeatStats;
+use longwire_engine::{NodeReport, Report};
+use longwire_report::{Row, shown};
+use longwire_scenario::{Attachment, Plan};
+use serde_json::Value;
+
+/// A row with everything that a router has counted; it fails if not every packet is accounted for.
+pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
+    let stats = &node.stats;
+    let mut row = Row::new(format!("router {}", name(plan, node)), "packets")
+        .expected(stats.come())
+        .measured(stats.gone())
+        .judged(stats.come() == stats.gone())
+        .extra("kind", "router");
+    let counters = serde_json::to_value(stats).unwrap_or_default();
+    // Who is above has rows of its own.
+    for (key, value) in counters.as_object().into_iter().flatten().filter(|(key, _)| *key != "levels") {
+        // Reasons with their numbers become objects.
+        let value = match value.as_array() {
+            Some(pairs) => Value::Object(pairs.iter().filter_map(pair).collect()),
+            None if key == "processors" => with_port_names(plan, value.clone()),
+            None => value.clone(),
+        };
+        row = row.extra(key.as_str(), value);
+    }
+    row.extra("cache_hit_rate", hit_rate(stats.cache_hits, stats.cache_misses))
+}
+
+/// What a scheduler has counted, with the names of flows' ports in place of their places, and nothing where no packet has gone to any.
+fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
+    let flows = processors.get_mut("flows").and_then(Value::as_array_mut);
+    for flow in flows.into_iter().flatten() {
+        let place = flow.get("port").and_then(Value::as_u64).and_then(|place| usize::try_from(place).ok());
+        let port = place.and_then(|place| plan.ports.get(place));
+        flow["port"] = port.map_or(Value::Null, |port| Value::from(&*port.name));
+    }
+    processors
+}
+
+/// A row for each who is above the router; it fails if not every packet is accounted for.
+pub fn level_rows(plan: &Plan, node: &NodeReport) -> Vec<Row> {
+    let row = |seat: &SeatStats| {
+        let come_back = seat.verdicts + seat.late + seat.returned + seat.kept;
+        let mut row = Row::new(format!("level {} {} {}", name(plan, node), seat.level, seat.name), "packets")
+            .expected(seat.up)
+            .measured(come_back)
+            .judged(seat.up == come_back)
+            .extra("kind", "level");
+        let counters = serde_json::to_value(seat).unwrap_or_default();
+        for (key, value) in counters.as_object().into_iter().flatten() {
+            row = row.extra(if key == "name" { "who" } else { key.as_str() }, value.clone());
+        }
+        row
+    };
+    node.stats.levels.iter().map(row).collect()
+}
+
+fn pair(pair: &Value) -> Option<(String, Value)> {
+    Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.clone()))
+}
+
+/// The share of destinations that the route cache knew; none if it was never asked.
+pub fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
+    (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
+}
+
+/// What routers have counted, in the plan's order.
+pub fn in_order<'r>(plan: &Plan, report: &'r Report) -> Vec<&'r NodeReport> {
+    let mut nodes: Vec<_> = report.nodes.iter().collect();
+    nodes.sort_by_key(|node| plan.ports.get(usize::from(node.port)).map(|port| port.router));
+    nodes
+}
+
+/// What a router is called.
+pub fn name<'p>(plan: &'p Plan, node: &NodeReport) -> &'p str {
+    let port = plan.ports.get(usize::from(node.port));
+    port.and_then(|port| port.router).map_or("?", |router| &plan.routers[router as usize].name)
+}
+
+/// Whether a port is only the far side of a router's own on a bridge, which counts the same packets.
+pub fn is_far_side(plan: &Plan, place: u16) -> bool {
+    let port = &plan.ports[usize::from(place)];
+    port.router.is_none() && matches!(port.attachment, Attachment::Inner { .. })
+}
+
+/// A line for each router: what it forwards, and what else it does.
+pub fn screen(
+    plan: &Plan,
+    report: &Report,
+    before: Option<&Report>,
+    seconds: f64,
+    most: usize,
+) -> Vec<Vec<String>> {
+    let head = [
+        "router",
+        "forwards",
+        "made",
+        "for itself",
+        "dropped",
+        "held",
+        "cache hits",
+        "exceptions",
+        "policed",
+    ];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for node in in_order(plan, report).into_iter().take(most) {
+        let stats = &node.stats;
+        let old = before.and_then(|before| before.nodes.iter().find(|old| old.port == node.port));
+        let old = old.map_or(0, |old| old.stats.forwarded);
+        let rate = stats.forwarded.saturating_sub(old) as f64 / seconds;
+        lines.push(vec![
+            name(plan, node).to_owned(),
+            format!("{rate:.0} packets/s"),
+            shown::count(stats.made),
+            shown::count(stats.consumed),
+            shown::count(stats.dropped),
+            shown::count(stats.kept),
+            hit_rate(stats.cache_hits, stats.cache_misses).map_or("-".into(), percent),
+            shown::drops(&stats.exceptions),
+            shown::drops(&stats.policed),
+        ]);
+    }
+    lines
+}
+
+/// A share as `97.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}

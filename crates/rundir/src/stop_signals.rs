@@ -1,0 +1,87 @@
+//! SIGINT, SIGTERM and SIGHUP: the first ends the run, a second one this process.
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Catches the signals until it is dropped.
+#[derive(Debug)]
+pub struct StopSignals {
+    caught: Receiver<i32>,
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StopSignals {
+    /// Begins to catch them.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn catch() -> io::Result<Self> {
+        let mut signals = Signals::new(asking())?;
+        let handle = signals.handle();
+        let (sender, caught): (Sender<i32>, _) = channel();
+        let thread = std::thread::Builder::new().name("longwire-signals".into()).spawn(move || {
+            let mut before = false;
+            for signal in signals.forever() {
+                if before {
+                    // Whoever insists wants no more waiting; the next run removes what is left.
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+                before = true;
+                crate::interrupt();
+                // After the end of the run nobody listens.
+                let _ = sender.send(signal);
+            }
+        })?;
+        Ok(Self { caught, handle, thread: Some(thread) })
+    }
+
+    /// A signal that has come, by number.
+    pub fn came(&self) -> Option<i32> {
+        self.caught.try_recv().ok()
+    }
+
+    /// Whether a signal comes within this time; waits no longer than until then.
+    pub fn within(&self, time: Duration) -> bool {
+        self.caught.recv_timeout(time).is_ok()
+    }
+}
+
+/// The signals by which a user asks a process to end. Under `nohup` a closed terminal asks for nothing.
+pub fn asking() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    [SIGINT, SIGTERM].into_iter().chain(Some(SIGHUP).filter(|signal| !is_ignored(*signal, &status))).collect()
+}
+
+/// Whether a process whose `/proc/PID/status` this is ignores a signal.
+fn is_ignored(signal: i32, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+impl Drop for StopSignals {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nohup_is_seen_in_the_mask_of_ignored_signals() {
+        let status = "SigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(SIGHUP, status) && !is_ignored(SIGINT, status));
+        assert!(!is_ignored(SIGHUP, "SigIgn:\t0000000000001000\n") && !is_ignored(SIGHUP, ""));
+    }
+}
