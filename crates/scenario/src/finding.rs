@@ -217,6 +217,20 @@ fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
     (distance <= allowed(best)).then_some(best)
 }
 
+/// What to do about a key that is missing.
+pub(crate) fn fix_missing(name: &str) -> String {
+    let example = match name {
+        "address" => "address = \"10.0.0.1/24\"",
+        "driver" => "driver = \"af_packet\"",
+        "links" => "links = [\"first\", \"second\"]",
+        "source" | "destination" | "via" => return format!("add {name} = \"10.0.0.1\""),
+        "to" => "to = \"b\"",
+        "time" => "time = \"12 s\"",
+        _ => return format!("add {name} = \"…\""),
+    };
+    format!("add {example}")
+}
+
 /// Says that `text` is none of the `known` words.
 pub(crate) fn not_one_of(what: &str, text: &str, known: &[&str]) -> String {
     let list = known.join(", ");

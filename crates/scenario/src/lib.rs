@@ -31,6 +31,7 @@ mod read;
 mod resolve;
 mod router_plan;
 mod schema;
+mod settings;
 mod source;
 mod source_edit;
 mod steering;

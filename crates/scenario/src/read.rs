@@ -5,7 +5,7 @@ use crate::file::{
     At, BlockText, Bridge, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay, Nesp, Params,
     Source,
 };
-use crate::finding::{Findings, suggestion};
+use crate::finding::{Findings, fix_missing, suggestion};
 use crate::plan::{self, BridgeSettings, EngineSettings};
 use crate::source_edit::source_keys;
 use longwire_block::{Settings, Spec};
@@ -294,46 +294,45 @@ impl Reader<'_, '_, '_> {
         Some(Link { blocks, span, ..link })
     }
 
-    fn engine(&mut self, mut item: Item<'_>) -> Option<Engine> {
-        let names = names_of(&EngineSettings::SPEC);
-        let params = self.params("engine", &mut item, &names)?;
-        let engine: Engine = self.table("engine", item, &names)?;
+    fn engine(&mut self, item: Item<'_>) -> Option<Engine> {
+        let (engine, params) =
+            self.with_params::<Engine>("engine", item, &names_of(&EngineSettings::SPEC))?;
         Some(Engine { params, ..engine })
     }
 
-    fn fidelity(&mut self, mut item: Item<'_>) -> Option<Fidelity> {
+    fn fidelity(&mut self, item: Item<'_>) -> Option<Fidelity> {
         let names = names_of(&plan::Fidelity::SPEC);
-        let params = self.params("fidelity", &mut item, &names)?;
-        let Fidelity { .. } = self.table("fidelity", item, &names)?;
+        let (Fidelity { .. }, params) = self.with_params("fidelity", item, &names)?;
         Some(Fidelity { params })
     }
 
-    fn bridge(&mut self, mut item: Item<'_>) -> Option<Bridge> {
-        let names = names_of(&BridgeSettings::SPEC);
-        let params = self.params("bridge", &mut item, &names)?;
-        let bridge: Bridge = self.table("bridge", item, &names)?;
+    fn bridge(&mut self, item: Item<'_>) -> Option<Bridge> {
+        let (bridge, params) =
+            self.with_params::<Bridge>("bridge", item, &names_of(&BridgeSettings::SPEC))?;
         Some(Bridge { params, ..bridge })
     }
 
     /// A medium: first the parameters of all kinds, then the rest.
-    fn medium(&mut self, mut item: Item<'_>) -> Option<Medium> {
-        let names = medium_keys();
-        let params = self.params("medium", &mut item, &names)?;
-        let medium: Medium = self.table("medium", item, &names)?;
+    fn medium(&mut self, item: Item<'_>) -> Option<Medium> {
+        let (medium, params) = self.with_params::<Medium>("medium", item, &medium_keys())?;
         Some(Medium { params, ..medium })
     }
 
     /// A traffic source: first what can change of it, but for where its frames go, then the rest.
-    fn source(&mut self, mut item: Item<'_>) -> Option<Source> {
+    fn source(&mut self, item: Item<'_>) -> Option<Source> {
         let mut names = source_keys();
         names.retain(|name| !["to", "destination"].contains(name));
-        let params = self.params("source", &mut item, &names)?;
-        let source: Source = self.table("source", item, &names)?;
+        let (source, params) = self.with_params::<Source>("source", item, &names)?;
         Some(Source { params, ..source })
     }
 
-    /// Takes the values of these names out of an entry, as texts. None after an error.
-    fn params(&mut self, section: &str, item: &mut Item<'_>, names: &[&'static str]) -> Option<Params> {
+    /// An entry: first the values of these names, as texts, then the rest. None after an error.
+    fn with_params<T: DeserializeOwned>(
+        &mut self,
+        section: &str,
+        mut item: Item<'_>,
+        names: &[&'static str],
+    ) -> Option<(T, Params)> {
         let mut params = Vec::new();
         if let DeValue::Table(table) = item.get_mut() {
             let label = label(section, table);
@@ -344,7 +343,7 @@ impl Reader<'_, '_, '_> {
                 }
             }
         }
-        Some(params)
+        Some((self.table(section, item, names)?, params))
     }
 
     /// A change: first what the registry knows, then the rest.
@@ -488,17 +487,4 @@ fn within(inner: &Range<usize>, outer: &Range<usize>) -> bool {
 /// serde's words without its quoting of types.
 fn plain(message: &str) -> String {
     message.replace('`', "").replace("invalid type: ", "wrong type: ").trim_end().into()
-}
-
-fn fix_missing(name: &str) -> String {
-    let example = match name {
-        "address" => "address = \"10.0.0.1/24\"",
-        "driver" => "driver = \"af_packet\"",
-        "links" => "links = [\"first\", \"second\"]",
-        "source" | "destination" | "via" => return format!("add {name} = \"10.0.0.1\""),
-        "to" => "to = \"b\"",
-        "time" => "time = \"12 s\"",
-        _ => return format!("add {name} = \"…\""),
-    };
-    format!("add {example}")
 }
