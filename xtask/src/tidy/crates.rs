@@ -1,5 +1,6 @@
 //! Dependencies between crates run downward only, and every crate takes the workspace's lints.
 
+use super::dependencies::named;
 use super::{File, Finding};
 
 /// The crates, lowest first; those of one line don't know each other. The order is that of ARCHITECTURE.md.
@@ -59,7 +60,7 @@ fn check_manifest(file: &File, table: &str, findings: &mut Vec<Finding>) {
         }
         return;
     };
-    for dependency in dependencies(&manifest) {
+    for (_, dependency) in named(&manifest) {
         if layer(dependency).is_some_and(|other| other >= own) || APART.contains(&dependency) {
             let line = file.text.lines().position(|l| l.trim().starts_with(dependency)).map_or(1, |i| i + 1);
             let fix = format!("{name} must not know {dependency}: move what it needs to a crate below both");
@@ -70,22 +71,6 @@ fn check_manifest(file: &File, table: &str, findings: &mut Vec<Finding>) {
 
 fn layer(name: &str) -> Option<usize> {
     LAYERS.iter().position(|names| names.contains(&name))
-}
-
-/// The names of all dependencies, those for tests, builds and single platforms included.
-fn dependencies(table: &toml::Table) -> Vec<&str> {
-    let mut names = Vec::new();
-    for (key, value) in table {
-        let Some(inner) = value.as_table() else { continue };
-        match key.as_str() {
-            "dependencies" | "dev-dependencies" | "build-dependencies" => {
-                names.extend(inner.keys().map(String::as_str));
-            }
-            "target" => names.extend(inner.values().filter_map(toml::Value::as_table).flat_map(dependencies)),
-            _ => {}
-        }
-    }
-    names
 }
 
 #[cfg(test)]

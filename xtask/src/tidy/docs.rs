@@ -127,7 +127,7 @@ fn links(file: &File) -> Vec<(usize, String)> {
 }
 
 /// Joins a folder and a relative path, taking out `.` and `..`.
-fn resolve(folder: &str, target: &str) -> String {
+pub fn resolve(folder: &str, target: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|p| !p.is_empty()).collect();
     for part in target.split('/') {
         match part {

@@ -2,6 +2,7 @@
 
 mod code;
 mod crates;
+mod dependencies;
 mod docs;
 mod source;
 
@@ -69,6 +70,7 @@ fn findings(files: &[File]) -> Vec<Finding> {
         }
     }
     crates::check(files, &mut all);
+    dependencies::check(files, &mut all);
     docs::check(files, &mut all);
     numbers::check(files, &mut all);
     all
