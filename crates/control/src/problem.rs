@@ -62,10 +62,14 @@ impl Problem {
     pub(crate) fn from_set(error: &SetError, names: &[String]) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {
-            SetError::UnknownLink(name)
-            | SetError::UnknownSource(name)
-            | SetError::UnknownMedium(name)
-            | SetError::UnknownRouter(name) => problem(StatusCode::NOT_FOUND).suggest(name, names),
+            SetError::UnknownLink(name) => {
+                let duplex = names.iter().filter_map(|name| name.strip_suffix(".forward"));
+                let duplex: Vec<String> = duplex.map(String::from).collect();
+                problem(StatusCode::NOT_FOUND).suggest(name, duplex.iter().chain(names))
+            }
+            SetError::UnknownSource(name) | SetError::UnknownMedium(name) | SetError::UnknownRouter(name) => {
+                problem(StatusCode::NOT_FOUND).suggest(name, names)
+            }
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
             // Where one is meant, the others are no news.
             SetError::UnknownKey { key, known } if nearest(key, known).is_some() => {
@@ -135,6 +139,9 @@ mod tests {
         let links = ["up".to_string()];
         let problem = Problem::from_set(&SetError::UnknownLink("upp".into()), &links);
         assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("up")));
+        let both = ["wan.forward".to_string(), "wan.backward".into()];
+        let problem = Problem::from_set(&SetError::UnknownLink("wam".into()), &both);
+        assert_eq!(problem.suggestion.as_deref(), Some("wan"), "a duplex link");
         let known = vec!["rate".to_string(), "delay".into()];
         let unknown = |key: &str, known: &[String]| {
             Problem::from_set(&SetError::UnknownKey { key: key.into(), known: known.to_vec() }, &links)

@@ -2,17 +2,18 @@
 
 use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_block::path::LinkRef;
-use longwire_block::{Spec, SpecError, Values};
+use longwire_block::{Spec, Values};
 use longwire_control::SetError;
 use longwire_engine::{Remote, RemoteError, Report, Target, Together};
-use longwire_link::{NONE, without};
+use longwire_scenario::library::{SHIPPED, Shipped, Way};
 use longwire_scenario::{
-    Plan, block_meant, kind_hint, kind_meant, param_meant, removal_meant, suggestion, unplanned_target,
-    with_defaults,
+    About, Asked, LinkFault, Plan, ScenarioError, block_meant, called_elsewhere, kind_meant, link_edit,
+    removal_meant, suggestion, unplanned_target, with_defaults,
 };
 use longwire_units::Nanos;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The parameter that says which block a key is to have.
@@ -181,7 +182,8 @@ impl LiveLinks {
         let link = Target::Link(link);
         let now = remote.made_of(link).map_err(|error| refusal(error, ramp))?;
         let made_of = now.as_deref().unwrap_or_else(|| self.blocks(changed, place));
-        let edits = self.edits(made_of, pairs)?;
+        let pairs = with_profile(pairs, &self.names[place as usize])?;
+        let edits = self.edits(made_of, &pairs.iter().collect::<Vec<_>>())?;
         // A ramp ends at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(made_of);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
@@ -220,62 +222,19 @@ impl LiveLinks {
 
     /// What the settings of one key mean.
     fn edit(&self, blocks: &Blocks, key: &'static str, settings: &[Setting<'_>]) -> Result<Edit, SetError> {
-        let own = blocks.iter().map(|(spec, _)| *spec).find(|spec| spec.key == key);
         let (kinds, params): (Vec<_>, Vec<_>) =
             settings.iter().partition(|setting| setting.name == Some(KIND));
-        let spec = match kinds.last() {
-            Some(setting) => self.of_kind(key, setting)?,
-            None => {
-                let names: Vec<_> = params.iter().map(|setting| setting.name).collect();
-                block_meant(&self.registry, own, key, &names).ok_or_else(|| self.unlisted(key))?
-            }
-        };
-        let (mut given, mut texts) = (Vec::new(), Vec::new());
-        for setting in params {
-            let wrong = |reason| SetError::Value { key: setting.written.into(), reason };
-            if spec.params.is_empty() {
-                return Err(wrong(format!("the same change takes {key} away; leave one of the two out")));
-            }
-            let at = param_meant(&self.registry, spec, setting.name)
-                .ok_or_else(|| wrong(without_parameter(spec, setting.name.unwrap_or(key))))?;
-            let param = &spec.params[at];
-            let value = param.read(setting.text).map_err(|error| {
-                let reason = without_name(&error.to_string(), param.name);
-                let bare = setting.name.is_none();
-                match kind_hint(&self.registry, key, setting.text).filter(|_| bare) {
-                    Some(hint) => wrong(format!("{reason}; {hint}")),
-                    None => wrong(reason),
-                }
-            })?;
-            given.push((at, value));
-            texts.push((param.name, setting.text));
-        }
-        let fresh = Values::read(spec, &texts);
-        let edit = Edit { spec, given, fresh: fresh.as_ref().ok().cloned() };
-        match (edit.apply(blocks), fresh) {
-            (None, Err(error)) => {
-                let fix = match &error {
-                    SpecError::Missing { name, .. } => format!("; write {key}.{name}=…"),
-                    _ => String::new(),
-                };
-                Err(SetError::Value { key: key.into(), reason: format!("{error}{fix}") })
-            }
-            _ => Ok(edit),
-        }
-    }
-
-    /// The block of a key that a setting names as its kind.
-    fn of_kind(&self, key: &'static str, setting: &Setting<'_>) -> Result<&'static Spec, SetError> {
-        let of_key = || self.registry.iter().copied().filter(|spec| spec.key == key);
-        let found = of_key().find(|spec| spec.kind == setting.text);
-        found.or_else(|| removal_meant(key, setting.text)).ok_or_else(|| {
-            let kinds: Vec<_> = of_key().map(|spec| spec.kind).chain(without(key).map(|_| NONE)).collect();
-            let fix = match suggestion(setting.text, kinds.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", kinds.join(", ")),
+        let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
+        let kind = kinds.last();
+        let asked = Asked { key, kind: kind.map(|setting| setting.text), params: &texts };
+        link_edit(&self.registry, blocks, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
+            let written = match about {
+                About::Kind => kind.map(|setting| setting.written),
+                About::Param(number, ..) => Some(params[number].written),
+                About::Whole => None,
             };
-            let reason = format!("there is no kind \"{}\"; {fix}", setting.text);
-            SetError::Value { key: setting.written.into(), reason }
+            let reason = if fix.is_empty() { what } else { format!("{what}; {fix}") };
+            SetError::Value { key: written.unwrap_or(key).into(), reason }
         })
     }
 
@@ -410,6 +369,10 @@ impl LiveLinks {
         }
         known.sort();
         known.dedup();
+        if let Some(meant) = called_elsewhere(key) {
+            let reason = format!("a link has no such setting; did you mean \"{meant}\"?");
+            return SetError::Value { key: key.into(), reason };
+        }
         SetError::UnknownKey { key: key.into(), known }
     }
 
@@ -426,6 +389,43 @@ impl LiveLinks {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The key of the block that a setting belongs to, as it is written.
+fn block_of(setting: &str) -> &str {
+    setting.split('.').next().unwrap_or(setting)
+}
+
+/// The setting that stands for those of a profile.
+const PROFILE: &str = "profile";
+
+/// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name, too.
+fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
+    let mut all = Vec::new();
+    for &(key, text) in pairs {
+        let shipped = Shipped::named(text.trim()).filter(|_| key == PROFILE);
+        let near = || suggestion(text, SHIPPED.iter().map(|shipped| shipped.name));
+        match (shipped, key.as_str()) {
+            (Some(shipped), _) => {
+                let backward = link.ends_with(Way::Backward.suffix());
+                let way = if backward { Way::Backward } else { Way::Forward };
+                let settings = shipped.settings(way);
+                let wrong =
+                    |error: ScenarioError| SetError::Value { key: key.clone(), reason: error.to_string() };
+                // A key that is given itself is as it is given.
+                let own =
+                    |(setting, _): &Pair| pairs.iter().any(|(key, _)| block_of(key) == block_of(setting));
+                all.extend(settings.map_err(wrong)?.into_iter().filter(|pair| !own(pair)));
+            }
+            (None, PROFILE) if near().is_some() => {
+                let near = near().unwrap_or_default();
+                let reason = format!("there is no profile \"{text}\"; did you mean \"{near}\"?");
+                return Err(SetError::Value { key: key.clone(), reason });
+            }
+            _ => all.push((key.clone(), text.clone())),
+        }
+    }
+    Ok(all)
 }
 
 /// Refuses filters that send packets to links over which no way was planned, for a link that was read with `planned`.
@@ -475,21 +475,6 @@ pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
     }
 }
 
-/// What is said of a parameter that a block has not.
-fn without_parameter(spec: &Spec, name: &str) -> String {
-    let known = || spec.params.iter().map(|param| param.name);
-    let fix = match suggestion(name, known()) {
-        Some(near) => format!("did you mean \"{near}\"?"),
-        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-    };
-    format!("{} ({}) has no parameter \"{name}\"; {fix}", spec.key, spec.kind)
-}
-
-/// `reason` without the parameter's name before it: the setting's stands there already.
-fn without_name(reason: &str, name: &str) -> String {
-    reason.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(reason).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -533,6 +518,8 @@ mod tests {
     fn mistakes_are_named() {
         let error = changed(&[("dealy", "1")]).unwrap_err();
         assert_eq!(error, "a link has no \"dealy\"; longwire blocks lists what it can have");
+        let error = changed(&[("bandwidth", "1mbit")]).unwrap_err();
+        assert_eq!(error, "bandwidth: a link has no such setting; did you mean \"rate\"?");
         let error = changed(&[("rate.colour", "1")]).unwrap_err();
         assert!(
             error.starts_with("a link has no \"rate.colour\"; it has ")
@@ -542,6 +529,38 @@ mod tests {
         );
         let error = changed(&[("delay", "1 ms"), ("rate", "10 Mbitt")]).unwrap_err();
         assert!(error.starts_with("rate: ") && !error.starts_with("rate: rate"), "{error}");
+    }
+
+    #[test]
+    fn what_a_kind_needs_is_kept_from_the_one_before() {
+        let jitter = changed(&[("jitter", "3ms")]).unwrap();
+        assert!(jitter[0].starts_with("delay (jitter): 20 ms, 3 ms"), "{jitter:?}");
+    }
+
+    #[test]
+    fn a_profile_stands_for_its_settings() {
+        let pairs = |given: &[(&str, &str)], link: &str| {
+            let pairs: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            with_profile(&pairs.iter().collect::<Vec<_>>(), link).map_err(|error| error.to_string())
+        };
+        let text = |pairs: Vec<Pair>| pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
+        let down = text(pairs(&[("profile", "adsl")], "up.forward").unwrap());
+        let up = text(pairs(&[("profile", "adsl")], "up.backward").unwrap());
+        assert_ne!(down, up);
+        assert!(down.iter().any(|pair| pair.starts_with("rate")), "{down:?}");
+        let own = text(pairs(&[("profile", "adsl"), ("rate", "1mbit")], "up").unwrap());
+        let rates: Vec<_> = own.iter().filter(|pair| pair.starts_with("rate")).collect();
+        assert_eq!(rates, ["rate=1mbit"]);
+        for shipped in SHIPPED {
+            for link in ["x.forward", "x.backward"] {
+                let all = pairs(&[("profile", shipped.name)], link).unwrap();
+                let all: Vec<_> = all.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+                changed(&all).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
+            }
+        }
+        let error = pairs(&[("profile", "ltee")], "up").unwrap_err();
+        assert_eq!(error, "profile: there is no profile \"ltee\"; did you mean \"lte\"?");
+        assert_eq!(pairs(&[("profile", "osaka")], "up").unwrap().len(), 1, "a queue's own");
     }
 
     #[test]
@@ -631,9 +650,9 @@ mod tests {
         let jitter = changed(&[("delay.jitter", "5ms"), ("delay", "30ms")]).unwrap();
         assert!(jitter[0].starts_with("delay (jitter): 30 ms, 5 ms"), "{jitter:?}");
         let error = changed(&[("queue.kind", "redd")]).unwrap_err();
-        assert_eq!(error, "queue.kind: there is no kind \"redd\"; did you mean \"red\"?");
+        assert_eq!(error, "queue.kind: there is no queue of the kind \"redd\"; did you mean \"red\"?");
         let error = changed(&[("loss.kind", "gilbert-elliott")]).unwrap_err();
-        assert!(error.contains("needs \"p\"") && error.ends_with("; write loss.p=…"), "{error}");
+        assert!(error.contains("needs \"p\"") && error.ends_with("; give loss.p, too"), "{error}");
     }
 
     /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which the link has.
@@ -674,7 +693,7 @@ mod tests {
         assert_eq!(changed(&[("loss", "2 %"), ("where", "wire")]).unwrap(), ["loss: 2 %, wire, no"]);
         // A rate is the link's own: background traffic has to be named.
         let error = changed(&[("background.kind", "cbr"), ("rate", "2mbit")]).unwrap_err();
-        assert!(error.contains("needs \"rate\"") && error.ends_with("write background.rate=…"), "{error}");
+        assert!(error.contains("needs \"rate\"") && error.ends_with("give background.rate, too"), "{error}");
     }
 
     #[test]

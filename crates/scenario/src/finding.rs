@@ -196,9 +196,14 @@ const ELSEWHERE: [(&str, &str); 15] = [
 /// The one of `known` that was probably meant by `given`, as the beginning of a fix.
 pub fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let known: Vec<&str> = known.into_iter().collect();
-    let elsewhere = ELSEWHERE.iter().filter(|(other, _)| other.eq_ignore_ascii_case(given));
-    let named = elsewhere.filter_map(|(_, name)| known.iter().find(|known| *known == name)).next();
+    let named = called_elsewhere(given).and_then(|name| known.iter().find(|known| **known == name));
     named.copied().or_else(|| nearest(given, known))
+}
+
+/// What we call something that others call `given`.
+pub fn called_elsewhere(given: &str) -> Option<&'static str> {
+    let found = ELSEWHERE.iter().find(|(other, _)| other.eq_ignore_ascii_case(given));
+    found.map(|(_, name)| *name)
 }
 
 /// The one of `known` that differs least from `given`, if that is not much.

@@ -18,6 +18,7 @@ mod frequency;
 mod key_file;
 mod level_plan;
 pub mod library;
+mod link_edit;
 mod nesp_plan;
 mod places;
 mod plan;
@@ -44,13 +45,14 @@ pub use engine_prices::{
     APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
 pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
-pub use finding::{Finding, ScenarioError, suggestion};
+pub use finding::{Finding, ScenarioError, called_elsewhere, suggestion};
 pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, digits,
     fields_of_programs, hexadecimal,
 };
 pub use key_file::read_key_file;
 pub use level_plan::{AboveRequest, Promises, RouterLevels, Who, nanoseconds_of};
+pub use link_edit::{About, Asked, LinkFault, link_edit};
 pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{

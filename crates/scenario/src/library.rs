@@ -101,6 +101,23 @@ impl Shipped {
         SHIPPED.iter().find(|shipped| shipped.name == name)
     }
 
+    /// What one way is like, as pairs of setting and text that make a link so: `delay.kind` and `jitter`, `delay.jitter` and `5 ms`.
+    ///
+    /// # Errors
+    /// What is wrong with its file: nothing, as the tests see.
+    pub fn settings(&self, way: Way) -> Result<Vec<(String, String)>, ScenarioError> {
+        let named = read(self.name, self.text, &longwire_link::registry())?;
+        let mut pairs = Vec::new();
+        for BlockText { key, kind, params, .. } in named.way(way) {
+            pairs.extend(kind.map(|(kind, _)| (format!("{key}.kind"), kind)));
+            pairs.extend(params.into_iter().map(|(name, text, _)| match name {
+                Some(name) => (format!("{key}.{name}"), text),
+                None => (key.clone(), text),
+            }));
+        }
+        Ok(pairs)
+    }
+
     /// What it says.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use super::{Desk, Entry};
 use crate::event::{kind_hint, removal_meant};
 use crate::file::BlockText;
 use crate::finding::suggestion;
+use crate::link_edit::no_such_parameter;
 use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
@@ -187,12 +188,7 @@ impl Desk<'_, '_> {
     ) -> Option<&'static Param> {
         let found = spec.params.iter().find(|param| param.name == name);
         if found.is_none() {
-            let known = || spec.params.iter().map(|param| param.name);
-            let what = format!("{} ({}) has no parameter \"{}\"", spec.key, spec.kind, name.escape_debug());
-            let fix = match suggestion(name, known()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-            };
+            let (what, fix) = no_such_parameter(spec, name);
             self.error(span, entry, spec.key, what, fix);
         }
         found

@@ -1,18 +1,18 @@
 //! Section `[[at]]`: changes while the run goes on, as they are written. Sources have the places after those of the links, and
 //! media those after them.
 
-use super::blocks::bare;
 use super::foresight::Foresight;
 use super::links::Links;
 use super::{Desk, Entry};
-use crate::event::{Event, block_meant, kind_hint, param_meant};
+use crate::event::Event;
 use crate::file::{At, BlockText, File};
 use crate::finding::suggestion;
+use crate::link_edit::{About, Asked, link_edit};
 use crate::places::Places;
 use crate::plan::{Delays, Medium, Source};
 use crate::written::{Name, Written};
+use longwire_block::Spec;
 use longwire_block::change::{Blocks, Edit, Ramp, Repeat};
-use longwire_block::{Param, Spec, Value, Values};
 use longwire_units::Nanos;
 use std::collections::HashMap;
 
@@ -170,44 +170,25 @@ impl Desk<'_, '_> {
 
     /// What a text means for a link that is made of `now`. None after an error.
     pub(super) fn edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
-        let names: Vec<_> = text.params.iter().map(|(name, ..)| name.as_deref()).collect();
-        let own = now.iter().map(|(spec, _)| *spec).find(|spec| spec.key == text.key);
-        let spec = match &text.kind {
-            Some(_) => self.spec(entry, text)?,
-            None => block_meant(self.registry, own, &text.key, &names)?,
-        };
-        let (mut given, mut texts) = (Vec::new(), Vec::new());
+        let mut texts = Vec::new();
         for (name, value, span) in &text.params {
-            if let Some(name) = name {
-                self.param(entry, spec, name, span)?;
-            }
-            let at = param_meant(self.registry, spec, name.as_deref())?;
-            let value = self.expanded(entry, spec.key, value, span)?;
-            match self.value(&spec.params[at], &value) {
-                Ok(read) => given.push((at, read)),
-                Err(what) => {
-                    let hint = name.is_none().then(|| kind_hint(self.registry, spec.key, &value)).flatten();
-                    let fix = hint.unwrap_or_default();
-                    self.error(span, entry, &key_of(spec, at, Whose::Links), what, fix);
-                    return None;
-                }
-            }
-            texts.push((spec.params[at].name, value));
+            texts.push((name.as_deref(), self.expanded(entry, &text.key, value, span)?));
         }
-        let pairs: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        let fresh = Values::read_in(spec, &pairs, &self.folder);
-        let edit = Edit { spec, given, fresh: fresh.as_ref().ok().cloned() };
-        if let (Err(error), None) = (fresh, edit.of_same_kind(now)) {
-            let fix =
-                format!("the link has no {} of this kind, so everything it needs has to be given", spec.key);
-            self.error(&text.span, entry, spec.key, error.to_string(), fix);
-            return None;
-        }
-        Some(edit)
-    }
-
-    fn value(&self, param: &Param, text: &str) -> Result<Value, String> {
-        param.read_in(text, &self.folder).map_err(|error| bare(&error))
+        let params: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let kind = text.kind.as_ref().map(|(kind, _)| kind.as_str());
+        let asked = Asked { key: &text.key, kind, params: &params };
+        let fault = match link_edit(self.registry, now, asked, &self.folder) {
+            Ok(edit) => return Some(edit),
+            Err(fault) => fault,
+        };
+        let (span, key) = match fault.about {
+            About::Kind => (text.kind.as_ref().map(|(_, span)| span), format!("{}.kind", text.key)),
+            About::Param(number, key, None) => (Some(&text.params[number].2), key.into()),
+            About::Param(number, key, Some(name)) => (Some(&text.params[number].2), format!("{key}.{name}")),
+            About::Whole => (None, text.key.clone()),
+        };
+        self.error(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix);
+        None
     }
 }
 
