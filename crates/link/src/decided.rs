@@ -136,17 +136,31 @@ impl Link {
     }
 
     /// Counts what waits at `now`, exactly. Each packet is passed once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn recount(&mut self, pool: &Pool, now: Nanos) {
-        while self.waiting.packets > 0 {
-            if self.finish <= now {
-                return self.all_sent();
-            }
+        if self.waiting.packets == 0 {
+            return;
+        }
+        if self.finish <= now {
+            self.all_sent();
+        } else if self.first_is_sent(pool, now) {
+            self.pass_sent(pool, now);
+        }
+    }
+
+    /// Whether the first packet that is counted as waiting has been sent by `now`.
+    #[inline(always)]
+    fn first_is_sent(&self, pool: &Pool, now: Nanos) -> bool {
+        let first = self.line.waiting(pool, self.waiting.packets);
+        Nanos(pool.meta(first).leave()).since(self.profile.delay) <= now
+    }
+
+    /// Stops counting packets that have been sent by `now`: the first that is counted, and not all.
+    #[inline(never)]
+    fn pass_sent(&mut self, pool: &Pool, now: Nanos) {
+        while self.first_is_sent(pool, now) {
             let waiting = self.waiting.packets;
             let first = self.line.waiting(pool, waiting);
-            if Nanos(pool.meta(first).leave()).since(self.profile.delay) > now {
-                return;
-            }
             let next = self.line.pass(pool, waiting);
             self.pass(pool, first, next);
         }

@@ -69,9 +69,9 @@ impl Judged {
 /// A packet that comes to a decided link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coming {
-    now: Nanos,
+    pub(crate) now: Nanos,
     /// Bytes of its frame.
-    frame: u32,
+    pub(crate) frame: u32,
 }
 
 /// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a time.
@@ -277,7 +277,7 @@ impl Link {
         };
         self.note_arrival(pool.meta_mut(handle), now, frame);
         match judged {
-            Judged::Passes => self.join_decided(pool, handle, now, affected),
+            Judged::Passes => self.join_decided(pool, handle, Coming { now, frame }, affected),
             judged => judged.fate(),
         }
     }
@@ -379,7 +379,7 @@ impl Link {
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        now: Nanos,
+        Coming { now, frame }: Coming,
         affected: &mut Option<Affected>,
     ) -> Fate {
         if self.passes_through() {
@@ -392,12 +392,10 @@ impl Link {
             self.pass_through(pool.meta_mut(handle), now);
             return Fate::Through;
         }
-        let frame = pool.meta(handle).wire_len;
         let bytes = self.counted(pool, handle, frame);
         if self.profile.asks_queue {
             self.recount(pool, now);
-            let band = pool.meta(handle).band();
-            match self.ask_queue(pool, Joining { handle, now, bytes }, band) {
+            match self.ask_queue(pool, Joining { handle, now, bytes }, Meta::NO_BAND) {
                 Verdict::Pass => {}
                 Verdict::Mark => self.mark(pool, handle),
                 Verdict::Drop(reason) => return Fate::Dropped(reason),
