@@ -405,29 +405,24 @@ impl Link {
         {
             return Fate::Dropped(DropReason::QueueFull);
         }
+        if self.profile.asks_wire || self.profile.asks_delay {
+            return self.send_at_once(pool, handle, (now, bytes), affected);
+        }
         let waits = self.is_sending(now);
         self.transmit(if waits { self.finish } else { now }, bytes, !waits);
         let waiting = if waits { self.waiting } else { Waiting::default() };
-        if self.profile.asks_wire {
-            // It is sent the moment it comes.
-            *affected = self.judge_sent(pool, handle, now);
-            if affected.is_some() {
-                self.all_sent();
-                return Fate::Judged;
-            }
-        }
-        if self.profile.asks_delay {
-            let next = self.line.next();
-            self.all_sent();
-            self.set_off(pool, handle, now);
-            return Fate::Joined(self.line.next() < next);
-        }
         self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 
     /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], wait behind `waiting`, if it does; it is to join the delay line.
     #[inline(always)]
-    fn join_waiting(&mut self, meta: &mut Meta, waiting: Waiting, bytes: u64, delay: Nanos) -> Fate {
+    pub(crate) fn join_waiting(
+        &mut self,
+        meta: &mut Meta,
+        waiting: Waiting,
+        bytes: u64,
+        delay: Nanos,
+    ) -> Fate {
         let waits = waiting.packets > 0;
         self.waiting = Waiting { packets: waiting.packets + 1, bytes: waiting.bytes + bytes };
         let leave = self.finish + delay;
