@@ -14,7 +14,7 @@ use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::links::Arrival;
-use crate::plain::Fate;
+use crate::plain::{Affected, Fate};
 use crate::profile::{Loss, Profile};
 use crate::queue::Waiting;
 use longwire_packet::{Handle, Pool};
@@ -136,20 +136,60 @@ impl Link {
     }
 
     /// Counts what waits at `now`, exactly. Each packet is passed once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn recount(&mut self, pool: &Pool, now: Nanos) {
-        while self.waiting.packets > 0 {
-            if self.finish <= now {
-                return self.all_sent();
-            }
+        if self.waiting.packets == 0 {
+            return;
+        }
+        if self.finish <= now {
+            self.all_sent();
+        } else if self.first_is_sent(pool, now) {
+            self.pass_sent(pool, now);
+        }
+    }
+
+    /// Whether the first packet that is counted as waiting has been sent by `now`.
+    #[inline(always)]
+    fn first_is_sent(&self, pool: &Pool, now: Nanos) -> bool {
+        let first = self.line.waiting(pool, self.waiting.packets);
+        Nanos(pool.meta(first).leave()).since(self.profile.delay) <= now
+    }
+
+    /// Stops counting packets that have been sent by `now`: the first that is counted, and not all.
+    #[inline(never)]
+    fn pass_sent(&mut self, pool: &Pool, now: Nanos) {
+        while self.first_is_sent(pool, now) {
             let waiting = self.waiting.packets;
             let first = self.line.waiting(pool, waiting);
-            if Nanos(pool.meta(first).leave()).since(self.profile.delay) > now {
-                return;
-            }
             let next = self.line.pass(pool, waiting);
             self.pass(pool, first, next);
         }
+    }
+
+    /// Sends a packet that counts so many bytes the moment it comes, where that takes no time.
+    #[inline(always)]
+    pub(crate) fn send_at_once(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        (now, bytes): (Nanos, u64),
+        affected: &mut Option<Affected>,
+    ) -> Fate {
+        (self.finish, self.rest) = self.profile.law.send(now, 0, bytes);
+        if self.profile.asks_wire {
+            *affected = self.judge_sent(pool, handle, now);
+            if affected.is_some() {
+                self.all_sent();
+                return Fate::Judged;
+            }
+        }
+        if self.profile.asks_delay {
+            let next = self.line.next();
+            self.all_sent();
+            self.set_off(pool, handle, now);
+            return Fate::Joined(self.line.next() < next);
+        }
+        self.join_waiting(pool.meta_mut(handle), Waiting::default(), bytes, self.profile.delay)
     }
 
     /// The queue has refused a packet at `now`: whether that was for packets that wait no longer.

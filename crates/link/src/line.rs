@@ -254,8 +254,12 @@ impl Line {
 
     #[inline(always)]
     fn note_next(&mut self, heaps: &Heaps, pool: &Pool) {
-        self.irregular = !heaps.slots.is_empty() || !heaps.free.is_empty();
-        self.next = Nanos(self.next_listed(heaps, pool).min(heaps.free.first()));
+        self.irregular = !heaps.slots.is_empty();
+        self.next = Nanos(self.next_listed(heaps, pool));
+        if !heaps.free.is_empty() {
+            self.irregular = true;
+            self.next = self.next.min(Nanos(heaps.free.first()));
+        }
     }
 
     /// Takes all packets out: a run ends.
@@ -282,7 +286,7 @@ impl Line {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
         let meta = pool.meta_mut(handle);
         meta.set_leave(leave.0);

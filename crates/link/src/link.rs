@@ -10,7 +10,7 @@ use crate::fifo::Fifo;
 use crate::has;
 use crate::line::Line;
 use crate::links::Arrival;
-use crate::plain::Fate;
+use crate::plain::{Coming, Fate};
 use crate::profile::{Draws, Profile};
 use crate::queue::Waiting;
 use crate::sending::Joining;
@@ -232,7 +232,10 @@ impl Link {
         };
         let fate = match affected {
             Some(_) => Fate::Judged,
-            None => self.join_decided(at.pool, handle, now, &mut affected),
+            None => {
+                let coming = Coming { now, frame: at.pool.meta(handle).wire_len };
+                self.join_decided(at.pool, handle, coming, &mut affected)
+            }
         };
         if let Some(affected) = affected {
             self.send_judged(at, handle, affected);

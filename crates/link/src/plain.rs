@@ -69,9 +69,9 @@ impl Judged {
 /// A packet that comes to a decided link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coming {
-    now: Nanos,
+    pub(crate) now: Nanos,
     /// Bytes of its frame.
-    frame: u32,
+    pub(crate) frame: u32,
 }
 
 /// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a time.
@@ -277,7 +277,7 @@ impl Link {
         };
         self.note_arrival(pool.meta_mut(handle), now, frame);
         match judged {
-            Judged::Passes => self.join_decided(pool, handle, now, affected),
+            Judged::Passes => self.join_decided(pool, handle, Coming { now, frame }, affected),
             judged => judged.fate(),
         }
     }
@@ -379,7 +379,7 @@ impl Link {
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        now: Nanos,
+        Coming { now, frame }: Coming,
         affected: &mut Option<Affected>,
     ) -> Fate {
         if self.passes_through() {
@@ -392,12 +392,10 @@ impl Link {
             self.pass_through(pool.meta_mut(handle), now);
             return Fate::Through;
         }
-        let frame = pool.meta(handle).wire_len;
         let bytes = self.counted(pool, handle, frame);
         if self.profile.asks_queue {
             self.recount(pool, now);
-            let band = pool.meta(handle).band();
-            match self.ask_queue(pool, Joining { handle, now, bytes }, band) {
+            match self.ask_queue(pool, Joining { handle, now, bytes }, Meta::NO_BAND) {
                 Verdict::Pass => {}
                 Verdict::Mark => self.mark(pool, handle),
                 Verdict::Drop(reason) => return Fate::Dropped(reason),
@@ -407,29 +405,24 @@ impl Link {
         {
             return Fate::Dropped(DropReason::QueueFull);
         }
+        if self.profile.asks_wire || self.profile.asks_delay {
+            return self.send_at_once(pool, handle, (now, bytes), affected);
+        }
         let waits = self.is_sending(now);
         self.transmit(if waits { self.finish } else { now }, bytes, !waits);
         let waiting = if waits { self.waiting } else { Waiting::default() };
-        if self.profile.asks_wire {
-            // It is sent the moment it comes.
-            *affected = self.judge_sent(pool, handle, now);
-            if affected.is_some() {
-                self.all_sent();
-                return Fate::Judged;
-            }
-        }
-        if self.profile.asks_delay {
-            let next = self.line.next();
-            self.all_sent();
-            self.set_off(pool, handle, now);
-            return Fate::Joined(self.line.next() < next);
-        }
         self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 
     /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], wait behind `waiting`, if it does; it is to join the delay line.
     #[inline(always)]
-    fn join_waiting(&mut self, meta: &mut Meta, waiting: Waiting, bytes: u64, delay: Nanos) -> Fate {
+    pub(crate) fn join_waiting(
+        &mut self,
+        meta: &mut Meta,
+        waiting: Waiting,
+        bytes: u64,
+        delay: Nanos,
+    ) -> Fate {
         let waits = waiting.packets > 0;
         self.waiting = Waiting { packets: waiting.packets + 1, bytes: waiting.bytes + bytes };
         let leave = self.finish + delay;
