@@ -25,15 +25,6 @@ use std::time::{Duration, Instant};
 /// How old counters may be that are shown: asking a run with a million links takes its workers a moment.
 const FRESH: Duration = Duration::from_millis(200);
 
-/// Why a run is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopCause {
-    /// A signal, by number.
-    Signal(i32),
-    /// Asked over the control socket.
-    Asked,
-}
-
 /// A run that goes on.
 #[derive(Debug)]
 pub struct RunningInstance {
@@ -48,7 +39,7 @@ pub struct RunningInstance {
     watches: Vec<Option<Watch>>,
     started: Nanos,
     nesp: Option<NespCounts>,
-    stop: Sender<StopCause>,
+    stop: Sender<()>,
 }
 
 /// The line to the workers and what they last said.
@@ -78,7 +69,7 @@ impl RunningInstance {
         remote: Remote,
         watches: Vec<Option<Watch>>,
         nesp: Option<NespCounts>,
-        stop: Sender<StopCause>,
+        stop: Sender<()>,
     ) -> Self {
         let started = longwire_engine::clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
@@ -317,6 +308,6 @@ impl Instance for RunningInstance {
 
     fn stop(&self) {
         // If nobody listens any more the run is ending.
-        let _ = self.stop.send(StopCause::Asked);
+        let _ = self.stop.send(());
     }
 }

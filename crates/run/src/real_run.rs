@@ -1,7 +1,7 @@
 //! A run in real time: ports, engine, control socket and test hosts, started and stopped together.
 
 use crate::control_planes::ControlPlanes;
-use crate::instance::{RunningInstance, StopCause};
+use crate::instance::RunningInstance;
 use crate::live::LiveLinks;
 use crate::live_media::LiveMedia;
 use crate::live_routers::LiveRouters;
@@ -23,7 +23,7 @@ use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 /// How to start a run.
@@ -46,8 +46,7 @@ pub struct RealRun {
     hosts: Option<TestHosts>,
     recording: Option<Recording>,
     nesp: Option<JoinHandle<()>>,
-    stop: Sender<StopCause>,
-    stopped: Receiver<StopCause>,
+    stopped: Receiver<()>,
 }
 
 /// A run that has ended.
@@ -121,14 +120,14 @@ impl RealRun {
             run.remote(),
             open.watches,
             nesp.as_ref().map(NespSetup::counts),
-            stop.clone(),
+            stop,
         ));
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;
-        Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, nesp, stop, stopped })
+        Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, nesp, stopped })
     }
 
     /// The run as its control socket shows it.
@@ -141,13 +140,8 @@ impl RealRun {
         self.hosts.as_ref()
     }
 
-    /// Where to say that it is to end.
-    pub fn stop_line(&self) -> Sender<StopCause> {
-        self.stop.clone()
-    }
-
-    /// Where it is told that it is to end: over the control socket, or by whoever has the [`RealRun::stop_line`].
-    pub const fn stopped(&self) -> &Receiver<StopCause> {
+    /// Receives a message when someone asks over the control socket that it end.
+    pub const fn stopped(&self) -> &Receiver<()> {
         &self.stopped
     }
 

@@ -29,6 +29,7 @@ mod processor_terms;
 mod program_plan;
 mod queue_choice;
 mod read;
+mod reference;
 mod resolve;
 mod router_plan;
 mod schema;
@@ -63,6 +64,7 @@ pub use prices_file::{
     Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
 };
 pub use program_plan::{LONGEST_OBJECT, near_shipped};
+pub use reference::reference;
 pub use resolve::medium_edit;
 pub use router_plan::{
     RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenHop, WrittenRoute,

@@ -94,3 +94,12 @@ fn the_profiles_stand_on_their_page() {
     let listed: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(listed, rows, "the table should be:\n{}\n", rows.join("\n"));
 }
+
+#[test]
+fn the_reference_is_made_of_the_declarations() {
+    let found = page("reference.md");
+    let wanted = longwire_scenario::reference();
+    let differs = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
+    assert_eq!(differs, None, "longwire blocks --markdown > docs/book/reference.md makes the page");
+    assert_eq!(found, wanted);
+}

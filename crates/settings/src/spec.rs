@@ -108,6 +108,23 @@ impl fmt::Debug for Grammar {
 }
 
 impl Param {
+    /// What values it takes, in words.
+    pub fn takes(&self) -> String {
+        match self.kind {
+            ParamKind::Rate => "a rate such as \"10 Mbit/s\", or \"unlimited\"".into(),
+            ParamKind::Time { max: Nanos::NEVER, .. } => "a time".into(),
+            ParamKind::Time { min: Nanos::ZERO, max } => format!("a time up to {max}"),
+            ParamKind::Time { min, max } => format!("a time from {min} to {max}"),
+            ParamKind::Probability => "a share such as \"2 %\"".into(),
+            ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            ParamKind::Limit => "\"100 packets\", \"64 KiB\", \"50 ms\" or \"unlimited\"".into(),
+            ParamKind::Size { min, max } => format!("a size from {min} to {max}"),
+            ParamKind::Decimal { min, max } => format!("a number from {} to {}", written(min), written(max)),
+            ParamKind::Choice(words) => words.join(", "),
+            ParamKind::Parsed(grammar) => grammar.wanted.into(),
+        }
+    }
+
     /// Reads a value of this parameter.
     ///
     /// # Errors

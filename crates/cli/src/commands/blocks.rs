@@ -1,7 +1,7 @@
 //! `longwire blocks`
 
 use crate::{Outcome, outcome};
-use longwire_block::{Param, ParamKind, Spec};
+use longwire_block::Spec;
 use longwire_scenario::suggestion;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -23,6 +23,10 @@ pub struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+
+    /// Print the book's page of all settings, those of sections, sources and media too.
+    #[arg(long, conflicts_with_all = ["json", "key"])]
+    markdown: bool,
 }
 
 impl Args {
@@ -31,6 +35,10 @@ impl Args {
     /// # Errors
     /// If there is no such key.
     pub fn run(self) -> anyhow::Result<Outcome> {
+        if self.markdown {
+            outcome::print(longwire_scenario::reference().trim_end())?;
+            return Ok(Outcome::Well);
+        }
         let mut specs = longwire_link::registry();
         if let Some(key) = &self.key {
             let mut known: Vec<_> = specs.iter().map(|spec| spec.key).collect();
@@ -61,14 +69,14 @@ fn as_text(spec: &Spec) -> String {
             param.default.map_or_else(|| "must be given".into(), |value| format!("default {value}"));
         // Writing to a String can't fail.
         let _ =
-            writeln!(text, "  {:<10} {} ({default})\n  {:<10} {}", param.name, kind(param), "", param.help);
+            writeln!(text, "  {:<10} {} ({default})\n  {:<10} {}", param.name, param.takes(), "", param.help);
     }
     text
 }
 
 fn as_json(spec: &Spec) -> Value {
     let params = spec.params.iter().map(|param| {
-        json!({ "name": param.name, "takes": kind(param), "default": param.default, "help": param.help })
+        json!({ "name": param.name, "takes": param.takes(), "default": param.default, "help": param.help })
     });
     json!({
         "key": spec.key,
@@ -77,23 +85,4 @@ fn as_json(spec: &Spec) -> Value {
         "source": spec.source,
         "params": params.collect::<Vec<_>>(),
     })
-}
-
-/// What values a parameter takes, in words.
-fn kind(param: &Param) -> String {
-    match param.kind {
-        ParamKind::Rate => "a rate such as \"10 Mbit/s\", or \"unlimited\"".into(),
-        ParamKind::Time { min: longwire_units::Nanos::ZERO, max } => format!("a time up to {max}"),
-        ParamKind::Time { min, max } => format!("a time from {min} to {max}"),
-        ParamKind::Probability => "a share such as \"2 %\"".into(),
-        ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
-        ParamKind::Limit => "\"100 packets\", \"64 KiB\", \"50 ms\" or \"unlimited\"".into(),
-        ParamKind::Size { min, max } => format!("a size from {min} to {max}"),
-        ParamKind::Decimal { min, max } => {
-            let number = |millionths| longwire_block::Value::Decimal(millionths).print(param.kind);
-            format!("a number from {} to {}", number(min), number(max))
-        }
-        ParamKind::Choice(words) => words.join(", "),
-        ParamKind::Parsed(grammar) => grammar.wanted.into(),
-    }
 }

@@ -1,0 +1,55 @@
+//! The reference page of the book: every setting that is declared, made of its declaration.
+
+use crate::settings::{BridgeSettings, EngineSettings, Fidelity};
+use longwire_block::flow::FLOW;
+use longwire_block::{Param, Settings, Spec};
+use longwire_link::MEDIA;
+use longwire_random::process;
+use std::fmt::Write;
+
+/// The page, as Markdown. `longwire blocks --markdown` prints it, and a test compares the book's with it.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Settings\n\nEvery setting that Longwire declares, with its values and its default. This page is made of the \
+         declarations:\n`longwire blocks --markdown > docs/book/reference.md` makes it again. What the settings do \
+         stands on the pages\n[Scenario files](scenario.md), [Link characteristics](links.md), [Queues](queues.md) \
+         and [Shared media](media.md).\n",
+    );
+    let sections = [EngineSettings::SPEC, Fidelity::SPEC, BridgeSettings::SPEC];
+    section(&mut page, "Sections", sections.iter());
+    section(
+        &mut page,
+        "Links",
+        longwire_link::registry().into_iter().filter(|spec| spec.key != "background"),
+    );
+    section(
+        &mut page,
+        "Traffic sources, and background traffic of links",
+        process::SPECS.iter().chain([&FLOW]),
+    );
+    section(&mut page, "Shared media", MEDIA.iter().copied());
+    page
+}
+
+fn section<'s>(page: &mut String, heading: &str, rows: impl Iterator<Item = &'s Spec>) {
+    // Writing to a String can't fail.
+    let _ = write!(page, "\n## {heading}\n");
+    for spec in rows {
+        let kind = if spec.kind == spec.key { String::new() } else { format!(", `{}`", spec.kind) };
+        let _ =
+            write!(page, "\n### `{}`{kind}\n\n{}\n\nSource: {}.\n\n", spec.key, spec.summary, spec.source);
+        page.push_str("| setting | values | default | meaning |\n|---|---|---|---|\n");
+        spec.params.iter().for_each(|param| row(page, param));
+    }
+}
+
+fn row(page: &mut String, param: &Param) {
+    let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    let default = match param.default {
+        None => "required".into(),
+        Some("") => "none".into(),
+        Some(value) => format!("`{}`", cell(value)),
+    };
+    let _ =
+        writeln!(page, "| `{}` | {} | {default} | {} |", param.name, cell(&param.takes()), cell(param.help));
+}
