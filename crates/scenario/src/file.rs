@@ -5,7 +5,7 @@ use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
-use crate::words::{Driver, HostDriver, NespAllow, Only, Routing};
+use crate::words::{Driver, NespAllow, Only, Routing};
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::Nanos;
 use schemars::JsonSchema;
@@ -108,10 +108,6 @@ pub(crate) struct Host {
     pub(crate) address: Listed<Network>,
     /// Hardware address. Default: one made from its place in the file.
     pub(crate) mac: Option<Written<Mac>>,
-    /// How Longwire holds its end of the wire. Default "tap".
-    pub(crate) driver: Option<Written<HostDriver>>,
-    /// Longest IP packet it sends, 68 to 65535. Default 1500.
-    pub(crate) mtu: Option<Written<Whole>>,
     /// Default gateway, one for each family at most.
     #[serde(default)]
     pub(crate) gateway: Listed<IpAddr>,
@@ -124,6 +120,8 @@ pub(crate) struct Host {
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
+    #[serde(skip)]
+    pub(crate) params: Params,
 }
 
 /// A route of a host.
@@ -146,8 +144,6 @@ pub(crate) struct Port {
     pub(crate) driver: Written<Driver>,
     /// The interface (af_packet, af_xdp), or the name of the device to make (tap). Default: the port's name.
     pub(crate) interface: Option<Written<Text>>,
-    /// How many workers receive and transmit by it in real time, each by a queue of its own (af_packet, af_xdp, tap), 1 to 64. Default 1.
-    pub(crate) queues: Option<Written<Whole>>,
     /// Capture file with the frames that come in (pcap).
     pub(crate) input: Option<Written<Text>>,
     /// Capture file for the frames that go out (pcap).
@@ -163,6 +159,8 @@ pub(crate) struct Port {
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
+    #[serde(skip)]
+    pub(crate) params: Params,
 }
 
 /// A learning bridge.

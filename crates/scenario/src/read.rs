@@ -2,11 +2,11 @@
 
 use crate::event::{kind_meant, removal_meant};
 use crate::file::{
-    At, BlockText, Bridge, Direction, Engine, Fidelity, File, Link, Medium, Named, NamedWay, Nesp, Params,
-    Source,
+    At, BlockText, Bridge, Direction, Engine, Fidelity, File, Host, Link, Medium, Named, NamedWay, Nesp,
+    Params, Port, Source,
 };
 use crate::finding::{Findings, fix_missing, suggestion};
-use crate::plan::{self, BridgeSettings, EngineSettings};
+use crate::settings::{self, BridgeSettings, EngineSettings, HostSettings, PortSettings};
 use crate::source_edit::source_keys;
 use longwire_block::{Settings, Spec};
 use longwire_link::MEDIA;
@@ -122,8 +122,8 @@ impl Reader<'_, '_, '_> {
             "engine" => file.engine = self.engine(item),
             "fidelity" => file.fidelity = self.fidelity(item),
             "nesp" => file.nesp = self.table::<Nesp>("nesp", item, &[]),
-            "host" => file.host = self.entries("host", item, |r, i| r.table("host", i, &[])),
-            "port" => file.port = self.entries("port", item, |r, i| r.table("port", i, &[])),
+            "host" => file.host = self.entries("host", item, Self::host),
+            "port" => file.port = self.entries("port", item, Self::port),
             "bridge" => file.bridge = self.entries("bridge", item, Self::bridge),
             "router" => file.router = self.entries("router", item, |r, i| r.table("router", i, &[])),
             "forwarder" => {
@@ -301,9 +301,19 @@ impl Reader<'_, '_, '_> {
     }
 
     fn fidelity(&mut self, item: Item<'_>) -> Option<Fidelity> {
-        let names = names_of(&plan::Fidelity::SPEC);
+        let names = names_of(&settings::Fidelity::SPEC);
         let (Fidelity { .. }, params) = self.with_params("fidelity", item, &names)?;
         Some(Fidelity { params })
+    }
+
+    fn host(&mut self, item: Item<'_>) -> Option<Host> {
+        let (host, params) = self.with_params::<Host>("host", item, &names_of(&HostSettings::SPEC))?;
+        Some(Host { params, ..host })
+    }
+
+    fn port(&mut self, item: Item<'_>) -> Option<Port> {
+        let (port, params) = self.with_params::<Port>("port", item, &names_of(&PortSettings::SPEC))?;
+        Some(Port { params, ..port })
     }
 
     fn bridge(&mut self, item: Item<'_>) -> Option<Bridge> {

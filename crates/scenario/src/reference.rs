@@ -1,6 +1,6 @@
 //! The reference page of the book: every setting that is declared, made of its declaration.
 
-use crate::settings::{BridgeSettings, EngineSettings, Fidelity};
+use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings, PortSettings};
 use longwire_block::flow::FLOW;
 use longwire_block::{Param, Settings, Spec};
 use longwire_link::MEDIA;
@@ -15,7 +15,8 @@ pub fn reference() -> String {
          stands on the pages\n[Scenario files](scenario.md), [Link characteristics](links.md), [Queues](queues.md) \
          and [Shared media](media.md).\n",
     );
-    let sections = [EngineSettings::SPEC, Fidelity::SPEC, BridgeSettings::SPEC];
+    let sections =
+        [EngineSettings::SPEC, Fidelity::SPEC, HostSettings::SPEC, PortSettings::SPEC, BridgeSettings::SPEC];
     section(&mut page, "Sections", sections.iter());
     section(
         &mut page,

@@ -1,8 +1,8 @@
 //! The JSON schema of scenario files, from the structures they are read into and the block registry.
 
 use crate::file::{At, Direction, File, Link};
-use crate::plan::{BridgeSettings, EngineSettings, Fidelity};
 use crate::read::BESIDE_RATE;
+use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings, PortSettings};
 use crate::source_edit::{INTERVAL, MODEL};
 use crate::written::templated;
 use longwire_block::flow::FLOW;
@@ -45,7 +45,11 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     for (section, spec) in [("engine", EngineSettings::SPEC), ("fidelity", Fidelity::SPEC)] {
         add_row(&mut root["properties"][section], &spec);
     }
-    add_row(&mut root["properties"]["bridge"]["items"], &BridgeSettings::SPEC);
+    let entries =
+        [("bridge", BridgeSettings::SPEC), ("host", HostSettings::SPEC), ("port", PortSettings::SPEC)];
+    for (section, spec) in entries {
+        add_row(&mut root["properties"][section]["items"], &spec);
+    }
     for section in ["source", "at"] {
         add_source(&mut root["properties"][section]["items"]["properties"]);
     }

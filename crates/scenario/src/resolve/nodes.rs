@@ -5,7 +5,8 @@ use crate::address::{Mac, Network};
 use crate::file::{self, File};
 use crate::plan::{Attachment, Bridge, BridgeSettings, End, Host, HostRoute, Port};
 use crate::router_plan::Router;
-use crate::words::{Driver, HostDriver};
+use crate::settings::{HostSettings, PortSettings};
+use crate::words::Driver;
 use crate::written::{Listed, Name, Text, Written};
 use longwire_block::{MAX_PORTS, Settings};
 use std::collections::HashMap;
@@ -15,7 +16,6 @@ use std::path::{Path, PathBuf};
 
 /// Longest name of an interface (IFNAMSIZ without its end).
 const LONGEST_INTERFACE: usize = 15;
-const MOST_QUEUES: u64 = 64;
 const MOST_BRIDGES: usize = 1 << 16;
 
 /// A router's own port: its place, and the bridge it asks for.
@@ -128,8 +128,7 @@ impl Desk<'_, '_> {
         let place = self.place(entry, &written.name, nodes)?;
         let name = self.name(entry, &written.name, End::Port(place));
         let addresses = self.host_addresses(entry, written);
-        let driver = self.term_or(entry, "driver", written.driver.as_ref(), HostDriver::Tap);
-        let mtu = self.whole_or(entry, "mtu", written.mtu.as_ref(), 1500, 68..=65_535);
+        let settings = self.row::<HostSettings>(entry, &written.params);
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
         let wish = self.wish(entry, written.bridge.as_ref());
         let (name, addresses, mac) = (name?, addresses?, mac?);
@@ -147,7 +146,7 @@ impl Desk<'_, '_> {
         });
         nodes.spans.push(written.name.span.clone());
         nodes.wishes.push(wish?);
-        let (driver, mtu) = (driver?, mtu? as u32);
+        let HostSettings { driver, mtu } = settings?;
         nodes.hosts.push(Host { name, port: place, driver, addresses, mac, mtu, gateways, routes });
         Some(())
     }
@@ -247,11 +246,12 @@ impl Desk<'_, '_> {
         let place = self.place(entry, &written.name, nodes)?;
         let name = self.name(entry, &written.name, End::Port(place));
         let attachment = self.attachment(entry, written, folder);
-        let queues = self.whole_or(entry, "queues", written.queues.as_ref(), 1, 1..=MOST_QUEUES);
+        let settings = self.row::<PortSettings>(entry, &written.params);
+        let queues_span = written.params.iter().find(|(name, ..)| *name == "queues").map(|(.., span)| span);
         let addresses = self.networks(entry, &written.addresses);
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
         let wish = self.wish(entry, written.bridge.as_ref());
-        let (name, attachment, queues) = (name?, attachment?, queues? as u16);
+        let (name, attachment, PortSettings { queues }) = (name?, attachment?, settings?);
         if let Attachment::Interface { interface, .. } | Attachment::Tap { interface, .. } = &attachment
             && let Some(other) = nodes.interfaces.insert(interface.clone(), place)
         {
@@ -261,8 +261,8 @@ impl Desk<'_, '_> {
             self.error(span, entry, "interface", what, "give each port an interface of its own");
         }
         let (addresses, mac) = (addresses?, mac?);
-        if let Some(queues) = &written.queues {
-            nodes.queue_spans.insert(place, queues.span.clone());
+        if let Some(span) = queues_span {
+            nodes.queue_spans.insert(place, span.clone());
         }
         let (bridge, segment, router) = (0, 0, None);
         nodes.ports.push(Port { name, attachment, addresses, mac, bridge, segment, router, queues });
@@ -289,9 +289,10 @@ impl Desk<'_, '_> {
                 self.error(&text.span, entry, key, what, "remove it, or choose another driver");
             }
         }
-        if let (Some(queues), false) = (&written.queues, device) {
+        let queues = written.params.iter().find(|(name, ..)| *name == "queues");
+        if let (Some((.., span)), false) = (queues, device) {
             let what = format!("a port with the driver {driver} has no queues");
-            self.error(&queues.span, entry, "queues", what, "remove it, or choose another driver");
+            self.error(span, entry, "queues", what, "remove it, or choose another driver");
         }
         Some(match driver {
             Driver::AfPacket | Driver::AfXdp => Attachment::Interface {
