@@ -134,10 +134,15 @@ impl<'a> Findings<'a> {
         Err(ScenarioError { findings, more: self.more })
     }
 
+    /// The line of a place, from 1.
+    pub(crate) fn line(&self, at: usize) -> usize {
+        self.line_starts.partition_point(|&first| first <= at)
+    }
+
     /// What is found at a place, told to nobody yet.
     pub(crate) fn finding(&self, span: &Range<usize>, field: &str, what: String, fix: String) -> Finding {
         let start = floor(self.text, span.start);
-        let line = self.line_starts.partition_point(|&first| first <= start) - 1;
+        let line = self.line(start) - 1;
         let first = self.line_starts[line];
         let rest = &self.text[first..];
         let content = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');

@@ -512,6 +512,25 @@ fn notes_tell_what_is_odd() {
     assert_eq!((plan.pair_route(0, 1), plan.pair_route(1, 0)), (Some(&[0][..]), None));
 }
 
+#[test]
+fn hosts_that_nothing_joins_are_noted() {
+    let hosts = |third: &str| {
+        let host = |(name, n): (&str, &str)| format!("[[host]]\nname = \"{name}\"\naddress = \"{n}/24\"\n");
+        [("a", "10.0.0.1"), ("b", "10.0.0.2"), ("c", third)].map(host).concat()
+    };
+    let notes = |third: &str| {
+        let text = hosts(third) + "[[link]]\nbetween = [\"a\", \"b\"]\n";
+        let notes = parse("s.toml", &text).unwrap().notes;
+        notes.iter().map(|note| note.to_string()).collect::<Vec<_>>()
+    };
+    let unlinked = notes("10.0.0.3");
+    assert!(unlinked.len() == 1 && unlinked[0].contains("no link leads to it"), "{unlinked:?}");
+    let elsewhere = notes("10.0.9.3");
+    assert!(elsewhere.iter().any(|note| note.contains("no router joins them")), "{elsewhere:?}");
+    let error = mistakes(&hosts("10.0.0.2")).to_string();
+    assert!(error.contains("overlaps what lies behind \"b\" (line 5)"), "{error}");
+}
+
 /// Pieces of which scenarios are made, right and wrong.
 const PIECES: &[&str] = &[
     "[[host]]\n",

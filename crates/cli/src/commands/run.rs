@@ -111,6 +111,11 @@ impl Args {
         let progress = self.progress(format!("running {} in virtual time", plan.file));
         let run = simulate(plan, &files, self.time)?;
         drop(progress);
+        if run.counted.flow.taken == 0 {
+            outcome::note(
+                "note: no packet came in; give the scenario a [[source]], or a port a capture: --input PORT=FILE",
+            );
+        }
         let links = LiveLinks::new(plan, Vec::new());
         links.note(&run.counted);
         let settings = Box::new(move |place| links.settings_json(place));

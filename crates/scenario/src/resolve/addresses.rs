@@ -45,8 +45,9 @@ impl Desk<'_, '_> {
                 let what = match early == late {
                     true => format!("{which} stands twice, or lies within another of its addresses"),
                     false => format!(
-                        "{which} overlaps what lies behind \"{}\"",
-                        nodes.ports[usize::from(early)].name
+                        "{which} overlaps what lies behind \"{}\" (line {})",
+                        nodes.ports[usize::from(early)].name,
+                        self.findings.line(nodes.spans[usize::from(early)].start)
                     ),
                 };
                 let fix = "let each address lie behind one host or port only";

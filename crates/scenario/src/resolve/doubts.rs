@@ -1,13 +1,15 @@
 //! Notes: what is allowed and yet looks like a mistake.
 
 use super::{Desk, Entry};
-use crate::plan::{Plan, Profile};
+use crate::plan::{Host, Plan, Port, Profile};
 use longwire_block::Value;
 use longwire_units::{Nanos, Rate};
 use std::ops::Range;
 
 /// An Ethernet header.
 const HEADER: u64 = 14;
+/// Most hosts that are compared with each other.
+const MOST_COMPARED: usize = 1000;
 /// The longest packet of most networks.
 const USUAL_MTU: u64 = 1500;
 
@@ -52,6 +54,60 @@ impl Desk<'_, '_> {
             self.doubt(&links[place], "link", &plan.links[place].name, &what, ESTIMATE_FIX);
         }
         self.idle(plan, links);
+        self.apart_from_links(plan, ports);
+        self.without_router(plan, ports);
+    }
+
+    /// Hosts that packets reach over no link, where others are joined by links.
+    fn apart_from_links(&mut self, plan: &Plan, ports: &[Range<usize>]) {
+        if plan.links.is_empty() || !plan.routers.is_empty() || plan.hosts.len() > MOST_COMPARED {
+            return;
+        }
+        let mut linked = vec![false; plan.ports.len()];
+        for rule in plan.pair_rules.iter().filter(|rule| !plan.routes.links(&rule.route).is_empty()) {
+            linked[usize::from(rule.in_port)] = true;
+            linked[usize::from(rule.out_port)] = true;
+        }
+        for rule in &plan.address_rules {
+            let holds = |port: &Port| {
+                port.addresses.iter().any(|net| net.contains(rule.source) || net.contains(rule.destination))
+            };
+            plan.ports.iter().zip(&mut linked).for_each(|(port, linked)| *linked |= holds(port));
+        }
+        for host in plan.hosts.iter().filter(|host| !linked[usize::from(host.port)]) {
+            let (what, fix) = ("no link leads to it or from it", "add a [[link]], or remove the host");
+            self.doubt(&ports[usize::from(host.port)], "host", &host.name, what, fix);
+        }
+    }
+
+    /// Hosts whose networks none of their neighbours has, where there is no router.
+    fn without_router(&mut self, plan: &Plan, ports: &[Range<usize>]) {
+        let others_know = plan.ports.iter().any(|port| port.attachment.driver().is_some());
+        if !plan.routers.is_empty() || others_know || plan.hosts.len() > MOST_COMPARED {
+            return;
+        }
+        for (at, host) in plan.hosts.iter().enumerate() {
+            let segment = plan.ports[usize::from(host.port)].segment;
+            let others = || {
+                let others = plan.hosts.iter().enumerate().filter(|(other, _)| *other != at);
+                others
+                    .map(|(_, other)| other)
+                    .filter(|other| plan.ports[usize::from(other.port)].segment == segment)
+            };
+            let near = |other: &Host| {
+                let addresses = || other.addresses.iter().map(|net| net.address);
+                host.addresses.iter().any(|net| addresses().any(|address| net.contains(address)))
+            };
+            if others().next().is_some()
+                && !others().any(near)
+                && host.gateways.is_empty()
+                && host.routes.is_empty()
+            {
+                let what = "no other host is in a network of it, and no router joins them";
+                let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add a [[router]]";
+                self.doubt(&ports[usize::from(host.port)], "host", &host.name, what, fix);
+            }
+        }
     }
 
     /// Links that no route has.
