@@ -1,4 +1,4 @@
-//! Benchmarks: `longwire bench` in a release build, and the criterion benches of the workspace.
+//! Benchmarks: `longwire bench` in a build of what is packaged, and the criterion benches of the workspace.
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -14,7 +14,7 @@ pub fn run(root: &Path, name: Option<&str>) -> Result<bool> {
     let criterion: Vec<_> = targets.iter().filter(|t| chosen(t)).collect();
     let mut passed = true;
     if name.is_none() || criterion.is_empty() {
-        let mut line = vec!["run", "--release", "--package", "longwire", "--", "bench"];
+        let mut line = vec!["run", "--profile", "measure", "--package", "longwire", "--", "bench"];
         line.extend(name);
         passed &= cargo(root, &line)?;
     }

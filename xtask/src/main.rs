@@ -26,7 +26,7 @@ cargo xtask ci [--quick]          everything a change has to pass; --quick leave
 cargo xtask assault [SEED]        the attacks of crates/cli/tests/assault at full length, as root: 25 minutes, and the build
 cargo xtask fuzz [OPTIONS] [TARGET]...
                                   the fuzz targets over mutated corpora; --help says more
-cargo xtask bench [NAME]          `longwire bench` in a release build, and the criterion benches
+cargo xtask bench [NAME]          `longwire bench` as it is packaged, and the criterion benches
 cargo xtask instructions [--json] [--keep] [--tests] [NAME]...
                                   instructions of a packet by stage, against those that benches/instructions.toml keeps
 cargo xtask numbers               make the tables of numbers in Markdown from docs/results

@@ -143,13 +143,13 @@ fn asked<'a>(words: &[&'a str]) -> Result<Asked<'a>> {
     Ok(asked)
 }
 
-/// Builds what carries packets, as a release or the tests are built, and answers where it is.
+/// Builds what carries packets, as what is packaged or the tests are built, and answers where it is.
 fn build(root: &Path, tests: bool) -> Result<PathBuf> {
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
         bail!("there is no valgrind, which counts instructions: install the package valgrind");
     }
     // Of all packages, as the tests: a package by itself has other features of what it needs.
-    let (profile, folder) = if tests { ("dev", "debug") } else { ("release", "release") };
+    let (profile, folder) = if tests { ("dev", "debug") } else { ("measure", "measure") };
     let packages = if tests { "--workspace" } else { "--package=longwire-bench" };
     let line = ["build", "--profile", profile, "--quiet", packages, "--bin", "longwire-carry"];
     let status = Command::new("cargo").args(line).current_dir(root).status().context("can't start cargo")?;

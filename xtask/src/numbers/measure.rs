@@ -139,13 +139,13 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
     names.iter().map(find).collect()
 }
 
-/// Measures in a release build and keeps the results. A row that fails is a result, too.
+/// Measures in a build of what is packaged and keeps the results. A row that fails is a result, too.
 ///
 /// # Errors
 /// If a command can't be started, or prints no report.
 pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
     let steps = chosen(names)?;
-    let build = ["build", "--release", "--package", "longwire"];
+    let build = ["build", "--profile", "measure", "--package", "longwire"];
     if !Command::new("cargo").args(build).current_dir(root).status().context("can't start cargo")?.success() {
         bail!("longwire can't be built");
     }
@@ -160,13 +160,13 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
     for step in steps {
         println!("== {} (about {} s)", line(step), step.seconds);
         let begun = Instant::now();
-        let output = Command::new(root.join("target/release/longwire"))
+        let output = Command::new(root.join("target/measure/longwire"))
             .args(step.args)
             .arg("--json")
             .current_dir(root)
             .stderr(Stdio::inherit())
             .output()
-            .context("can't start target/release/longwire")?;
+            .context("can't start target/measure/longwire")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let report: Value =
             serde_json::from_str(&text).with_context(|| format!("{} printed no report", line(step)))?;
