@@ -3,7 +3,7 @@
 
 use longwire_assemble::build;
 use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Fidelity, Observer, Report, clock};
+use longwire_engine::{Fidelity, Observer, Report};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, parse};
@@ -39,8 +39,8 @@ wait = "spin"
 
 /// Works for a while.
 fn labour(time: Nanos) {
-    let begun = clock::monotonic();
-    while clock::monotonic().since(begun) < time {
+    let begun = longwire_clock::monotonic();
+    while longwire_clock::monotonic().since(begun) < time {
         std::hint::spin_loop();
     }
 }

@@ -4,7 +4,7 @@
 
 use longwire_assemble::{TO_THE_END, build};
 use longwire_block::{Dice, Port, Stamp};
-use longwire_engine::{Observer, Remote, Report, Tolerance, clock};
+use longwire_engine::{Observer, Remote, Report, Tolerance};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
@@ -173,7 +173,7 @@ impl Observer for Recorder {
     }
 
     fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        let early = !self.simulated && clock::monotonic() < Nanos(meta.leave());
+        let early = !self.simulated && longwire_clock::monotonic() < Nanos(meta.leave());
         assert!(!early, "sent before it leaves: {meta:?}");
         self.seen.lock().unwrap().departed.push((number(frame), meta.out_port, meta.leave()));
     }

@@ -5,7 +5,7 @@ use crate::rig::Said;
 use crate::world::{Driver, require_hosts};
 use crate::{BenchError, flood::PATIENCE};
 use longwire_block::Port;
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_lab::Lab;
 use longwire_packet::{BATCH, Batch, Pool};
 use longwire_port::Interface;

@@ -106,7 +106,7 @@ pub fn received(world: &World) -> Result<(u64, Nanos), BenchError> {
 pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
     let read = || {
         let text = std::fs::read_to_string("/proc/thread-self/net/dev");
-        (text, longwire_engine::clock::monotonic())
+        (text, longwire_clock::monotonic())
     };
     let (text, at) = host.run(read)?;
     let text = text.map_err(|source| BenchError::System { doing: "reading a host's counters", source })?;

@@ -155,7 +155,7 @@ fn carry(
     pool: &mut Pool,
     batch: &mut Batch,
 ) -> Result<(), BenchError> {
-    from.receive(pool, longwire_engine::clock::monotonic(), batch)?;
+    from.receive(pool, longwire_clock::monotonic(), batch)?;
     if !batch.is_empty() {
         to.transmit(pool, batch)?;
         batch.clear();

@@ -1,17 +1,9 @@
-//! The monotonic clock, and what a thread can learn of the time it was not running.
+//! The cycle counter, and what a thread can learn of the time it was not running.
 #![allow(unsafe_code)]
 
+use longwire_clock::monotonic;
 use longwire_units::Nanos;
 use std::marker::PhantomData;
-
-/// CLOCK_MONOTONIC in nanoseconds: the engine's time in real runs.
-#[inline]
-pub fn monotonic() -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write to; CLOCK_MONOTONIC exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
 
 /// The processor's cycle counter, which goes on steadily whatever the processor's frequency is; nanoseconds where none is known.
 #[inline]

@@ -33,7 +33,7 @@ impl Setup {
     pub fn start(self) -> Run {
         let (tolerance, wait) = (self.tolerance, self.wait);
         let stop = Arc::new(AtomicBool::new(false));
-        let started = crate::clock::monotonic();
+        let started = longwire_clock::monotonic();
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
         let mut bells: Arc<[Bell]> = Arc::new([]);
@@ -112,7 +112,7 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
             continue;
         };
         worker.empty_rings();
-        let now = if worker.simulated { Nanos::NEVER } else { crate::clock::monotonic() };
+        let now = if worker.simulated { Nanos::NEVER } else { longwire_clock::monotonic() };
         all.elapsed = all.elapsed.max(now.since(started));
         worker.add_to(&mut all, now.min(until));
         lateness.merge(&worker.books.lateness);

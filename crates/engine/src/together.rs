@@ -38,7 +38,7 @@ impl Remote {
                 None => by_worker.push((worker, vec![placed])),
             }
         }
-        let now = crate::clock::monotonic();
+        let now = longwire_clock::monotonic();
         if by_worker.len() == 1 && at.is_none() {
             return self.group(by_worker, Step::Now);
         }

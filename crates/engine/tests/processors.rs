@@ -26,7 +26,7 @@ const BED: Bed = Bed { links: &[], ways: &[], workers: 1, pool_bytes: 8 << 20, l
 const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
 /// Longest wait for threads, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
-const METER: Meter = Meter { cycles: clock::cycles, per_microsecond: 1000, now: clock::monotonic };
+const METER: Meter = Meter { cycles: clock::cycles, per_microsecond: 1000, now: longwire_clock::monotonic };
 
 /// What a program is to do: counts its packets.
 const COUNT: &str = "r1 = 4\n call 65536\n r1 = 1\n lock *(u32 *)(r0 + 0) += w1\n r0 = 2\n exit";
@@ -242,7 +242,7 @@ fn nothing_is_allocated_on_the_way_to_processors_and_back() {
     }
     fn now() -> Nanos {
         look();
-        clock::monotonic()
+        longwire_clock::monotonic()
     }
     let mut router = measured(2, Meter { cycles, now, ..METER });
     router.install(prepared(COUNT, 3)).unwrap();

@@ -4,7 +4,7 @@
 mod support;
 
 use longwire_block::{KEPT, Node, OUTBOX, Outbox, Port, Stamp};
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_engine::{NodeRef, Setup, TO_THE_END};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};

@@ -7,7 +7,7 @@ mod support;
 use longwire_block::change::Edit;
 use longwire_block::path::LinkRef;
 use longwire_block::{Port, Spec, Stamp, Values};
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_engine::{Remote, RemoteError, Report, Run, Target, Together};
 use longwire_link::MEDIA;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};

@@ -71,7 +71,7 @@ impl RunningInstance {
         nesp: Option<NespCounts>,
         stop: Sender<()>,
     ) -> Self {
-        let started = longwire_engine::clock::monotonic();
+        let started = longwire_clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
         Self { name, plan, links, sources, media, routers, planes, remote, watches, started, nesp, stop }
     }
@@ -135,7 +135,7 @@ impl RunningInstance {
 
     /// How long it has been running.
     pub fn elapsed(&self) -> Nanos {
-        longwire_engine::clock::monotonic().since(self.started)
+        longwire_clock::monotonic().since(self.started)
     }
 
     /// What the workers have counted, as of now.

@@ -4,8 +4,8 @@ use crate::instance::RunningInstance;
 use crate::live_objects::ObjectChange;
 use anyhow::Context;
 use longwire_block::Port;
+use longwire_clock::monotonic;
 use longwire_control::SetError;
-use longwire_engine::clock::monotonic;
 use longwire_nesp::{
     Answer, Counters, ErrorCode, Item, Items, Job, Key, Kind, Operation, Outcome, Server, Status, Wanted,
     resolution_answer, unwrap, wrap,

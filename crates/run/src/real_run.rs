@@ -185,7 +185,11 @@ impl Drop for RealRun {
 
 /// How routers measure what packets cost their processor.
 fn meter() -> Meter {
-    Meter { cycles: clock::cycles, per_microsecond: clock::cycles_per_microsecond(), now: clock::monotonic }
+    Meter {
+        cycles: clock::cycles,
+        per_microsecond: clock::cycles_per_microsecond(),
+        now: longwire_clock::monotonic,
+    }
 }
 
 /// The name of a run of a scenario's file: the file's, with what a name can't have replaced.

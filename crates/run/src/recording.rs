@@ -26,7 +26,7 @@ impl Recording {
         let since_1970 =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
-        let epoch = now.since(longwire_engine::clock::monotonic());
+        let epoch = now.since(longwire_clock::monotonic());
         let recorder = Arc::new(Mutex::new(Recorder::create(file, &names, epoch)?));
         let recorded = |(place, port)| {
             let recorder = Arc::clone(&recorder);

@@ -8,7 +8,7 @@ use crate::trust::{trusted, whole};
 use longwire_bench::BenchError;
 use longwire_bench::flood::{counted, rate_between};
 use longwire_bench::world::{World, settle_beside};
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_packet::Pool;
 use longwire_port::driver::memory::BlastPlan;
 use longwire_report::Row;

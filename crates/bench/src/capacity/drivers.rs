@@ -6,7 +6,7 @@ use crate::flood::Flood;
 use crate::world::{Driver, World, require_hosts};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_scenario::{EnginePrices, Price};

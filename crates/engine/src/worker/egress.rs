@@ -118,7 +118,7 @@ impl Worker {
     }
 
     fn now(&self) -> Nanos {
-        if self.simulated { Nanos::ZERO } else { crate::clock::monotonic() }
+        if self.simulated { Nanos::ZERO } else { longwire_clock::monotonic() }
     }
 
     /// Books how late the packets of a port's batch left that it took between `before` and `after`, one after the other: each when its

@@ -1,10 +1,11 @@
 //! The loop on the machine's clock.
 
 use super::Worker;
-use crate::clock::{monotonic, wait_readable};
+use crate::clock::wait_readable;
 use crate::pause::{Pause, Watch};
 use crate::remote::Command;
 use crate::setup::Wait;
+use longwire_clock::monotonic;
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

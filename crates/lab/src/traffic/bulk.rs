@@ -1,12 +1,12 @@
 //! Bulk TCP: as much as the path carries.
 
-use super::clock::monotonic;
 use super::control::{Answer, Control, End, Ready, Receiver, Test};
 use super::header::{HEADER_BYTES, Header};
 use super::socket::{self, TcpInfo};
 use super::spread::{Distribution, Spread};
 use super::udp::IDLE_NS;
 use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, Until};
+use longwire_clock::monotonic;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -102,7 +102,7 @@ pub fn send(receiver: &Receiver, bulk: &Bulk, on_progress: OnProgress<'_>) -> Re
     offer.check()?;
     let (mut control, to, ready) = Control::offer(receiver, Test::Bulk(offer))?;
     let mut sender = Sender::connect(bulk, to, ready, receiver.patience)?;
-    let started = monotonic();
+    let started = monotonic().0;
     let mut reporter = Reporter::new(on_progress, started, duration_ns);
     sender.push(started, bulk.until, &mut reporter)?;
     sender.finish(bulk.until)?;
@@ -149,7 +149,7 @@ impl Sender {
             }
             congestion = socket::congestion(&stream).map_err(failed())?;
             let mut header = [0; HEADER_BYTES];
-            Header { flow: ready.flow, sequence, sent: monotonic() }.write(&mut header);
+            Header { flow: ready.flow, sequence, sent: monotonic().0 }.write(&mut header);
             stream.write_all(&header).map_err(failed())?;
             stream.set_nonblocking(true).map_err(failed())?;
             streams.push(stream);
@@ -168,7 +168,7 @@ impl Sender {
         };
         let mut last_sent = started;
         loop {
-            let now = monotonic();
+            let now = monotonic().0;
             self.sample(now);
             reporter.tell(now, self.sent)?;
             if now >= end || self.sent >= most {
@@ -203,7 +203,7 @@ impl Sender {
     /// After a duration the rest is discarded; otherwise each connection ends in order and delivers everything.
     fn finish(&mut self, until: Until) -> Result<(), Error> {
         self.next_sample = 0;
-        self.sample(monotonic());
+        self.sample(monotonic().0);
         match until {
             Until::DurationNs(_) => {
                 let streams = std::mem::take(&mut self.streams);
@@ -229,7 +229,7 @@ impl Sender {
     ) -> Result<BulkReception, Error> {
         // What lies in the sending buffers may take long on a slow link: the receiver gives up when nothing comes for IDLE_NS.
         let slow = if self.streams.is_empty() { 0 } else { MAX_DURATION_NS };
-        let end = monotonic() + slow + u64::try_from(patience.as_nanos()).unwrap_or(IDLE_NS) + QUIET_NS;
+        let end = monotonic().0 + slow + u64::try_from(patience.as_nanos()).unwrap_or(IDLE_NS) + QUIET_NS;
         let answer = control.read_until("result", end, &mut |now| {
             self.sample(now);
             reporter.tell(now, self.sent)
@@ -289,7 +289,7 @@ impl BulkOffer {
         let flow = socket::random_u32().map_err(failed())?;
         control.write(&Answer::Ready(Ready { port, flow }))?;
         let mut streams = Vec::with_capacity(self.streams as usize);
-        let end = monotonic() + CONNECT_NS;
+        let end = monotonic().0 + CONNECT_NS;
         while streams.len() < self.streams as usize {
             streams.extend(accept(&listener, control, flow, end, stopped)?);
         }
@@ -310,10 +310,10 @@ impl BulkOffer {
         wait.push(socket::interest(&control.stream, libc::POLLIN));
         let mut goodput = Goodput::new(self);
         let mut open = streams.len();
-        let mut last_heard = monotonic();
+        let mut last_heard = monotonic().0;
         while open > 0 || !ended {
             socket::poll(&mut wait, TICK).map_err(Error::system("waiting for the transfer"))?;
-            let now = monotonic();
+            let now = monotonic().0;
             for (stream, ready) in streams.iter_mut().zip(&mut wait).filter(|(_, ready)| ready.revents != 0) {
                 last_heard = now;
                 match stream.read(&mut buffer) {
@@ -369,7 +369,7 @@ pub(super) fn accept(
         if stopped() {
             return Err(Error::Stopped);
         }
-        if monotonic() > end {
+        if monotonic().0 > end {
             return Err(Error::Silent { what: "connection", after: Duration::from_nanos(CONNECT_NS) });
         }
         if wait[0].revents != 0 {

@@ -2,27 +2,11 @@
 
 #![allow(unsafe_code)]
 
+use longwire_clock::{monotonic, realtime};
 use serde::{Deserialize, Serialize};
 
 /// How long before a moment [`wait_until`] stops sleeping and starts spinning, in nanoseconds: more than a wake-up takes.
 const SPIN_NS: u64 = 100_000;
-
-/// CLOCK_MONOTONIC in nanoseconds: what all intervals are measured with.
-pub fn monotonic() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
-}
-
-/// CLOCK_REALTIME in nanoseconds since 1970: what the kernel stamps packets with.
-pub fn wall() -> u64 {
-    read(libc::CLOCK_REALTIME)
-}
-
-fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the answer; both clocks always exist, so the call cannot fail.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    nanos(&time)
-}
 
 /// The nanoseconds of a time since the clock's start, 0 if before.
 pub(super) fn nanos(time: &libc::timespec) -> u64 {
@@ -42,9 +26,9 @@ pub(super) struct WallOffset {
 
 impl WallOffset {
     pub fn measure() -> Self {
-        let before = monotonic();
-        let wall = wall();
-        let width = monotonic() - before;
+        let before = monotonic().0;
+        let wall = realtime().0;
+        let width = monotonic().0 - before;
         Self { offset: wall.wrapping_sub(before + width / 2).cast_signed(), width }
     }
 
@@ -73,7 +57,7 @@ pub(super) fn precise_sleeps() {
 /// Waits until the monotonic clock shows `moment`: sleeps to 100 µs before it, then spins. Returns the time at which it ended.
 pub(super) fn wait_until(moment: u64) -> u64 {
     loop {
-        let now = monotonic();
+        let now = monotonic().0;
         if now >= moment {
             return now;
         }
@@ -127,9 +111,9 @@ mod tests {
 
     #[test]
     fn waiting_ends_at_the_moment_or_later() {
-        let moment = monotonic() + 300_000;
+        let moment = monotonic().0 + 300_000;
         assert!(wait_until(moment) >= moment);
-        assert!(monotonic() >= moment);
+        assert!(monotonic().0 >= moment);
         assert!(wait_until(moment - 1) >= moment, "a moment that has passed");
     }
 
@@ -144,7 +128,7 @@ mod tests {
         assert_eq!(narrow.to_monotonic(1500), 500);
         let mut now = WallOffset::measure();
         now.refine();
-        assert!(now.to_monotonic(wall()).abs_diff(monotonic()) < 1_000_000_000);
+        assert!(now.to_monotonic(realtime().0).abs_diff(monotonic().0) < 1_000_000_000);
     }
 
     #[test]

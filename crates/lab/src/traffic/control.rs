@@ -13,11 +13,12 @@
 
 use super::Error;
 use super::bulk::{BulkOffer, BulkReception};
-use super::clock::{ClockId, monotonic};
+use super::clock::ClockId;
 use super::request::RequestOffer;
 use super::socket;
 use super::tally::UdpReception;
 use super::udp::UdpOffer;
+use longwire_clock::monotonic;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -150,7 +151,7 @@ impl Control {
 
     /// Waits for a line at most so long.
     pub fn read<T: DeserializeOwned>(&mut self, what: &'static str, patience: Duration) -> Result<T, Error> {
-        let end = monotonic().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        let end = monotonic().0.saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
         self.read_until(what, end, &mut |_| Ok(()))?.ok_or(Error::Silent { what, after: patience })
     }
 
@@ -166,7 +167,7 @@ impl Control {
             if let Some(message) = self.line(what)? {
                 return Ok(Some(message));
             }
-            let now = monotonic();
+            let now = monotonic().0;
             if now >= end {
                 return Ok(None);
             }

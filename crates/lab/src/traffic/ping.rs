@@ -1,10 +1,11 @@
 //! ICMP echo, with requests that need not wait for one another.
 
-use super::clock::{monotonic, precise_sleeps};
+use super::clock::precise_sleeps;
 use super::header::{HEADER_BYTES, Header};
 use super::socket::{self, IcmpSocket, Incoming};
 use super::spread::{Distribution, Spread};
 use super::{Error, OnProgress, Reporter};
+use longwire_clock::monotonic;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -159,12 +160,12 @@ impl<'a> Pinger<'a> {
 
     fn run(&mut self, on_progress: OnProgress<'_>) -> Result<(), Error> {
         const TICK: u64 = 200_000_000;
-        let start = monotonic();
+        let start = monotonic().0;
         let total = u64::from(self.ping.count) * self.ping.interval_ns;
         let mut reporter = Reporter::new(on_progress, start, Some(total));
         let mut end = u64::MAX;
         loop {
-            let now = monotonic();
+            let now = monotonic().0;
             reporter.tell(now, u64::from(self.sent))?;
             let all_sent = self.sent == self.ping.count;
             if all_sent && (now >= end || self.rtt.count() == u64::from(self.sent)) {
@@ -173,7 +174,7 @@ impl<'a> Pinger<'a> {
             let due = if all_sent { end } else { start + u64::from(self.sent) * self.ping.interval_ns };
             if !all_sent && now >= due {
                 self.request()?;
-                end = monotonic() + self.ping.timeout_ns;
+                end = monotonic().0 + self.ping.timeout_ns;
                 continue;
             }
             let mut wait = [socket::interest(self.socket, libc::POLLIN)];
@@ -185,7 +186,7 @@ impl<'a> Pinger<'a> {
     }
 
     fn request(&mut self) -> Result<(), Error> {
-        let now = monotonic();
+        let now = monotonic().0;
         let header = Header { flow: self.flow, sequence: self.sent, sent: now };
         // Datagram sockets and ICMPv6 get identifier or checksum from the kernel; what is written here does no harm.
         echo_request(&mut self.packet, self.ping.target.is_ipv4(), &header);

@@ -1,13 +1,13 @@
 //! Requests and their responses, over UDP or TCP, several at a time.
 
 use super::bulk::{CONNECT_NS, accept};
-use super::clock::monotonic;
 use super::control::{Answer, Control, End, Ready, Receiver, Test};
 use super::header::{HEADER_BYTES, Header};
 use super::socket;
 use super::spread::{Distribution, Spread};
 use super::udp::{IDLE_NS, connected};
 use super::{Error, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Until};
+use longwire_clock::monotonic;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -196,14 +196,14 @@ impl<'a> Asker<'a> {
     }
 
     fn run(&mut self, on_progress: OnProgress<'_>) -> Result<(), Error> {
-        let started = monotonic();
+        let started = monotonic().0;
         let (most, end) = match self.requests.until {
             Until::Count(count) => (count, u64::MAX),
             Until::DurationNs(time) => (MAX_PACKETS, started.saturating_add(time)),
         };
         let mut reporter = Reporter::new(on_progress, started, self.requests.until.duration_ns());
         loop {
-            let now = monotonic();
+            let now = monotonic().0;
             reporter.tell(now, self.completed)?;
             self.give_up(now)?;
             let asking = self.sent < most && now < end;
@@ -226,7 +226,7 @@ impl<'a> Asker<'a> {
             && self.waiting.len() < self.requests.outstanding as usize
             && self.written == self.out.len()
         {
-            let now = monotonic();
+            let now = monotonic().0;
             // Numbers stay below MAX_PACKETS.
             let sequence = self.sent as u32;
             Header { flow: self.flow, sequence, sent: now }.write(&mut self.out);
@@ -299,7 +299,7 @@ impl<'a> Asker<'a> {
     }
 
     fn responded(&mut self, length: usize) {
-        let now = monotonic();
+        let now = monotonic().0;
         let header = Header::read(&self.response[..length]).filter(|header| header.flow == self.flow);
         let asked =
             header.and_then(|header| self.waiting.iter().position(|(number, _)| *number == header.sequence));
@@ -362,7 +362,7 @@ impl RequestOffer {
                 let listener = TcpListener::bind(local).map_err(failed())?;
                 let port = listener.local_addr().map_err(failed())?.port();
                 control.write(&Answer::Ready(Ready { port, flow }))?;
-                let end = monotonic() + CONNECT_NS;
+                let end = monotonic().0 + CONNECT_NS;
                 let mut stream = loop {
                     if let Some(stream) = accept(&listener, control, flow, end, stopped)? {
                         break stream;
@@ -392,10 +392,10 @@ impl RequestOffer {
         let mut answered = 0;
         let mut wait =
             [socket::interest(socket, libc::POLLIN), socket::interest(&control.stream, libc::POLLIN)];
-        let mut last_heard = monotonic();
+        let mut last_heard = monotonic().0;
         loop {
             socket::poll(&mut wait, TICK).map_err(Error::system("waiting for requests"))?;
-            let now = monotonic();
+            let now = monotonic().0;
             if wait[0].revents != 0 {
                 match reply()? {
                     Some(count) => {

@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::clock::{WallOffset, monotonic, nanos, timespec};
+use super::clock::{WallOffset, nanos, timespec};
+use longwire_clock::monotonic;
 use std::ffi::c_int;
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
@@ -142,7 +143,7 @@ impl Incoming {
     pub fn packet(&self, at: usize) -> (&[u8], usize, u64) {
         let length = self.messages[at].msg_len as usize;
         let stamp = self.stamp(at).map(|wall| self.offset.to_monotonic(wall));
-        (&self.packets[at][..length.min(KEPT)], length, stamp.unwrap_or_else(monotonic))
+        (&self.packets[at][..length.min(KEPT)], length, stamp.unwrap_or_else(|| monotonic().0))
     }
 
     /// The kernel's receive stamp, on the wall clock.
@@ -347,7 +348,7 @@ mod tests {
         for at in 0..3 {
             out.packet(at).fill(at as u8);
         }
-        let before = monotonic();
+        let before = monotonic().0;
         assert_eq!(out.send(&sender, 1, 3).unwrap(), 2);
         let mut incoming = Incoming::new();
         // Loopback delivers within the call.
@@ -355,7 +356,7 @@ mod tests {
         for at in 0..2 {
             let (bytes, length, stamp) = incoming.packet(at);
             assert_eq!((bytes, length), (&[at as u8 + 1; KEPT][..], 1000));
-            assert!(stamp + 1_000_000 > before && stamp < monotonic() + 1_000_000, "{before} {stamp}");
+            assert!(stamp + 1_000_000 > before && stamp < monotonic().0 + 1_000_000, "{before} {stamp}");
         }
         assert_eq!(incoming.receive(&receiver).unwrap(), 0);
         assert_eq!(drops(&receiver), 0);

@@ -1,12 +1,13 @@
 //! UDP at a set rate, with everything that can happen to a packet counted at the other end.
 
-use super::clock::{monotonic, precise_sleeps, wait_until};
+use super::clock::{precise_sleeps, wait_until};
 use super::control::{Answer, Control, End, Ready, Receiver, Test};
 use super::header::{HEADER_BYTES, Header};
 use super::socket::{self, BATCH, Incoming, Outgoing};
 use super::spread::{Distribution, Spread};
 use super::tally::{Arrival, Tally, UdpReception};
 use super::{Error, Layer, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Until};
+use longwire_clock::monotonic;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -251,7 +252,7 @@ impl<'a> Sender<'a> {
 
     fn run(mut self, on_progress: OnProgress<'_>) -> Result<Departures, Error> {
         precise_sleeps();
-        let mut start = monotonic();
+        let mut start = monotonic().0;
         let end = start.saturating_add(self.duration);
         let total = match self.pace {
             Pace::Unlimited => (self.duration < u64::MAX).then_some(self.duration),
@@ -283,7 +284,7 @@ impl<'a> Sender<'a> {
     fn wait(&self, due: u64, reporter: &mut Reporter<'_>) -> Result<u64, Error> {
         const STEP: u64 = 250_000_000;
         loop {
-            let now = monotonic();
+            let now = monotonic().0;
             reporter.tell(now, self.departures.sent)?;
             if due <= now {
                 return Ok(now);
@@ -313,7 +314,7 @@ impl<'a> Sender<'a> {
         let count = self.plan(start, now);
         for at in 0..count {
             // Numbers stay below MAX_PACKETS.
-            let header = Header { flow: self.flow, sequence: (first + at) as u32, sent: monotonic() };
+            let header = Header { flow: self.flow, sequence: (first + at) as u32, sent: monotonic().0 };
             header.write(self.out.packet(at as usize));
             self.departures.last = header.sent;
             if first + at == 0 {
@@ -372,7 +373,7 @@ impl UdpOffer {
         let mut tally = Tally::new(self.packets);
         let mut incoming = Incoming::new();
         control.write(&Answer::Ready(Ready { port, flow }))?;
-        let mut last_heard = monotonic();
+        let mut last_heard = monotonic().0;
         let mut end: Option<End> = None;
         loop {
             let mut wait =
@@ -383,14 +384,14 @@ impl UdpOffer {
             self.drain(&socket, flow, local.ip(), &mut incoming, &mut tally)?;
             // Strangers' packets keep nobody waiting.
             if tally.received() > before {
-                last_heard = monotonic();
+                last_heard = monotonic().0;
             }
             if wait[1].revents != 0 {
                 control.fill("sender's end")?;
-                last_heard = monotonic();
+                last_heard = monotonic().0;
                 end = control.line("sender's end")?;
             }
-            let silence = monotonic().saturating_sub(last_heard);
+            let silence = monotonic().0.saturating_sub(last_heard);
             match &end {
                 Some(end) if tally.unique() >= end.sent || silence >= self.quiet_ns => {
                     let sent = end.sent.min(self.packets);

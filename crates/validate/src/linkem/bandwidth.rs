@@ -13,7 +13,7 @@ use crate::trust::trusted;
 use crate::{Settings, experiment};
 use longwire_bench::BenchError;
 use longwire_bench::world::{HOSTS, World, settle_beside};
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::{Progress, Until};
 use longwire_packet::Pool;

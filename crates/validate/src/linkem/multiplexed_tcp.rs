@@ -9,7 +9,7 @@ use crate::experiment::{End, Far, LONGEST_BITS, Observed, base, deep, generator,
 use crate::meter::Meter;
 use longwire_bench::BenchError;
 use longwire_bench::world::{HOSTS, World, address, settle_beside};
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_lab::{Cidr, Route, Wiring, allow_open_files};
 use longwire_packet::Pool;
 use longwire_port::driver::memory::BlastPlan;

@@ -1,7 +1,7 @@
 //! Two flows of small UDP packets from one host to another, paced, stamped and counted.
 
 use anyhow::{Context, bail};
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_lab::Host;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 
 use super::{owned, parts};
 use anyhow::{Context, bail};
-use longwire_engine::clock::monotonic;
+use longwire_clock::monotonic;
 use longwire_nesp::{
     Answer, Client, Due, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Items, Key, MOST, Operation, Retry, wrap,
 };

@@ -3,6 +3,8 @@
 //! Both clocks run at the same (disciplined) rate; only steps of the real-time clock change their distance. So the
 //! tightest measurement made yet stays, until one disagrees with it by more than the two can be wrong.
 
+use longwire_clock::{monotonic, realtime};
+
 /// The distance between the clocks, and how well it is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mapping {
@@ -17,9 +19,9 @@ impl Mapping {
     pub(crate) fn measure() -> Self {
         let mut best = Self { offset: 0, width: i64::MAX };
         for _ in 0..5 {
-            let before = read(libc::CLOCK_MONOTONIC);
-            let real = read(libc::CLOCK_REALTIME);
-            let after = read(libc::CLOCK_MONOTONIC);
+            let before = monotonic().0 as i64;
+            let real = realtime().0 as i64;
+            let after = monotonic().0 as i64;
             let width = after - before;
             if width < best.width {
                 best = Self { offset: before + width / 2 - real, width };
@@ -45,18 +47,6 @@ impl Mapping {
     }
 }
 
-/// The time of CLOCK_MONOTONIC, in nanoseconds.
-pub(crate) fn monotonic_now() -> u64 {
-    read(libc::CLOCK_MONOTONIC) as u64
-}
-
-fn read(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the answer; these two clocks always exist.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,9 +70,9 @@ mod tests {
     #[test]
     fn maps_the_present_to_the_present() {
         let mapping = Mapping::measure();
-        let before = read(libc::CLOCK_MONOTONIC);
-        let real = read(libc::CLOCK_REALTIME);
-        let after = read(libc::CLOCK_MONOTONIC);
+        let before = monotonic().0 as i64;
+        let real = realtime().0 as i64;
+        let after = monotonic().0 as i64;
         let mapped = mapping.monotonic((real / 1_000_000_000) as u32, (real % 1_000_000_000) as u32);
         assert!(
             (before - mapping.width..=after + mapping.width).contains(&mapped),

@@ -12,9 +12,10 @@ mod send;
 
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, Found};
-use clock::{Mapping, monotonic_now};
+use clock::Mapping;
 use fanout::{Deaf, Group, Shared};
 use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_clock::monotonic;
 use longwire_packet::{BATCH_BYTES, Batch, Checksum, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::{ethertype, finish_checksum, segment};
@@ -173,7 +174,7 @@ impl AfPacket {
             sender: Sender::new(with_header),
             with_header,
             mapping: Mapping::measure(),
-            opened: monotonic_now(),
+            opened: monotonic().0,
             mtu,
             state: State::Up,
             carrier: None,
@@ -203,7 +204,7 @@ impl AfPacket {
                     let stamp = self.mapping.monotonic(seconds, nanoseconds).max(self.opened as i64) as u64;
                     // A frame may have come after the poll began: it must not leave early. One from the future is from
                     // a clock that was just set.
-                    found.arrival = if stamp > now { stamp.min(monotonic_now()) } else { stamp };
+                    found.arrival = if stamp > now { stamp.min(monotonic().0) } else { stamp };
                     if is_unhandled(&found) {
                         self.shared.unhandled.fetch_add(1, Ordering::Relaxed);
                     }

@@ -23,11 +23,11 @@ mod umem;
 pub use error::AfXdpError;
 pub use far_end::FarEnd;
 
-use super::af_packet::clock::monotonic_now;
 use super::wire_frames::each_frame;
 use crate::interface::{Claim, Interface, OffloadGuard};
 use far_end::Lost;
 use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_clock::monotonic;
 use longwire_packet::{BATCH_BYTES, Batch, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::l3_offset;
@@ -185,7 +185,7 @@ impl AfXdpPort {
             return;
         }
         // Not the time of the poll: a frame that came after it must not leave early.
-        let arrival = monotonic_now();
+        let arrival = monotonic().0;
         // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
         let enough = self.stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {

@@ -1,9 +1,9 @@
 //! Receiving a frame: into a buffer, and from there into as much of the pool as it takes; or, where long trains come one after the other,
 //! straight into the pool.
 
-use crate::driver::af_packet::clock::monotonic_now;
 use crate::vnet::{self, Found};
 use longwire_block::PortStats;
+use longwire_clock::monotonic;
 use longwire_packet::{Batch, Handle, MAX_FRAME, Pool};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -56,7 +56,7 @@ impl Reader {
             return Ok(());
         };
         // Not the time of the poll: a frame that came after it was looked up must not leave early.
-        let arrival = monotonic_now();
+        let arrival = monotonic().0;
         self.expects_long = is_longest(bytes.len());
         let found = Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
         found.keep(pool, stats, batch);
@@ -86,7 +86,7 @@ impl Reader {
             pool.free(place);
             return Err(error);
         };
-        let arrival = monotonic_now();
+        let arrival = monotonic().0;
         let len = read.saturating_sub(vnet::LEN).min(MAX_FRAME);
         self.expects_long = is_longest(len);
         if self.expects_long && pool.resize(place, len) {

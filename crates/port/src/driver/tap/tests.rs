@@ -1,6 +1,6 @@
 use super::*;
-use crate::driver::af_packet::clock::monotonic_now;
 use crate::driver::af_packet::{AfPacket, AfPacketOptions};
+use longwire_clock::monotonic;
 use longwire_packet::BATCH;
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ fn receive(port: &mut dyn Port, pool: &mut Pool, count: usize) -> Vec<Vec<u8>> {
     while frames.len() < count {
         assert!(start.elapsed() < PATIENCE, "{} of {count} frames came", frames.len());
         let mut batch = Batch::new();
-        port.receive(pool, Nanos(monotonic_now()), &mut batch).unwrap();
+        port.receive(pool, Nanos(monotonic().0), &mut batch).unwrap();
         for &handle in batch.as_slice() {
             frames.push(pool.data(handle).to_vec());
             pool.free(handle);
