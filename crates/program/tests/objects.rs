@@ -306,8 +306,8 @@ fn the_book_says_how_to_compile() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/book/programs.md")).unwrap();
     let (source, after) =
-        page.split_once("## Writing one").unwrap().1.split_once("```\n\nCompile it with `").unwrap();
-    let (line, _) = after.split_once('`').unwrap();
+        page.split_once("## Writing one").unwrap().1.split_once("```\n\nCompile it").unwrap();
+    let (line, _) = after.split_once("```sh\n").unwrap().1.split_once("```").unwrap();
     assert!(
         line.contains("-I /usr/include/$(uname -m)-linux-gnu"),
         "Debian's <asm/types.h> is there: {line}"
