@@ -16,9 +16,9 @@ const MOST_LINES: usize = 24;
 /// If it can't be written.
 pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let field = |name: &str| report.extra.get(name).unwrap_or(&Value::Null);
-    let seconds = field("seconds").as_f64().unwrap_or(0.0);
+    let elapsed = field("elapsed_ns").as_u64().unwrap_or(0);
     let (scenario, mode) = (text(field("scenario")), text(field("mode")));
-    writeln!(out, "{scenario}: {} of {mode} time", shown::time(seconds * 1e9))?;
+    writeln!(out, "{scenario}: {} of {mode} time", shown::time(elapsed as f64))?;
     let of_kind = |kind: &str| -> Vec<&Row> {
         report.rows.iter().filter(|row| row.extra.get("kind").is_some_and(|k| k == kind)).collect()
     };

@@ -472,7 +472,7 @@ fn a_program_takes_the_place_of_another(lab: &Up, fid: &str) {
     let kept = asked(&["replace", "r1", fid, "syn-monitor", "--json"]);
     assert_eq!((&kept["state"], kept["fid"].to_string()), (&"kept".into(), fid.to_owned()), "{kept:#}");
     // Verified and compiled beside the router, which has waited for the exchange only.
-    assert!(kept["prepare-ns"].as_u64() > kept["pause-ns"].as_u64(), "{kept:#}");
+    assert!(kept["prepare_ns"].as_u64() > kept["pause_ns"].as_u64(), "{kept:#}");
     assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
     assert_eq!(&lab.forwarder(&["get", "r1", fid])[..8], "02000000", "it went on counting");
     // Its key is as it was, and what has other maps says so.
@@ -485,11 +485,11 @@ fn a_program_takes_the_place_of_another(lab: &Up, fid: &str) {
     let number: u64 = fid.parse().unwrap();
     let one = listed["forwarders"].as_array().unwrap().iter().find(|one| one["fid"] == number).unwrap();
     assert_eq!((&one["key"], &one["name"]), (&"10.0.0.0/8 > *".into(), &"syn-monitor".into()), "{one:#}");
-    assert!(one["cost"]["worst-case-ns"].as_f64() > Some(0.0), "{one:#}");
+    assert!(one["cost"]["worst_case_ns"].as_f64() > Some(0.0), "{one:#}");
     let refused = lab.refused(&["replace", "r1", "99", "syn-monitor"]);
     assert!(refused.contains("no program with the number 99"), "{refused}");
     let installed = asked(&["install", "r1", "syn-monitor", "--json"]);
-    assert!(installed["prepare-ns"].as_u64() > Some(0) && installed["pause-ns"].is_u64(), "{installed:#}");
+    assert!(installed["prepare_ns"].as_u64() > Some(0) && installed["pause_ns"].is_u64(), "{installed:#}");
 }
 
 #[test]
@@ -629,8 +629,8 @@ fn what_is_installed_is_listed(lab: &Up) {
     let listed: Value = serde_json::from_str(&lab.forwarder(&["list", "r1", "--json"])).unwrap();
     let one = listed["forwarders"].as_array().unwrap().iter().find(|one| one["fid"] == fid).unwrap();
     assert_eq!((&one["port"], &one["via"]), (&"east".into(), &"10.0.2.9".into()), "{one:#}");
-    assert_eq!((&one["queue"], &one["lease-ns"]), (&0.into(), &600_000_000_000_u64.into()), "{one:#}");
-    assert!(one["lease-left-ns"].as_u64() <= Some(600_000_000_000), "{one:#}");
+    assert_eq!((&one["queue"], &one["lease_ns"]), (&0.into(), &600_000_000_000_u64.into()), "{one:#}");
+    assert!(one["lease_left_ns"].as_u64() <= Some(600_000_000_000), "{one:#}");
     let text = lab.forwarder(&["list", "r1"]);
     assert!(text.contains("out of east  via 10.0.2.9  queue 0  lease of 600 s, "), "{text}");
     for name in ["", "a\nb", "\u{1b}[2J", &"x".repeat(65)] {
@@ -863,9 +863,9 @@ fn records_come_by_their_fields(events: &Events) -> String {
     assert_eq!([&fields["length"], &fields["ttl"], &fields["hops"]], [29, 0, 4], "{first:#}");
     events.send(5003, 2);
     let times = [
-        first["time-ns"].as_u64(),
-        next(&mut lines)["time-ns"].as_u64(),
-        next(&mut lines)["time-ns"].as_u64(),
+        first["time_ns"].as_u64(),
+        next(&mut lines)["time_ns"].as_u64(),
+        next(&mut lines)["time_ns"].as_u64(),
     ];
     assert!(times.is_sorted() && times[0] > Some(0), "{times:?}");
     drop(reader);

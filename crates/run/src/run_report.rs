@@ -54,7 +54,7 @@ impl Ran<'_> {
         let mut report = Report::new("run")
             .with("mode", self.mode)
             .with("scenario", self.plan.file.as_str())
-            .with("seconds", self.seconds())
+            .with("elapsed_ns", self.elapsed.0)
             .with("fidelity", counted.fidelity.as_ref().map(fidelity_json))
             .with("flow", serde_json::to_value(&counted.flow).unwrap_or_default())
             .with("workers", counted.workers.iter().map(worker_json).collect::<Vec<_>>())
@@ -250,7 +250,7 @@ fn source_row(delivered: &Delivered<'_>) -> Row {
         .extra("reordered", received.reordered)
         .extra("delivered_bit_per_s", rounded(received.delivered(sent)))
         .extra("delay_ns_min", time(received.delay_min))
-        .extra("delay_ns_mean", received.delay_mean())
+        .extra("delay_ns_mean", received.delay_mean().map(|mean| mean.round() as u64))
         .extra("delay_ns_max", time(received.delay_max))
 }
 

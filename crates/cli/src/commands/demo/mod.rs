@@ -14,6 +14,7 @@ use longwire_engine::Fidelity;
 use longwire_lab::{abilities, enter_user_namespace};
 use longwire_report::{Report, Row};
 use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::run_report::fidelity_json;
 use longwire_run::test_hosts::TestHosts;
 use longwire_scenario::{HostDriver, Plan};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -176,7 +177,7 @@ impl Measured {
     fn report(&self) -> Report {
         let mut report = Report::new("demo")
             .with("mode", self.mode)
-            .with("fidelity", serde_json::to_value(&self.fidelity).unwrap_or_default());
+            .with("fidelity", self.fidelity.as_ref().map(fidelity_json));
         report.extend(self.rows.iter().cloned());
         for error in &self.errors {
             report.fail(error.as_str());

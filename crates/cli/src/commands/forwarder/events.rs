@@ -84,7 +84,7 @@ impl Args {
             line["event"] = "record".into();
             return line.to_string();
         }
-        let time = record["time-ns"].as_u64().unwrap_or_default();
+        let time = record["time_ns"].as_u64().unwrap_or_default();
         let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
         let shown = match &record["fields"] {
             Value::Null => text(&record["data"]).to_owned(),

@@ -40,9 +40,9 @@ pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
             count(number("transmitted") + number("redirected")),
             count(number("dropped")),
             count(number("aborted")),
-            nanoseconds(&field("cost")["mean-ns"]),
-            nanoseconds(&field("cost")["p99-ns"]),
-            nanoseconds(&field("cost")["worst-case-ns"]),
+            nanoseconds(&field("cost")["mean_ns"]),
+            nanoseconds(&field("cost")["p99_ns"]),
+            nanoseconds(&field("cost")["worst_case_ns"]),
             format!("{}  {}{}", text(field("name")), text(field("key")), rest(one)),
         ]);
     }
