@@ -45,7 +45,7 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     print_verdict(field("fidelity"), mode, out)?;
     for row in &report.rows {
         for note in &row.notes {
-            writeln!(out, "note: {}: {note}", row.name)?;
+            writeln!(out, "note: {}: {note}", with_kind(row))?;
         }
     }
     let failures = field("failures").as_array();
@@ -313,9 +313,16 @@ fn print_verdict(fidelity: &Value, mode: &str, out: &mut dyn Write) -> io::Resul
     causes.into_iter().flatten().try_for_each(|cause| writeln!(out, "  because {}", text(cause)))
 }
 
-/// A row's name without its kind.
 fn name(row: &Row) -> String {
-    row.name.split_once(' ').map_or(row.name.as_str(), |(_, name)| name).to_owned()
+    row.name.clone()
+}
+
+/// What a row is about, with its kind: `link up`.
+fn with_kind(row: &Row) -> String {
+    match row.extra.get("kind").and_then(Value::as_str) {
+        Some(kind) if kind != row.name => format!("{} {}", kind.replace('-', " "), row.name),
+        _ => row.name.clone(),
+    }
 }
 
 fn number(row: &Row, name: &str) -> u64 {

@@ -45,7 +45,7 @@ fn each<'a>(
 
 fn row(router: &Router, forwarder: &Forwarder) -> Row {
     let called = &forwarder.installation().name;
-    let row = Row::new(format!("program {} {} {called}", router.name, forwarder.fid().0), "packets")
+    let row = Row::new(format!("{} {} {called}", router.name, forwarder.fid().0), "packets")
         .measured(forwarder.stats().packets)
         .extra("kind", "program")
         .extra("router", &*router.name);

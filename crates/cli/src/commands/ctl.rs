@@ -342,7 +342,7 @@ fn show(command: &str, links: &[Link], json: bool) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for link in links {
         let settings: Vec<_> = link.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
-        let row = Row::new(format!("link {}", link.name), "").extra("kind", "link");
+        let row = Row::new(&*link.name, "").extra("kind", "link");
         report.push(
             row.extra("settings", serde_json::to_value(&link.settings)?).extra("stats", link.stats.clone()),
         );
@@ -359,7 +359,7 @@ fn show_settings(
     json: bool,
 ) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
-    let row = Row::new(format!("{kind} {name}"), "").extra("kind", kind);
+    let row = Row::new(name, "").extra("kind", kind);
     report.push(row.extra("settings", serde_json::to_value(settings)?));
     if json {
         return outcome::print_report(&report, true);

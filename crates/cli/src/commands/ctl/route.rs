@@ -120,7 +120,7 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     let page = Client::connect(&directory(), args.instance.as_deref())?.routes(&args.router)?;
     if args.json {
         let mut report = Report::new("ctl route list");
-        let row = Row::new(format!("router {}", args.router), "routes").measured(page.routes.len() as u64);
+        let row = Row::new(&*args.router, "routes").measured(page.routes.len() as u64);
         report.push(row.extra("kind", "router").extra("routes", page.routes).extra("more", page.more));
         return outcome::print_report(&report, true);
     }

@@ -128,7 +128,7 @@ fn report(plan: &Plan, name: &str, pid: u32) -> Report {
     let log = log_of(name).display().to_string();
     let mut report = Report::new("lab up").with("lab", name).with("pid", pid).with("log", log);
     report.extend(
-        addresses(plan).map(|(host, addresses)| Row::new(format!("host {host}"), "").measured(addresses)),
+        addresses(plan).map(|(host, addresses)| Row::new(host, "").measured(addresses).extra("kind", "host")),
     );
     report
 }
