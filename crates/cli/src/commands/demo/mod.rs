@@ -7,7 +7,7 @@ mod measured;
 mod simulated;
 
 use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome, verdict};
+use crate::{Json, Outcome, outcome, verdict};
 use anyhow::Context;
 use criteria::Configured;
 use longwire_engine::Fidelity;
@@ -50,9 +50,8 @@ pub struct Args {
     #[arg(default_value = "link")]
     what: What,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     /// Run in virtual time even where real packets could be sent.
     #[arg(long)]
@@ -91,7 +90,7 @@ impl Args {
             return outcome::print(scenario.trim_end()).map(|()| Outcome::Well);
         }
         if self.what == What::Fairness {
-            return fairness::run(self.json, self.r#virtual);
+            return fairness::run(self.json.on, self.r#virtual);
         }
         let plan = longwire_scenario::parse(FILE, SCENARIO).context("the demo's own scenario")?;
         say(LINK);
@@ -110,8 +109,8 @@ impl Args {
         }
         let measured = measured?;
         let report = measured.report();
-        let outcome = outcome::print_report(&report, self.json)?;
-        if !self.json {
+        let outcome = outcome::print_report(&report, self.json.on)?;
+        if !self.json.on {
             outcome::print(&measured.verdict())?;
             outcome::print(&format!("\nThe scenario was:\n{}\n{HINT}", indented_scenario()))?;
         }

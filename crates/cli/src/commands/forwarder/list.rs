@@ -1,6 +1,6 @@
 //! `longwire forwarder list`: a line a program.
 
-use super::{List, ask, text};
+use super::{List, ask, program_row, report, text};
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use longwire_report::shown::{columns, count};
@@ -13,9 +13,11 @@ use serde_json::Value;
 /// If no instance is meant, or it does not answer, or it has no such router.
 pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
     let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List {})?;
-    if args.json {
-        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-        return Ok(Outcome::Well);
+    if args.json.on {
+        let report = report("forwarder list", &args.router, answer, "forwarders", |one| {
+            program_row(&args.router, one)
+        });
+        return outcome::print_report(&report, true);
     }
     let head = [
         "fid",

@@ -8,10 +8,11 @@ mod levels;
 mod list;
 mod replace;
 
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use chosen::{Chosen, sent};
 use longwire_control::{Client, ForwarderAsk, directory};
 use longwire_halves::FlowEnds;
+use longwire_report::{Report, Row};
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use serde_json::Value;
 
@@ -55,6 +56,7 @@ enum Action {
 ///
 /// It is verified and compiled before; the router's packets wait for the change of a pointer. Prints the program's number.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("json", |json| json.help("Print JSON: its number, how long it was verified and compiled, and for how long the router's packets waited for the exchange")))]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder install r1 syn-monitor
@@ -151,9 +153,8 @@ struct Install {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON: its number, how long it was verified and compiled, and for how long the router's packets waited for the exchange.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Let the leases of programs begin again: of those that were installed with --lease
@@ -173,6 +174,9 @@ struct Renew {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// List a router's programs, what they have done, and what a packet may need at most
@@ -189,9 +193,8 @@ struct List {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Write a program's state, all of it, between two batches of packets
@@ -217,6 +220,9 @@ struct Set {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Remove a program while packets flow
@@ -234,6 +240,9 @@ struct Remove {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// List a program's maps, print or write their entries
@@ -285,9 +294,8 @@ struct Map {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -303,18 +311,18 @@ impl Args {
             Action::Levels(args) => args.run(),
             Action::Get(args) => args.run(),
             Action::Events(args) => args.run(),
-            Action::Set(Set { router, fid, data, kind, instance }) => {
+            Action::Set(Set { router, fid, data, kind, instance, json }) => {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data, kind })?;
-                Ok(Outcome::Well)
+                done("forwarder set", &router, &[fid], json)
             }
             Action::Replace(args) => args.run(),
-            Action::Renew(Renew { router, fids, instance }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Renew { fids })?;
-                Ok(Outcome::Well)
+            Action::Renew(Renew { router, fids, instance, json }) => {
+                ask(instance.as_deref(), &router, &ForwarderAsk::Renew { fids: fids.clone() })?;
+                done("forwarder renew", &router, &fids, json)
             }
-            Action::Remove(Remove { router, fid, instance }) => {
+            Action::Remove(Remove { router, fid, instance, json }) => {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Remove { fid })?;
-                Ok(Outcome::Well)
+                done("forwarder remove", &router, &[fid], json)
             }
             Action::Map(args) => map(args),
         }
@@ -333,8 +341,66 @@ fn entries(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), entries.trim().to_owned()))
 }
 
+/// The fields of an answer.
+type Fields = serde_json::Map<String, Value>;
+
 fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {
     Ok(Client::connect(&directory(), instance)?.forwarders(router, ask)?)
+}
+
+/// What an instance has answered about a router: its fields, but a row for each element of the list called `list`.
+fn report(command: &str, router: &str, answer: Value, list: &str, row: impl Fn(Fields) -> Row) -> Report {
+    let mut report = Report::new(command).with("router", router);
+    let Value::Object(fields) = answer else { return report };
+    for (name, value) in fields {
+        match value {
+            Value::Array(all) if name == list => {
+                report.extend(all.into_iter().filter_map(|one| match one {
+                    Value::Object(fields) => Some(row(fields)),
+                    _ => None,
+                }));
+            }
+            value => report.set(name, value),
+        }
+    }
+    report
+}
+
+/// A program of a router, named as in the report of a run as far as that is known, with its fields.
+fn program_row(router: &str, fields: Fields) -> Row {
+    let names =
+        [fields.get("fid").map(Value::to_string), fields.get("name").map(|name| text(name).to_owned())];
+    let name = names.into_iter().flatten().fold(router.to_owned(), |name, more| format!("{name} {more}"));
+    let row = Row::new(name, "").extra("kind", "program").extra("router", router);
+    fields.into_iter().fold(row, |row, (field, value)| match field.as_str() {
+        "name" => row.extra("program", value),
+        "notes" => value.as_array().into_iter().flatten().fold(row, |row, note| row.note(text(note))),
+        _ => row.extra(field, value),
+    })
+}
+
+/// The report about one program.
+fn about_one(command: &str, router: &str, answer: Value) -> Report {
+    let mut report = Report::new(command).with("router", router);
+    report.extend(answer.as_object().cloned().map(|fields| program_row(router, fields)));
+    report
+}
+
+/// Says which programs were changed, to whom reads JSON.
+fn done(command: &str, router: &str, fids: &[u32], json: Json) -> anyhow::Result<Outcome> {
+    let mut report = Report::new(command).with("router", router);
+    report
+        .extend(fids.iter().map(|&fid| program_row(router, Fields::from_iter([("fid".into(), fid.into())]))));
+    outcome::print_if_json(&report, json)
+}
+
+/// A map of a program, or an entry of one, by the field that names it.
+fn named_row(fields: Fields, name: &str) -> Row {
+    let row = Row::new(fields.get(name).map_or("", text), "");
+    fields
+        .into_iter()
+        .filter(|(field, _)| field != "name")
+        .fold(row, |row, (field, value)| row.extra(field, value))
 }
 
 fn install(args: Install) -> anyhow::Result<Outcome> {
@@ -367,10 +433,10 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }
-    match args.json {
-        true => outcome::print(&serde_json::to_string_pretty(&installed)?)?,
-        false => outcome::print(&installed["fid"].to_string())?,
+    if args.json.on {
+        return outcome::print_report(&about_one("forwarder install", &args.router, installed), true);
     }
+    outcome::print(&installed["fid"].to_string())?;
     Ok(Outcome::Well)
 }
 
@@ -383,9 +449,20 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         (map, key, _) => ForwarderAsk::Map { fid, map, key, fields: !args.hex },
     };
     let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
-    if args.json {
-        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-        return Ok(Outcome::Well);
+    if args.json.on {
+        let report = match answer.get("value") {
+            // One entry, which is what was asked for.
+            Some(_) => {
+                let mut report = Report::new("forwarder map").with("router", &*args.router);
+                report.extend(answer.as_object().cloned().map(|entry| named_row(entry, "key")));
+                report
+            }
+            None if answer.get("maps").is_some() => {
+                report("forwarder map", &args.router, answer, "maps", |map| named_row(map, "name"))
+            }
+            None => report("forwarder map", &args.router, answer, "entries", |entry| named_row(entry, "key")),
+        };
+        return outcome::print_report(&report, true);
     }
     if let Some(value) = answer["value"].as_str() {
         match &answer["fields"]["value"] {
