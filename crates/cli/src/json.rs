@@ -16,8 +16,10 @@ pub struct Json {
     pub on: bool,
 }
 
-/// Whether a command line, of which `words` are the arguments, asks for JSON. Read from the words, because a command line with a
-/// mistake has no other form. What `exec` and `lab exec` are given belongs to the command that they run.
+/// Whether a command line, of which `words` are the arguments, asks for JSON.
+///
+/// Read from the words, because a command line with a mistake has no other form. What `exec` and `lab exec`
+/// are given belongs to the command that they run.
 pub fn is_wanted(words: &[OsString]) -> bool {
     let starts_with =
         |command: &[&str]| words.iter().zip(command).filter(|(word, of)| word == of).count() == command.len();
@@ -27,8 +29,10 @@ pub fn is_wanted(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-/// An error as an object: `error` says what is wrong; where they are known, `file`, `line`, `column` and `field` say where, `fix` what to
-/// do, and `suggestion` what was probably meant. Further mistakes of the same scenario are in `more`.
+/// An error as an object.
+///
+/// `error` says what is wrong; where they are known, `file`, `line`, `column` and `field` say where, `fix`
+/// what to do, and `suggestion` what was probably meant. Further mistakes of the same scenario are in `more`.
 pub fn of_error(error: &Error) -> Value {
     let known = error.chain().find_map(|cause| {
         if let Some(LoadError::Invalid(invalid)) = cause.downcast_ref() {
@@ -118,7 +122,8 @@ impl Fields {
         self
     }
 
-    /// The object. Where nothing names the suggestion it is taken from the text: all messages suggest in the same words.
+    /// The object. Where nothing names the suggestion it is taken from the text: all messages suggest in the
+    /// same words.
     fn finish(self) -> Value {
         let text =
             |name: &str| self.0.get(name).and_then(Value::as_str).and_then(suggested).map(str::to_owned);

@@ -53,7 +53,7 @@ pub fn print_report(report: &Report, json: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::of(report.pass))
 }
 
-/// Prints the report of a command that says nothing to people who see that it went well.
+/// Prints the report of a command that is silent when it succeeds, unless JSON is wanted.
 ///
 /// # Errors
 /// If standard output can't be written to.

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 ///
 /// Whoever takes a record out has it, and nobody else. Records that find no room in a ring are lost; how many is said.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("json", |json| json.help("Print a JSON object for each record, and one when records were lost"))
-)]
+#[command(mut_arg("json", |json| {
+    json.help("Print a JSON object for each record, and one when records were lost")
+}))]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder events r1 1

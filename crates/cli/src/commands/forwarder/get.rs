@@ -1,6 +1,7 @@
 //! `longwire forwarder get`
 
-use super::{about_one, ask, text};
+use super::answers::about_one;
+use super::{ask, text};
 use crate::{Json, Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! `longwire forwarder levels`
 
-use super::{Fields, ask, report, text};
+use super::answers::{Fields, report};
+use super::{ask, text};
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::ForwarderAsk;

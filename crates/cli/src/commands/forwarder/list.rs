@@ -1,6 +1,7 @@
 //! `longwire forwarder list`: a line a program.
 
-use super::{List, ask, program_row, report, text};
+use super::answers::{program_row, report};
+use super::{List, ask, text};
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use longwire_report::shown::{columns, count};

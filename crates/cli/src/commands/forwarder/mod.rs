@@ -1,5 +1,6 @@
 //! `longwire forwarder`
 
+mod answers;
 mod chosen;
 mod cost;
 mod events;
@@ -9,10 +10,11 @@ mod list;
 mod replace;
 
 use crate::{Json, Outcome, outcome};
+use answers::{about_one, done, named_row, report};
 use chosen::{Chosen, sent};
 use longwire_control::{Client, ForwarderAsk, directory};
 use longwire_halves::FlowEnds;
-use longwire_report::{Report, Row};
+use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use serde_json::Value;
 
@@ -56,7 +58,8 @@ enum Action {
 ///
 /// It is verified and compiled before; the router's packets wait for the change of a pointer. Prints the program's number.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("json", |json| json.help("Print JSON: its number, how long it was verified and compiled, and for how long the router's packets waited for the exchange")))]
+#[command(mut_arg("json", |json| json.help("Print JSON: its number, how long it was verified and compiled, \
+    and for how long the router's packets waited for the exchange")))]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder install r1 syn-monitor
@@ -341,66 +344,8 @@ fn entries(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), entries.trim().to_owned()))
 }
 
-/// The fields of an answer.
-type Fields = serde_json::Map<String, Value>;
-
 fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {
     Ok(Client::connect(&directory(), instance)?.forwarders(router, ask)?)
-}
-
-/// What an instance has answered about a router: its fields, but a row for each element of the list called `list`.
-fn report(command: &str, router: &str, answer: Value, list: &str, row: impl Fn(Fields) -> Row) -> Report {
-    let mut report = Report::new(command).with("router", router);
-    let Value::Object(fields) = answer else { return report };
-    for (name, value) in fields {
-        match value {
-            Value::Array(all) if name == list => {
-                report.extend(all.into_iter().filter_map(|one| match one {
-                    Value::Object(fields) => Some(row(fields)),
-                    _ => None,
-                }));
-            }
-            value => report.set(name, value),
-        }
-    }
-    report
-}
-
-/// A program of a router, named as in the report of a run as far as that is known, with its fields.
-fn program_row(router: &str, fields: Fields) -> Row {
-    let names =
-        [fields.get("fid").map(Value::to_string), fields.get("name").map(|name| text(name).to_owned())];
-    let name = names.into_iter().flatten().fold(router.to_owned(), |name, more| format!("{name} {more}"));
-    let row = Row::new(name, "").extra("kind", "program").extra("router", router);
-    fields.into_iter().fold(row, |row, (field, value)| match field.as_str() {
-        "name" => row.extra("program", value),
-        "notes" => value.as_array().into_iter().flatten().fold(row, |row, note| row.note(text(note))),
-        _ => row.extra(field, value),
-    })
-}
-
-/// The report about one program.
-fn about_one(command: &str, router: &str, answer: Value) -> Report {
-    let mut report = Report::new(command).with("router", router);
-    report.extend(answer.as_object().cloned().map(|fields| program_row(router, fields)));
-    report
-}
-
-/// Says which programs were changed, to whom reads JSON.
-fn done(command: &str, router: &str, fids: &[u32], json: Json) -> anyhow::Result<Outcome> {
-    let mut report = Report::new(command).with("router", router);
-    report
-        .extend(fids.iter().map(|&fid| program_row(router, Fields::from_iter([("fid".into(), fid.into())]))));
-    outcome::print_if_json(&report, json)
-}
-
-/// A map of a program, or an entry of one, by the field that names it.
-fn named_row(fields: Fields, name: &str) -> Row {
-    let row = Row::new(fields.get(name).map_or("", text), "");
-    fields
-        .into_iter()
-        .filter(|(field, _)| field != "name")
-        .fold(row, |row, (field, value)| row.extra(field, value))
 }
 
 fn install(args: Install) -> anyhow::Result<Outcome> {

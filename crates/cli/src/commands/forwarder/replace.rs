@@ -1,7 +1,8 @@
 //! `longwire forwarder replace`
 
+use super::answers::about_one;
 use super::chosen::{Chosen, sent};
-use super::{about_one, ask, text};
+use super::{ask, text};
 use crate::{Json, Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use longwire_scenario::WrittenForwarder;
