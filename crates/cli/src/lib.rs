@@ -7,6 +7,7 @@
 mod capacity_rows;
 pub mod commands;
 mod flow_rows;
+pub mod json;
 pub mod live_view;
 pub mod outcome;
 pub mod progress;
@@ -14,6 +15,7 @@ pub mod run_text;
 pub mod stop_flag;
 pub mod verdict;
 
+pub use json::Json;
 pub use outcome::Outcome;
 
 use clap::Parser;
@@ -52,11 +54,16 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     longwire_rundir::on_wait(outcome::note);
-    let cli = match Cli::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let as_json = json::is_wanted(words.get(1..).unwrap_or_default());
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => {
             // Help goes to a pipe that may be closed already.
             let _ = error.print();
+            if as_json && error.use_stderr() {
+                print_error(&json::of_usage(&error));
+            }
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
@@ -68,9 +75,18 @@ pub fn main() -> ExitCode {
                 if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
             // Where nobody reads errors the exit status still tells.
             let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", outcome::chain(&error));
+            if as_json {
+                print_error(&json::of_error(&error));
+            }
             ExitCode::from(2)
         }
     }
+}
+
+/// Prints an error as JSON on standard output, beside the text on standard error.
+fn print_error(error: &serde_json::Value) {
+    // Where nobody reads it the exit status still tells.
+    let _ = outcome::print(&format!("{error:#}"));
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! How a command ends: what it prints and the exit status.
 
+use crate::Json;
 pub use longwire_report::output::{clear_screen, note};
 use longwire_report::{Report, output};
 use longwire_scenario::Plan;
@@ -50,6 +51,14 @@ pub fn print_report(report: &Report, json: bool) -> anyhow::Result<Outcome> {
         reasons.try_for_each(|reason| writeln!(out, "failed: {reason}"))
     })?;
     Ok(Outcome::of(report.pass))
+}
+
+/// Prints the report of a command that is silent when it succeeds, unless JSON is wanted.
+///
+/// # Errors
+/// If standard output can't be written to.
+pub fn print_if_json(report: &Report, json: Json) -> anyhow::Result<Outcome> {
+    if json.on { print_report(report, true) } else { Ok(Outcome::Well) }
 }
 
 /// Prints what `write` writes: see [`output::print_with`].

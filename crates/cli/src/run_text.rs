@@ -16,9 +16,9 @@ const MOST_LINES: usize = 24;
 /// If it can't be written.
 pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let field = |name: &str| report.extra.get(name).unwrap_or(&Value::Null);
-    let seconds = field("seconds").as_f64().unwrap_or(0.0);
+    let elapsed = field("elapsed_ns").as_u64().unwrap_or(0);
     let (scenario, mode) = (text(field("scenario")), text(field("mode")));
-    writeln!(out, "{scenario}: {} of {mode} time", shown::time(seconds * 1e9))?;
+    writeln!(out, "{scenario}: {} of {mode} time", shown::time(elapsed as f64))?;
     let of_kind = |kind: &str| -> Vec<&Row> {
         report.rows.iter().filter(|row| row.extra.get("kind").is_some_and(|k| k == kind)).collect()
     };
@@ -45,7 +45,7 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     print_verdict(field("fidelity"), mode, out)?;
     for row in &report.rows {
         for note in &row.notes {
-            writeln!(out, "note: {}: {note}", row.name)?;
+            writeln!(out, "note: {}: {note}", with_kind(row))?;
         }
     }
     let failures = field("failures").as_array();
@@ -313,9 +313,16 @@ fn print_verdict(fidelity: &Value, mode: &str, out: &mut dyn Write) -> io::Resul
     causes.into_iter().flatten().try_for_each(|cause| writeln!(out, "  because {}", text(cause)))
 }
 
-/// A row's name without its kind.
 fn name(row: &Row) -> String {
-    row.name.split_once(' ').map_or(row.name.as_str(), |(_, name)| name).to_owned()
+    row.name.clone()
+}
+
+/// What a row is about, with its kind: `link up`.
+fn with_kind(row: &Row) -> String {
+    match row.extra.get("kind").and_then(Value::as_str) {
+        Some(kind) if kind != row.name => format!("{} {}", kind.replace('-', " "), row.name),
+        _ => row.name.clone(),
+    }
 }
 
 fn number(row: &Row, name: &str) -> u64 {

@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory, Parser};
 use longwire_cli::Cli;
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
-use support::{Folder, json, longwire, repository, stderr, stdout};
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// The words of a line as a shell splits it, up to a pipe, a redirection, a comment or a remark some way to the right; none
 /// if it is no longwire command.
@@ -116,11 +116,66 @@ fn help_reaches_every_command() {
 }
 
 #[test]
+fn every_list_has_the_one_envelope() {
+    let folder = Folder::new("envelope");
+    let key = folder.text("nesp.key");
+    for (command, args) in [
+        ("blocks", &["queue"][..]),
+        ("profiles", &[]),
+        ("profiles show", &["lte"]),
+        ("import", &["netem", "delay 100ms loss 1% limit 10"]),
+        ("forwarder cost", &["port-filter"]),
+        ("check", &[&*repository("scenarios/two-hosts.toml").display().to_string()]),
+        ("nesp key", &[&*key]),
+    ] {
+        let words: Vec<&str> = command.split(' ').chain(args.iter().copied()).chain(["--json"]).collect();
+        let report = json(&longwire(&words), 0);
+        assert_eq!((&report["command"], &report["pass"]), (&command.into(), &true.into()), "{report:#}");
+        assert!(report["version"].is_string() && report["rows"].is_array(), "{report:#}");
+    }
+    let lte = json(&longwire(&["profiles", "--json"]), 0);
+    assert!(row(&lte, "lte")["forward"]["rate"].is_string());
+    let show = json(&longwire(&["profiles", "--json", "show", "lte"]), 0);
+    assert!(row(&show, "lte")["text"].as_str().unwrap().contains("[forward"), "{show:#}");
+    let imported = json(&longwire(&["import", "netem", "delay 1ms slot 1ms", "--json"]), 0);
+    assert!(imported["scenario"].as_str().unwrap().contains("1 ms"), "{imported:#}");
+}
+
+#[test]
+fn errors_are_json_too() {
+    let folder = Folder::new("errors");
+    let scenario = folder.write("wrong.toml", "[[link]]\nratee = 1\n");
+    let told = |args: &[&str]| {
+        let output = longwire(args);
+        assert!(stderr(&output).contains("error:"), "{}", stderr(&output));
+        json(&output, 2)
+    };
+    let error = told(&["check", &scenario, "--json"]);
+    assert_eq!(
+        (&error["file"], &error["line"], &error["column"]),
+        (&(&*scenario).into(), &2.into(), &1.into())
+    );
+    assert_eq!(error["suggestion"], "rate", "{error:#}");
+    assert_eq!(told(&["blocks", "quee", "--json"])["suggestion"], "queue");
+    assert_eq!(told(&["profiles", "show", "ltee", "--json"])["suggestion"], "lte");
+    let unknown = told(&["check", &scenario, "--json", "--pries", "x"]);
+    assert_eq!(
+        (&unknown["field"], &unknown["suggestion"]),
+        (&"--pries".into(), &"--prices".into()),
+        "{unknown:#}"
+    );
+    assert!(told(&["ctl", "get", "up", "--instance", "nobody-has-this", "--json"])["error"].is_string());
+    assert!(told(&["check", "/nowhere.toml", "--json"])["file"] == "/nowhere.toml");
+    // Without the option nothing but results is on standard output.
+    assert_eq!(stdout(&longwire(&["check", &scenario])), "");
+}
+
+#[test]
 fn what_describes_is_complete() {
     let schema = json(&longwire(&["schema"]), 0);
     assert_eq!(schema["title"], "Longwire scenario");
     let blocks = json(&longwire(&["blocks", "--json"]), 0);
-    let blocks = blocks.as_array().unwrap();
+    let blocks = blocks["rows"].as_array().unwrap();
     assert_eq!(blocks.len(), longwire_link::registry().len());
     let text = stdout(&longwire(&["blocks"]));
     assert!(blocks.iter().all(|block| text.contains(block["summary"].as_str().unwrap())));

@@ -478,7 +478,7 @@ fn an_echo_that_is_cut_off_has_failed() {
     assert!(installed.status.success(), "{}", stderr(&installed));
     let seat = || {
         let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
-        json(&levels, 0)["seats"][0].clone()
+        json(&levels, 0)["rows"][0].clone()
     };
     let echo = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));

@@ -193,6 +193,10 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((report["command"].as_str(), report["exit_code"].as_u64()), (Some("exec"), Some(0)));
     }
+    let failed = machine.exec(&[&format!("--json={file}"), "--profile", "ltee", "--", "true"]);
+    assert_eq!((failed.status.code(), stdout(&failed).as_str()), (Some(2), ""));
+    let error: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert!(error["error"].as_str().unwrap().contains("ltee"), "{error:#}");
 }
 
 #[test]

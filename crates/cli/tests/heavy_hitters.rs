@@ -128,7 +128,7 @@ fn maps_are_cleared() {
     let zeros = format!("00000000 {}\n", "00".repeat(64));
     assert_eq!(support::stdout(&own(&["map", "r1", fid, ".bss", "--hex"])), zeros);
     let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &lab.name]), 0);
-    assert_eq!(list["forwarders"].as_array().map(Vec::len), Some(1));
+    assert_eq!(list["rows"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

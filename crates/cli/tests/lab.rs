@@ -103,8 +103,15 @@ fn a_scenario_comes_from_standard_input() {
     let Some(lab) = Up::with_input("piped", "-", &text) else { return };
     let ping = lab.sh("a", "ping -4 -q -c 1 -W 2 b");
     assert!(ping.status.success(), "{}{}", stdout(&ping), stderr(&ping));
-    let down = longwire(&["lab", "down", &lab.name]);
-    assert!(down.status.success(), "{}", stderr(&down));
+    let get = json(&longwire(&["ctl", "get", "up.forward", "--instance", &lab.name, "--json"]), 0);
+    assert_eq!((&get["rows"][0]["name"], &get["rows"][0]["kind"]), (&"up.forward".into(), &"link".into()));
+    assert!(get["rows"][0]["stats"]["max_late_ns"].is_u64(), "{get:#}");
+    let down = json(&longwire(&["lab", "down", &lab.name, "--json"]), 0);
+    let report = &row(&down, &lab.name)["report"];
+    assert_eq!((&down["command"], &report["mode"]), (&"lab down".into(), &"real".into()), "{down:#}");
+    assert!(row(report, "up.forward")["in_packets"].as_u64() > Some(0), "{report:#}");
+    let gone = json(&longwire(&["lab", "down", &lab.name, "--json"]), 2);
+    assert!(gone["error"].as_str().unwrap().contains("no lab"), "{gone:#}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn nat(lab: &Up, options: &[&str]) -> Half {
 fn seated(lab: &Up) -> bool {
     let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
     let levels = support::json(&levels, 0);
-    levels["seats"].as_array().is_some_and(|seats| seats.iter().any(|seat| seat["there"] == true))
+    levels["rows"].as_array().is_some_and(|seats| seats.iter().any(|seat| seat["there"] == true))
 }
 
 fn udp(lab: &Up, host: &str, address: &str) -> UdpSocket {

@@ -79,7 +79,7 @@ impl Up {
     /// The settings of an object, by NESP.
     fn settings(&self, object: &str) -> Value {
         let got = json(&self.nesp("a", &["get", object, "--json"], ETHERNET), 0);
-        got["objects"][0]["settings"].clone()
+        got["rows"][0]["settings"].clone()
     }
 
     fn counted(&self) -> Value {
@@ -111,15 +111,15 @@ const UDP6: &[&str] = &["--udp", "fd00::fe"];
 fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
     let Some(lab) = Up::new("nesp-set", SCENARIO) else { return };
     let listed = json(&lab.nesp("a", &["list", "--settings", "--json"], ETHERNET), 0);
-    assert_eq!(listed["objects"][0]["name"], "up.forward");
-    assert_eq!(listed["objects"][1]["settings"]["delay"], "5 ms", "{listed:#}");
+    assert_eq!(listed["rows"][0]["name"], "up.forward");
+    assert_eq!(listed["rows"][1]["settings"]["delay"], "5 ms", "{listed:#}");
     for (reach, rate) in [(ETHERNET, "2 Mbit/s"), (UDP6, "7 Mbit/s"), (UDP, "3 Mbit/s")] {
         let set = lab.nesp("a", &["set", "up.forward", &format!("rate={rate}")], reach);
         assert_eq!(set.status.code(), Some(0), "{}", stderr(&set));
         assert!(stdout(&set).starts_with("made at "), "{}", stdout(&set));
         assert_eq!(lab.setting("up.forward", "rate"), rate);
         let got = json(&lab.nesp("a", &["get", "up.forward", "rate", "--json"], reach), 0);
-        assert_eq!(got["objects"][0]["settings"], serde_json::json!({ "rate": rate }));
+        assert_eq!(got["rows"][0]["settings"], serde_json::json!({ "rate": rate }));
     }
     // A group is made as a whole, or not at all.
     let changes = |second: &str| format!("up.forward rate=4mbit  # both\nup.backward {second}\n");
@@ -239,7 +239,7 @@ fn programs_are_installed_and_removed(lab: &Up) {
     said(&["set", "program:west/mark", &format!("data={data}")], 0);
     assert_eq!(settings("program:west/mark")["data"], data);
     let listed = json(&lab.nesp("a", &["list", "--json"], ETHERNET), 0);
-    let names: Vec<_> = listed["objects"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    let names: Vec<_> = listed["rows"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert!(names.contains(&&"west".into()) && names.contains(&&"west/mark".into()), "{names:?}");
     assert!(said(&["set", "program:west/mark", "key.protocol=tcp"], 2).contains("only data can be set"));
     said(&["set", "program:west/mark", "program=none"], 0);

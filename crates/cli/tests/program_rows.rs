@@ -253,7 +253,7 @@ fn what_is_installed_at_the_end_has_rows() {
         let names = programs(report).into_iter().map(|row| row["name"].as_str().unwrap().to_owned());
         names.collect::<Vec<_>>()
     };
-    let wanted = ["program west 2 closed", "program west 3 syn-targets", "program east 1 heavy-hitters"];
+    let wanted = ["west 2 closed", "west 3 syn-targets", "east 1 heavy-hitters"];
     let stats = json(&done(&["ctl", "stats", "--json"]), 0);
     assert_eq!(names(&stats), wanted);
     assert!(programs(&stats).iter().all(|row| row["data"].is_null() && row["contents"].is_null()));

@@ -37,10 +37,10 @@ fn what_a_program_costs_is_said_without_a_run() {
 fn what_a_program_costs_is_there_as_json() {
     let cost = json(&longwire(&["forwarder", "cost", "port-filter", "--path", "--json"]), 0);
     assert_eq!((&cost["program"], &cost["state"]), (&"port_filter".into(), &20.into()), "{cost:#}");
-    let items = cost["items"].as_array().unwrap();
-    let item = |name: &str| items.iter().find(|item| item["item"] == name).unwrap();
-    let sum: u64 = items.iter().map(|item| item["all"].as_u64().unwrap()).sum();
-    assert_eq!(cost["longest-path"].as_u64(), Some(sum), "{cost:#}");
+    let items = cost["rows"].as_array().unwrap();
+    let item = |name: &str| items.iter().find(|item| item["name"] == name).unwrap();
+    let sum: u64 = items.iter().map(|item| item["measured"].as_u64().unwrap()).sum();
+    assert_eq!(cost["longest_path_ps"].as_u64(), Some(sum), "{cost:#}");
     let path = cost["path"].as_array().unwrap().len() as u64;
     assert_eq!(item("instruction")["times"].as_u64(), Some(path), "{cost:#}");
     let budgets = cost["budgets"].as_array().unwrap();
@@ -188,8 +188,8 @@ impl Up {
     fn seat(&self, level: &str, name: &str) -> Value {
         let levels = self.forwarder(&["levels", "r1", "--json"]);
         let levels: Value = serde_json::from_str(&levels).unwrap();
-        let mut seats = levels["seats"].as_array().into_iter().flatten();
-        let seat = seats.find(|seat| seat["level"] == level && seat["name"] == name);
+        let mut seats = levels["rows"].as_array().into_iter().flatten();
+        let seat = seats.find(|seat| seat["level"] == level && seat["who"] == name);
         seat.unwrap_or_else(|| panic!("no {level} {name} in {levels}")).clone()
     }
 
@@ -227,7 +227,7 @@ impl Up {
     /// What the program with this place in the list has counted.
     fn counted(&self, place: usize, what: &str) -> u64 {
         let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
-        let one: &Value = &list["forwarders"][place];
+        let one: &Value = &list["rows"][place];
         one[what].as_u64().unwrap_or_else(|| panic!("{what} in {list}"))
     }
 }
@@ -431,6 +431,7 @@ fn programs_act_on_real_traffic() {
     assert!(!lab.sh("a", "timeout 0.5 bash -c 'echo > /dev/tcp/10.0.2.9/23'").status.success());
     assert_eq!(&lab.forwarder(&["get", "r1", "1"])[..8], "03000000", "three SYNs");
     let state: Value = serde_json::from_str(&lab.forwarder(&["get", "r1", "1", "--json"])).unwrap();
+    let state = &state["rows"][0];
     assert_eq!(state["data"].as_str().map(|data| &data[..8]), Some("03000000"), "{state}");
     assert_eq!(lab.counted(1, "dropped"), 1);
     for _ in 0..4 {
@@ -469,27 +470,27 @@ fn programs_act_on_real_traffic() {
 
 fn a_program_takes_the_place_of_another(lab: &Up, fid: &str) {
     let asked = |args: &[&str]| -> Value { serde_json::from_str(&lab.forwarder(args)).unwrap() };
-    let kept = asked(&["replace", "r1", fid, "syn-monitor", "--json"]);
+    let kept = asked(&["replace", "r1", fid, "syn-monitor", "--json"])["rows"][0].clone();
     assert_eq!((&kept["state"], kept["fid"].to_string()), (&"kept".into(), fid.to_owned()), "{kept:#}");
     // Verified and compiled beside the router, which has waited for the exchange only.
-    assert!(kept["prepare-ns"].as_u64() > kept["pause-ns"].as_u64(), "{kept:#}");
+    assert!(kept["prepare_ns"].as_u64() > kept["pause_ns"].as_u64(), "{kept:#}");
     assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
     assert_eq!(&lab.forwarder(&["get", "r1", fid])[..8], "02000000", "it went on counting");
     // Its key is as it was, and what has other maps says so.
     let other = lab.forwarder(&["replace", "r1", fid, "performance-monitor"]);
     assert!(other.contains("maps new: ") && !other.contains("maps kept"), "{other}");
-    let again = asked(&["replace", "r1", fid, "performance-monitor", "--json"]);
+    let again = asked(&["replace", "r1", fid, "performance-monitor", "--json"])["rows"][0].clone();
     assert_eq!(again["maps"]["new"], serde_json::json!([]), "{again:#}");
     assert!(again["maps"]["kept"].as_array().is_some_and(|maps| !maps.is_empty()), "{again:#}");
     let listed = asked(&["list", "r1", "--json"]);
     let number: u64 = fid.parse().unwrap();
-    let one = listed["forwarders"].as_array().unwrap().iter().find(|one| one["fid"] == number).unwrap();
-    assert_eq!((&one["key"], &one["name"]), (&"10.0.0.0/8 > *".into(), &"syn-monitor".into()), "{one:#}");
-    assert!(one["cost"]["worst-case-ns"].as_f64() > Some(0.0), "{one:#}");
+    let one = listed["rows"].as_array().unwrap().iter().find(|one| one["fid"] == number).unwrap();
+    assert_eq!((&one["key"], &one["program"]), (&"10.0.0.0/8 > *".into(), &"syn-monitor".into()), "{one:#}");
+    assert!(one["cost"]["worst_case_ns"].as_f64() > Some(0.0), "{one:#}");
     let refused = lab.refused(&["replace", "r1", "99", "syn-monitor"]);
     assert!(refused.contains("no program with the number 99"), "{refused}");
-    let installed = asked(&["install", "r1", "syn-monitor", "--json"]);
-    assert!(installed["prepare-ns"].as_u64() > Some(0) && installed["pause-ns"].is_u64(), "{installed:#}");
+    let installed = asked(&["install", "r1", "syn-monitor", "--json"])["rows"][0].clone();
+    assert!(installed["prepare_ns"].as_u64() > Some(0) && installed["pause_ns"].is_u64(), "{installed:#}");
 }
 
 #[test]
@@ -627,10 +628,10 @@ fn what_is_installed_is_listed(lab: &Up) {
     assert!(stderr(&done).contains("has more than one queue"), "{}", stderr(&done));
     let fid: u64 = stdout(&done).trim().parse().unwrap();
     let listed: Value = serde_json::from_str(&lab.forwarder(&["list", "r1", "--json"])).unwrap();
-    let one = listed["forwarders"].as_array().unwrap().iter().find(|one| one["fid"] == fid).unwrap();
+    let one = listed["rows"].as_array().unwrap().iter().find(|one| one["fid"] == fid).unwrap();
     assert_eq!((&one["port"], &one["via"]), (&"east".into(), &"10.0.2.9".into()), "{one:#}");
-    assert_eq!((&one["queue"], &one["lease-ns"]), (&0.into(), &600_000_000_000_u64.into()), "{one:#}");
-    assert!(one["lease-left-ns"].as_u64() <= Some(600_000_000_000), "{one:#}");
+    assert_eq!((&one["queue"], &one["lease_ns"]), (&0.into(), &600_000_000_000_u64.into()), "{one:#}");
+    assert!(one["lease_left_ns"].as_u64() <= Some(600_000_000_000), "{one:#}");
     let text = lab.forwarder(&["list", "r1"]);
     assert!(text.contains("out of east  via 10.0.2.9  queue 0  lease of 600 s, "), "{text}");
     for name in ["", "a\nb", "\u{1b}[2J", &"x".repeat(65)] {
@@ -650,7 +651,7 @@ fn constants_are_set_and_listed(lab: &Up) {
     let several = &*lab.forwarder(&with("steps=7,-8,9"));
     let list: Value = serde_json::from_str(&lab.forwarder(&["list", "r1", "--json"])).unwrap();
     let of = |fid: &str| {
-        let list = list["forwarders"].as_array().unwrap();
+        let list = list["rows"].as_array().unwrap();
         list.iter().find(|one| one["fid"].as_u64() == fid.parse().ok()).unwrap()["constants"].clone()
     };
     assert_eq!(of(fid), serde_json::json!({ "before": -2, "beyond": 0, "chosen": 2, "steps": [1, -2, 3] }));
@@ -678,6 +679,7 @@ fn state_is_written_and_shown_by_its_fields(lab: &Up) {
     assert_eq!(lab.forwarder(&["get", "r1", fid]), "01000000000000000700000000000000");
     let answer: Value =
         serde_json::from_str(&lab.forwarder(&["get", "r1", fid, "--type", "state", "--json"])).unwrap();
+    let answer = &answer["rows"][0];
     assert_eq!((&answer["fields"], &answer["data"]), (&fields, &"01000000000000000700000000000000".into()));
     for (args, why) in [
         (&["set", "r1", fid, "{\"link\": 1}", "--type", "state"][..], "there is no field \"link\""),
@@ -720,7 +722,7 @@ fn entries_name_programs(lab: &Up) {
 fn maps_say_what_is_wrong(lab: &Up) {
     let fid = &*lab.forwarder(&["install", "r1", "performance-monitor"]);
     let maps: Value = serde_json::from_str(&lab.forwarder(&["map", "r1", fid, "--json"])).unwrap();
-    assert!(maps["maps"].as_array().unwrap().iter().any(|map| map["name"] == "protocols"), "{maps:#}");
+    assert!(maps["rows"].as_array().unwrap().iter().any(|map| map["name"] == "protocols"), "{maps:#}");
     let wrong = |args: &[&str]| lab.refused(&[&["map", "r1", fid], args].concat());
     for (args, why) in [
         (&["none"][..], "the program has no map \"none\"; it has "),
@@ -863,9 +865,9 @@ fn records_come_by_their_fields(events: &Events) -> String {
     assert_eq!([&fields["length"], &fields["ttl"], &fields["hops"]], [29, 0, 4], "{first:#}");
     events.send(5003, 2);
     let times = [
-        first["time-ns"].as_u64(),
-        next(&mut lines)["time-ns"].as_u64(),
-        next(&mut lines)["time-ns"].as_u64(),
+        first["time_ns"].as_u64(),
+        next(&mut lines)["time_ns"].as_u64(),
+        next(&mut lines)["time_ns"].as_u64(),
     ];
     assert!(times.is_sorted() && times[0] > Some(0), "{times:?}");
     drop(reader);
@@ -903,13 +905,13 @@ fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
         serde_json::from_str(&lab.forwarder(&[&["map", "r1", fid], args, &["--json"]].concat())).unwrap()
     };
     let all = asked(&["last"]);
-    let entries = all["entries"].as_array().unwrap();
+    let entries = all["rows"].as_array().unwrap();
     let shown = entries.iter().find(|entry| entry["fields"]["key"] == *ends).unwrap();
     assert_eq!(shown["fields"]["value"]["kind"], "DATAGRAM", "{shown:#}");
     assert_eq!(shown["key"].as_str().map(|key| &key[..16]), Some("0a0001090a000209"), "{shown:#}");
-    let one = asked(&["last", &ends.to_string()]);
+    let one = asked(&["last", &ends.to_string()])["rows"][0].clone();
     assert_eq!(one["fields"]["value"], shown["fields"]["value"], "{one:#}");
-    let variables = asked(&[".bss"])["entries"][0]["fields"]["value"].clone();
+    let variables = asked(&[".bss"])["rows"][0]["fields"]["value"].clone();
     assert_eq!(
         (&variables["seen"], &variables["latest"]["destination"]),
         (&3.into(), &"10.0.2.9".into()),
@@ -996,7 +998,7 @@ fn maps_have_as_many_entries_as_an_installation_says() {
     let fid = stdout(&done).trim().to_owned();
     let maps: Value = serde_json::from_str(&lab.forwarder(&["map", "r1", &fid, "--json"])).unwrap();
     let sizes: Vec<_> =
-        maps["maps"].as_array().unwrap().iter().map(|map| (&map["name"], &map["max-entries"])).collect();
+        maps["rows"].as_array().unwrap().iter().map(|map| (&map["name"], &map["max-entries"])).collect();
     let wanted: Vec<(Value, Value)> =
         vec![("counts".into(), 64.into()), ("cpus".into(), 2.into()), ("others".into(), 0.into())];
     assert_eq!(sizes, wanted.iter().map(|(name, size)| (name, size)).collect::<Vec<_>>(), "{maps:#}");

@@ -3,7 +3,6 @@
 use crate::pause::{Culprit, Pause};
 use longwire_link::Histogram;
 use longwire_units::Nanos;
-use serde::Serialize;
 
 /// What a run promises: so large a share of the packets leaves within so much of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +105,7 @@ impl Lateness {
 }
 
 /// Points of a distribution of times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quantiles {
     /// The median.
     pub p50: Nanos,
@@ -130,7 +129,7 @@ impl Quantiles {
 }
 
 /// Lateness in numbers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LatenessSummary {
     /// Packets that left.
     pub packets: u64,
@@ -157,7 +156,7 @@ pub struct LatenessSummary {
 }
 
 /// Whether a run kept its promise; if not, where and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fidelity {
     /// Whether it did.
     pub faithful: bool,

@@ -10,22 +10,20 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// What a link has counted.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct LinkReport {
     /// Its place in the plan.
     pub place: u32,
     /// Its counters.
-    #[serde(flatten)]
     pub stats: LinkStats,
     /// How late packets left it, if it keeps a histogram of that.
     pub lateness: Option<Quantiles>,
     /// What it is made of, if it was changed or is to be.
-    #[serde(skip)]
     pub changed: Option<Arc<Blocks>>,
 }
 
 /// What a port has counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortReport {
     /// Its place in the plan.
     pub place: u16,
@@ -34,19 +32,17 @@ pub struct PortReport {
     /// Driver and mode.
     pub driver: String,
     /// Its counters.
-    #[serde(flatten)]
     pub stats: PortStats,
     /// Why it could not be used when it was last asked.
     pub fault: Option<String>,
 }
 
 /// What a router has counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeReport {
     /// The place in the plan of its first port.
     pub port: u16,
     /// Its counters.
-    #[serde(flatten)]
     pub stats: NodeStats,
 }
 
@@ -143,7 +139,7 @@ impl FlowStats {
 }
 
 /// What one worker has to say of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerReport {
     /// Which worker.
     pub worker: u32,
@@ -158,7 +154,7 @@ pub struct WorkerReport {
 }
 
 /// What a run has done, as far as it was asked.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct Report {
     /// How long it has run, in real time.
     pub elapsed: Nanos,

@@ -268,7 +268,7 @@ impl Watch<'_> {
         });
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let event = json!({
-            "event": "interval", "time-ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "threshold": self.threshold,
+            "event": "interval", "time_ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "threshold": self.threshold,
         });
         let mut lines = vec![cells!["flow", "bytes", "packets", "rate", ""]];
         for one in sent {

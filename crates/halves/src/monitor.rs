@@ -136,7 +136,7 @@ impl Args {
                 lines.push((
                     json!({
                         "event": "summary", "router": self.beside.router, "by": property, "key": key, "packets": packets, "bytes": bytes,
-                        "time-ns": u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+                        "time_ns": u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
                     }),
                     format!("{property} {key}: {packets} packets, {bytes} bytes"),
                 ));

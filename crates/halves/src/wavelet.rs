@@ -96,14 +96,13 @@ struct Counted {
 }
 
 fn counted(stats: &Value, link: &str) -> anyhow::Result<Counted> {
-    let name = format!("link {link}");
-    let rows = stats["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows = stats["rows"].as_array().into_iter().flatten().filter(|row| row["kind"] == "link");
     let links = || {
-        let names = rows.iter().filter_map(|row| row["name"].as_str()?.strip_prefix("link "));
+        let names = rows.clone().filter_map(|row| row["name"].as_str());
         let names = names.collect::<Vec<_>>().join(", ");
         if names.is_empty() { "none".to_owned() } else { names }
     };
-    let row = rows.iter().find(|row| row["name"] == *name);
+    let row = rows.clone().find(|row| row["name"] == *link);
     let row =
         row.with_context(|| format!("there is no link \"{}\"; there are {}", link.escape_debug(), links()))?;
     let dropped = row["dropped"].as_object().into_iter().flatten();
@@ -214,8 +213,9 @@ mod tests {
     #[test]
     fn a_links_counters_are_found() {
         let stats = json!({ "rows": [
-            { "name": "link up", "out_packets": 3, "dropped": {} },
-            { "name": "link down", "out_packets": 7, "dropped": { "queue-full": 2, "loss": 1 } },
+            { "kind": "port", "name": "up" },
+            { "kind": "link", "name": "up", "out_packets": 3, "dropped": {} },
+            { "kind": "link", "name": "down", "out_packets": 7, "dropped": { "queue-full": 2, "loss": 1 } },
         ] });
         assert_eq!(counted(&stats, "down").unwrap(), Counted { out: 7, dropped: 3 });
         let error = counted(&stats, "side").unwrap_err();

@@ -86,6 +86,7 @@ pub struct LinkStats {
     /// Packets that left later than the run calls faithful.
     pub late_packets: u64,
     /// The most a packet was late.
+    #[serde(rename = "max_late_ns", serialize_with = "Nanos::as_integer")]
     pub max_late: Nanos,
 }
 

@@ -111,7 +111,7 @@ impl ControlPlanes {
         let row = |plane: &Plane| {
             let mirror = plane.mirror.lock().unwrap_or_else(PoisonError::into_inner);
             let stats = mirror.0.as_ref().map_or(mirror.1, Mirror::stats);
-            let row = Row::new(format!("control plane {}", plane.name), "routes").measured(stats.routes);
+            let row = Row::new(&*plane.name, "routes").measured(stats.routes);
             let row = row.extra("kind", "control-plane");
             let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             let row = stats.rows().into_iter().fold(row, |row, (name, value)| row.extra(name, value));

@@ -83,7 +83,7 @@ pub fn ring(map: &Map, stats: &RingStats) -> Value {
 }
 
 fn one(map: &Map, record: &Record, shape: Option<&Shape>) -> Value {
-    let mut shown = json!({ "map": map.spec().name, "time-ns": record.time, "data": digits(&record.data) });
+    let mut shown = json!({ "map": map.spec().name, "time_ns": record.time, "data": digits(&record.data) });
     if let Some(worker) = record.worker {
         shown["worker"] = worker.into();
     }

@@ -111,7 +111,7 @@ impl LiveRouters {
             let forwarder = prepared.map_err(|error| refused(written.refused(&error)))?;
             let prepared = began.elapsed().as_nanos() as u64;
             let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
-            Ok((json!({ "fid": fid.0, "prepare-ns": prepared }), more))
+            Ok((json!({ "fid": fid.0, "prepare_ns": prepared }), more))
         });
         if let (Err(_), Some(seat)) = (&installed, request.installation.above) {
             self.take_seat(at, place, seat)?;
@@ -228,8 +228,8 @@ impl LiveRouters {
         let one = |forwarder: &Arc<Forwarder>| {
             let mut listed = one(router, forwarder);
             if let Some((length, left)) = self.leases().of((place, forwarder.fid().0), now) {
-                listed["lease-ns"] = (length.as_nanos() as u64).into();
-                listed["lease-left-ns"] = (left.as_nanos() as u64).into();
+                listed["lease_ns"] = (length.as_nanos() as u64).into();
+                listed["lease_left_ns"] = (left.as_nanos() as u64).into();
             }
             listed
         };
@@ -337,7 +337,7 @@ impl<R: Reached> At<'_, R> {
                 (swapped, began.elapsed().as_nanos() as u64)
             })?;
             if let (Ok(_), pause) = swapped {
-                answer["pause-ns"] = pause.into();
+                answer["pause_ns"] = pause.into();
                 return Ok(answer);
             }
         }
@@ -387,14 +387,14 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
 
 /// What a program has taken for packets beside what it may take at worst, in nanoseconds; nothing was measured in virtual time.
 fn cost(forwarder: &Forwarder) -> Value {
-    let ns = |picoseconds: u64| picoseconds as f64 / 1000.0;
+    let ns = |picoseconds: u64| picoseconds.saturating_add(500) / 1000;
     let measured = forwarder.measured();
     json!({
-        "worst-case-ns": ns(forwarder.demand().amount(Resource::Time)),
+        "worst_case_ns": ns(forwarder.demand().amount(Resource::Time)),
         "samples": measured.map_or(0, |cost| cost.samples),
-        "mean-ns": measured.map(|cost| ns(cost.mean)),
-        "p99-ns": measured.map(|cost| ns(cost.p99)),
-        "most-ns": measured.map(|cost| ns(cost.most)),
+        "mean_ns": measured.map(|cost| ns(cost.mean)),
+        "p99_ns": measured.map(|cost| ns(cost.p99)),
+        "most_ns": measured.map(|cost| ns(cost.most)),
     })
 }
 

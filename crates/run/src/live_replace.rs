@@ -35,7 +35,7 @@ impl LiveRouters {
             let forwarder = prepared.map_err(|error| refused(written.refused(&error)))?;
             let prepared = began.elapsed().as_nanos() as u64;
             let mut answer = kept(before, &forwarder);
-            (answer["fid"], answer["prepare-ns"]) = (fid.into(), prepared.into());
+            (answer["fid"], answer["prepare_ns"]) = (fid.into(), prepared.into());
             let replaced = table.replacing(Fid(fid), forwarder).ok_or_else(|| unknown(fid))?;
             Ok((answer, replaced.map_err(|error| wrong("program", error.to_string()))?))
         })

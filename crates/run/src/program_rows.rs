@@ -45,7 +45,7 @@ fn each<'a>(
 
 fn row(router: &Router, forwarder: &Forwarder) -> Row {
     let called = &forwarder.installation().name;
-    let row = Row::new(format!("program {} {} {called}", router.name, forwarder.fid().0), "packets")
+    let row = Row::new(format!("{} {} {called}", router.name, forwarder.fid().0), "packets")
         .measured(forwarder.stats().packets)
         .extra("kind", "program")
         .extra("router", &*router.name);
@@ -109,7 +109,7 @@ pub fn rest(one: &Map<String, Value>) -> String {
             add(format!("{what} {}", named.join(", ")));
         }
     }
-    if let (Some(length), Some(left)) = (field("lease-ns").as_u64(), field("lease-left-ns").as_u64()) {
+    if let (Some(length), Some(left)) = (field("lease_ns").as_u64(), field("lease_left_ns").as_u64()) {
         let seconds = |nanos: u64| nanos.div_ceil(1_000_000_000);
         add(format!("lease of {} s, {} s left", seconds(length), seconds(left)));
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A row with everything that a router has counted; it fails if not every packet is accounted for.
 pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
     let stats = &node.stats;
-    let mut row = Row::new(format!("router {}", name(plan, node)), "packets")
+    let mut row = Row::new(name(plan, node), "packets")
         .expected(stats.come())
         .measured(stats.gone())
         .judged(stats.come() == stats.gone())
@@ -43,7 +43,7 @@ fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
 pub fn level_rows(plan: &Plan, node: &NodeReport) -> Vec<Row> {
     let row = |seat: &SeatStats| {
         let come_back = seat.verdicts + seat.late + seat.returned + seat.kept;
-        let mut row = Row::new(format!("level {} {} {}", name(plan, node), seat.level, seat.name), "packets")
+        let mut row = Row::new(format!("{} {} {}", name(plan, node), seat.level, seat.name), "packets")
             .expected(seat.up)
             .measured(come_back)
             .judged(seat.up == come_back)

@@ -54,7 +54,7 @@ impl Ran<'_> {
         let mut report = Report::new("run")
             .with("mode", self.mode)
             .with("scenario", self.plan.file.as_str())
-            .with("seconds", self.seconds())
+            .with("elapsed_ns", self.elapsed.0)
             .with("fidelity", counted.fidelity.as_ref().map(fidelity_json))
             .with("flow", serde_json::to_value(&counted.flow).unwrap_or_default())
             .with("workers", counted.workers.iter().map(worker_json).collect::<Vec<_>>())
@@ -112,7 +112,7 @@ impl Ran<'_> {
     fn link_row(&self, link: &LinkReport) -> Row {
         let stats = &link.stats;
         let place = link.place as usize;
-        Row::new(format!("link {}", self.plan.links[place].name), "bit/s")
+        Row::new(&*self.plan.links[place].name, "bit/s")
             .measured(self.link_rate(link).round())
             .extra("kind", "link")
             .extra("settings", (self.settings)(place))
@@ -137,7 +137,7 @@ impl Ran<'_> {
 
     fn port_row(&self, port: &PortReport) -> Row {
         let stats = serde_json::to_value(port.stats).unwrap_or_default();
-        let mut row = Row::new(format!("port {}", port.name), "packets").measured(port.stats.out_frames);
+        let mut row = Row::new(&*port.name, "packets").measured(port.stats.out_frames);
         row = row
             .extra("kind", "port")
             .extra("driver", port.driver.as_str())
@@ -232,7 +232,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
 fn source_row(delivered: &Delivered<'_>) -> Row {
     let Delivered { source, sent, received, silent } = delivered;
     let rounded = |rate: Option<f64>| rate.map(f64::round);
-    let row = Row::new(format!("source {}", source.name), "packets")
+    let row = Row::new(&*source.name, "packets")
         .expected(sent.packets)
         .extra("kind", "source")
         .extra("offered_bit_per_s", rounded(sent.offered()));
@@ -250,7 +250,7 @@ fn source_row(delivered: &Delivered<'_>) -> Row {
         .extra("reordered", received.reordered)
         .extra("delivered_bit_per_s", rounded(received.delivered(sent)))
         .extra("delay_ns_min", time(received.delay_min))
-        .extra("delay_ns_mean", received.delay_mean())
+        .extra("delay_ns_mean", received.delay_mean().map(|mean| mean.round() as u64))
         .extra("delay_ns_max", time(received.delay_max))
 }
 

@@ -80,6 +80,14 @@ impl Nanos {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// Writes the nanoseconds as an integer, for a field whose name ends in `_ns`.
+    ///
+    /// # Errors
+    /// If the serializer has none.
+    pub fn as_integer<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+
     /// The same length as a standard duration.
     pub const fn as_duration(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0)

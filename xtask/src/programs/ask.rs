@@ -64,7 +64,7 @@ impl Longwire {
         loop {
             let refusal = match self.cost(object, function, &maps)? {
                 Ok(cost) => {
-                    let price = cost["longest-path"].as_u64();
+                    let price = cost["longest_path_ps"].as_u64();
                     let picoseconds = price.context("a cost without a longest path")?;
                     let maps = maps.iter().map(|(name, entries)| format!("{name}={entries}")).collect();
                     return Ok(Answer::Loads { picoseconds, maps });

@@ -9,7 +9,7 @@ use cost::{Costs, Sums};
 use longwire_link::medium_rate;
 use longwire_scenario::{Attachment, EnginePrices, Plan};
 use longwire_units::{Bytes, Nanos, Rate};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use ways::{Way, Ways};
 
 /// The shortest frame, and the frame check sequence that is sent behind each.
@@ -34,6 +34,7 @@ pub struct Capacity {
     /// The ports through which packets come from outside, or leave.
     pub ports: Vec<PortLoad>,
     /// How late packets leave that are not kept waiting by others: the median, and what 99 of 100 don't exceed.
+    #[serde(rename = "lateness_ns", serialize_with = "as_integers")]
     pub lateness: [Nanos; 2],
     /// Names of prices that were used and not measured.
     pub assumed: Vec<String>,
@@ -43,6 +44,10 @@ pub struct Capacity {
     pub shortfalls: Vec<Shortfall>,
     /// What fits and is worth knowing.
     pub notes: Vec<String>,
+}
+
+fn as_integers<S: Serializer>(times: &[Nanos; 2], serializer: S) -> Result<S::Ok, S::Error> {
+    times.map(|time| time.0).serialize(serializer)
 }
 
 /// What a worker has to do.

@@ -3,7 +3,7 @@
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_bench::Settings;
 use longwire_report::Report;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,9 +36,8 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 fn known_names() -> clap::builder::PossibleValuesParser {
@@ -73,7 +72,7 @@ impl Args {
             report.fail("stopped before the end");
         }
         drop(progress);
-        print_report(&report, self.json)
+        print_report(&report, self.json.on)
     }
 
     /// The benches asked for, each once, in their own order.

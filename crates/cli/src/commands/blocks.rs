@@ -1,9 +1,10 @@
 //! `longwire blocks`
 
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_block::Spec;
+use longwire_report::{Report, Row};
 use longwire_scenario::suggestion;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write;
 
 /// List what a link can be made of, with every parameter
@@ -20,9 +21,8 @@ pub struct Args {
     /// Only the blocks of this key: rate, delay, queue …
     key: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     /// Print the book's page of all settings, those of sections, sources and media too.
     #[arg(long, conflicts_with_all = ["json", "key"])]
@@ -52,12 +52,12 @@ impl Args {
             }
             specs.retain(|spec| spec.key == key);
         }
-        if self.json {
-            let list: Vec<_> = specs.iter().map(|spec| as_json(spec)).collect();
-            outcome::print(&serde_json::to_string_pretty(&list)?)?;
-        } else {
-            outcome::print(specs.iter().map(|spec| as_text(spec)).collect::<Vec<_>>().join("\n").trim_end())?;
+        if self.json.on {
+            let mut report = Report::new("blocks");
+            report.extend(specs.iter().map(|spec| row(spec)));
+            return outcome::print_report(&report, true);
         }
+        outcome::print(specs.iter().map(|spec| as_text(spec)).collect::<Vec<_>>().join("\n").trim_end())?;
         Ok(Outcome::Well)
     }
 }
@@ -74,15 +74,15 @@ fn as_text(spec: &Spec) -> String {
     text
 }
 
-fn as_json(spec: &Spec) -> Value {
+/// A block is named as `ctl set` sets it.
+fn row(spec: &Spec) -> Row {
     let params = spec.params.iter().map(|param| {
         json!({ "name": param.name, "takes": param.takes(), "default": param.default, "help": param.help })
     });
-    json!({
-        "key": spec.key,
-        "kind": spec.kind,
-        "summary": spec.summary,
-        "source": spec.source,
-        "params": params.collect::<Vec<_>>(),
-    })
+    Row::new(format!("{}={}", spec.key, spec.kind), "")
+        .extra("key", spec.key)
+        .extra("kind", spec.kind)
+        .extra("summary", spec.summary)
+        .extra("source", spec.source)
+        .extra("params", params.collect::<Vec<_>>())
 }

@@ -3,7 +3,7 @@
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_bench::Settings;
 use longwire_report::{Report, Row};
@@ -34,9 +34,8 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -77,7 +76,7 @@ impl Args {
             report.set("file", place.display().to_string());
             outcome::note(&format!("written to {}", place.display()));
         }
-        print_report(&report, self.json)
+        print_report(&report, self.json.on)
     }
 }
 

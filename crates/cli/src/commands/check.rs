@@ -1,6 +1,6 @@
 //! `longwire check`
 
-use crate::{Outcome, capacity_rows, outcome};
+use crate::{Json, Outcome, capacity_rows, outcome};
 use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
 use longwire_report::{Report, Row};
 use longwire_run::fitted::fit_pool;
@@ -41,9 +41,8 @@ pub struct Args {
         value_parser = clap::value_parser!(u64).range(60..=65_535))]
     frame_bytes: u64,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -79,42 +78,42 @@ impl Args {
         for shortfall in pricing.shortfalls.iter().chain(&capacity.shortfalls) {
             report.fail(format!("{}: {}", shortfall.what, shortfall.fix));
         }
-        let checked = outcome::print_report(&report, self.json)?;
-        if !self.json && !silent.is_empty() {
+        let checked = outcome::print_report(&report, self.json.on)?;
+        if !self.json.on && !silent.is_empty() {
             let more =
                 if silent.len() > 1 { format!(" (and {} more)", silent.len() - 1) } else { String::new() };
             let (name, why) = &silent[0];
             outcome::note(&format!("note: source \"{name}\" is {why}{more}"));
         }
-        if !self.json
+        if !self.json.on
             && let Some(router) = plan.control_planes().next()
         {
             let what = "has a control plane: this scenario runs in real time only, and --virtual is refused";
             outcome::note(&format!("note: router \"{}\" {what}", router.name));
         }
-        if !self.json && !processes.is_empty() {
+        if !self.json.on && !processes.is_empty() {
             let names = processes.join(", ");
             outcome::note(&format!(
                 "note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"
             ));
         }
-        if !self.json {
+        if !self.json.on {
             let refused = plan.routers.iter().filter_map(|router| router.not_in_real_time.as_ref());
             refused.for_each(|finding| {
                 outcome::note(&format!("note: a run in real time refuses this: {finding}"));
             });
         }
-        if !self.json {
+        if !self.json.on {
             capacity_rows::notes(&capacity, &from).iter().for_each(|note| outcome::note(note));
         }
         let cores = u32::try_from(report.machine.cores).unwrap_or(u32::MAX);
-        if !self.json
+        if !self.json.on
             && let Some(note) = crowded(&plan, cores)
         {
             outcome::note(&note);
         }
         let timeline = timeline(&plan);
-        if !self.json && !timeline.is_empty() {
+        if !self.json.on && !timeline.is_empty() {
             outcome::print(&format!("\n{}", timeline.join("\n")))?;
         }
         Ok(checked)

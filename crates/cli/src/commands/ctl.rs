@@ -4,7 +4,7 @@ mod route;
 mod weigh;
 
 use crate::commands::lab;
-use crate::{Outcome, outcome, run_text};
+use crate::{Json, Outcome, outcome, run_text};
 use anyhow::ensure;
 use longwire_control::{Client, ClientError, Found, Info, Link, Medium, Source, directory};
 use longwire_report::shown::columns;
@@ -52,9 +52,8 @@ Examples:
   longwire ctl list
   longwire ctl list --json")]
 struct List {
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Show what an instance has counted: links, ports, fidelity
@@ -67,9 +66,8 @@ struct Stats {
     /// The instance, by name, process number or both (name-number).
     name: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Show how a link is set and what it has counted, or how a traffic source or a shared medium is set
@@ -88,9 +86,8 @@ struct Get {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Change a link, a traffic source or a shared medium while it runs
@@ -136,9 +133,8 @@ struct Set {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// End an instance, as Ctrl-C would
@@ -150,6 +146,9 @@ Examples:
 struct Stop {
     /// The instance, by name, process number or both (name-number).
     name: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// A setting and its value: `rate=5mbit`.
@@ -181,7 +180,7 @@ impl Args {
             Action::Set(args) => set(&args),
             Action::Route(args) => args.run(),
             Action::Weigh(args) => args.run(),
-            Action::Stop(Stop { name }) => stop(name.as_deref()),
+            Action::Stop(args) => stop(&args),
         }
     }
 }
@@ -214,7 +213,7 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
         report.push(row.extra("pid", found.pid).extra("answers", links != "-").extra("socket", socket));
         table.push(vec![found.name, found.pid.to_string(), links, version]);
     }
-    if args.json {
+    if args.json.on {
         return outcome::print_report(&report, true);
     }
     if report.rows.is_empty() {
@@ -246,25 +245,36 @@ fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
 }
 
 /// Ends an instance. One that a lab is kept up by leaves nobody to print its report, so it is printed here.
-fn stop(name: Option<&str>) -> anyhow::Result<Outcome> {
-    let client = connect(name)?;
-    if lab::end_kept(client.found())? {
-        return Ok(Outcome::Well);
-    }
-    client.stop()?;
-    Ok(Outcome::Well)
+fn stop(args: &Stop) -> anyhow::Result<Outcome> {
+    let client = connect(args.name.as_deref())?;
+    let found = client.found();
+    let row = match lab::end_kept(found)? {
+        Some(ended) if args.json.on => ended.row(),
+        Some(ended) => {
+            ended.print()?;
+            return Ok(Outcome::Well);
+        }
+        None => {
+            client.stop()?;
+            Row::new(&*found.name, "").extra("kind", "instance").extra("pid", found.pid)
+        }
+    };
+    let mut report = Report::new("ctl stop");
+    report.push(row);
+    outcome::print_if_json(&report, args.json)
 }
 
 fn stats(args: &Stats) -> anyhow::Result<Outcome> {
     let stats = connect(args.name.as_deref())?.stats()?;
-    if args.json {
-        outcome::print(&serde_json::to_string_pretty(&stats)?)?;
-        return Ok(Outcome::Well);
-    }
     if let Some(error) = stats.get("error").and_then(|error| error.as_str()) {
         anyhow::bail!("it can't say: {error}");
     }
-    let report: Report = serde_json::from_value(stats)?;
+    let mut report: Report = serde_json::from_value(stats)?;
+    if args.json.on {
+        report.command = "ctl stats".into();
+        outcome::print(&report.to_json())?;
+        return Ok(Outcome::Well);
+    }
     outcome::print_with(|out| run_text::print(&report, out))?;
     Ok(Outcome::Well)
 }
@@ -306,7 +316,7 @@ fn set(args: &Set) -> anyhow::Result<Outcome> {
 fn other(
     command: &str,
     name: &str,
-    json: bool,
+    json: Json,
     (no_link, source, medium): (
         ClientError,
         Result<Source, ClientError>,
@@ -337,31 +347,31 @@ fn not_found(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused(problem) if problem.status == 404)
 }
 
-fn show(command: &str, links: &[Link], json: bool) -> anyhow::Result<Outcome> {
+fn show(command: &str, links: &[Link], json: Json) -> anyhow::Result<Outcome> {
     ensure!(!links.is_empty(), "there is no link");
     let mut report = Report::new(command);
     for link in links {
         let settings: Vec<_> = link.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
-        let row = Row::new(format!("link {}", link.name), "").extra("kind", "link");
+        let row = Row::new(&*link.name, "").extra("kind", "link");
         report.push(
             row.extra("settings", serde_json::to_value(&link.settings)?).extra("stats", link.stats.clone()),
         );
-        if !json {
+        if !json.on {
             outcome::print(&format!("{}: {}", link.name, settings.join(", ")))?;
         }
     }
-    if json { outcome::print_report(&report, true) } else { Ok(Outcome::Well) }
+    outcome::print_if_json(&report, json)
 }
 
 fn show_settings(
     command: &str,
     (kind, name, settings): (&str, &str, &BTreeMap<String, String>),
-    json: bool,
+    json: Json,
 ) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
-    let row = Row::new(format!("{kind} {name}"), "").extra("kind", kind);
+    let row = Row::new(name, "").extra("kind", kind);
     report.push(row.extra("settings", serde_json::to_value(settings)?));
-    if json {
+    if json.on {
         return outcome::print_report(&report, true);
     }
     let settings: Vec<_> = settings.iter().map(|(key, text)| format!("{key}={text}")).collect();

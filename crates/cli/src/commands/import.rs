@@ -1,9 +1,9 @@
 //! `longwire import`
 
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_import::{Format, Imported, Source, import};
-use serde_json::json;
+use longwire_report::{Report, Row};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 /// pipes, and rules to them), ns (Emulab's scripts), mahimahi (mm-delay, mm-loss, mm-link, mm-onoff, or one or two traces: up
 /// and down), theaterq (one or two traces, and a tc command with its options).
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("json", |json| json.help("Print JSON: the scenario and the notes; may also stand last")))]
 #[command(after_long_help = "\
 Examples:
   longwire import netem shaping.sh -o shaped.toml
@@ -48,9 +49,8 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print JSON: the scenario and the notes; may also stand last.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 fn format(name: &str) -> Result<Format, String> {
@@ -84,8 +84,8 @@ impl Args {
             std::fs::write(file, &imported.scenario)
                 .with_context(|| format!("the scenario can't be written to {}", file.display()))?;
         }
-        if self.json {
-            outcome::print(&serde_json::to_string_pretty(&as_json(&imported))?)?;
+        if self.json.on {
+            outcome::print_report(&report(&imported), true)?;
         } else if self.output.is_none() {
             outcome::print(imported.scenario.trim_end())?;
         }
@@ -101,7 +101,7 @@ impl Args {
         loop {
             match &self.what[..] {
                 [.., last] if last == "--json" => {
-                    self.json = true;
+                    self.json.on = true;
                     self.what.pop();
                 }
                 [.., option, file] if option == "-o" || option == "--output" => {
@@ -201,12 +201,13 @@ fn line(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-fn as_json(imported: &Imported) -> serde_json::Value {
-    let notes = imported
-        .notes
-        .iter()
-        .map(|note| json!({ "line": note.line, "option": note.option, "why": note.why }));
-    json!({ "scenario": imported.scenario, "notes": notes.collect::<Vec<_>>() })
+/// The scenario, and a row for each option that was not carried over.
+fn report(imported: &Imported) -> Report {
+    let mut report = Report::new("import").with("scenario", &*imported.scenario);
+    report.extend(imported.notes.iter().map(|note| {
+        Row::new(&*note.option, "").extra("kind", "option").extra("line", note.line).note(&*note.why)
+    }));
+    report
 }
 
 #[cfg(test)]
@@ -215,14 +216,14 @@ mod tests {
 
     fn args(what: &[&str]) -> Args {
         let what = what.iter().map(|word| (*word).to_owned()).collect();
-        Args { format: Format::Netem, what, output: None, json: false }
+        Args { format: Format::Netem, what, output: None, json: Json::default() }
     }
 
     #[test]
     fn options_may_stand_last() {
         let mut given = args(&["netem", "delay", "1ms", "-o", "x.toml", "--json"]);
         given.options_behind();
-        assert_eq!((given.what.len(), given.json), (3, true));
+        assert_eq!((given.what.len(), given.json.on), (3, true));
         assert_eq!(given.output.as_deref(), Some(Path::new("x.toml")));
         let mut shell = args(&["mm-delay", "20", "--", "cc", "-o", "x"]);
         shell.options_behind();

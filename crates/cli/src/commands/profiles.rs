@@ -1,11 +1,12 @@
 //! `longwire profiles`
 
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use clap::Subcommand;
+use longwire_report::{Report, Row};
 use longwire_scenario::library::{About, Figures, SHIPPED, Shipped};
 use longwire_scenario::suggestion;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write;
 
 /// List the profiles that links can have: dial-up to data centre
@@ -23,9 +24,8 @@ pub struct Args {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -34,6 +34,9 @@ enum What {
     Show {
         /// The profile.
         name: String,
+
+        #[command(flatten)]
+        json: Json,
     },
 }
 
@@ -43,7 +46,7 @@ impl Args {
     /// # Errors
     /// If there is no such profile.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        if let Some(What::Show { name }) = self.what {
+        if let Some(What::Show { name, json }) = self.what {
             let known = || SHIPPED.iter().map(|shipped| shipped.name);
             let fix = || match suggestion(&name, known()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
@@ -51,6 +54,10 @@ impl Args {
             };
             let shipped = Shipped::named(&name)
                 .with_context(|| format!("there is no profile \"{name}\"; {}", fix()))?;
+            if json.on || self.json.on {
+                let row = row(shipped.name, &shipped.about()?).extra("text", shipped.text);
+                return print_rows("profiles show", [row]);
+            }
             outcome::print(shipped.text.trim_end())?;
             return Ok(Outcome::Well);
         }
@@ -58,13 +65,11 @@ impl Args {
             .iter()
             .map(|shipped| Ok((shipped.name, shipped.about()?)))
             .collect::<anyhow::Result<_>>()?;
-        if self.json {
-            let list: Vec<_> = all.iter().map(|(name, about)| as_json(name, about)).collect();
-            outcome::print(&serde_json::to_string_pretty(&list)?)?;
-        } else {
-            let list: Vec<_> = all.iter().map(|(name, about)| as_text(name, about)).collect();
-            outcome::print(list.join("\n").trim_end())?;
+        if self.json.on {
+            return print_rows("profiles", all.iter().map(|(name, about)| row(name, about)));
         }
+        let list: Vec<_> = all.iter().map(|(name, about)| as_text(name, about)).collect();
+        outcome::print(list.join("\n").trim_end())?;
         Ok(Outcome::Well)
     }
 }
@@ -80,16 +85,21 @@ fn as_text(name: &str, about: &About) -> String {
     text
 }
 
-fn as_json(name: &str, about: &About) -> Value {
+fn print_rows(command: &str, rows: impl IntoIterator<Item = Row>) -> anyhow::Result<Outcome> {
+    let mut report = Report::new(command);
+    report.extend(rows);
+    outcome::print_report(&report, true)
+}
+
+fn row(name: &str, about: &About) -> Row {
     let way = |figures: &Figures| {
         let Figures { rate, delay, loss, queue } = figures;
         json!({ "rate": rate, "delay": delay, "loss": loss, "queue": queue })
     };
-    json!({
-        "name": name,
-        "summary": about.summary,
-        "source": about.source,
-        "forward": way(&about.forward),
-        "backward": way(&about.backward),
-    })
+    Row::new(name, "")
+        .extra("kind", "profile")
+        .extra("summary", &*about.summary)
+        .extra("source", &*about.source)
+        .extra("forward", way(&about.forward))
+        .extra("backward", way(&about.backward))
 }

@@ -2,7 +2,7 @@
 
 use crate::live_view::{LiveView, Style};
 use crate::progress::Progress;
-use crate::{Outcome, outcome, run_text};
+use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;
 use longwire_run::fitted::fit_pool;
@@ -69,9 +69,8 @@ pub struct Args {
     #[arg(long, short)]
     quiet: bool,
 
-    /// Print the report as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -165,7 +164,7 @@ impl Args {
 
     /// Shows the run until it is to end.
     fn watch(&self, run: &RealRun, signals: &StopSignals) {
-        let mut view = LiveView::start(Style::fitting(self.json, self.quiet));
+        let mut view = LiveView::start(Style::fitting(self.json.on, self.quiet));
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
         while signals.came().is_none() && !run.has_ended() {
             let now = Instant::now();
@@ -186,7 +185,7 @@ impl Args {
         if self.require_faithful && !faithful {
             report.fail("the run was not faithful");
         }
-        if self.json {
+        if self.json.on {
             return outcome::print_report(&report, true);
         }
         outcome::print_with(|out| run_text::print(&report, out))?;

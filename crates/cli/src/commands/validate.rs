@@ -2,7 +2,7 @@
 
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_report::Report;
 use longwire_validate::{Driver, Findings, Paper, Settings, html, print_table, run};
@@ -62,9 +62,8 @@ pub struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     /// Write a report with figures to this file, which needs nothing from elsewhere.
     #[arg(long, value_name = "FILE")]
@@ -149,7 +148,7 @@ impl Args {
         self.seed = Some(seed);
         let findings = run(paper, &settings);
         drop(progress);
-        if self.list {
+        if self.list && !self.json.on {
             let names: Vec<_> = findings.rows.iter().map(|row| row.name.as_str()).collect();
             outcome::print(&names.join("\n"))?;
             return Ok(Outcome::Well);
@@ -165,7 +164,7 @@ impl Args {
             std::fs::write(file, html::page(paper.title(), &report, &findings.plots))
                 .with_context(|| format!("can't write the report to {}", file.display()))?;
         }
-        if self.json {
+        if self.json.on {
             outcome::print(&report.to_json())?;
         } else {
             outcome::print_with(|out| print_table(&report, out))?;

@@ -59,8 +59,8 @@ impl Drop for Killed {
 /// What the levels above the router say of the process's seat.
 fn seat(lab: &Lab) -> Value {
     let levels = json(&longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]), 0);
-    let mut seats = levels["seats"].as_array().into_iter().flatten();
-    let seat = seats.find(|seat| seat["level"] == "control" && seat["name"] == "echo");
+    let mut seats = levels["rows"].as_array().into_iter().flatten();
+    let seat = seats.find(|seat| seat["level"] == "control" && seat["who"] == "echo");
     seat.unwrap_or_else(|| panic!("no seat in {levels}")).clone()
 }
 

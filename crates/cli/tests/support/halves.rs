@@ -62,8 +62,8 @@ impl Up {
     /// The programs of the router with this name.
     pub fn programs(&self, name: &str) -> Vec<Value> {
         let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
-        let list = list["forwarders"].as_array().unwrap();
-        list.iter().filter(|one| one["name"] == name).cloned().collect()
+        let list = list["rows"].as_array().unwrap();
+        list.iter().filter(|one| one["program"] == name).cloned().collect()
     }
 
     /// Whether a connection from a to an address is refused by who is there, and so reaches it.

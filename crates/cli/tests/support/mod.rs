@@ -72,10 +72,15 @@ pub fn json(output: &Output, status: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stdout(output)))
 }
 
-/// The row of this name.
+/// The row of an object, by its name or by its kind and its name: `link up`.
 pub fn row<'a>(report: &'a Value, name: &str) -> &'a Value {
     let rows = report["rows"].as_array().unwrap();
-    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name} in {report:#}"))
+    let named = |row: &&Value| {
+        let called = row["name"].as_str().unwrap_or_default();
+        let kind = row["kind"].as_str().unwrap_or_default().replace('-', " ");
+        called == name || format!("{kind} {called}") == name
+    };
+    rows.iter().find(named).unwrap_or_else(|| panic!("no row {name} in {report:#}"))
 }
 
 /// A frame in a capture: its time since 1970 in ns, its original length, its bytes.

@@ -24,7 +24,7 @@ impl Left {
         let list = post.list()?;
         let named: Vec<&Value> = list.iter().filter(|one| one["name"] == NAME).collect();
         let Some(seat) = named.iter().position(|one| one["where"] == "control") else { return Ok(None) };
-        let is_same = |one: &Value| one["lease-ns"] == lease.0;
+        let is_same = |one: &Value| one["lease_ns"] == lease.0;
         for before in named[..seat].iter().filter(|one| is_same(named[seat]) && is_same(one)) {
             let program = number(before)?;
             if post.data::<STATE>(program).is_ok_and(|data| data == state) {
@@ -45,7 +45,7 @@ fn number(program: &Value) -> anyhow::Result<u32> {
 /// What there is, and how it can be removed.
 fn refusal(router: &str, named: &[&Value]) -> String {
     let which = named.iter().map(|one| {
-        let lease = one["lease-left-ns"].as_u64().map_or_else(
+        let lease = one["lease_left_ns"].as_u64().map_or_else(
             || "without a lease".to_owned(),
             |left| format!("with {} s of its lease left unless it is renewed", left.div_ceil(1_000_000_000)),
         );
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn refusals_name_what_there_is_and_what_removes_it() {
-        let program = json!({ "fid": 3, "lease-left-ns": 41_200_000_000_u64 });
+        let program = json!({ "fid": 3, "lease_left_ns": 41_200_000_000_u64 });
         let said = refusal("r1", &[&program, &json!({ "fid": 4 })]);
         assert!(
             said.contains(

@@ -1,6 +1,6 @@
 //! `longwire ctl route`
 
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_control::{ChangeRoute, Client, directory};
 use longwire_report::{Report, Row};
 use longwire_scenario::WrittenRoute;
@@ -41,9 +41,8 @@ struct List {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Add a route, or change where the route to that network leads
@@ -64,6 +63,9 @@ struct Add {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Remove the route to a network; a port's own network is behind its port again
@@ -83,6 +85,9 @@ struct Remove {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -93,22 +98,33 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::List(args) => list(&args),
-            Action::Add(Add { router, route, instance }) => {
-                change(instance.as_deref(), &router, ChangeRoute { add: Some(route.join(" ")), remove: None })
+            Action::Add(Add { router, route, instance, json }) => {
+                let change = ChangeRoute { add: Some(route.join(" ")), remove: None };
+                make("ctl route add", instance.as_deref(), &router, change, json)
             }
-            Action::Remove(Remove { router, network, instance }) => {
-                change(instance.as_deref(), &router, ChangeRoute { add: None, remove: Some(network) })
+            Action::Remove(Remove { router, network, instance, json }) => {
+                let change = ChangeRoute { add: None, remove: Some(network) };
+                make("ctl route remove", instance.as_deref(), &router, change, json)
             }
         }
     }
 }
 
-fn change(instance: Option<&str>, router: &str, change: ChangeRoute) -> anyhow::Result<Outcome> {
+/// Makes a change.
+fn make(
+    command: &str,
+    instance: Option<&str>,
+    router: &str,
+    change: ChangeRoute,
+    json: Json,
+) -> anyhow::Result<Outcome> {
     Client::connect(&directory(), instance)?.change_route(router, &change)?;
     if let Some(odd) = change.add.as_deref().and_then(unused) {
         outcome::note(&format!("note: {odd}; leave it out"));
     }
-    Ok(Outcome::Well)
+    let mut report = Report::new(command);
+    report.push(Row::new(router, "").extra("kind", "router").extra("change", serde_json::to_value(change)?));
+    outcome::print_if_json(&report, json)
 }
 
 /// Why no packet goes by a route, if none does.
@@ -118,9 +134,9 @@ fn unused(route: &str) -> Option<String> {
 
 fn list(args: &List) -> anyhow::Result<Outcome> {
     let page = Client::connect(&directory(), args.instance.as_deref())?.routes(&args.router)?;
-    if args.json {
+    if args.json.on {
         let mut report = Report::new("ctl route list");
-        let row = Row::new(format!("router {}", args.router), "routes").measured(page.routes.len() as u64);
+        let row = Row::new(&*args.router, "routes").measured(page.routes.len() as u64);
         report.push(row.extra("kind", "router").extra("routes", page.routes).extra("more", page.more));
         return outcome::print_report(&report, true);
     }

@@ -1,7 +1,8 @@
 //! `longwire ctl weigh`
 
-use crate::Outcome;
+use crate::{Json, Outcome, outcome};
 use longwire_control::{Client, WeighFlow, directory};
+use longwire_report::{Report, Row};
 
 /// Give a flow that shares a router's processors another weight while it runs
 ///
@@ -25,6 +26,9 @@ pub struct Args {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -33,10 +37,13 @@ impl Args {
     /// # Errors
     /// If no instance is meant, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let Self { router, flow, weight, instance } = self;
-        Client::connect(&directory(), instance.as_deref())?
-            .weigh_flow(&router, &WeighFlow { flow, weight })?;
-        Ok(Outcome::Well)
+        let Self { router, flow, weight, instance, json } = self;
+        let change = WeighFlow { flow, weight };
+        Client::connect(&directory(), instance.as_deref())?.weigh_flow(&router, &change)?;
+        let mut report = Report::new("ctl weigh");
+        let row = Row::new(change.flow, "").extra("kind", "flow").extra("router", router);
+        report.push(row.extra("weight", weight));
+        outcome::print_if_json(&report, json)
     }
 }
 

@@ -7,13 +7,14 @@ mod measured;
 mod simulated;
 
 use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome, verdict};
+use crate::{Json, Outcome, outcome, verdict};
 use anyhow::Context;
 use criteria::Configured;
 use longwire_engine::Fidelity;
 use longwire_lab::{abilities, enter_user_namespace};
 use longwire_report::{Report, Row};
 use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::run_report::fidelity_json;
 use longwire_run::test_hosts::TestHosts;
 use longwire_scenario::{HostDriver, Plan};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,9 +50,8 @@ pub struct Args {
     #[arg(default_value = "link")]
     what: What,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 
     /// Run in virtual time even where real packets could be sent.
     #[arg(long)]
@@ -90,7 +90,7 @@ impl Args {
             return outcome::print(scenario.trim_end()).map(|()| Outcome::Well);
         }
         if self.what == What::Fairness {
-            return fairness::run(self.json, self.r#virtual);
+            return fairness::run(self.json.on, self.r#virtual);
         }
         let plan = longwire_scenario::parse(FILE, SCENARIO).context("the demo's own scenario")?;
         say(LINK);
@@ -109,8 +109,8 @@ impl Args {
         }
         let measured = measured?;
         let report = measured.report();
-        let outcome = outcome::print_report(&report, self.json)?;
-        if !self.json {
+        let outcome = outcome::print_report(&report, self.json.on)?;
+        if !self.json.on {
             outcome::print(&measured.verdict())?;
             outcome::print(&format!("\nThe scenario was:\n{}\n{HINT}", indented_scenario()))?;
         }
@@ -176,7 +176,7 @@ impl Measured {
     fn report(&self) -> Report {
         let mut report = Report::new("demo")
             .with("mode", self.mode)
-            .with("fidelity", serde_json::to_value(&self.fidelity).unwrap_or_default());
+            .with("fidelity", self.fidelity.as_ref().map(fidelity_json));
         report.extend(self.rows.iter().cloned());
         for error in &self.errors {
             report.fail(error.as_str());

@@ -3,7 +3,7 @@
 mod link;
 mod serve;
 
-use crate::{Outcome, outcome, verdict};
+use crate::{Outcome, json, outcome, verdict};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_lab::{
@@ -16,7 +16,7 @@ use longwire_scenario::HostDriver;
 use serve::Services;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 /// What shells exit with when a command can't be run, and when there is none of that name.
@@ -84,6 +84,14 @@ impl Args {
     /// # Errors
     /// If the options are wrong, or the link or a service can't be made.
     pub fn run(self) -> anyhow::Result<Outcome> {
+        let done = self.run_behind_link();
+        if let (Err(error), Some(file)) = (&done, &self.json) {
+            write_json(file, &format!("{:#}", json::of_error(error)))?;
+        }
+        done
+    }
+
+    fn run_behind_link(&self) -> anyhow::Result<Outcome> {
         let mut plan = self.link.plan(self.seed, self.mtu)?;
         fit_pool(&mut plan);
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
@@ -166,25 +174,18 @@ impl Args {
 
     fn report(&self, ended: Ended, code: u8) -> anyhow::Result<()> {
         let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
-        let mut text = None;
-        if let Some(file) = &self.json {
+        let report = || {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();
-            if file.as_os_str() == "-" {
-                text = Some(report.to_json());
-            } else {
-                std::fs::write(file, report.to_json() + "\n")
-                    .with_context(|| format!("the report can't be written to {}", file.display()))?;
-            }
-        }
+            report.to_json()
+        };
         if let Some(fidelity) = &ran.counted.fidelity {
             self.say(&verdict::real(fidelity).replace("\n  because ", "; because "));
         }
         for error in &ran.counted.errors {
             outcome::note(&format!("longwire: {error}"));
         }
-        text.iter().for_each(|report| outcome::note(report));
-        Ok(())
+        self.json.as_ref().map_or(Ok(()), |file| write_json(file, &report()))
     }
 
     fn say(&self, what: &str) {
@@ -192,6 +193,16 @@ impl Args {
             outcome::note(&format!("longwire: {what}"));
         }
     }
+}
+
+/// Writes the report, or the error, to the file that is named for it; standard output is the command's.
+fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
+    if file.as_os_str() == "-" {
+        outcome::note(text);
+        return Ok(());
+    }
+    let written = std::fs::write(file, format!("{text}\n"));
+    written.with_context(|| format!("the report can't be written to {}", file.display()))
 }
 
 /// The exit code of a command that ran or could not be started, as shells have it.

@@ -1,9 +1,10 @@
 //! `longwire forwarder cost`
 
 use super::chosen::Chosen;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_program::{Resource, Verified, verify};
 use longwire_report::shown::{columns, count};
+use longwire_report::{Report, Row};
 use longwire_router::{
     Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError,
     RouterPrices,
@@ -19,6 +20,7 @@ use std::sync::Arc;
 /// The longest path, priced item by item; nothing need run. A program that the verifier refuses is refused with the instruction, the source
 /// line where it is known, and the fix. Times are assumptions of a processor of 3 GHz whose memory answers in 90 ns, or measured: see --prices.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("json", |json| json.help("Print JSON; prices are in picoseconds")))]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder cost syn-monitor
@@ -51,9 +53,8 @@ pub struct Args {
     #[arg(long)]
     path: bool,
 
-    /// Print JSON; prices are in picoseconds.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -94,11 +95,10 @@ impl Args {
             verdicts.push(Tried { name, budget, tried: tried.map(|(_, table)| table) });
         }
         let cost = Cost { forwarder, prices, verdicts, path: self.path };
-        if self.json {
-            outcome::print(&serde_json::to_string_pretty(&cost.json())?)?;
-        } else {
-            cost.lines().iter().try_for_each(|line| outcome::print(line))?;
+        if self.json.on {
+            return outcome::print_report(&cost.report(), true);
         }
+        cost.lines().iter().try_for_each(|line| outcome::print(line))?;
         Ok(Outcome::Well)
     }
 }
@@ -178,13 +178,14 @@ impl Cost {
         lines
     }
 
-    fn json(&self) -> Value {
+    fn report(&self) -> Report {
         let (verified, prices) = (self.verified(), &self.prices.items);
         let (program, worst) = (verified.program(), verified.worst_path(prices));
         let items = worst.counts.iter().filter(|&(item, _)| prices.price(item) > 0);
         let items = items.map(|(item, times)| {
             let each = prices.price(item);
-            json!({ "item": item.name(), "times": times, "each": each, "all": each.saturating_mul(times.into()) })
+            let all = each.saturating_mul(times.into());
+            Row::new(item.name(), "ps").measured(all).extra("times", times).extra("each_ps", each)
         });
         let budgets = self.verdicts.iter().map(|Tried { name, budget, tried }| {
             let amounts = |amount: &dyn Fn(Resource) -> u64| -> Map<String, Value> {
@@ -199,26 +200,28 @@ impl Cost {
                 "refused": tried.as_ref().err().map(ToString::to_string),
             })
         });
-        let mut cost = json!({
-            "program": program.name,
-            "instructions": program.code.instructions().len(),
-            "slots": program.code.slot_count(),
-            "state": verified.state_size(),
-            "compiled": self.forwarder.is_compiled(),
-            "items": items.collect::<Vec<_>>(),
-            "longest-path": worst.price,
-            "exits": self.forwarder.exits().map(|(kind, exit)| json!({
+        let exits = self.forwarder.exits().map(|(kind, exit)| {
+            json!({
                 "program": exit.program().name,
                 "map": kind.map(),
-                "longest-path": exit.worst_path(prices).price,
-            })).collect::<Vec<_>>(),
-            "with-exits": self.forwarder.demand().amount(Resource::Time),
-            "budgets": budgets.collect::<Vec<_>>(),
+                "longest_path_ps": exit.worst_path(prices).price,
+            })
         });
+        let mut report = Report::new("forwarder cost")
+            .with("program", &*program.name)
+            .with("instructions", program.code.instructions().len())
+            .with("slots", program.code.slot_count())
+            .with("state", verified.state_size())
+            .with("compiled", self.forwarder.is_compiled())
+            .with("longest_path_ps", worst.price)
+            .with("exits", exits.collect::<Vec<_>>())
+            .with("with_exits_ps", self.forwarder.demand().amount(Resource::Time))
+            .with("budgets", budgets.collect::<Vec<_>>());
         if self.path {
-            cost["path"] = self.path().into();
+            report.set("path", self.path());
         }
-        cost
+        report.extend(items);
+        report
     }
 }
 

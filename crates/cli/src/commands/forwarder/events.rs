@@ -2,7 +2,7 @@
 
 use super::{ask, text};
 use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use longwire_halves::Interval;
 use serde_json::{Value, json};
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 ///
 /// Whoever takes a record out has it, and nobody else. Records that find no room in a ring are lost; how many is said.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("json", |json| {
+    json.help("Print a JSON object for each record, and one when records were lost")
+}))]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder events r1 1
@@ -44,9 +47,8 @@ pub struct Args {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print a JSON object for each record, and one when records were lost.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// How long a pause lasts at most before it is looked whether to stop.
@@ -79,12 +81,12 @@ impl Args {
     }
 
     fn line(&self, record: &Value) -> String {
-        if self.json {
+        if self.json.on {
             let mut line = record.clone();
             line["event"] = "record".into();
             return line.to_string();
         }
-        let time = record["time-ns"].as_u64().unwrap_or_default();
+        let time = record["time_ns"].as_u64().unwrap_or_default();
         let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
         let shown = match &record["fields"] {
             Value::Null => text(&record["data"]).to_owned(),
@@ -105,7 +107,7 @@ impl Args {
             if more == 0 {
                 continue;
             }
-            match self.json {
+            match self.json.on {
                 true => outcome::print(
                     &json!({ "event": "lost", "map": ring["name"], "records": more }).to_string(),
                 )?,

@@ -1,7 +1,8 @@
 //! `longwire forwarder get`
 
+use super::answers::about_one;
 use super::{ask, text};
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use serde_json::Value;
 
@@ -27,9 +28,8 @@ pub struct Args {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -43,13 +43,12 @@ impl Args {
             &self.router,
             &ForwarderAsk::Get { fid: self.fid, kind: self.kind },
         )?;
-        if self.json {
-            outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-        } else {
-            match &answer["fields"] {
-                Value::Null => outcome::print(text(&answer["data"]))?,
-                fields => outcome::print(&fields.to_string())?,
-            }
+        if self.json.on {
+            return outcome::print_report(&about_one("forwarder get", &self.router, answer), true);
+        }
+        match &answer["fields"] {
+            Value::Null => outcome::print(text(&answer["data"]))?,
+            fields => outcome::print(&fields.to_string())?,
         }
         Ok(Outcome::Well)
     }

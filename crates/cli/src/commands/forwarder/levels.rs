@@ -1,9 +1,11 @@
 //! `longwire forwarder levels`
 
+use super::answers::{Fields, report};
 use super::{ask, text};
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::ForwarderAsk;
+use longwire_report::Row;
 use longwire_report::shown::{columns, count};
 use serde_json::Value;
 
@@ -43,9 +45,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     socket: bool,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -61,9 +62,12 @@ impl Args {
             outcome::print(socket.context(none)?)?;
             return Ok(Outcome::Well);
         }
-        if self.json {
-            outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-            return Ok(Outcome::Well);
+        if self.json.on {
+            let row = |seat| level_row(&self.router, seat);
+            return outcome::print_report(
+                &report("forwarder levels", &self.router, answer, "seats", row),
+                true,
+            );
         }
         let head = ["level", "name", "there"].into_iter().chain(NUMBERS).chain(["why"]);
         let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
@@ -80,4 +84,14 @@ impl Args {
         }
         Ok(Outcome::Well)
     }
+}
+
+/// A row as in the report of a run.
+fn level_row(router: &str, seat: Fields) -> Row {
+    let word = |field: &str| seat.get(field).map_or("", text);
+    let row = Row::new(format!("{router} {} {}", word("level"), word("name")), "").extra("kind", "level");
+    seat.into_iter().fold(row, |row, (field, value)| match field.as_str() {
+        "name" => row.extra("who", value),
+        _ => row.extra(field, value),
+    })
 }

@@ -1,5 +1,6 @@
 //! `longwire forwarder list`: a line a program.
 
+use super::answers::{program_row, report};
 use super::{List, ask, text};
 use crate::{Outcome, outcome};
 use longwire_control::ForwarderAsk;
@@ -13,9 +14,11 @@ use serde_json::Value;
 /// If no instance is meant, or it does not answer, or it has no such router.
 pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
     let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List {})?;
-    if args.json {
-        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-        return Ok(Outcome::Well);
+    if args.json.on {
+        let report = report("forwarder list", &args.router, answer, "forwarders", |one| {
+            program_row(&args.router, one)
+        });
+        return outcome::print_report(&report, true);
     }
     let head = [
         "fid",
@@ -40,9 +43,9 @@ pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
             count(number("transmitted") + number("redirected")),
             count(number("dropped")),
             count(number("aborted")),
-            nanoseconds(&field("cost")["mean-ns"]),
-            nanoseconds(&field("cost")["p99-ns"]),
-            nanoseconds(&field("cost")["worst-case-ns"]),
+            nanoseconds(&field("cost")["mean_ns"]),
+            nanoseconds(&field("cost")["p99_ns"]),
+            nanoseconds(&field("cost")["worst_case_ns"]),
             format!("{}  {}{}", text(field("name")), text(field("key")), rest(one)),
         ]);
     }

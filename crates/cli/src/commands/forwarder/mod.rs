@@ -1,5 +1,6 @@
 //! `longwire forwarder`
 
+mod answers;
 mod chosen;
 mod cost;
 mod events;
@@ -8,10 +9,12 @@ mod levels;
 mod list;
 mod replace;
 
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
+use answers::{about_one, done, named_row, report};
 use chosen::{Chosen, sent};
 use longwire_control::{Client, ForwarderAsk, directory};
 use longwire_halves::FlowEnds;
+use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use serde_json::Value;
 
@@ -55,6 +58,8 @@ enum Action {
 ///
 /// It is verified and compiled before; the router's packets wait for the change of a pointer. Prints the program's number.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("json", |json| json.help("Print JSON: its number, how long it was verified and compiled, \
+    and for how long the router's packets waited for the exchange")))]
 #[command(after_long_help = "\
 Examples:
   longwire forwarder install r1 syn-monitor
@@ -151,9 +156,8 @@ struct Install {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON: its number, how long it was verified and compiled, and for how long the router's packets waited for the exchange.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Let the leases of programs begin again: of those that were installed with --lease
@@ -173,6 +177,9 @@ struct Renew {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// List a router's programs, what they have done, and what a packet may need at most
@@ -189,9 +196,8 @@ struct List {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Write a program's state, all of it, between two batches of packets
@@ -217,6 +223,9 @@ struct Set {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Remove a program while packets flow
@@ -234,6 +243,9 @@ struct Remove {
     /// The instance, by name, process number or both (name-number).
     #[arg(long)]
     instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// List a program's maps, print or write their entries
@@ -285,9 +297,8 @@ struct Map {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -303,18 +314,18 @@ impl Args {
             Action::Levels(args) => args.run(),
             Action::Get(args) => args.run(),
             Action::Events(args) => args.run(),
-            Action::Set(Set { router, fid, data, kind, instance }) => {
+            Action::Set(Set { router, fid, data, kind, instance, json }) => {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Set { fid, data, kind })?;
-                Ok(Outcome::Well)
+                done("forwarder set", &router, &[fid], json)
             }
             Action::Replace(args) => args.run(),
-            Action::Renew(Renew { router, fids, instance }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Renew { fids })?;
-                Ok(Outcome::Well)
+            Action::Renew(Renew { router, fids, instance, json }) => {
+                ask(instance.as_deref(), &router, &ForwarderAsk::Renew { fids: fids.clone() })?;
+                done("forwarder renew", &router, &fids, json)
             }
-            Action::Remove(Remove { router, fid, instance }) => {
+            Action::Remove(Remove { router, fid, instance, json }) => {
                 ask(instance.as_deref(), &router, &ForwarderAsk::Remove { fid })?;
-                Ok(Outcome::Well)
+                done("forwarder remove", &router, &[fid], json)
             }
             Action::Map(args) => map(args),
         }
@@ -367,10 +378,10 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }
-    match args.json {
-        true => outcome::print(&serde_json::to_string_pretty(&installed)?)?,
-        false => outcome::print(&installed["fid"].to_string())?,
+    if args.json.on {
+        return outcome::print_report(&about_one("forwarder install", &args.router, installed), true);
     }
+    outcome::print(&installed["fid"].to_string())?;
     Ok(Outcome::Well)
 }
 
@@ -383,9 +394,20 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
         (map, key, _) => ForwarderAsk::Map { fid, map, key, fields: !args.hex },
     };
     let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
-    if args.json {
-        outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-        return Ok(Outcome::Well);
+    if args.json.on {
+        let report = match answer.get("value") {
+            // One entry, which is what was asked for.
+            Some(_) => {
+                let mut report = Report::new("forwarder map").with("router", &*args.router);
+                report.extend(answer.as_object().cloned().map(|entry| named_row(entry, "key")));
+                report
+            }
+            None if answer.get("maps").is_some() => {
+                report("forwarder map", &args.router, answer, "maps", |map| named_row(map, "name"))
+            }
+            None => report("forwarder map", &args.router, answer, "entries", |entry| named_row(entry, "key")),
+        };
+        return outcome::print_report(&report, true);
     }
     if let Some(value) = answer["value"].as_str() {
         match &answer["fields"]["value"] {

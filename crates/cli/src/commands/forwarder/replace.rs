@@ -1,8 +1,9 @@
 //! `longwire forwarder replace`
 
+use super::answers::about_one;
 use super::chosen::{Chosen, sent};
 use super::{ask, text};
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_control::ForwarderAsk;
 use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
@@ -42,9 +43,8 @@ pub struct Args {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -57,9 +57,8 @@ impl Args {
         let (forwarder, object) = sent(&written)?;
         let asked = ForwarderAsk::Replace { fid: self.fid, forwarder, object };
         let answer = ask(self.instance.as_deref(), &self.router, &asked)?;
-        if self.json {
-            outcome::print(&serde_json::to_string_pretty(&answer)?)?;
-            return Ok(Outcome::Well);
+        if self.json.on {
+            return outcome::print_report(&about_one("forwarder replace", &self.router, answer), true);
         }
         for what in ["kept", "new", "gone"] {
             let maps = answer["maps"][what].as_array().into_iter().flatten();

@@ -1,10 +1,12 @@
 //! `longwire lab down`
 
 use super::{Found, find, labs, unknown};
-use crate::{Outcome, outcome};
+use crate::outcome::{print_report, print_with};
+use crate::{Json, Outcome, outcome, run_text};
 use anyhow::ensure;
 use longwire_control::Client;
 use longwire_lab::Lab;
+use longwire_report::{Report, Row};
 use longwire_run::test_hosts::{log_of, remove_log};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -29,6 +31,9 @@ pub struct Args {
     /// All labs that `lab up` made, and what killed processes left.
     #[arg(long, conflicts_with = "lab")]
     all: bool,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -37,25 +42,89 @@ impl Args {
             let Some(lab) = find(name)? else {
                 // One that ended by itself has left its reason.
                 let log = LastWords::all_of(name).ok_or_else(|| unknown(name))?;
-                log.print()?;
-                return Ok(Outcome::Well);
+                let words = log.read()?;
+                return self.tell(&[Ended { name: name.clone(), pid: None, words, by_itself: true }]);
             };
-            take_down(&lab)?;
-            return Ok(Outcome::Well);
+            return self.tell(&[take_down(&lab)?]);
         }
         // Runs and commands behind a link have labs, too; those are ended by whoever started them.
         let kept =
             |lab: &Found| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
         let all: Vec<_> = labs()?.into_iter().filter(kept).collect();
+        if self.json.on {
+            return self.tell(&all.iter().map(take_down).collect::<anyhow::Result<Vec<_>>>()?);
+        }
         if all.is_empty() {
             outcome::print("no lab is up")?;
         }
-        all.iter().try_for_each(take_down)?;
+        all.iter().try_for_each(|lab| take_down(lab)?.print())?;
         Ok(Outcome::Well)
+    }
+
+    fn tell(&self, ended: &[Ended]) -> anyhow::Result<Outcome> {
+        if !self.json.on {
+            ended.iter().try_for_each(Ended::print)?;
+            return Ok(Outcome::Well);
+        }
+        let mut report = Report::new("lab down");
+        report.extend(ended.iter().map(Ended::row));
+        print_report(&report, true)
     }
 }
 
-pub(super) fn take_down(lab: &Found) -> anyhow::Result<()> {
+/// A lab that is down.
+pub(crate) struct Ended {
+    name: String,
+    /// The process that kept it up.
+    pid: Option<u32>,
+    /// What that process said at its end.
+    words: Words,
+    /// Whether it was down before.
+    by_itself: bool,
+}
+
+impl Ended {
+    /// The lab with the report of its run, if there is one.
+    pub(crate) fn row(&self) -> Row {
+        let row = Row::new(&*self.name, "").extra("kind", "lab").extra("pid", self.pid);
+        row.extra(
+            "report",
+            self.words.report.as_ref().map(|report| serde_json::to_value(report).unwrap_or_default()),
+        )
+    }
+
+    /// Prints it for people.
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
+        print_with(|out| {
+            out.write_all(self.words.text.as_bytes())?;
+            self.words.report.iter().try_for_each(|report| run_text::print(report, out))
+        })?;
+        if self.by_itself { Ok(()) } else { outcome::print(&format!("lab {} is down", self.name)) }
+    }
+}
+
+/// What a log says.
+#[derive(Default)]
+struct Words {
+    text: String,
+    report: Option<Report>,
+}
+
+impl Words {
+    /// Reads a log: lines of text, and the report on a line of its own.
+    fn of(log: &str) -> Self {
+        let mut words = Self::default();
+        for line in log.lines() {
+            match serde_json::from_str(line) {
+                Ok(report) => words.report = Some(report),
+                Err(_) => words.text += &format!("{line}\n"),
+            }
+        }
+        words
+    }
+}
+
+pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
     let name = &lab.info.instance;
     let words = LastWords::from_now(name);
     let sockets = longwire_control::directory();
@@ -84,8 +153,8 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<()> {
     if let Some(pid) = lab.info.owner {
         wait_until_silent(&sockets, pid)?;
     }
-    words.map_or(Ok(()), LastWords::print)?;
-    outcome::print(&format!("lab {name} is down"))
+    let words = words.map_or_else(|| Ok(Words::default()), LastWords::read)?;
+    Ok(Ended { name: name.clone(), pid: lab.info.owner, words, by_itself: false })
 }
 
 /// The log of a lab, held open: the process that keeps the lab up writes its report there at the end, and removes it.
@@ -107,13 +176,13 @@ impl LastWords {
         Some(Self { log, name: name.to_owned() })
     }
 
-    /// Prints it, once nothing more is to come.
-    fn print(mut self) -> anyhow::Result<()> {
+    /// Reads it, once nothing more is to come.
+    fn read(mut self) -> anyhow::Result<Words> {
         let mut text = Vec::new();
         self.log.read_to_end(&mut text)?;
         // Left by a process that was killed.
         remove_log(&self.name);
-        outcome::print_with(|out| out.write_all(&text))
+        Ok(Words::of(&String::from_utf8_lossy(&text)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The process that keeps a lab up.
 
-use crate::{Outcome, run_text};
+use crate::Outcome;
 use anyhow::{Context, ensure};
 use longwire_lab::has_reader;
 use longwire_run::fitted::fit_pool;
@@ -55,7 +55,7 @@ impl Args {
         let broken = run.has_ended();
         let ended = run.stop();
         let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
-        run_text::print(&ran.report(), &mut log)?;
+        writeln!(log, "{}", serde_json::to_string(&ran.report())?)?;
         if !broken {
             // Whoever asked for the end has it open. Else it stays, and says why: `lab down` shows it.
             remove_log(&self.name);

@@ -2,7 +2,7 @@
 
 use super::{Found, labs};
 use crate::outcome::print_report;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 
@@ -13,15 +13,14 @@ Examples:
   longwire lab list
   longwire lab list --json")]
 pub struct Args {
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let labs = labs()?;
-        if self.json {
+        if self.json.on {
             let mut report = Report::new("lab list");
             report.extend(labs.iter().map(row));
             return print_report(&report, true);

@@ -9,6 +9,7 @@ mod up;
 use crate::Outcome;
 use anyhow::{anyhow, bail, ensure};
 use clap::Subcommand;
+pub(crate) use down::Ended;
 use longwire_lab::{Lab, LabError, LabInfo, join_user_namespace, private_labs};
 use longwire_run::test_hosts::log_of;
 use std::io;
@@ -101,10 +102,10 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
 }
 
 /// Takes the lab down that this instance keeps up, if it does, as `lab down` would.
-pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<bool> {
+pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<Option<Ended>> {
     let is_it = |lab: &Found| lab.info.instance == instance.name && lab.info.owner == Some(instance.pid);
     match labs()?.into_iter().find(is_it).filter(|lab| log_of(&lab.info.instance).exists()) {
-        Some(lab) => down::take_down(&lab).map(|()| true),
-        None => Ok(false),
+        Some(lab) => down::take_down(&lab).map(Some),
+        None => Ok(None),
     }
 }

@@ -4,7 +4,7 @@ use super::find;
 use super::hold::READY;
 use crate::outcome::print_report;
 use crate::progress::Progress;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_report::{Report, Row};
 use longwire_run::real_run::instance_name;
@@ -29,9 +29,8 @@ pub struct Args {
     #[arg(long)]
     name: Option<String>,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -58,7 +57,7 @@ impl Args {
         let pid = self.start(&name, &text)?;
         drop(progress);
         let report = report(&plan, &name, pid);
-        if self.json {
+        if self.json.on {
             return print_report(&report, true);
         }
         outcome::print(&in_words(&plan, &name, pid))?;
@@ -128,7 +127,7 @@ fn report(plan: &Plan, name: &str, pid: u32) -> Report {
     let log = log_of(name).display().to_string();
     let mut report = Report::new("lab up").with("lab", name).with("pid", pid).with("log", log);
     report.extend(
-        addresses(plan).map(|(host, addresses)| Row::new(format!("host {host}"), "").measured(addresses)),
+        addresses(plan).map(|(host, addresses)| Row::new(host, "").measured(addresses).extra("kind", "host")),
     );
     report
 }

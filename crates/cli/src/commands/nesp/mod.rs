@@ -3,15 +3,15 @@
 mod exchange;
 
 use crate::outcome::print_with;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use exchange::Exchange;
 use longwire_nesp::{Answer, Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT, Request};
-use longwire_report::cells;
+use longwire_report::{Report, Row, cells};
 use longwire_run::nesp_server::random;
 use longwire_scenario::read_key_file;
 use longwire_units::Nanos;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
@@ -53,6 +53,9 @@ Examples:
 struct KeyArgs {
     /// The file to make; one that is there is kept.
     file: PathBuf,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// How the emulator is reached.
@@ -74,9 +77,8 @@ struct Reach {
     #[arg(long, value_name = "TIME", default_value = "5s")]
     timeout: Nanos,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 fn udp_address(text: &str) -> Result<SocketAddr, String> {
@@ -170,36 +172,40 @@ impl Args {
     /// If nobody answers, the emulator refuses, or a file can't be used.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
-            Action::Key(args) => make_key(&args.file),
+            Action::Key(args) => args.make(),
             Action::List(args) => args.run(),
             Action::Get(args) => {
                 let settings = args.settings.into_iter().map(|name| Item::Name(name.into()));
                 let items: Items<'static> = std::iter::once(object(&args.object)).chain(settings).collect();
-                show(&args.reach.begin()?.all(Operation::Get, &items)?, args.reach.json)
+                show("nesp get", &args.reach.begin()?.all(Operation::Get, &items)?, args.reach.json)
             }
             Action::Set(args) => {
                 let mut items = vec![object(&args.object)];
                 for text in &args.settings {
                     items.push(setting(text)?);
                 }
-                args.reach.change(args.at, items)
+                args.reach.change("nesp set", args.at, items)
             }
             Action::Apply(args) => {
                 let items = read_changes(&args.file)?;
-                args.reach.change(args.at, items)
+                args.reach.change("nesp apply", args.at, items)
             }
         }
     }
 }
 
-/// Makes a file with a random key of 32 bytes.
-fn make_key(file: &Path) -> anyhow::Result<Outcome> {
-    let text = Key::text_of(&random::<32>()?);
-    let mut options = std::fs::OpenOptions::new();
-    let made = options.write(true).create_new(true).mode(0o600).open(file);
-    let mut made = made.with_context(|| format!("can't make {}", file.display()))?;
-    made.write_all(text.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
-    Ok(Outcome::Well)
+impl KeyArgs {
+    /// Makes a file with a random key of 32 bytes.
+    fn make(&self) -> anyhow::Result<Outcome> {
+        let file = &self.file;
+        let text = Key::text_of(&random::<32>()?);
+        let mut options = std::fs::OpenOptions::new();
+        let made = options.write(true).create_new(true).mode(0o600).open(file);
+        let mut made = made.with_context(|| format!("can't make {}", file.display()))?;
+        made.write_all(text.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
+        let report = Report::new("nesp key").with("file", file.display().to_string());
+        outcome::print_if_json(&report, self.json)
+    }
 }
 
 /// The object that a text means: a link unless it says otherwise.
@@ -263,17 +269,16 @@ impl Reach {
         }
     }
 
-    fn change(&self, at: Option<Nanos>, items: Items<'static>) -> anyhow::Result<Outcome> {
+    fn change(&self, command: &str, at: Option<Nanos>, items: Items<'static>) -> anyhow::Result<Outcome> {
         ensure!(at != Some(Nanos::ZERO), "--at 0 is past: leave it out to make the change at once");
         let mut exchange = self.begin()?;
         let answer = exchange.ask(Operation::Set, at.map_or(0, |at| at.0), items)?;
         let time = Nanos(answer.time);
-        if self.json {
-            outcome::print(&format!("{:#}", json!({ "time_ns": time.0 })))?;
-        } else {
-            let what = if at.is_some() { "will be made" } else { "made" };
-            outcome::print(&format!("{what} at {time} of the run"))?;
+        if self.json.on {
+            return outcome::print_report(&Report::new(command).with("time_ns", time.0), true);
         }
+        let what = if at.is_some() { "will be made" } else { "made" };
+        outcome::print(&format!("{what} at {time} of the run"))?;
         Ok(Outcome::Well)
     }
 }
@@ -290,29 +295,30 @@ impl List {
                 all.extend(if named.is_empty() { vec![item] } else { named });
             }
         }
-        show(&all, self.reach.json)
+        show("nesp list", &all, self.reach.json)
     }
 }
 
 /// Prints objects and their settings.
-fn show(items: &Items<'_>, json: bool) -> anyhow::Result<Outcome> {
-    if json {
-        let mut objects: Vec<Value> = Vec::new();
+fn show(command: &str, items: &Items<'_>, json: Json) -> anyhow::Result<Outcome> {
+    if json.on {
+        let mut report = Report::new(command);
         for item in items {
             match item {
                 Item::Object(kind, name) => {
-                    objects.push(json!({ "kind": kind.word(), "name": name, "settings": Map::new() }));
+                    let row = Row::new(&**name, "").extra("kind", kind.word());
+                    report.push(row.extra("settings", Map::new()));
                 }
                 Item::Setting(name, value) => {
-                    if let Some(object) = objects.last_mut() {
-                        object["settings"][&**name] = json!(value);
+                    let settings = report.rows.last_mut().and_then(|row| row.extra.get_mut("settings"));
+                    if let Some(Value::Object(settings)) = settings {
+                        settings.insert(name.to_string(), (&**value).into());
                     }
                 }
                 _ => {}
             }
         }
-        outcome::print(&format!("{:#}", json!({ "objects": objects })))?;
-        return Ok(Outcome::Well);
+        return outcome::print_report(&report, true);
     }
     let rows: Vec<Vec<String>> = items
         .iter()

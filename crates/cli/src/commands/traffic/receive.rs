@@ -1,13 +1,14 @@
 //! `longwire traffic receive`
 
 use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_lab::traffic::{DEFAULT_PORT, Outcome as Received, Server, Session};
 use longwire_report::{Report, Row};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Receive what others send, one sender after the other, until interrupted
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("json", |json| json.help("Print a line of JSON for each sender")))]
 #[command(after_long_help = "\
 Examples:
   longwire traffic receive
@@ -26,9 +27,8 @@ pub struct Args {
     #[arg(long, value_name = "SENDERS")]
     count: Option<u64>,
 
-    /// Print a line of JSON for each sender.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 impl Args {
@@ -56,7 +56,7 @@ impl Args {
     }
 
     fn tell(&self, session: &Session) -> anyhow::Result<()> {
-        if self.json {
+        if self.json.on {
             return outcome::print(&serde_json::to_string(&report(session))?);
         }
         outcome::print(&format!("{}: {}", session.peer, in_words(session)))

@@ -1,9 +1,9 @@
 //! `longwire traffic send`
 
-use crate::Outcome;
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::stop_flag::{stop_flag, until};
+use crate::{Json, Outcome};
 use anyhow::{Context, ensure};
 use clap::{Subcommand, ValueEnum};
 use longwire_lab::traffic::bulk::{self, Bulk};
@@ -49,9 +49,8 @@ struct To {
     #[arg(short = '6', long)]
     ipv6: bool,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 /// UDP at a set rate: loss, one-way delay, jitter, order, duplicates
@@ -320,7 +319,7 @@ impl To {
         let mut report =
             Report::new(format!("traffic send {what}")).with("to", receiver.address.ip().to_string());
         report.extend(rows?);
-        print_report(&report, self.json)
+        print_report(&report, self.json.on)
     }
 
     fn address(&self) -> anyhow::Result<SocketAddr> {

@@ -1,0 +1,198 @@
+//! `--json`: the option, and errors as JSON.
+
+use anyhow::Error;
+use clap::error::{ContextKind, ContextValue};
+use longwire_control::{ClientError, Problem};
+use longwire_import::ImportError;
+use longwire_scenario::{Finding, LoadError, ScenarioError};
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+
+/// Whether the result is printed as JSON: flattened into the arguments of every command that prints one.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct Json {
+    /// Print JSON.
+    #[arg(id = "json", long = "json")]
+    pub on: bool,
+}
+
+/// Whether a command line, of which `words` are the arguments, asks for JSON.
+///
+/// Read from the words, because a command line with a mistake has no other form. What `exec` and `lab exec`
+/// are given belongs to the command that they run.
+pub fn is_wanted(words: &[OsString]) -> bool {
+    let starts_with =
+        |command: &[&str]| words.iter().zip(command).filter(|(word, of)| word == of).count() == command.len();
+    if starts_with(&["exec"]) || starts_with(&["lab", "exec"]) {
+        return false;
+    }
+    words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// An error as an object.
+///
+/// `error` says what is wrong; where they are known, `file`, `line`, `column` and `field` say where, `fix`
+/// what to do, and `suggestion` what was probably meant. Further mistakes of the same scenario are in `more`.
+pub fn of_error(error: &Error) -> Value {
+    let known = error.chain().find_map(|cause| {
+        if let Some(LoadError::Invalid(invalid)) = cause.downcast_ref() {
+            return of_scenario(invalid);
+        }
+        if let Some(LoadError::Unreadable { file, .. }) = cause.downcast_ref() {
+            return Some(Fields::new(&crate::outcome::chain(error)).with("file", file));
+        }
+        if let Some(ClientError::Refused(problem)) = cause.downcast_ref() {
+            return Some(of_problem(problem));
+        }
+        if let Some(imported) = cause.downcast_ref::<ImportError>() {
+            let fields = Fields::new(&crate::outcome::chain(error)).with("fix", &imported.fix);
+            return Some(if imported.line > 0 { fields.at("line", imported.line) } else { fields });
+        }
+        cause.downcast_ref().and_then(of_scenario)
+    });
+    known.unwrap_or_else(|| Fields::new(&crate::outcome::chain(error))).finish()
+}
+
+/// A mistake on the command line as such an object.
+pub fn of_usage(error: &clap::Error) -> Value {
+    let text = error.render().to_string();
+    let mut parts = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    let what = parts.next().unwrap_or_default();
+    let fields = Fields::new(what.trim_start_matches("error: "));
+    let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
+    let one = |kind| match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        // The most alike is the last.
+        ContextValue::Strings(texts) => texts.last().cloned(),
+        _ => None,
+    };
+    let field = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand].into_iter().find_map(one);
+    let meant = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let meant = meant.into_iter().find_map(one);
+    fields
+        .with("field", field.as_deref().unwrap_or_default())
+        .with("fix", tip.as_deref().unwrap_or_default())
+        .with("suggestion", meant.as_deref().unwrap_or_default())
+        .finish()
+}
+
+fn of_scenario(error: &ScenarioError) -> Option<Fields> {
+    let (first, more) = error.findings.split_first()?;
+    let mut fields = of_finding(first);
+    if !more.is_empty() {
+        let more: Vec<Value> = more.iter().map(|finding| of_finding(finding).finish()).collect();
+        fields.0.insert("more".into(), more.into());
+    }
+    Some(fields)
+}
+
+fn of_finding(finding: &Finding) -> Fields {
+    Fields::new(&finding.what)
+        .with("file", &finding.file)
+        .at("line", finding.line)
+        .at("column", finding.column)
+        .with("field", &finding.field)
+        .with("fix", &finding.fix)
+}
+
+fn of_problem(problem: &Problem) -> Fields {
+    Fields::new(&problem.detail)
+        .with("field", problem.key.as_deref().unwrap_or_default())
+        .with("suggestion", problem.suggestion.as_deref().unwrap_or_default())
+}
+
+/// The fields of an error.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn new(what: &str) -> Self {
+        Self(Map::from_iter([("error".to_owned(), what.into())]))
+    }
+
+    /// Adds a field, unless it is empty.
+    fn with(mut self, name: &str, text: &str) -> Self {
+        if !text.is_empty() {
+            self.0.insert(name.into(), text.into());
+        }
+        self
+    }
+
+    fn at(mut self, name: &str, number: usize) -> Self {
+        self.0.insert(name.into(), json!(number));
+        self
+    }
+
+    /// The object. Where nothing names the suggestion it is taken from the text: all messages suggest in the
+    /// same words.
+    fn finish(self) -> Value {
+        let text =
+            |name: &str| self.0.get(name).and_then(Value::as_str).and_then(suggested).map(str::to_owned);
+        let meant =
+            if self.0.contains_key("suggestion") { None } else { text("fix").or_else(|| text("error")) };
+        Value::Object(self.with("suggestion", meant.as_deref().unwrap_or_default()).0)
+    }
+}
+
+fn suggested(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("did you mean \"")?;
+    rest.split_once('"').map(|(meant, _)| meant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context, anyhow};
+
+    fn wanted(line: &str) -> bool {
+        is_wanted(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_command_that_is_run_keeps_its_options() {
+        for line in ["ctl list --json", "import netem delay 1ms --json", "--json check"] {
+            assert!(wanted(line), "{line}");
+        }
+        for line in [
+            "ctl list",
+            "exec tool --json",
+            "lab exec l a tool --json",
+            "import mahimahi mm-delay -- tool --json",
+        ] {
+            assert!(!wanted(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_a_scenario_has_its_place() {
+        let error = longwire_scenario::parse("a.toml", "[[link]]\nratee = 1\ndealy = 2\n").unwrap_err();
+        let count = error.findings.len();
+        for error in [Error::new(error.clone()), Error::new(LoadError::Invalid(error)).context("loading")] {
+            let told = of_error(&error);
+            assert_eq!(
+                (&told["file"], &told["line"], &told["column"]),
+                (&json!("a.toml"), &json!(2), &json!(1))
+            );
+            assert_eq!(told["suggestion"], "rate", "{told:#}");
+            assert_eq!(told["more"].as_array().unwrap().len(), count - 1);
+            assert_eq!(told["more"][0]["suggestion"], "delay", "{told:#}");
+        }
+    }
+
+    #[test]
+    fn other_errors_have_what_is_known() {
+        let told = of_error(&anyhow!("there is no key \"quee\"; did you mean \"queue\"?"));
+        assert_eq!((&told["suggestion"], told.get("line")), (&json!("queue"), None));
+        let told = of_error(&Err::<(), _>(anyhow!("gone")).context("reading").unwrap_err());
+        assert_eq!(told, json!({ "error": "reading: gone" }));
+    }
+
+    #[test]
+    fn a_mistake_on_the_command_line_has_the_argument() {
+        use clap::CommandFactory;
+        let wrong =
+            crate::Cli::command().try_get_matches_from(["longwire", "check", "x", "--jsn"]).unwrap_err();
+        let told = of_usage(&wrong);
+        assert_eq!((&told["field"], &told["suggestion"]), (&json!("--jsn"), &json!("--json")), "{told:#}");
+        assert!(told["error"].as_str().unwrap().starts_with("unexpected argument"), "{told:#}");
+    }
+}
