@@ -149,7 +149,7 @@ mod tests {
             assert!(list.contains("        boxed {\n"), "{}", stage.folder);
             let text = fill(stage.template, "gilbert-elliott", "GilbertElliott");
             assert!(
-                text.contains("pub struct GilbertElliott {") && text.contains("kind: \"gilbert-elliott\"")
+                text.contains("pub struct GilbertElliott {") && text.contains("kind = \"gilbert-elliott\"")
             );
             assert!(!text.to_lowercase().contains("template"));
             let judge = read("link/src/judge.rs");
