@@ -29,7 +29,7 @@ pub struct EngineSettings {
     #[setting(default = "256 MiB", min = Bytes(1 << 20), max = LARGEST_POOL)]
     pub pool: Bytes,
     /// Whether the scenario says how much packet memory there is; else what the links need may raise it
-    /// ([`fit_pool`](crate::fit_pool)).
+    /// (`fit_pool` in `longwire-assemble`).
     #[setting(skip)]
     pub pool_given: bool,
     /// How much of it is touched at the start: what the scenario asks for, or the default. The rest is taken as packets need it.

@@ -47,7 +47,7 @@ pub struct Param {
 /// Kinds of parameter values.
 #[derive(Debug, Clone, Copy)]
 pub enum ParamKind {
-    /// A [`Rate`].
+    /// A [`Rate`](longwire_units::Rate).
     Rate,
     /// A [`Nanos`] in a range.
     Time {
@@ -56,7 +56,7 @@ pub enum ParamKind {
         /// The highest value.
         max: Nanos,
     },
-    /// A [`Probability`].
+    /// A [`Probability`](longwire_units::Probability).
     Probability,
     /// A whole number in a range.
     Integer {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Parsed {
     /// As it was written.
     pub text: Arc<str>,
-    /// What the parameter's [`Grammar`] made of it.
+    /// What the parameter's [`Grammar`](crate::Grammar) made of it.
     pub value: Arc<dyn Any + Send + Sync>,
 }
 
