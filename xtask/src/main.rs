@@ -1,4 +1,5 @@
-//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | programs | new`.
+//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers |
+//! programs | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the tests are run with: the same line stands in the README and in `.ci/run`, and `tidy` compares the three.
+/// What the tests are run with: the same line stands in the README and in `.ci/run`, and `tidy` compares the
+/// three.
 const TEST_COMMAND: &str = "cargo test --workspace";
 
 const HELP: &str = "\

@@ -1,5 +1,5 @@
-//! Begins a new block: a file in its stage's folder, made from a template that compiles, passes its test and shows what
-//! a block of that stage is asked.
+//! Begins a new block: a file in its stage's folder, made from a template that compiles, passes its test and
+//! shows what a block of that stage is asked.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -131,8 +131,8 @@ mod tests {
         );
     }
 
-    /// A template answers every call that its stage's trait leaves open, as the trait says; and the file's name, type and
-    /// row are those of the new block.
+    /// A template answers every call that its stage's trait leaves open, as the trait says; and the file's
+    /// name, type and row are those of the new block.
     #[test]
     fn templates_match_their_stages() {
         for stage in STAGES {
@@ -169,7 +169,8 @@ mod tests {
         }
     }
 
-    /// The calls in the trait or implementation that begins with `head`: name, what it answers, and whether it has a body.
+    /// The calls in the trait or implementation that begins with `head`: name, what it answers, and whether
+    /// it has a body.
     fn calls(text: &str, head: &str) -> Vec<(String, String, bool)> {
         let body =
             text.split(head).nth(1).unwrap_or_else(|| panic!("no {head}")).split("\n}\n").next().unwrap();

@@ -34,8 +34,8 @@ impl Block for Template {
 }
 
 impl Judge for Template {
-    /// Drops what is too long. A reason of its own is one more line in `crates/block/src/drop.rs`; what is to happen to a
-    /// packet that goes on is written into `offer.effects()`.
+    /// Drops what is too long. A reason of its own is one more line in `crates/block/src/drop.rs`; what is to
+    /// happen to a packet that goes on is written into `offer.effects()`.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if u64::from(offer.bytes) > self.longest { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }

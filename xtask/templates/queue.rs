@@ -41,8 +41,8 @@ impl Discipline for Template {
         if packet.packets_waiting < self.limit { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
-    /// Adds a packet that was admitted to the link's list. A discipline with lists of its own also says what `drain` gives back; one
-    /// that drops here, how it takes over (`adopt`).
+    /// Adds a packet that was admitted to the link's list. A discipline with lists of its own also says what
+    /// `drain` gives back; one that drops here, how it takes over (`adopt`).
     #[inline]
     fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
         hall.append(handle);

@@ -8,22 +8,24 @@ use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// The part of the machine's memory that pools may take which no scenario asks for, and what they take at most.
+/// The part of the machine's memory that pools may take which no scenario asks for, and what they take at
+/// most.
 const SHARE: u64 = 4;
 const MOST_UNASKED: u64 = 4 << 30;
 
 /// From how many segments the way of packets through routers is looked at.
 const MOST_STARTS: usize = 100;
 
-/// What a packet, a hop and a link cost on a machine. The defaults are what a 2-core virtual machine of 2026 is held
-/// to; measure your own with `longwire bench`.
+/// What a packet, a hop and a link cost on a machine. The defaults are what a 2-core virtual machine of 2026
+/// is held to; measure your own with `longwire bench`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calibration {
     /// Processor time to take a packet in by a port and to send it out by another. Default 700 ns.
     pub port_ns: u64,
     /// Processor time of each link that a packet passes. Default 100 ns.
     pub hop_ns: u64,
-    /// Processor time of each router that a packet passes, its look-ups included. Default 125 ns, to which minimal IP is held.
+    /// Processor time of each router that a packet passes, its look-ups included. Default 125 ns, to which
+    /// minimal IP is held.
     pub router_ns: u64,
     /// Memory of a link besides its packets. Default 300 bytes.
     pub link_bytes: u64,
@@ -41,8 +43,8 @@ pub struct Calibration {
     pub memory: Option<Bytes>,
     /// Processors of the machine, if known. Default: not known.
     pub processors: Option<u32>,
-    /// Packets a second that all workers carry, if that was predicted ([`predict`](crate::predict)), which then also says whether it is
-    /// enough. Default: by the processor times above.
+    /// Packets a second that all workers carry, if that was predicted ([`predict`](crate::predict)), which
+    /// then also says whether it is enough. Default: by the processor times above.
     pub capacity: Option<u64>,
 }
 
@@ -82,7 +84,8 @@ pub struct Pricing {
     pub queues: Option<Bytes>,
     /// Links that a packet passes, on the average of all rules; between two routers, if there are any.
     pub hops: f64,
-    /// Routers that a packet passes by the way with the fewest, on the average of all pairs of hosts and ports.
+    /// Routers that a packet passes by the way with the fewest, on the average of all pairs of hosts and
+    /// ports.
     pub routers: f64,
     /// Routes of all routers, those to their own networks aside.
     pub routes: u64,
@@ -203,10 +206,11 @@ fn tables(plan: &Plan) -> u64 {
     sum
 }
 
-/// Gives a plan whose scenario leaves the pool open as much packet memory as its delay lines and queues can need, if that is no more
-/// than a quarter of the machine's `memory` and 4 GiB; if only the delay lines fit into that, as much as they need. It never gets less
-/// than the default, and keeps that if nothing fits. What it gets more than the default takes memory only when packets need it. Where the machine's
-/// memory is not known, nothing changes.
+/// Gives a plan whose scenario leaves the pool open as much packet memory as its delay lines and queues can
+/// need, if that is no more than a quarter of the machine's `memory` and 4 GiB; if only the delay lines fit
+/// into that, as much as they need. It never gets less than the default, and keeps that if nothing fits. What
+/// it gets more than the default takes memory only when packets need it. Where the machine's memory is not
+/// known, nothing changes.
 pub fn fit_pool(plan: &mut Plan, memory: Option<Bytes>) {
     let (Some(memory), false) = (memory, plan.engine.pool_given) else { return };
     let workers = u64::from(plan.engine.workers.max(1));
@@ -323,7 +327,8 @@ fn hops(plan: &Plan) -> f64 {
     if rules == 0 { 0.0 } else { links as f64 / rules as f64 }
 }
 
-/// Routers on the way with the fewest of them, on the average of all pairs of hosts and ports that a way joins.
+/// Routers on the way with the fewest of them, on the average of all pairs of hosts and ports that a way
+/// joins.
 fn routers_passed(plan: &Plan) -> f64 {
     if plan.routers.is_empty() {
         return 0.0;
@@ -437,7 +442,8 @@ mod tests {
 
     #[test]
     fn delay_lines_and_queues_by_hand() {
-        // 8 Mbit/s · 1 s = 1000 frames of 1000 bytes: 16 lines of 64 bytes and one of metadata each, 1088 bytes.
+        // 8 Mbit/s · 1 s = 1000 frames of 1000 bytes: 16 lines of 64 bytes and one of metadata each, 1088
+        // bytes.
         let pricing = priced(
             "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\ndelay = \"1 s\"\nqueue = \"10 kB\"",
         );
@@ -463,8 +469,8 @@ mod tests {
         assert_eq!(pricing.capacity, 1_000_000_000 / 1150);
     }
 
-    /// Packets of 1000 bytes a second, and how many travel and wait: of a trace at its highest rate, though its queue reckons with
-    /// the mean; in slots, as many as they let out.
+    /// Packets of 1000 bytes a second, and how many travel and wait: of a trace at its highest rate, though
+    /// its queue reckons with the mean; in slots, as many as they let out.
     #[test]
     fn every_kind_of_rate_has_its_highest() {
         for (rate, demand, delayed, queued) in [
@@ -512,7 +518,8 @@ mod tests {
         }
     }
 
-    /// 1 s at what a worker carries, 1.25 million frames of 1514 bytes (1600 in the pool) a second, are 1908 MiB; 200 ms are 382 MiB.
+    /// 1 s at what a worker carries, 1.25 million frames of 1514 bytes (1600 in the pool) a second, are 1908
+    /// MiB; 200 ms are 382 MiB.
     #[test]
     fn a_pool_that_nobody_asked_for_fits() {
         let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
@@ -538,7 +545,8 @@ mod tests {
             ),
             ("", "delay = \"1 s\"", 0, 256),
             ("", "delay = \"1 ms\"", 16, 256),
-            // Delays that vary count with the longest, copies with how often there are any, changes with what comes.
+            // Delays that vary count with the longest, copies with how often there are any, changes with what
+            // comes.
             ("", "delay = { delay = \"800 ms\", jitter = \"200 ms\" }", 16, 1908),
             ("", "delay = { kind = \"distribution\", distribution = \"10 ms; 1 s\" }", 16, 1908),
             ("", "delay = { kind = \"trace\", file = \"0 s 1 s; 1 s 10 ms; 2 s 1 ms\" }", 16, 1908),

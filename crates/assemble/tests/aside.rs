@@ -103,7 +103,8 @@ fn link(name: &str, more: &str) -> String {
     format!("[[link]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\n{more}\n")
 }
 
-/// Frames to the addresses that are reserved for bridges: a cable between two ports carries them, a bridge does not.
+/// Frames to the addresses that are reserved for bridges: a cable between two ports carries them, a bridge
+/// does not.
 #[test]
 fn what_is_reserved_for_bridges_passes_a_cable() {
     let bridge = "[[bridge]]\nname = \"x\"\n";
@@ -123,7 +124,8 @@ fn what_is_reserved_for_bridges_passes_a_cable() {
     }
 }
 
-/// Links that steer to each other are refused, with or without packets of their own, and whatever the conditions: a change could let them meet.
+/// Links that steer to each other are refused, with or without packets of their own, and whatever the
+/// conditions: a change could let them meet.
 #[test]
 fn steering_in_a_circle_is_refused() {
     let matched = "match = [{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }]\n";
@@ -170,7 +172,8 @@ fn a_long_row_of_steering_has_an_end() {
     assert!(error.contains("more than 256 times in a row"), "{error}");
 }
 
-/// A plan that was not checked: what is steered in a circle is dropped with a reason of its own, and the run goes on.
+/// A plan that was not checked: what is steered in a circle is dropped with a reason of its own, and the run
+/// goes on.
 #[test]
 fn what_is_steered_in_a_circle_is_dropped() {
     let up = link("up", "filter = \"steer sky if udp\"");
@@ -183,7 +186,8 @@ fn what_is_steered_in_a_circle_is_dropped() {
     assert!(report.is_conserved(), "{report:?}");
 }
 
-/// 40 links that duplicate, one behind the other, would make 2⁴⁰ packets of one at one moment: most are dropped, and the run ends.
+/// 40 links that duplicate, one behind the other, would make 2⁴⁰ packets of one at one moment: most are
+/// dropped, and the run ends.
 #[test]
 fn links_that_duplicate_are_bounded() {
     let bridges: String = (0..41).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();

@@ -60,7 +60,8 @@ fn a_packet_pays_its_ports_its_way_and_its_link() {
     }
 }
 
-/// 1000 packets a second for 2 s are 2000 on their way. A thousand links of a thousand packets a second are a tenth of a core at 100 ns.
+/// 1000 packets a second for 2 s are 2000 on their way. A thousand links of a thousand packets a second are a
+/// tenth of a core at 100 ns.
 #[test]
 fn packets_on_their_way_and_many_links_cost_misses() {
     let flights = [
@@ -98,8 +99,9 @@ fn packets_on_their_way_and_many_links_cost_misses() {
     assert_eq!(worker.load_ppm, 100_000);
 }
 
-/// A thousand links of a thousand packets a second for 20 ms have 20 000 packets on their way, on all links: 70 + 10 ns of coming and 20 ns of
-/// leaving. For 1 ms they have a thousand, for 10 µs ten, which are met again at once. One link alone is met all the time.
+/// A thousand links of a thousand packets a second for 20 ms have 20 000 packets on their way, on all links:
+/// 70 + 10 ns of coming and 20 ns of leaving. For 1 ms they have a thousand, for 10 µs ten, which are met
+/// again at once. One link alone is met all the time.
 #[test]
 fn packets_on_links_of_their_own_cost_misses_when_they_leave() {
     let given = [("link-rate-delay", 70_000), ("timed-links-1000", 10_000), ("apart-1000", 20_000)];
@@ -116,7 +118,8 @@ fn packets_on_links_of_their_own_cost_misses_when_they_leave() {
     assert_eq!(predicted(&alone, &given).workers[0].packet_picoseconds, 70_000);
 }
 
-/// The second link costs 20 ns more than itself, exact order 10 ns, two bridges of which one is declared 3 ns: 30 + 2 · 40 + 33 ns.
+/// The second link costs 20 ns more than itself, exact order 10 ns, two bridges of which one is declared 3
+/// ns: 30 + 2 · 40 + 33 ns.
 #[test]
 fn a_further_hop_costs_more_than_its_link() {
     let text = ports(&["a", "b"])
@@ -134,7 +137,8 @@ fn a_further_hop_costs_more_than_its_link() {
     assert_eq!((worker.packet_picoseconds, worker.packets_per_second), (143_000, 1000));
 }
 
-/// Ports on one worker and the link on the other: a packet crosses twice, and each worker pays half of each crossing.
+/// Ports on one worker and the link on the other: a packet crosses twice, and each worker pays half of each
+/// crossing.
 #[test]
 fn workers_pay_half_of_a_hand_over_each() {
     let engine = "[engine]\nworkers = 2\nmapping = \"pipeline\"\n";
@@ -146,7 +150,8 @@ fn workers_pay_half_of_a_hand_over_each() {
     assert_eq!(each, [(0, 30_000 + 35_140), (1, 40_000 + 35_140)]);
 }
 
-/// Two routers with a link between them: 30 + 2 · 50 + 15 for the second decision, 10 for exact order, 45 ns of link.
+/// Two routers with a link between them: 30 + 2 · 50 + 15 for the second decision, 10 for exact order, 45 ns
+/// of link.
 #[test]
 fn routers_are_paid_on_the_way_through_them() {
     let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
@@ -221,7 +226,8 @@ fn what_nothing_bounds_has_a_limit_instead() {
     assert!(capacity.notes.iter().any(|note| note.contains("bounds")), "{:?}", capacity.notes);
 }
 
-/// 800 Mbit/s of 1514 bytes are 65 876 packets a second each way; at 10 µs to receive and 10 to transmit they take 2.6 cores.
+/// 800 Mbit/s of 1514 bytes are 65 876 packets a second each way; at 10 µs to receive and 10 to transmit they
+/// take 2.6 cores.
 #[test]
 fn what_does_not_fit_says_what_to_change() {
     let host = |name: &str, n: u8| {
@@ -250,8 +256,9 @@ fn what_does_not_fit_says_what_to_change() {
     assert!(short.fix.contains("workers = 4"), "{}", short.fix);
 }
 
-/// A thousand packets a second come by two queues. The first worker has the link: it receives half of them (10 ns), and carries (30 ns), emulates
-/// (40 ns) and transmits (4 ns) them; it takes the other half from the second worker (4 ns), which has received and carried it.
+/// A thousand packets a second come by two queues. The first worker has the link: it receives half of them
+/// (10 ns), and carries (30 ns), emulates (40 ns) and transmits (4 ns) them; it takes the other half from the
+/// second worker (4 ns), which has received and carried it.
 #[test]
 fn each_worker_gets_its_share_of_a_port_with_queues() {
     let given = [

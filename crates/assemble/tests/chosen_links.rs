@@ -26,7 +26,8 @@ impl Observer for Tracer {
     }
 }
 
-/// A router with the hosts "a" and "b", on which it sits or to which a port of its own leads; 100 packets go from "a" to "b", one each 10 ms.
+/// A router with the hosts "a" and "b", on which it sits or to which a port of its own leads; 100 packets go
+/// from "a" to "b", one each 10 ms.
 const HEAD: &str = "host = [{ name = \"a\", address = \"10.0.1.9/24\" }, { name = \"b\", address = \"10.0.2.9/24\" }]\n\
     [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\nsize = \"100 B\"\nfor = \"995 ms\"\n";
 
@@ -86,7 +87,8 @@ fn links(from: &str, more: &str) -> String {
     )
 }
 
-/// Every second packet, by a bit of the time in units of 10 ms (which is packets' distance): `then` for the one, XDP_PASS for the other.
+/// Every second packet, by a bit of the time in units of 10 ms (which is packets' distance): `then` for the
+/// one, XDP_PASS for the other.
 fn every_second(then: &str) -> String {
     format!(
         "call ktime_get_ns\n r0 /= 10000000\n r0 &= 1\n if r0 == 0 goto pass\n {then}\n exit\npass:\n r0 = 2\n exit"
@@ -135,7 +137,8 @@ const ROW: &str = "[[router]]\nname = \"r\"\nports = [{ port = \"a\", addresses 
 
 #[test]
 fn marks_go_on_to_rules_classes_and_the_next_router() {
-    // The first marks every second packet with 0x25, and sends it over the other link, if it can; the second counts what bears that mark.
+    // The first marks every second packet with 0x25, and sends it over the other link, if it can; the second
+    // counts what bears that mark.
     let marks = every_second("r1 = 0x25\n call lw_mark\n r1 = 0\n call lw_choose_link\n r0 = 2");
     let reads = "call lw_read_mark\n if r0 != 0x25 goto +3\n r1 = 7\n call lw_drop\n exit\n r0 = 2\n exit";
     let text = |spare: &str| {

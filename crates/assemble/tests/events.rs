@@ -1,4 +1,5 @@
-//! Section `[[at]]`: what the plan makes of it, and that its changes come at their nanosecond and lose nothing.
+//! Section `[[at]]`: what the plan makes of it, and that its changes come at their nanosecond and lose
+//! nothing.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -76,8 +77,8 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
 
 #[test]
 fn a_rate_applies_to_every_bit_not_yet_sent() {
-    // 8000 bits at 8 Mbit/s take 1 ms. At 1.5 ms half of the second one is sent; the rest takes 5 ms at 0.8 Mbit/s, and
-    // the third, 10 ms.
+    // 8000 bits at 8 Mbit/s take 1 ms. At 1.5 ms half of the second one is sent; the rest takes 5 ms at 0.8
+    // Mbit/s, and the third, 10 ms.
     let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"1500 us\"\nlink = \"up\"\nrate = \"800 kbit/s\"\n";
     assert_eq!(leaves(text, &[0, 0, 0]).0, [(1000, 0), (6500, 1), (16_500, 2)]);
 }
@@ -107,7 +108,8 @@ fn an_outage_holds_packets_until_it_ends() {
     assert_eq!(leaves(text, &[0, 100]).0, [(1_000_500, 0), (1_001_500, 1)]);
 }
 
-/// 1 ms of sending, of which 100 µs pass before the outage, and 10 µs every 100 ms: after 90 of these it is sent, at the end of the last.
+/// 1 ms of sending, of which 100 µs pass before the outage, and 10 µs every 100 ms: after 90 of these it is
+/// sent, at the end of the last.
 #[test]
 fn what_an_outage_interrupts_again_and_again_is_sent_in_the_end() {
     let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"100 us\"\nlink = \"up\"\nevery = \"100 ms\"\nrate = \"0\"\n\
@@ -264,8 +266,8 @@ fn no_rules_and_bare_kinds() {
     );
 }
 
-/// What a link can be without goes away while it runs, and comes back: of two packets before, two while it is away, and two after it
-/// has come back, these leave.
+/// What a link can be without goes away while it runs, and comes back: of two packets before, two while it is
+/// away, and two after it has come back, these leave.
 #[test]
 fn what_a_link_can_be_without_is_taken_away() {
     let cases = [
@@ -298,7 +300,8 @@ fn what_a_link_can_be_without_is_taken_away() {
     assert_eq!(leaves(reorder, &[10_000, 20_000]).0, [(10_000, 0), (25_000, 1)]);
 }
 
-/// 8 Mbit/s of background traffic fill the link: while it is away packets of 1 ms leave after 1 ms, and all that came is counted.
+/// 8 Mbit/s of background traffic fill the link: while it is away packets of 1 ms leave after 1 ms, and all
+/// that came is counted.
 #[test]
 fn background_traffic_is_taken_away() {
     let text = "rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\nbackground = { kind = \"cbr\", rate = \"16 Mbit/s\" }\n\

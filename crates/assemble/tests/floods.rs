@@ -72,8 +72,8 @@ delay = "3 ms"
 /// The link "up", both ways.
 const BETWEEN: &str = "between = [\"a\", \"left\"]\n";
 
-/// What left, and by link (its name and "in" packets) what passed, if `packets` frames come to `a` (or another port) for an address
-/// that nobody has: 1000 bytes a millisecond.
+/// What left, and by link (its name and "in" packets) what passed, if `packets` frames come to `a` (or
+/// another port) for an address that nobody has: 1000 bytes a millisecond.
 fn run(
     from: &str,
     up: &str,
@@ -166,8 +166,8 @@ fn steered_frames_part_behind_the_other_link() {
     }
 }
 
-/// Two frames come at one moment: one for all, and behind it one that only the first station gets. They go on from their first link in this
-/// order, whatever the number of workers.
+/// Two frames come at one moment: one for all, and behind it one that only the first station gets. They go on
+/// from their first link in this order, whatever the number of workers.
 #[test]
 fn a_flooded_frame_is_not_overtaken() {
     let text = "[[bridge]]\nname = \"b\"\n\

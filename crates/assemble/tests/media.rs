@@ -42,7 +42,8 @@ fn example(name: &str) -> Plan {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The cell's channel is full: 1500-byte packets at 11 Mbit/s need 1314 µs on the air, 1.7 ms with all that surrounds them.
+/// The cell's channel is full: 1500-byte packets at 11 Mbit/s need 1314 µs on the air, 1.7 ms with all that
+/// surrounds them.
 #[test]
 fn a_wifi_cell() {
     let plan = example("wifi-cell.toml");
@@ -59,12 +60,14 @@ fn an_ethernet_lan() {
     let plan = example("ethernet-lan.toml");
     assert_eq!(plan.media[0].links.len(), 10);
     let (_, report) = run(&plan, Nanos::from_secs(1));
-    // 1004 bytes, preamble and gap are 819.2 µs: not more than 1220 fit a second, and back-off takes less than a fifth.
+    // 1004 bytes, preamble and gap are 819.2 µs: not more than 1220 fit a second, and back-off takes less
+    // than a fifth.
     let out: u64 = report.links.iter().map(|link| link.stats.out_packets).sum();
     assert!((976..1221).contains(&out), "{out}");
 }
 
-/// Two cells of two bridges, joined by a link: what their stations decide is the same for any number of workers.
+/// Two cells of two bridges, joined by a link: what their stations decide is the same for any number of
+/// workers.
 #[test]
 fn the_trace_does_not_depend_on_the_number_of_workers() {
     let text = |workers: u32| {
@@ -107,8 +110,8 @@ fn the_trace_does_not_depend_on_the_number_of_workers() {
     assert!(traces[0] == traces[1] && traces[0] == traces[2]);
 }
 
-/// 1000 bytes at 8 Mbit/s need a millisecond. At 2.25 ms three quarters of the third are left, and come at 4 Mbit/s; the fourth
-/// and the fifth at the rates that a ramp to 8 Mbit/s passes.
+/// 1000 bytes at 8 Mbit/s need a millisecond. At 2.25 ms three quarters of the third are left, and come at 4
+/// Mbit/s; the fourth and the fifth at the rates that a ramp to 8 Mbit/s passes.
 #[test]
 fn the_rate_of_a_medium_changes_at_its_time() {
     let text = |workers: u32| {
@@ -135,8 +138,8 @@ fn the_rate_of_a_medium_changes_at_its_time() {
         run(&plan, TO_THE_END).0
     });
     let times: Vec<_> = traces[0].iter().map(|(leave, ..)| *leave / 1000).collect();
-    // 0.75 ms · 8/4 = 1.5 ms until 3.75. Until 4 ms 1000 bits of the next are sent, until 4.5 ms 2000, until 5 ms 3000 (6 Mbit/s);
-    // 2000 more at 8 Mbit/s take 0.25 ms, and the last two a millisecond each.
+    // 0.75 ms · 8/4 = 1.5 ms until 3.75. Until 4 ms 1000 bits of the next are sent, until 4.5 ms 2000, until
+    // 5 ms 3000 (6 Mbit/s); 2000 more at 8 Mbit/s take 0.25 ms, and the last two a millisecond each.
     assert_eq!(times, [1000, 2000, 3750, 5250, 6250, 7250]);
     assert!(traces[0] == traces[1] && traces[0] == traces[2]);
 }

@@ -1,4 +1,5 @@
-//! Routes of routers to several next hops, in virtual time: how flows are shared out, and that it is so with any number of workers.
+//! Routes of routers to several next hops, in virtual time: how flows are shared out, and that it is so with
+//! any number of workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -30,7 +31,8 @@ impl Observer for Tracer {
     }
 }
 
-/// Two routers with three lines between them, and 200 flows of five packets each from "a" to "b"; `routes` are those of the first.
+/// Two routers with three lines between them, and 200 flows of five packets each from "a" to "b"; `routes`
+/// are those of the first.
 fn three_lines(routes: &str) -> String {
     let port = |router: u8, line: u8| {
         format!("{{ port = \"r{router}-{line}\", addresses = \"10.9.{line}.{router}/30\" }}")
@@ -82,7 +84,8 @@ fn flows_take_all_lines_and_each_flow_one_with_any_number_of_workers() {
     assert_eq!((report.flow.sent, report.flow.drops.len()), (1000, 0));
     let came = came(&plan, &report);
     assert_eq!(came.iter().sum::<u64>(), 1000);
-    // 200 flows, binomial with p = 1/3: 66.7 each, standard deviation 6.7; four of these. Of each flow all five packets.
+    // 200 flows, binomial with p = 1/3: 66.7 each, standard deviation 6.7; four of these. Of each flow all
+    // five packets.
     assert!(came.iter().all(|packets| packets % 5 == 0 && (40..=93).contains(&(packets / 5))), "{came:?}");
     for workers in [2, 3] {
         assert!(run(&three_lines(EQUAL), workers).2 == events, "{workers} workers");
@@ -101,7 +104,8 @@ fn weights_and_changes_hold() {
         written,
         "10.0.2.0/24 nexthop via 10.9.1.2 dev r1-1 weight 3 nexthop via 10.9.2.2 dev r1-2 weight 1"
     );
-    // From 25 ms on, when each flow has sent three of its five packets, all take the third line; from 35 ms on the first two again.
+    // From 25 ms on, when each flow has sent three of its five packets, all take the third line; from 35 ms
+    // on the first two again.
     let at = |time: &str, route: &str| {
         format!("[[at]]\ntime = \"{time}\"\nrouter = \"r1\"\nadd-route = \"10.0.2.0/24 {route}\"\n")
     };

@@ -1,4 +1,5 @@
-//! The profile library: every profile does what its file says, measured in virtual time, and scenarios take them as the book says.
+//! The profile library: every profile does what its file says, measured in virtual time, and scenarios take
+//! them as the book says.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -18,8 +19,8 @@ struct Said {
     profile: &'static str,
     /// Bits a second, down and up.
     rates: [f64; 2],
-    /// The bytes that an IP packet of 1500 bytes counts: itself and 8 of PPP; with Ethernet's header and FCS 1518, with preamble and gap 1538; with 4 as
-    /// mahimahi counts; (1500 + 32 + 8) / 48 cells of 53 bytes.
+    /// The bytes that an IP packet of 1500 bytes counts: itself and 8 of PPP; with Ethernet's header and FCS
+    /// 1518, with preamble and gap 1538; with 4 as mahimahi counts; (1500 + 32 + 8) / 48 cells of 53 bytes.
     counted: u64,
     /// The mean delay in ns, down and up.
     delays: [u64; 2],
@@ -74,7 +75,8 @@ impl Observer for Tracer {
     }
 }
 
-/// What becomes of packets that go one way over a link between a and b that is made of `link`: times and leaving times.
+/// What becomes of packets that go one way over a link between a and b that is made of `link`: times and
+/// leaving times.
 fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
     let (from, to) = if back { ("b", "a") } else { ("a", "b") };
     let mut text = String::new();
@@ -114,9 +116,9 @@ fn every_profile_is_held_against_what_it_says() {
     }
 }
 
-/// Twice as much as fits is sent, so that the transmitter is never idle: packets that leave by T are those that fit into T, but for one that
-/// is not finished. Rates that change are looked at over their whole minute, with packets of 9000 bytes, and their mean is that of the file within
-/// 1 % (see `shipped.rs`).
+/// Twice as much as fits is sent, so that the transmitter is never idle: packets that leave by T are those
+/// that fit into T, but for one that is not finished. Rates that change are looked at over their whole
+/// minute, with packets of 9000 bytes, and their mean is that of the file within 1 % (see `shipped.rs`).
 #[test]
 fn rates_are_what_they_say() {
     for said in SAID {
@@ -137,7 +139,8 @@ fn rates_are_what_they_say() {
     }
 }
 
-/// Without a rate a packet takes its delay. The mean of 4000 has a standard error of jitter/√4000; four of them are allowed.
+/// Without a rate a packet takes its delay. The mean of 4000 has a standard error of jitter/√4000; four of
+/// them are allowed.
 #[test]
 fn delays_are_what_they_say() {
     for said in SAID {
@@ -152,8 +155,8 @@ fn delays_are_what_they_say() {
     }
 }
 
-/// A share of p in bursts of b: p31 = 1/b, a correlation of ρ = 1 − 1/b − p/(1 − p)/b, and a standard deviation of
-/// √(p(1 − p)(1 + ρ)/(1 − ρ)/n).
+/// A share of p in bursts of b: p31 = 1/b, a correlation of ρ = 1 − 1/b − p/(1 − p)/b, and a standard
+/// deviation of √(p(1 − p)(1 + ρ)/(1 − ρ)/n).
 #[test]
 fn losses_are_what_they_say() {
     for said in SAID {

@@ -1,5 +1,5 @@
-//! What a run on the machine's clock decides, a simulated run decides again: the arrivals that were recorded, replayed,
-//! meet the same verdicts and leave at the same nanosecond, and none was sent before.
+//! What a run on the machine's clock decides, a simulated run decides again: the arrivals that were recorded,
+//! replayed, meet the same verdicts and leave at the same nanosecond, and none was sent before.
 #![forbid(unsafe_code)]
 
 use longwire_assemble::{TO_THE_END, build};
@@ -104,7 +104,8 @@ queue = "15 kB"
 loss = "3 %"
 "#;
 
-/// The same link, whose settings change while the frames come: at once, step by step, again and again, to other kinds.
+/// The same link, whose settings change while the frames come: at once, step by step, again and again, to
+/// other kinds.
 const CHANGING: &str = r#"
 [[at]]
 time = "120 ms"
@@ -289,7 +290,8 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
 
     let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
     let mut arrivals = seen.arrived;
-    // Arrivals at different links by one port may count in another order than they came; those at one link don't.
+    // Arrivals at different links by one port may count in another order than they came; those at one link
+    // don't.
     arrivals.sort_by_key(|(_, at, ..)| *at);
     for (_, at, port, frame) in &arrivals {
         assert!(ends[usize::from(*port)].push_at(Nanos(*at - started), frame));
@@ -334,7 +336,8 @@ fn a_cell() {
     compare(A_CELL, "sleep-then-spin", None);
 }
 
-/// Runs the test `name` again in a network namespace of its own, or says why not. True there, where it has to be done.
+/// Runs the test `name` again in a network namespace of its own, or says why not. True there, where it has to
+/// be done.
 fn in_own_network(name: &str) -> bool {
     const MARK: &str = "LONGWIRE_REPLAY_INSIDE";
     if std::env::var_os(MARK).is_some() {

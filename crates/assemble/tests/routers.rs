@@ -1,4 +1,5 @@
-//! Routers in scenarios: what the plan makes of them, wrong ones, and what they do to packets in virtual time.
+//! Routers in scenarios: what the plan makes of them, wrong ones, and what they do to packets in virtual
+//! time.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -316,7 +317,8 @@ fn routes_change_at_their_time() {
 #[test]
 fn a_network_of_a_port_comes_back_and_default_means_both_families() {
     let at = |time: u32, change: &str| format!("[[at]]\ntime = \"{time} ms\"\nrouter = \"r\"\n{change}\n");
-    // b's network is behind b again as soon as its other route is taken away, at 45 ms; from 65 ms to 85 ms it has none.
+    // b's network is behind b again as soon as its other route is taken away, at 45 ms; from 65 ms to 85 ms
+    // it has none.
     let events = at(25, "add-route = \"unreachable 10.0.2.0/24\"")
         + &at(45, "remove-route = \"10.0.2.0/24\"")
         + &at(65, "remove-route = \"10.0.2.0/24\"")
@@ -685,7 +687,8 @@ fn fewer_waiting_than_a_turn_may_send_is_noted() {
             format!("packets = 2048\nflow-limit = 299\n{}", heavy(6)),
             told_of("give flow-limit = 300 or more"),
         ),
-        // Three flows and one more, of weights 1 + 6 + 1 + 1: 300 places are half of a quarter and of two thirds.
+        // Three flows and one more, of weights 1 + 6 + 1 + 1: 300 places are half of a quarter and of two
+        // thirds.
         (
             "cbcs",
             format!("packets = 600\nflow-table = 9\n{}", heavy(6)),

@@ -1,5 +1,5 @@
-//! Section `[[at]]` of traffic sources: their frames come at the nanosecond at which they should, whatever the number of
-//! workers.
+//! Section `[[at]]` of traffic sources: their frames come at the nanosecond at which they should, whatever
+//! the number of workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -52,8 +52,8 @@ fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
     (seen, report)
 }
 
-/// When the frames of `text`'s sources come in, in µs, with their bytes: those from a, then those from c; the same with
-/// one worker and with two.
+/// When the frames of `text`'s sources come in, in µs, with their bytes: those from a, then those from c; the
+/// same with one worker and with two.
 fn comes(text: &str) -> [Vec<(u64, usize)>; 2] {
     let (one, report) = run(text, 1);
     for workers in [2, 3] {
@@ -97,7 +97,8 @@ fn sources_at_ports_of_two_workers_change_each_at_its_time() {
     );
     let [left, right] = comes(&text);
     assert_eq!(left, [0, 1000, 2000, 3000, 7000, 11_000].map(|at| (at, 1000)));
-    // A gap of 250 bytes at 4 Mbit/s is 0.5 ms long; at 1.5 ms and at 3 ms half of one is left, which is 0.5 ms at 2 Mbit/s.
+    // A gap of 250 bytes at 4 Mbit/s is 0.5 ms long; at 1.5 ms and at 3 ms half of one is left, which is 0.5
+    // ms at 2 Mbit/s.
     let wanted = [(0, 500), (1000, 500), (1750, 250), (2250, 250), (2750, 250), (3500, 250)];
     assert_eq!(right, wanted);
 }
@@ -138,14 +139,15 @@ fn another_model_begins_anew_and_sends_again_where_nothing_was_left() {
 
 #[test]
 fn repetitions_come_as_often_as_they_say() {
-    // 1 ms apart until 2.5 ms, then slow (10 ms) and fast in turns, 2 ms each: a quarter of a gap in each slow part.
+    // 1 ms apart until 2.5 ms, then slow (10 ms) and fast in turns, 2 ms each: a quarter of a gap in each
+    // slow part.
     let text = format!(
         "{SOURCE}packets = 7\n\
          [[at]]\ntime = \"2 ms\"\nevery = \"4 ms\"\ntimes = 2\nsource = \"s\"\nrate = \"1 Mbit/s\"\n\
          [[at]]\ntime = \"4 ms\"\nevery = \"4 ms\"\ntimes = 2\nsource = \"s\"\nrate = \"8 Mbit/s\"\n"
     );
-    // A quarter of a gap from 2 to 4 ms, a whole one and the three quarters before it until 5.75; a quarter again until
-    // 6 ms, then a quarter until 8 ms, and half of one is left.
+    // A quarter of a gap from 2 to 4 ms, a whole one and the three quarters before it until 5.75; a quarter
+    // again until 6 ms, then a quarter until 8 ms, and half of one is left.
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 4750, 5750, 8500, 9500]);
 }
 

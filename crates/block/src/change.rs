@@ -1,4 +1,5 @@
-//! What a change says, whoever makes it and whatever carries it out: new values for blocks, ramps to them, repetitions.
+//! What a change says, whoever makes it and whatever carries it out: new values for blocks, ramps to them,
+//! repetitions.
 //!
 //! A scenario's events, people at the control socket and the engine's workers mean the same by it.
 
@@ -15,12 +16,13 @@ pub struct Edit {
     pub spec: &'static Spec,
     /// Parameters by their place in the row, with their new values.
     pub given: Vec<(usize, Value)>,
-    /// The block made of `given` and defaults, for a link that has none of this kind; none if a parameter without a
-    /// default is not given.
+    /// The block made of `given` and defaults, for a link that has none of this kind; none if a parameter
+    /// without a default is not given.
     pub fresh: Option<Values>,
 }
 
-/// A change that takes its time: from the values that hold when it begins to the new ones, in equal steps of time.
+/// A change that takes its time: from the values that hold when it begins to the new ones, in equal steps of
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ramp {
     /// How long it takes; the new values hold from its end on.
@@ -51,7 +53,8 @@ pub struct Repeat {
 }
 
 impl Edit {
-    /// The block that this makes of a link's `blocks`; none if it has none of this kind and too little is given.
+    /// The block that this makes of a link's `blocks`; none if it has none of this kind and too little is
+    /// given.
     pub fn apply(&self, blocks: &Blocks) -> Option<(&'static Spec, Values)> {
         let Some(kept) = self.of_same_kind(blocks) else { return Some((self.spec, self.fresh.clone()?)) };
         let values =
@@ -69,8 +72,9 @@ impl Edit {
         blocks.iter().any(|(spec, _)| spec.key == self.spec.key && !spec.is(self.spec))
     }
 
-    /// The values that a ramp of the link's `blocks` to this begins with; none if it can't be one, because the block
-    /// is of another kind or a value has no way in between. A loss or the like that a link has not is one of 0 %.
+    /// The values that a ramp of the link's `blocks` to this begins with; none if it can't be one, because
+    /// the block is of another kind or a value has no way in between. A loss or the like that a link has not
+    /// is one of 0 %.
     pub fn begins(&self, blocks: &Blocks) -> Option<Vec<Value>> {
         if self.replaces(blocks) {
             return None;
@@ -88,7 +92,8 @@ impl Edit {
     }
 }
 
-/// The value `done` of `over` on the straight way between two, rounded towards the first; none if there is none between them.
+/// The value `done` of `over` on the straight way between two, rounded towards the first; none if there is
+/// none between them.
 pub fn between(from: &Value, to: &Value, done: Nanos, over: Nanos) -> Option<Value> {
     let way = |from: u64, to: u64| {
         let moved = (i128::from(to) - i128::from(from)) * i128::from(done.0) / i128::from(over.0.max(1));

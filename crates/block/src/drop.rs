@@ -75,7 +75,8 @@ impl DropReason {
         if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
     }
 
-    /// Whether such a drop is Longwire's own failure to do what was asked, so that a run with one is not faithful.
+    /// Whether such a drop is Longwire's own failure to do what was asked, so that a run with one is not
+    /// faithful.
     pub const fn is_own_failure(self) -> bool {
         matches!(self, Self::PoolFull | Self::PortFull | Self::RingFull)
     }

@@ -1,4 +1,5 @@
-//! What a traffic source is besides its model: where its packets go, how many there are, and whether it sends.
+//! What a traffic source is besides its model: where its packets go, how many there are, and whether it
+//! sends.
 
 use longwire_settings::{Choice, Grammar, Limit, Parsed, Settings, Spec, Value, Values};
 use longwire_units::Nanos;

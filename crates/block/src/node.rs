@@ -21,20 +21,22 @@ pub const CONSUMED: u16 = 0xfffd;
 /// The lowest `Meta::out_port` that says the packet is dropped: the [`DropReason`]'s number is added.
 pub const REFUSED: u16 = 0xff00;
 
-/// A bridge or router: decides where packets that came in by ports go. It is [`Any`], so that who knows its type can ask and
-/// change it between two batches.
+/// A bridge or router: decides where packets that came in by ports go. It is [`Any`], so that who knows its
+/// type can ask and change it between two batches.
 pub trait Node: Any + Send {
-    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node, [`FLOOD`], [`KEPT`],
-    /// [`CONSUMED`], or through [`refuse`]. All packets came in by ports of this node (`in_port`); `arrival` is the time of each and
-    /// never decreases. What the node makes, or lets go that it kept, it puts into `out`, which is empty: packets with `in_port` set, which
-    /// is their own out port for what did not come in by one.
+    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node,
+    /// [`FLOOD`], [`KEPT`], [`CONSUMED`], or through [`refuse`]. All packets came in by ports of this node
+    /// (`in_port`); `arrival` is the time of each and never decreases. What the node makes, or lets go that
+    /// it kept, it puts into `out`, which is empty: packets with `in_port` set, which is their own out port
+    /// for what did not come in by one.
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox);
 
     /// The ports of this node by place in the plan, ascending: where a flooded packet goes.
     fn ports(&self) -> &[u16];
 
-    /// The table by which alone it decides about frames between two stations that stand in it: such a frame goes to the destination's port, if that
-    /// is not its own, and its source is heard. It takes trains. None if more than that decides.
+    /// The table by which alone it decides about frames between two stations that stand in it: such a frame
+    /// goes to the destination's port, if that is not its own, and its source is heard. It takes trains. None
+    /// if more than that decides.
     fn stations(&mut self) -> Option<&mut Stations> {
         None
     }
@@ -54,8 +56,9 @@ pub trait Node: Any + Send {
         let _ = (pool, now, out);
     }
 
-    /// Tells it, before a run on the machine's clock begins, how to wake the worker that it is on: for nodes with threads of their own. What these
-    /// have for the node shows in its deadline, which the worker looks at once it is awake.
+    /// Tells it, before a run on the machine's clock begins, how to wake the worker that it is on: for nodes
+    /// with threads of their own. What these have for the node shows in its deadline, which the worker looks
+    /// at once it is awake.
     fn set_waker(&mut self, waker: &Waker) {
         let _ = waker;
     }

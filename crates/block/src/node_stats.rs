@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// What a router has counted. Packets; segments of a train count one each: received + made = forwarded + consumed + dropped + kept.
+/// What a router has counted. Packets; segments of a train count one each: received + made = forwarded +
+/// consumed + dropped + kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NodeStats {
     /// Taken in.
@@ -58,7 +59,8 @@ pub struct ProcessorStats {
     pub measured: bool,
     /// Packets that wait for a processor now.
     pub waiting: u64,
-    /// Dropped because the ring before the scheduler was full, in virtual time. The scheduler never saw them: they are not among `refused`, of no flow and not of all.
+    /// Dropped because the ring before the scheduler was full, in virtual time. The scheduler never saw them:
+    /// they are not among `refused`, of no flow and not of all.
     pub input_full: u64,
     /// Refused because their flow had as many waiting as it may.
     pub queue_full: u64,
@@ -76,7 +78,8 @@ pub struct ProcessorStats {
     pub flows_known: u64,
     /// How many of them are not among `flows`, as they have no name and others used more.
     pub flows_left_out: u64,
-    /// Those that used most, in the order in which they became known; named ones always, once for each port that packets of theirs went to.
+    /// Those that used most, in the order in which they became known; named ones always, once for each port
+    /// that packets of theirs went to.
     pub flows: Vec<FlowStats>,
     /// All flows together, those known no more included.
     pub all: FlowStats,
@@ -135,7 +138,8 @@ pub struct SeatStats {
     pub refused: u64,
     /// Those of them that did not go up because the process has had more of its processor than was promised.
     pub over_cycles: u64,
-    /// Those of them that did not go up because moving packets has taken as much of the worker's time as is set aside.
+    /// Those of them that did not go up because moving packets has taken as much of the worker's time as is
+    /// set aside.
     pub over_time: u64,
     /// The worker's time that moving packets has taken, in nanoseconds, as it is priced.
     pub worker_ns: u64,

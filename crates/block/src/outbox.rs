@@ -8,7 +8,8 @@ use longwire_units::Nanos;
 /// How many packets an outbox holds: the node must leave some for those it has kept, and may not put more.
 pub const OUTBOX: usize = 2048;
 
-/// Packets that a node has made, or kept and lets go, in order, each with where it goes. The engine empties it after every call of the node.
+/// Packets that a node has made, or kept and lets go, in order, each with where it goes. The engine empties
+/// it after every call of the node.
 #[derive(Debug)]
 pub struct Outbox {
     packets: Vec<(Handle, u16)>,
@@ -25,7 +26,8 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Says that what is put from here on is put because `cause` has come: it has its time, and its place in the order of things.
+    /// Says that what is put from here on is put because `cause` has come: it has its time, and its place in
+    /// the order of things.
     pub fn because_of(&mut self, cause: &Meta) {
         (self.time, self.place, self.seq) = (cause.arrival, cause.place, cause.seq);
     }
@@ -45,13 +47,14 @@ impl Outbox {
         OUTBOX - self.packets.len()
     }
 
-    /// Counts packets (segments of a train one each) that the node has made, wherever they go. [`Outbox::put`] does not.
+    /// Counts packets (segments of a train one each) that the node has made, wherever they go.
+    /// [`Outbox::put`] does not.
     pub fn count_made(&mut self, segments: u64) {
         self.made += segments;
     }
 
-    /// Puts a packet that goes to `out_port`. Its decision does not stand in its [`Meta`] before the engine takes it, because a
-    /// packet may be kept and let go within one batch.
+    /// Puts a packet that goes to `out_port`. Its decision does not stand in its [`Meta`] before the engine
+    /// takes it, because a packet may be kept and let go within one batch.
     pub fn put(&mut self, pool: &mut Pool, handle: Handle, out_port: u16) {
         debug_assert!(self.room() > 0, "a node has put more than there is room for");
         self.seq += 1;

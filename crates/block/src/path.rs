@@ -1,9 +1,11 @@
 //! How a packet's way through the links is written in `Meta::path`, in 32 bits.
 //!
-//! A [`LinkRef`] names a link by the worker that owns it and its place there. A path of one link is that reference
-//! itself, so that a million one-link paths cost nothing; a longer one is a cursor into the plan's table of hops.
+//! A [`LinkRef`] names a link by the worker that owns it and its place there. A path of one link is that
+//! reference itself, so that a million one-link paths cost nothing; a longer one is a cursor into the plan's
+//! table of hops.
 //!
-//! What is flooded takes a tree of paths: each of its links once, and copies are made where ways part, at a [`Fork`].
+//! What is flooded takes a tree of paths: each of its links once, and copies are made where ways part, at a
+//! [`Fork`].
 
 use crate::FLOOD;
 use std::collections::HashMap;
@@ -58,7 +60,8 @@ impl LinkRef {
         Self(worker << 24 | local)
     }
 
-    /// The first of a worker's links as a path of one link is written: a path of another one here differs from it in its place only.
+    /// The first of a worker's links as a path of one link is written: a path of another one here differs
+    /// from it in its place only.
     #[inline]
     pub const fn first_of(worker: u32) -> u32 {
         worker << 24
@@ -94,8 +97,8 @@ impl Paths {
         }
     }
 
-    /// Writes down the tree of the ways from one port to others, in the order of their places. None if no two of them begin with the
-    /// same link: copies made at once are right then.
+    /// Writes down the tree of the ways from one port to others, in the order of their places. None if no two
+    /// of them begin with the same link: copies made at once are right then.
     pub fn add_tree(&mut self, ways: &[Way<'_>]) -> Option<Fork> {
         let groups = groups(ways);
         if groups.iter().all(|group| group.len() == 1) {
@@ -117,8 +120,8 @@ impl Paths {
         Fork(self.forks.len() as u32 - 1)
     }
 
-    /// A branch for ways that begin with the same link, or for one. Of several, the fork where they part joins those that wait for
-    /// their branches.
+    /// A branch for ways that begin with the same link, or for one. Of several, the fork where they part
+    /// joins those that wait for their branches.
     fn add_branch<'a>(&mut self, group: &[Way<'a>], waiting: &mut Vec<(Fork, Vec<Vec<Way<'a>>>)>) -> Branch {
         let (first, links) = group[0];
         let Some(links) = links else { return Branch { path: NOWHERE, port: first, first } };
@@ -252,7 +255,8 @@ mod tests {
         assert_eq!((link.worker(), link.local()), (5, MAX_LINKS - 1));
     }
 
-    /// To 1 over link 7, to 2 over 7, 8 and 9, to 3 over 7, 8 and 10, to 4 past all links, to 5 over 11, to 6 nowhere.
+    /// To 1 over link 7, to 2 over 7, 8 and 9, to 3 over 7, 8 and 10, to 4 past all links, to 5 over 11, to 6
+    /// nowhere.
     #[test]
     fn a_tree_has_each_link_once() {
         let link = |n| LinkRef::new(0, n);
@@ -289,7 +293,8 @@ mod tests {
         assert_eq!(paths.fork_after(instead), paths.fork_after(shared));
     }
 
-    /// A row of bridges with a port at each: the tree forks behind every link, deeper than any stack would let it recurse.
+    /// A row of bridges with a port at each: the tree forks behind every link, deeper than any stack would
+    /// let it recurse.
     #[test]
     fn a_deep_tree_takes_no_stack() {
         const DEPTH: u16 = 3000;

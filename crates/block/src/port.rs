@@ -96,8 +96,9 @@ impl PortStats {
 
 /// A driver's end of a port: frames in, frames out, never waiting.
 ///
-/// Real drivers stamp `Meta::arrival` with the engine's clock; `virtual` ones with times of their own. They set
-/// `len`, `wire_len` and, for trains and unfinished checksums, the fields for these; the engine sets the rest.
+/// Real drivers stamp `Meta::arrival` with the engine's clock; `virtual` ones with times of their own. They
+/// set `len`, `wire_len` and, for trains and unfinished checksums, the fields for these; the engine sets the
+/// rest.
 pub trait Port: Send {
     /// Its name in the scenario.
     fn name(&self) -> &str;
@@ -108,9 +109,9 @@ pub trait Port: Send {
     /// Where `Meta::arrival` comes from.
     fn stamp(&self) -> Stamp;
 
-    /// Takes frames into `pool` and appends them to `batch`, in order, as long as there is room in it. Frames that
-    /// can't be kept are counted. Captures and sources give what arrived up to and including `now`; real ports may
-    /// also give what comes while they are asked, stamped a little later.
+    /// Takes frames into `pool` and appends them to `batch`, in order, as long as there is room in it. Frames
+    /// that can't be kept are counted. Captures and sources give what arrived up to and including `now`; real
+    /// ports may also give what comes while they are asked, stamped a little later.
     ///
     /// # Errors
     /// The port is gone or down; it may be asked again later, and may then have come back.
@@ -129,8 +130,8 @@ pub trait Port: Send {
     }
 
     /// Sets one of the traffic sources that it is to another model from `now` on, or to other values of
-    /// [`FLOW`](crate::flow::FLOW). `now` is no earlier than any frame that it gave; frames due before should have been
-    /// taken. Whether there is such a source.
+    /// [`FLOW`](crate::flow::FLOW). `now` is no earlier than any frame that it gave; frames due before should
+    /// have been taken. Whether there is such a source.
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
         let _ = (now, source, spec, values);
         false

@@ -18,7 +18,8 @@ pub trait Block: Sized {
     /// Takes new settings; what the block has gathered so far stays, and its stream of draws goes on.
     fn change(&mut self, settings: Self::Settings);
 
-    /// Told before anything else: when the run begins on the engine's clock. Schedules and traces count from there.
+    /// Told before anything else: when the run begins on the engine's clock. Schedules and traces count from
+    /// there.
     fn start(&mut self, _begin: Nanos) {}
 }
 
@@ -53,8 +54,8 @@ impl<'a> Offer<'a> {
         Self { now, bytes, frame: Frame::Pooled(pool, handle), effects: None }
     }
 
-    /// The frame from its Ethernet header on; of a train, the whole, whose headers are those of each segment but for
-    /// sequence numbers, lengths and checksums.
+    /// The frame from its Ethernet header on; of a train, the whole, whose headers are those of each segment
+    /// but for sequence numbers, lengths and checksums.
     #[inline]
     pub fn frame(&self) -> &'a [u8] {
         match self.frame {
@@ -123,7 +124,8 @@ impl Effects {
             | self.too_big.is_some()
     }
 
-    /// Whether they change what stands in the packet, make another, or let it overtake the queue: a segment can't stay in its train then.
+    /// Whether they change what stands in the packet, make another, or let it overtake the queue: a segment
+    /// can't stay in its train then.
     #[inline]
     pub fn rewrite(&self) -> bool {
         self.mark || self.past || self.dscp.is_some() || self.flips.is_some() || self.copy.is_some()

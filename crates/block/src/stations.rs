@@ -1,7 +1,8 @@
 //! The forwarding database: which station is behind which port.
 //!
-//! Open addressing with linear probing, at most half full, allocated once. A station stands within `REACH` slots
-//! of its home, so that no choice of addresses makes a lookup long; one that would stand farther is not learnt.
+//! Open addressing with linear probing, at most half full, allocated once. A station stands within `REACH`
+//! slots of its home, so that no choice of addresses makes a lookup long; one that would stand farther is not
+//! learnt.
 
 use longwire_units::Nanos;
 
@@ -77,14 +78,16 @@ impl Stations {
         None
     }
 
-    /// Where a source that was heard behind `port` stands, and a destination; none if one of them is not known. See [`Stations::again`].
+    /// Where a source that was heard behind `port` stands, and a destination; none if one of them is not
+    /// known. See [`Stations::again`].
     pub fn places(&self, source: u64, port: u16, destination: u64) -> Option<[u32; 2]> {
         let [from, to] = [self.place_of(source)?, self.place_of(destination)?];
         (self.slots[from].station == station(source, port)).then_some([from as u32, to as u32])
     }
 
-    /// Does for a frame what [`Stations::learn`] and [`Stations::find`] do, if its source and its destination, each as [`station`] makes it of address
-    /// and port, still stand at these `places` and the destination is not old. What stands there is asked, so nobody need be told of changes.
+    /// Does for a frame what [`Stations::learn`] and [`Stations::find`] do, if its source and its
+    /// destination, each as [`station`] makes it of address and port, still stand at these `places` and the
+    /// destination is not old. What stands there is asked, so nobody need be told of changes.
     #[inline]
     #[must_use]
     pub fn again(&mut self, places: [u32; 2], source: u64, destination: u64, now: Nanos) -> bool {
@@ -270,7 +273,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map without limits of place: what the table knows is right, and it only fails to learn when full.
+        /// Against a map without limits of place: what the table knows is right, and it only fails to learn
+        /// when full.
         #[test]
         fn is_a_map_with_ageing(
             limit in 1..24usize,

@@ -6,7 +6,8 @@ use longwire_report::{cells, shown};
 use longwire_run::router_rows;
 use longwire_scenario::Plan;
 
-/// A line for each of at most so many flows, those first that used most processor time since the moment before. Nothing if no router shares its processors.
+/// A line for each of at most so many flows, those first that used most processor time since the moment
+/// before. Nothing if no router shares its processors.
 pub fn screen(
     plan: &Plan,
     report: &Report,

@@ -1,7 +1,7 @@
 //! The `longwire` command: one file a subcommand under [`commands`], and what they share.
 //!
-//! A subcommand is a file under `commands/` and a line in its list. Commands return an [`Outcome`]; whatever they can't do
-//! is an error, printed with its causes.
+//! A subcommand is a file under `commands/` and a line in its list. Commands return an [`Outcome`]; whatever
+//! they can't do is an error, printed with its causes.
 #![forbid(unsafe_code)]
 
 mod capacity_rows;
@@ -24,9 +24,9 @@ use std::process::ExitCode;
 
 /// Longwire puts the network of your choice between real programs.
 ///
-/// It carries real packets through emulated links with bandwidth, delay, loss and queues, and says how faithful the
-/// emulation was. The same scenario runs in real time on interfaces and test hosts, and in virtual time on captures and
-/// traffic sources.
+/// It carries real packets through emulated links with bandwidth, delay, loss and queues, and says how
+/// faithful the emulation was. The same scenario runs in real time on interfaces and test hosts, and in
+/// virtual time on captures and traffic sources.
 #[derive(Debug, Parser)]
 #[command(name = "longwire", version, max_term_width = 110, after_long_help = EXAMPLES)]
 #[command(arg_required_else_help = true, subcommand_required = true)]

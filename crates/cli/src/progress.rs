@@ -1,4 +1,5 @@
-//! Progress of what takes longer than two seconds, on standard error: a line that is redrawn on a terminal, else plain lines.
+//! Progress of what takes longer than two seconds, on standard error: a line that is redrawn on a terminal,
+//! else plain lines.
 
 use crate::outcome;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,8 +13,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How often the time is redrawn.
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// Says what is being done, after two seconds. On a terminal that is a line with the time it has taken so far, which goes when
-/// this is dropped; elsewhere it is said once, and each step when it begins.
+/// Says what is being done, after two seconds. On a terminal that is a line with the time it has taken so
+/// far, which goes when this is dropped; elsewhere it is said once, and each step when it begins.
 #[derive(Debug)]
 pub struct Progress {
     end: Option<Sender<()>>,
@@ -23,8 +24,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins. `what` is what is being done: `running scenarios/two-hosts.toml`. `expected` is how long it takes, if
-    /// that is known.
+    /// Begins. `what` is what is being done: `running scenarios/two-hosts.toml`. `expected` is how long it
+    /// takes, if that is known.
     pub fn start(what: impl Into<String>, expected: Option<Duration>) -> Self {
         let what = what.into();
         let (end, ended) = channel::<()>();

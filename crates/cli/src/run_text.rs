@@ -1,5 +1,5 @@
-//! The report of a run (see `run_report`) as people read it. It is made from the JSON's fields, so that `ctl stats` shows a
-//! run of another process just the same.
+//! The report of a run (see `run_report`) as people read it. It is made from the JSON's fields, so that `ctl
+//! stats` shows a run of another process just the same.
 
 use longwire_report::shown::{self, columns};
 use longwire_report::{Report, Row};

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that is set when the user asks this process to end (Ctrl-C, SIGTERM, a terminal that is closed), so that test hosts
-/// are taken down. Asked a second time, it ends at once.
+/// A flag that is set when the user asks this process to end (Ctrl-C, SIGTERM, a terminal that is closed), so
+/// that test hosts are taken down. Asked a second time, it ends at once.
 ///
 /// # Errors
 /// If the system refuses.

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::process::{Command as Process, Stdio};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
-/// The words of a line as a shell splits it, up to a pipe, a redirection, a comment or a remark some way to the right; none
-/// if it is no longwire command.
+/// The words of a line as a shell splits it, up to a pipe, a redirection, a comment or a remark some way to
+/// the right; none if it is no longwire command.
 fn words(line: &str) -> Option<Vec<String>> {
     let line = line.trim();
     let mut words = vec![String::new()];
@@ -250,7 +250,8 @@ fn what_takes_long_says_where_it_is() {
     let said: Vec<_> = said.lines().filter(|line| !line.starts_with("note:")).collect();
     assert!(all >= 6 && said == wanted, "{said:#?}\n{wanted:#?}");
 
-    // What does not depend on speed: the queues' books, programs' instructions, the budget. All else says that it was not run.
+    // What does not depend on speed: the queues' books, programs' instructions, the budget. All else says
+    // that it was not run.
     let rows = ["budget", "queues:", "table 1", "table 5"].map(|text| ["--only", text]);
     let princeton =
         [&["validate", "princeton", "--virtual", "--quick", "--json"], rows.as_flattened()].concat();

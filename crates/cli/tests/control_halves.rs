@@ -1,4 +1,5 @@
-//! Control halves of forwarders beside a router with real traffic: alarms, filters, splices, layers, summaries.
+//! Control halves of forwarders beside a router with real traffic: alarms, filters, splices, layers,
+//! summaries.
 
 mod support;
 
@@ -108,7 +109,8 @@ fn transfer(mut from: &TcpStream, mut to: &TcpStream, seed: u8, length: usize) {
     });
 }
 
-/// A proxy beside the router, and the servers behind it on b: those of clients whose line begins with "GET /b", and all others'.
+/// A proxy beside the router, and the servers behind it on b: those of clients whose line begins with "GET
+/// /b", and all others'.
 struct Proxied<'u> {
     lab: &'u Up,
     half: Half,
@@ -177,7 +179,8 @@ fn a_proxy_splices_its_connections_into_the_data_path() {
     let carried = lab.programs("tcp-splicer");
     assert!(carried.iter().all(|one| one["packets"].as_u64() > Some(500)), "{carried:#?}");
 
-    // Another client's line leads elsewhere; both are there at once. It ends by a reset: closed with bytes that nobody has read.
+    // Another client's line leads elsewhere; both are there at once. It ends by a reset: closed with bytes
+    // that nobody has read.
     let second = proxied.client("HELLO\n");
     half.event("spliced");
     let far = served(&proxied.servers[1], "HELLO\n");

@@ -22,7 +22,8 @@ fn machine_state() -> Vec<String> {
     all
 }
 
-/// Runs the command, after which nothing of its own may remain; its things have its number in their names, and those of others come and go.
+/// Runs the command, after which nothing of its own may remain; its things have its number in their names,
+/// and those of others come and go.
 fn ran_without_a_trace(args: &[&str]) -> Output {
     let before = machine_state();
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
@@ -128,8 +129,8 @@ fn more_of_a_cheap_flow_comes_through_beside_a_dear_one_where_it_is_shared() {
     let can = abilities();
     let real = can.namespaces.available || can.user_namespaces.available;
     assert_eq!(report["mode"], if real { "real" } else { "virtual" });
-    // How much of it comes through depends on what else the machine does meanwhile: the demo judges that, and its test in virtual time. Here it
-    // is only more than without fairness, unless nothing was short.
+    // How much of it comes through depends on what else the machine does meanwhile: the demo judges that, and
+    // its test in virtual time. Here it is only more than without fairness, unless nothing was short.
     let through = |scheduler: &str| row(&report, &format!("cheap flow with {scheduler}"));
     let unfair = through("fifo");
     for scheduler in ["fifo", "cbcs", "gmr3"] {

@@ -143,8 +143,8 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
         let output = machine.exec(&[&["-q", "--"], command].concat());
         assert_eq!(output.status.code(), Some(code), "{command:?}: {}", stderr(&output));
     }
-    // SIGINT sent to longwire alone goes to the command; then everything is put back as ever. Shells let their
-    // background jobs ignore it, and what is ignored stays so.
+    // SIGINT sent to longwire alone goes to the command; then everything is put back as ever. Shells let
+    // their background jobs ignore it, and what is ignored stays so.
     let script = format!(
         "mkfifo $0; env --default-signal=INT \
          {LONGWIRE} exec -q -- sh -c 'trap \"echo got it; exit 3\" INT; echo > $0; while :; do sleep 0.05; done' $0 &
@@ -161,8 +161,8 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
     assert_eq!(machine.settings(), before);
 }
 
-/// A daemon that a service left behind, in a session of its own, neither outlives the run nor listens on other addresses of
-/// the machine than the far end's.
+/// A daemon that a service left behind, in a session of its own, neither outlives the run nor listens on
+/// other addresses of the machine than the far end's.
 #[test]
 fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     let Some(machine) = Machine::new("serve") else { return };

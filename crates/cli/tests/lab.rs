@@ -217,8 +217,9 @@ fn a_lab_that_cannot_be_made_says_why() {
     }
 }
 
-/// A lab that an ordinary user made up: a user namespace with a `/run` of its own, in which every host is the namespace of
-/// the process itself. `nobody` is that user, and `sh` in it does what `longwire lab exec` is to run.
+/// A lab that an ordinary user made up: a user namespace with a `/run` of its own, in which every host is the
+/// namespace of the process itself. `nobody` is that user, and `sh` in it does what `longwire lab exec` is to
+/// run.
 struct Planted(Child);
 
 /// Users who plant a lab.
@@ -326,8 +327,8 @@ impl Drop for Run {
     }
 }
 
-/// A lab without an owner in a world of its own, with the name of a run of root's: root's own run is not taken down for it,
-/// whoever planted it.
+/// A lab without an owner in a world of its own, with the name of a run of root's: root's own run is not
+/// taken down for it, whoever planted it.
 #[test]
 fn a_planted_lab_without_an_owner_takes_no_run_down() {
     let can = abilities();

@@ -1,4 +1,5 @@
-//! `longwire nesp` from hosts of a lab: settings by frames, and what is refused. Needs root; says so where it is not.
+//! `longwire nesp` from hosts of a lab: settings by frames, and what is refused. Needs root; says so where it
+//! is not.
 
 mod support;
 

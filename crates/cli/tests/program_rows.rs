@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use support::{Folder, json, longwire, row, stderr, stdout};
 
-/// Two routers, 10 ms apart. The first marks what is for b and lets nothing through to a; the second counts the bytes of flows.
+/// Two routers, 10 ms apart. The first marks what is for b and lets nothing through to a; the second counts
+/// the bytes of flows.
 const ROUTERS: &str = r#"
 [[host]]
 name = "a"
@@ -98,8 +99,8 @@ fn fields<const N: usize>(row: &Value, names: [&str; N]) -> [Value; N] {
 const COUNTERS: [&str; 7] =
     ["packets", "passed", "transmitted", "redirected", "dropped", "aborted", "marked"];
 
-/// An entry of `top`: a flow of UDP between these last bytes of 10.0.x.9, from this port to 9, with its bytes and the packets that it
-/// has had since it was noted.
+/// An entry of `top`: a flow of UDP between these last bytes of 10.0.x.9, from this port to 9, with its bytes
+/// and the packets that it has had since it was noted.
 fn hitter(from: u8, to: u8, port: u16, bytes: u64, packets: u64) -> Value {
     let address = |net: u8| format!("00000000000000000000ffff0a00{net:02x}09");
     let little =
@@ -139,7 +140,8 @@ fn each_program_has_a_row_with_its_state_and_maps() {
     assert_eq!(closed["reasons"], value!({ "0": 30 }));
     assert_eq!(row(&report, "source back")["measured"], 0);
 
-    // Both ways. A flow is noted with the packet that makes it 5000 bytes: the 10th of 500, the 25th of 200, the 17th of 300.
+    // Both ways. A flow is noted with the packet that makes it 5000 bytes: the 10th of 500, the 25th of 200,
+    // the 17th of 300.
     let hitters = row(&report, "program east 1 heavy-hitters");
     assert_eq!(fields(hitters, COUNTERS), [170, 170, 0, 0, 0, 0, 0].map(Value::from));
     assert_eq!(hitters["data"], "881300000000000007000000000000000000000000000000");

@@ -112,7 +112,8 @@ fn prices_are_measured_and_used() {
     };
     let (_, assumed) = told("assumed");
     assert!(!assumed.contains("picoseconds"), "{assumed}");
-    // The scenario names those of its routers; what the engine costs is read from the file that is named here.
+    // The scenario names those of its routers; what the engine costs is read from the file that is named
+    // here.
     let check = longwire(&["check", &scenario("prices"), "--prices", &prices]);
     let measured = stdout(&check) + &stderr(&check);
     assert!(!measured.contains("no list") && !measured.contains("assumed prices"), "{measured}");
@@ -164,8 +165,8 @@ impl Up {
         stderr(&done)
     }
 
-    /// Waits until so many packets came to a link at least, and answers how many to each of these. What is counted is a little older than the
-    /// question.
+    /// Waits until so many packets came to a link at least, and answers how many to each of these. What is
+    /// counted is a little older than the question.
     fn entered<const N: usize>(&self, link: &str, packets: u64, asked: [&str; N]) -> [u64; N] {
         let begin = Instant::now();
         loop {
@@ -201,7 +202,8 @@ impl Up {
         }
     }
 
-    /// Sends a word until it comes back: on a busy machine an answer may be too late, and the packet was forwarded.
+    /// Sends a word until it comes back: on a busy machine an answer may be too late, and the packet was
+    /// forwarded.
     fn answered(&self, port: u16, word: &str) {
         let begin = Instant::now();
         while self.echo(port, word, "1") != word {
@@ -424,7 +426,8 @@ fn programs_act_on_real_traffic() {
     let Some(lab) = Up::new("programs", "scenarios/programs.toml") else { return };
     let ping = lab.sh("a", "ping -c 3 -i 0.2 -W 2 10.0.2.9");
     assert!(ping.status.success(), "{}", stdout(&ping));
-    // Two connections that are refused by the host, which come through; one that is dropped on the way, and told so by nobody.
+    // Two connections that are refused by the host, which come through; one that is dropped on the way, and
+    // told so by nobody.
     for _ in 0..2 {
         assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
     }

@@ -1,4 +1,5 @@
-//! Ports with a queue for each of two workers, on interfaces in namespaces of their own. Needs root; says so where it is not.
+//! Ports with a queue for each of two workers, on interfaces in namespaces of their own. Needs root; says so
+//! where it is not.
 
 mod support;
 
@@ -95,7 +96,8 @@ impl Drop for Kept {
     }
 }
 
-/// Flows of UDP in both directions at once, each between ports of its own: none loses a packet, or has one out of order.
+/// Flows of UDP in both directions at once, each between ports of its own: none loses a packet, or has one
+/// out of order.
 fn flows(nets: &Nets) {
     let places: Vec<(usize, u16)> = (0..8).map(|flow| (usize::from(flow % 2), 7100 + flow)).collect();
     let start = |command: &mut Command| Kept(Some(command.spawn().unwrap()));
@@ -191,7 +193,8 @@ fn cross(driver: &str) {
     check(&report);
 }
 
-/// Both workers took packets and sent some; each port is one row; nothing was lost by Longwire, and all is accounted for.
+/// Both workers took packets and sent some; each port is one row; nothing was lost by Longwire, and all is
+/// accounted for.
 fn check(report: &Value) {
     assert_eq!(row(report, "packets accounted for")["pass"], true, "{report:#}");
     let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value}"));

@@ -1,4 +1,5 @@
-//! `longwire run` in real time, on test hosts, and `longwire ctl` against it. Needs root; says so where it is not.
+//! `longwire run` in real time, on test hosts, and `longwire ctl` against it. Needs root; says so where it is
+//! not.
 
 mod support;
 
@@ -457,7 +458,8 @@ fn background_traffic_takes_its_share_of_a_real_link() {
     assert!(text.contains("100 packets transmitted, 100 received"), "{text}");
     let mean: f64 =
         text.split("min/avg/max/mdev = ").nth(1).unwrap().split('/').nth(1).unwrap().parse().unwrap();
-    // There and back: what is left of a packet that is being sent is 0.54 ms in the mean each way (0.9 of 1.2 ms / 2).
+    // There and back: what is left of a packet that is being sent is 0.54 ms in the mean each way (0.9 of 1.2
+    // ms / 2).
     assert!(mean > 20.6, "{text}");
     let stats = json(&run.ctl(&["stats", &name, "--json"]), 0);
     let link = row(&stats, "link up.forward");
@@ -496,8 +498,8 @@ fn a_run_ends_when_asked_and_when_its_time_is_over() {
     assert_nothing_left(&name);
 }
 
-/// 40 links that duplicate, one behind the other, make as many packets of each as they may: the run has never done, and yet hears
-/// the first signal, and that its time is over.
+/// 40 links that duplicate, one behind the other, make as many packets of each as they may: the run has never
+/// done, and yet hears the first signal, and that its time is over.
 #[test]
 fn links_that_duplicate_without_end_let_a_run_end() {
     let folder = Folder::new("duplicators");

@@ -105,7 +105,8 @@ impl Drop for Up {
 /// Longest wait for routing protocols: they have timers of many seconds.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// BIRD's configuration: OSPF for both families on all ports, `more` besides. Its timers leave room for a machine that is busy.
+/// BIRD's configuration: OSPF for both families on all ports, `more` besides. Its timers leave room for a
+/// machine that is busy.
 fn bird(lab: &Up, folder: &Folder, router: &str, names: (&str, &str), more: &str) {
     bird_with_patience(lab, folder, router, names, (more, 30));
 }
@@ -207,7 +208,8 @@ fn several_next_hops_in_the_namespace_share_the_flows_of_the_router() {
     lab.until_routes("east", &["10.0.1.0/24 via 10.9.0.1"]);
     lab.until_routes("south", &["10.0.2.0/24 via 10.9.2.1"]);
     lab.until_routes("south", &["10.0.1.0/24 via 10.9.1.1"]);
-    // Sixteen addresses behind west. With two hops to go, a packet ends at the router behind it, which says so: east or south.
+    // Sixteen addresses behind west. With two hops to go, a packet ends at the router behind it, which says
+    // so: east or south.
     lab.says("a", "for n in $(seq 20 35); do ip addr add 10.0.1.$n/24 dev eth0; done");
     let ways = || {
         let ping = "for n in $(seq 20 35); do ping -c 1 -W 5 -t 2 -I 10.0.1.$n 10.0.2.9 | grep -o '^From [0-9.]*'; done";
@@ -244,7 +246,8 @@ fn a_link_that_is_down_takes_the_carrier_along() {
     for (router, id, lan) in
         [("west", "10.255.0.1", "a"), ("east", "10.255.0.2", "b"), ("south", "10.255.0.3", "-")]
     {
-        // Nobody is missed as long as this test goes on: who is not a neighbour any more has lost the carrier.
+        // Nobody is missed as long as this test goes on: who is not a neighbour any more has lost the
+        // carrier.
         bird_with_patience(&lab, &folder, router, (id, lan), ("", 3600));
     }
     let by_the_line = ["10.0.2.0/24 via 10.9.0.2 dev west-east"];
@@ -267,7 +270,8 @@ fn a_link_that_is_down_takes_the_carrier_along() {
     let said = lab.says("west", "ip -o link");
     assert_eq!(said.matches("NO-CARRIER").count(), 1, "{said}");
     lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=61"]);
-    // South has heard it from both. BIRD tells of a change every five seconds at most, and one that is taken back before, it does not reckon with.
+    // South has heard it from both. BIRD tells of a change every five seconds at most, and one that is taken
+    // back before, it does not reckon with.
     for (own, other) in [("10.255.0.1", "10.255.0.2"), ("10.255.0.2", "10.255.0.1")] {
         let state = format!("birdc -s {} show ospf state o4", folder.text("south.ctl"));
         let links = format!("{state} | sed -n '/^.router {own}/,/stubnet/p'");
@@ -315,7 +319,8 @@ fn frr_and_bird_speak_ospf_and_bgp() {
         let said = lab.says("west", &start);
         assert!(said.contains("started"), "{said}");
     }
-    // By OSPF, and by BGP, which is TCP between addresses of the routers; the next hops are objects of their own in the kernel.
+    // By OSPF, and by BGP, which is TCP between addresses of the routers; the next hops are objects of their
+    // own in the kernel.
     lab.until_routes(
         "west",
         &["10.0.2.0/24 via 10.9.0.2 dev west-east", "203.0.113.0/24 via 10.9.0.2 dev west-east"],
@@ -376,7 +381,8 @@ fn example() -> String {
     repository("scenarios/router.toml").display().to_string()
 }
 
-/// Sends a datagram to the second router's far address, and prints the source of the error that comes back (IP_RECVERR, MSG_ERRQUEUE).
+/// Sends a datagram to the second router's far address, and prints the source of the error that comes back
+/// (IP_RECVERR, MSG_ERRQUEUE).
 const OFFENDER: &str = r#"
 import select, socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -424,7 +430,8 @@ fn hosts_reach_each_other_over_routers() {
     let device = "$(ip -6 -o route show fe80::/64 | sed 's/.*dev \\([^ ]*\\).*/\\1/' | head -n 1)";
     let said = lab.says("a", &format!("ping -6 -c 1 -W 5 ff02::2%{device}"));
     assert!(said.contains("1 received") && said.contains("from fe80::"), "{said}");
-    // The kernel says who told it that nobody listens: the address that was asked, which is on the router's other side.
+    // The kernel says who told it that nobody listens: the address that was asked, which is on the router's
+    // other side.
     let offender = lab.says("a", &format!("python3 -c '{OFFENDER}'"));
     assert_eq!(offender.trim(), "10.0.2.1");
     let nowhere = lab.says("a", "ping -c 1 -W 5 192.0.2.1");

@@ -117,7 +117,8 @@ fn one_queue_for_all_is_first_come_first_served() {
 
 #[test]
 fn flows_that_made_room_for_others_are_told_of() {
-    // One flow has a name to each of two ports, so that there is one place for six that come one after the other.
+    // One flow has a name to each of two ports, so that there is one place for six that come one after the
+    // other.
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
     let text = text
         .replace("scheduler = \"gmr3\"", "scheduler = \"gmr3\"\nflow-table = 3")
@@ -200,7 +201,8 @@ fn a_capture_crosses_a_link_to_the_nanosecond() {
     let out = format!("b={}", folder.text("out.pcap"));
     let ran = longwire(&["run", &scenario, "--virtual", "--input", &given, "--output", &out, "--json"]);
     let report = json(&ran, 0);
-    // 1000 bytes and 4 of the check sequence at 3 Mbit/s take 2 677 333 1/3 ns; the third is kept within a busy period.
+    // 1000 bytes and 4 of the check sequence at 3 Mbit/s take 2 677 333 1/3 ns; the third is kept within a
+    // busy period.
     let sent =
         |start: u64, nth: u64| BEGIN + start + nth * 1004 * 8 * 1_000_000_000 / 3_000_000 + 300_000_000;
     let expected = [
@@ -292,7 +294,8 @@ fn sources_are_measured_exactly() {
     assert_eq!(report["rows"], again["rows"], "the same seed gives the same run");
 }
 
-/// 1000 packets of 1000 bytes in a second, all copied; what is cut off halfway counts as not delivered, however fast the rest came.
+/// 1000 packets of 1000 bytes in a second, all copied; what is cut off halfway counts as not delivered,
+/// however fast the rest came.
 #[test]
 fn copies_wrong_bits_and_outages_of_a_source_show() {
     let folder = Folder::new("copies");
@@ -346,7 +349,8 @@ fn every_model_of_a_source_sends_its_packets() {
         ("rate = \"800 kbit/s\"", 10_000, 0),
         ("poisson = true\nrate = \"800 kbit/s\"", 10_000, 500),
         ("model = \"poisson\"\ninterval = \"10 ms\"", 10_000, 500),
-        // The index of dispersion is 1 + (σ²/λ)·2/θ = 17 for σ = 80, λ = 100 and θ = 8 a second: √(17·10⁴) is 412.
+        // The index of dispersion is 1 + (σ²/λ)·2/θ = 17 for σ = 80, λ = 100 and θ = 8 a second: √(17·10⁴) is
+        // 412.
         ("model = \"mmpp\"\nrates = \"160 kbit/s, 1.44 Mbit/s\"\ndwell = \"250 ms\"", 10_000, 5 * 412),
         // 200 a second while on; the time on in t has variance 2·a²b²/(a + b)³·t = 0.25 s².
         ("model = \"on-off\"\nrate = \"1600 kbit/s\"\non = \"10 ms\"\noff = \"10 ms\"", 10_000, 5 * 100),
@@ -492,8 +496,8 @@ fn what_links_make_and_consume_is_accounted_for() {
     let scenario = folder.write("s.toml", format!("{ports}{links}{small}{large}"));
     let args = ["run", &scenario, "--virtual", "--for", "999ms"];
     let report = json(&longwire(&[&args[..], &["--json"]].concat()), 0);
-    // 10 small packets and as many copies; 5 large ones, steered past the copying. One of the background every 10 ms, until
-    // nobody sees any more how many there are.
+    // 10 small packets and as many copies; 5 large ones, steered past the copying. One of the background
+    // every 10 ms, until nobody sees any more how many there are.
     let up = row(&report, "link up");
     assert_eq!((&up["steered_packets"], &up["out_packets"]), (&5.into(), &20.into()));
     let sky = row(&report, "link sky");

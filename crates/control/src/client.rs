@@ -86,7 +86,8 @@ pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
 }
 
 impl Client {
-    /// Chooses the instance `wanted`, given as its name, its process number or both as `name-number`; or the only one.
+    /// Chooses the instance `wanted`, given as its name, its process number or both as `name-number`; or the
+    /// only one.
     ///
     /// # Errors
     /// If there is none, or more than one could be meant; the error lists them.
@@ -121,7 +122,8 @@ impl Client {
         &self.found
     }
 
-    /// Whether it is there no more: its socket is gone, or nobody listens there. One that hangs has not ended, and is not waited for.
+    /// Whether it is there no more: its socket is gone, or nobody listens there. One that hangs has not
+    /// ended, and is not waited for.
     pub fn has_ended(&self) -> bool {
         // What is not taken at once for a queue that is full is refused at once.
         let tried = self.runtime.block_on(UnixStream::connect(&self.found.path));
@@ -161,8 +163,8 @@ impl Client {
         self.ask(Method::GET, &link_path(name), None)
     }
 
-    /// Changes a link, or both directions of a duplex link: all of `changes`, pairs of key and text, or none. Returns what
-    /// was changed, after the change.
+    /// Changes a link, or both directions of a duplex link: all of `changes`, pairs of key and text, or none.
+    /// Returns what was changed, after the change.
     ///
     /// # Errors
     /// If there is no such link, a change is refused, or the instance does not answer.
@@ -178,7 +180,8 @@ impl Client {
         self.ask(Method::GET, &source_path(name), None)
     }
 
-    /// Changes a traffic source: all of `changes`, pairs of key and text, or none. Returns the source after the change.
+    /// Changes a traffic source: all of `changes`, pairs of key and text, or none. Returns the source after
+    /// the change.
     ///
     /// # Errors
     /// If there is no such source, a change is refused, or the instance does not answer.
@@ -229,7 +232,8 @@ impl Client {
         self.ask(Method::GET, &medium_path(name), None)
     }
 
-    /// Changes a shared medium: all of `changes`, pairs of key and text, or none. Returns the medium after the change.
+    /// Changes a shared medium: all of `changes`, pairs of key and text, or none. Returns the medium after
+    /// the change.
     ///
     /// # Errors
     /// If there is no such medium, a change is refused, or the instance does not answer.
@@ -325,7 +329,8 @@ fn source_path(name: &str) -> String {
     format!("/v1/sources/{}", utf8_percent_encode(name, UNRESERVED))
 }
 
-/// The changes as JSON, written pair by pair, so that a key that is given twice reaches the instance twice and is refused.
+/// The changes as JSON, written pair by pair, so that a key that is given twice reaches the instance twice
+/// and is refused.
 fn body_of(changes: &[(String, String)]) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();

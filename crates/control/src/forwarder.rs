@@ -19,17 +19,19 @@ pub enum ForwarderAsk {
         /// The object's bytes, unless the program comes with Longwire.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         object: Option<String>,
-        /// After which time it is removed unless it is renewed, such as "30 s": 1 s to 1 h. It stays without that.
+        /// After which time it is removed unless it is renewed, such as "30 s": 1 s to 1 h. It stays without
+        /// that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(example = "30 s")]
         lease: Option<String>,
     },
-    /// Puts a program in the place of another, whose number, key and way it gets, with the maps that are declared alike and the state if that is as
-    /// large. Answers what was kept and what is new.
+    /// Puts a program in the place of another, whose number, key and way it gets, with the maps that are
+    /// declared alike and the state if that is as large. Answers what was kept and what is new.
     Replace {
         /// The number of the one that goes.
         fid: u32,
-        /// What a scenario's `[[forwarder]]` says of a program: `program`, `function`, `constants`, `name`, `state`.
+        /// What a scenario's `[[forwarder]]` says of a program: `program`, `function`, `constants`, `name`,
+        /// `state`.
         #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
         forwarder: serde_json::Value,
         /// The object's bytes, unless the program comes with Longwire.

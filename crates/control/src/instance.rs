@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 /// A running instance, as the API sees it.
 ///
-/// The methods are called on a thread of their own, never on a worker, and may block for as long as workers need to
-/// answer between two batches.
+/// The methods are called on a thread of their own, never on a worker, and may block for as long as workers
+/// need to answer between two batches.
 pub trait Instance: Send + Sync {
     /// Its name: that of its scenario, or one given at the start.
     fn name(&self) -> String;
@@ -24,8 +24,8 @@ pub trait Instance: Send + Sync {
     /// The link called `name`, or both directions of the duplex link of that name; none if there is neither.
     fn link(&self, name: &str) -> Option<LinkAnswer>;
 
-    /// Changes a link, or both directions of a duplex link: all `changes`, pairs of key and text, or none of them. What they
-    /// don't name is kept. Returns what was changed, after the change.
+    /// Changes a link, or both directions of a duplex link: all `changes`, pairs of key and text, or none of
+    /// them. What they don't name is kept. Returns what was changed, after the change.
     ///
     /// # Errors
     /// If there is no such link, or a change can't be made; nothing has changed then.

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Longest name of an instance in a socket's name: with the directory it has to fit in the 108 bytes of a socket's address.
+/// Longest name of an instance in a socket's name: with the directory it has to fit in the 108 bytes of a
+/// socket's address.
 const MAX_NAME: usize = 40;
 
 /// Longest name of a router in one.
@@ -61,7 +62,8 @@ pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     Ok(found)
 }
 
-/// Removes the socket of an instance that has ended without doing so, and those of its routers for control processes.
+/// Removes the socket of an instance that has ended without doing so, and those of its routers for control
+/// processes.
 pub(crate) fn clear(found: &Found) {
     // Another client may have removed any of them just now.
     let _ = fs::remove_file(&found.path);

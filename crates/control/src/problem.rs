@@ -58,7 +58,8 @@ impl Problem {
         self
     }
 
-    /// The problem that an instance's refusal to change a link, a source or a medium makes; `names` are those that there are.
+    /// The problem that an instance's refusal to change a link, a source or a medium makes; `names` are those
+    /// that there are.
     pub(crate) fn from_set(error: &SetError, names: &[String]) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {

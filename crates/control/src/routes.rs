@@ -150,8 +150,8 @@ async fn link(
     found.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// Changes a link, or both directions of a duplex link, between two batches of packets: everything named, or nothing;
-/// everything not named is kept.
+/// Changes a link, or both directions of a duplex link, between two batches of packets: everything named, or
+/// nothing; everything not named is kept.
 #[utoipa::path(patch, path = "/v1/links/{name}", params(("name" = String, Path, description = "The link")),
     request_body(
         content = std::collections::BTreeMap<String, String>,

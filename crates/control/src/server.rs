@@ -57,8 +57,8 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Serves `instance` on a socket of its own in `directory`, which is made if it is missing; only this user may open
-    /// them. [`crate::directory`] is where clients look.
+    /// Serves `instance` on a socket of its own in `directory`, which is made if it is missing; only this
+    /// user may open them. [`crate::directory`] is where clients look.
     ///
     /// # Errors
     /// If the directory is not this user's, or the socket can't be made.
@@ -103,8 +103,8 @@ impl Drop for Server {
     }
 }
 
-/// Makes the socket under a hidden name and renames it once it answers, so that a socket which refuses connections is
-/// always a dead one.
+/// Makes the socket under a hidden name and renames it once it answers, so that a socket which refuses
+/// connections is always a dead one.
 fn listen(runtime: &Runtime, directory: &Path, name: &str) -> io::Result<UnixListener> {
     let hidden = directory.join(format!(".{name}"));
     match fs::remove_file(&hidden) {

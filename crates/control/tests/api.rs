@@ -321,7 +321,8 @@ fn every_route_is_described() {
     assert_eq!(served, document);
 }
 
-/// The examples of docs/book/control.md: blocks marked `http` are requests, each answered by the `json` block below it.
+/// The examples of docs/book/control.md: blocks marked `http` are requests, each answered by the `json` block
+/// below it.
 #[test]
 fn the_book_shows_what_is_answered() {
     let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/control.md");

@@ -1,5 +1,5 @@
-//! What leaves a link otherwise than at its end: packets that a filter sends to another link, and what a link answers
-//! to the sender of a packet that it did not take.
+//! What leaves a link otherwise than at its end: packets that a filter sends to another link, and what a link
+//! answers to the sender of a packet that it did not take.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ pub struct Steered {
 }
 
 impl Steered {
-    /// Packets on `path`, which stand before the link that a filter or a node sends them away from, go on by `instead` if it
-    /// names target number `target`.
+    /// Packets on `path`, which stand before the link that a filter or a node sends them away from, go on by
+    /// `instead` if it names target number `target`.
     pub fn add(&mut self, path: u32, target: u16, instead: u32) {
         self.paths.insert((path, target), instead);
     }

@@ -13,7 +13,8 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// A bell; without the file descriptor (there are none left), sleeps simply last as long as they were meant to.
+    /// A bell; without the file descriptor (there are none left), sleeps simply last as long as they were
+    /// meant to.
     pub(crate) fn new() -> Self {
         // SAFETY: takes two plain numbers and answers with a new descriptor or -1.
         let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
@@ -39,7 +40,8 @@ impl Bell {
     fn wake(&self) {
         let one = 1u64;
         if self.asleep.swap(false, Ordering::SeqCst) {
-            // SAFETY: writes the eight bytes of `one`. It can fail only when the count is already huge: awake enough.
+            // SAFETY: writes the eight bytes of `one`. It can fail only when the count is already huge: awake
+            // enough.
             unsafe { libc::write(self.fd, (&raw const one).cast(), 8) };
         }
     }

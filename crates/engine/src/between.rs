@@ -1,7 +1,8 @@
-//! Queues between workers, after those between the input and output contexts of Spalink and others, "Building a robust software-based
-//! router using network processors", section 3.4: each pair's own, or one a receiver that senders share under a lock; written to, and
-//! published, a batch at a time; with bits that say which have something; and two of each, of which one is emptied first. The paper's
-//! overwrite what was not read in time; these are full instead, and say so.
+//! Queues between workers, after those between the input and output contexts of Spalink and others, "Building
+//! a robust software-based router using network processors", section 3.4: each pair's own, or one a receiver
+//! that senders share under a lock; written to, and published, a batch at a time; with bits that say which
+//! have something; and two of each, of which one is emptied first. The paper's overwrite what was not read in
+//! time; these are full instead, and say so.
 
 use crate::bell::Bell;
 use crate::ring::{self, Receiver, Sender, Taken};
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Which rings packets take from worker to worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Between {
-    /// One for each pair of workers and direction: nobody waits, and the memory grows with the square of their number.
+    /// One for each pair of workers and direction: nobody waits, and the memory grows with the square of
+    /// their number.
     #[default]
     Private,
     /// One for each worker that receives, whose senders take a lock once a batch.
@@ -29,18 +31,21 @@ pub(crate) struct Class {
     bytes: usize,
 }
 
-/// What goes first between workers: what nodes made themselves, or their control planes sent (questions for neighbours, hellos, errors),
-/// and what a program or a filter has put into the first band.
+/// What goes first between workers: what nodes made themselves, or their control planes sent (questions for
+/// neighbours, hellos, errors), and what a program or a filter has put into the first band.
 pub(crate) const fn class(meta: &Meta) -> usize {
     if meta.flags & Meta::OWN != 0 || meta.band() == 0 { URGENT } else { ORDINARY }
 }
 
-/// Which of a worker's rings of a class may have something, a bit each: one word to look at, whatever their number. On lines of its own.
+/// Which of a worker's rings of a class may have something, a bit each: one word to look at, whatever their
+/// number. On lines of its own.
 ///
-/// Nothing is forgotten. A sender publishes, then sets the bit; the receiver clears it, then reads. Both touch the bits by operations that
-/// read and write at once, so of a sender's and the receiver's one is first. If the sender's is, the receiver's reads what it, or a sender
-/// after it, has written (a release sequence), and what was published before is seen. If the receiver's is, the bit stands when it looks again.
-/// Who is about to sleep looks after a fence that is the counterpart of the bell's, which is rung after the bit was set.
+/// Nothing is forgotten. A sender publishes, then sets the bit; the receiver clears it, then reads. Both
+/// touch the bits by operations that read and write at once, so of a sender's and the receiver's one is
+/// first. If the sender's is, the receiver's reads what it, or a sender after it, has written (a release
+/// sequence), and what was published before is seen. If the receiver's is, the bit stands when it looks
+/// again. Who is about to sleep looks after a fence that is the counterpart of the bell's, which is rung
+/// after the bit was set.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Ready(AtomicU64);
@@ -175,7 +180,8 @@ fn side(class: &Class, others: usize, between: Between) -> (Vec<Way>, Side) {
 }
 
 impl Way {
-    /// Puts packets into the ring, publishes them, and wakes who sleeps beside `bell`; answers how many had room.
+    /// Puts packets into the ring, publishes them, and wakes who sleeps beside `bell`; answers how many had
+    /// room.
     pub fn send(&mut self, bell: &Bell, pool: &Pool, packets: &[Handle]) -> usize {
         let sent = self.sender.send(pool, packets);
         if sent > 0 {
@@ -243,8 +249,8 @@ mod tests {
         all
     }
 
-    /// How many packets two senders send that a receiver forgets: it takes the bits and then reads, they publish and then set the bit, or the
-    /// other way about, each step when it is its actor's turn.
+    /// How many packets two senders send that a receiver forgets: it takes the bits and then reads, they
+    /// publish and then set the bit, or the other way about, each step when it is its actor's turn.
     fn forgotten(order: &[usize], between: Between, publish_first: bool, pools: &mut [Pool; 2]) -> usize {
         const RECEIVER: usize = 2;
         let (mut senders, mut inbox) = ways_to_last(3, between);
@@ -374,7 +380,8 @@ mod tests {
         setup.into_parts(false, Nanos::ZERO).into_iter().map(|(parts, _)| Worker::new(parts)).collect()
     }
 
-    /// Two workers send more than a third takes, until their rings are full; then each sends something urgent.
+    /// Two workers send more than a third takes, until their rings are full; then each sends something
+    /// urgent.
     #[test]
     fn what_is_urgent_has_room_when_all_else_is_lost_and_goes_first() {
         const EACH: u64 = 40_000;

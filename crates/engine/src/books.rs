@@ -1,4 +1,5 @@
-//! What a worker writes down: packets that it has seen apart from what its links count, how late they left, and how far it is.
+//! What a worker writes down: packets that it has seen apart from what its links count, how late they left,
+//! and how far it is.
 
 use crate::fidelity::{Lateness, Tolerance};
 use longwire_block::{DropCounts, DropReason};
@@ -22,7 +23,8 @@ pub(crate) struct Books {
     pub flow: Flow,
     pub lateness: Lateness,
     pub tolerance: Tolerance,
-    /// Time and place of the last event that was carried out, where they are carried out in their exact order.
+    /// Time and place of the last event that was carried out, where they are carried out in their exact
+    /// order.
     pub done: (u64, u32),
 }
 

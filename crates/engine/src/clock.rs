@@ -5,7 +5,8 @@ use longwire_clock::monotonic;
 use longwire_units::Nanos;
 use std::marker::PhantomData;
 
-/// The processor's cycle counter, which goes on steadily whatever the processor's frequency is; nanoseconds where none is known.
+/// The processor's cycle counter, which goes on steadily whatever the processor's frequency is; nanoseconds
+/// where none is known.
 #[inline]
 pub fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -53,8 +54,9 @@ pub struct KeptOff {
     _thread: PhantomData<*const ()>,
 }
 
-/// Keeps this thread, and those that it starts, off processors that workers are tied to, so that what is asked of a run, and verifying and compiling a
-/// program above all, does not take its path's time. None if there are no others.
+/// Keeps this thread, and those that it starts, off processors that workers are tied to, so that what is
+/// asked of a run, and verifying and compiling a program above all, does not take its path's time. None if
+/// there are no others.
 pub fn keep_off(cpus: impl IntoIterator<Item = usize>) -> Option<KeptOff> {
     // SAFETY: an all-zero cpu_set_t is an empty set; the call writes no more than its size.
     let before = unsafe {

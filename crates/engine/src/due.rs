@@ -1,12 +1,13 @@
 //! What leaves a link at the very moment at which another packet enters it.
 //!
-//! The link has to let go of it first, since departures come before arrivals. But other links, earlier in the plan, may have something that
-//! leaves at that moment, too, and that goes on before it does: so it is kept until its link has its turn.
+//! The link has to let go of it first, since departures come before arrivals. But other links, earlier in the
+//! plan, may have something that leaves at that moment, too, and that goes on before it does: so it is kept
+//! until its link has its turn.
 
 use longwire_link::Fifo;
 
-/// Packets that have left links whose turns are yet to come: few links at a time, mostly none. The one that has its turn first, which is the first in
-/// the plan, is the last.
+/// Packets that have left links whose turns are yet to come: few links at a time, mostly none. The one that
+/// has its turn first, which is the first in the plan, is the last.
 #[derive(Debug)]
 pub(crate) struct Due(Vec<(u32, Fifo)>);
 

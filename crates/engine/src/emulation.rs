@@ -1,5 +1,5 @@
-//! The links of a worker, and the timing wheel that says when to look at which: of each link, and of each medium, it has one entry at most, at
-//! the deadline.
+//! The links of a worker, and the timing wheel that says when to look at which: of each link, and of each
+//! medium, it has one entry at most, at the deadline.
 
 use crate::due::Due;
 use crate::order::COPIES;
@@ -24,7 +24,8 @@ pub(crate) struct Emulation {
     /// Links with background traffic.
     noisy: Vec<u32>,
     simulated: bool,
-    /// In windows, how far ahead links are served that lead to other workers' links, and by a link's place whether it does.
+    /// In windows, how far ahead links are served that lead to other workers' links, and by a link's place
+    /// whether it does.
     ahead: Option<(Lead, Vec<bool>)>,
 }
 
@@ -104,8 +105,8 @@ impl Emulation {
         }
     }
 
-    /// Takes a link out of the wheel that has nothing to wait for any more: a simulated run would take the old deadline for
-    /// something that is left to happen.
+    /// Takes a link out of the wheel that has nothing to wait for any more: a simulated run would take the
+    /// old deadline for something that is left to happen.
     fn disarm(&mut self, link: u32) {
         let time = std::mem::replace(self.links.armed(link), Nanos::NEVER);
         if time != Nanos::NEVER {
@@ -113,8 +114,8 @@ impl Emulation {
         }
     }
 
-    /// Lets links be looked at from the beginning that have background traffic, and media, whose stations may have some: no packet may
-    /// come for long that would wake them.
+    /// Lets links be looked at from the beginning that have background traffic, and media, whose stations may
+    /// have some: no packet may come for long that would wake them.
     pub fn arm_background(&mut self) {
         for at in 0..self.noisy.len() {
             self.arm(self.noisy[at]);
@@ -152,8 +153,8 @@ impl Emulation {
         count
     }
 
-    /// Lets a link that is due let go of what leaves by `until`, behind what has left it already; one that leads to another worker's link, ahead
-    /// of its time.
+    /// Lets a link that is due let go of what leaves by `until`, behind what has left it already; one that
+    /// leads to another worker's link, ahead of its time.
     pub fn let_go(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Fifo {
         *self.links.armed(link) = Nanos::NEVER;
         let mut out = self.due.take(link);
@@ -198,8 +199,8 @@ impl Emulation {
         seq
     }
 
-    /// Notes what has happened on a link since its latest was `before`. What was lost on the wire is waited for: with several workers
-    /// the link may have known before, and it must not matter.
+    /// Notes what has happened on a link since its latest was `before`. What was lost on the wire is waited
+    /// for: with several workers the link may have known before, and it must not matter.
     #[inline]
     pub fn note(&mut self, link: u32, before: Option<Nanos>) {
         if self.simulated
@@ -226,8 +227,8 @@ impl Emulation {
         }
         let was_noisy = self.links.has_background(link);
         if self.simulated && !was_noisy {
-            // The delay so far decides how long is waited for what was lost so far. Background packets don't count: a change may have
-            // brought them that comes in vain.
+            // The delay so far decides how long is waited for what was lost so far. Background packets don't
+            // count: a change may have brought them that comes in vain.
             let before = self.links.latest(link);
             self.links.catch_up(pool, link, now);
             self.note(link, before);

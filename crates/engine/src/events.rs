@@ -1,8 +1,10 @@
-//! Changes at exact times: steps, ramps and repetitions of what links are made of, and of how traffic sources send.
+//! Changes at exact times: steps, ramps and repetitions of what links are made of, and of how traffic sources
+//! send.
 //!
-//! An event at t comes after departures at t and before arrivals by ports at t, whatever the number of workers. What a
-//! link is made of now is kept here for every link that was changed, and so are sources, so that whoever names some
-//! parameters keeps the others: the scenario's events, ramps half-way, and people at the control socket.
+//! An event at t comes after departures at t and before arrivals by ports at t, whatever the number of
+//! workers. What a link is made of now is kept here for every link that was changed, and so are sources, so
+//! that whoever names some parameters keeps the others: the scenario's events, ramps half-way, and people at
+//! the control socket.
 
 use crate::node_changes::NodeEvent;
 use crate::order::LONGEST;
@@ -22,7 +24,8 @@ pub struct Event {
     pub repeat: Option<Repeat>,
     /// Whether it takes its time.
     pub ramp: Option<Ramp>,
-    /// The links or the sources, by their place among the worker's. Media have places among the links, behind all of them.
+    /// The links or the sources, by their place among the worker's. Media have places among the links, behind
+    /// all of them.
     pub places: Arc<[u32]>,
     /// What changes.
     pub edits: Arc<[Edit]>,
@@ -62,7 +65,8 @@ pub struct Agenda {
 /// Most refusals that a report tells.
 const MOST_REFUSED: usize = 10;
 
-/// What a place means: one of the worker's links, or of the media behind them, or one of the sources at its ports.
+/// What a place means: one of the worker's links, or of the media behind them, or one of the sources at its
+/// ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Links,
@@ -138,8 +142,8 @@ impl Hope {
         }
     }
 
-    /// When the next change comes that is waited for: never if nothing is held, or if only events are left that come for ever, and all of
-    /// them have come twice without setting a packet going.
+    /// When the next change comes that is waited for: never if nothing is held, or if only events are left
+    /// that come for ever, and all of them have come twice without setting a packet going.
     pub(crate) fn time(self) -> Nanos {
         let given_up = self.finite == 0 && self.next > self.since + self.patience;
         if !self.holds || given_up { Nanos::NEVER } else { self.next }
@@ -202,8 +206,8 @@ impl Schedule {
         self.queue.peek().map_or(Nanos::NEVER, |Reverse((time, _))| *time)
     }
 
-    /// What can be hoped for in a simulated run in which nothing has happened after `last`, and nothing is left to happen but changes.
-    /// `holds`: whether they can set something going.
+    /// What can be hoped for in a simulated run in which nothing has happened after `last`, and nothing is
+    /// left to happen but changes. `holds`: whether they can set something going.
     pub(crate) fn hope(&mut self, last: Nanos, holds: bool) -> Hope {
         let since = *self.quiet_since.get_or_insert(last);
         let patience = Nanos(self.longest.0.saturating_mul(2)).max(LONGEST);

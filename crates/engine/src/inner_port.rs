@@ -1,4 +1,5 @@
-//! The place of a port that leads to another node. It has no driver: the engine moves what goes out by it (see [`Joints`](crate::Joints)).
+//! The place of a port that leads to another node. It has no driver: the engine moves what goes out by it
+//! (see [`Joints`](crate::Joints)).
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};

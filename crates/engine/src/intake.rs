@@ -8,10 +8,12 @@ use longwire_packet::{BATCH, Handle};
 pub(crate) struct Intake {
     /// Packets taken in and not yet decided about.
     pub fresh: Vec<Handle>,
-    /// Packets with a path, in order, about to enter their first link here; while a step serves these, what is decided about in its turn.
+    /// Packets with a path, in order, about to enter their first link here; while a step serves these, what
+    /// is decided about in its turn.
     pub ready: Vec<Handle>,
     in_turn: Vec<Handle>,
-    /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
+    /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and
+    /// is not late.
     pub begin: u64,
 }
 
@@ -22,8 +24,8 @@ impl Intake {
     /// For so many ports, and so many packets that other workers hand over in a step.
     pub fn new(ports: usize, handed_over: usize) -> Self {
         let room = BATCH * (ports + 1);
-        // A flooded packet becomes one for each port of its node. Where there are many ports, all that come at once are hardly ever flooded:
-        // should they be, more is allocated then.
+        // A flooded packet becomes one for each port of its node. Where there are many ports, all that come
+        // at once are hardly ever flooded: should they be, more is allocated then.
         let ready = (room * ports.max(1)).min(MOST_READY) + handed_over + OUTBOX;
         Self {
             fresh: Vec::with_capacity(room),

@@ -14,7 +14,8 @@ pub struct Map {
     pub paths: Paths,
     /// By a port's place in the plan: the workers that have it, and its place there.
     pub homes: Vec<Home>,
-    /// By the port that a flooded packet came in by, by place in the plan: the tree that it takes, where ways begin together.
+    /// By the port that a flooded packet came in by, by place in the plan: the tree that it takes, where ways
+    /// begin together.
     pub floods: HashMap<u16, Fork>,
     /// Where packets go that filters send to other links.
     pub steered: Steered,
@@ -41,8 +42,8 @@ impl Home {
         Self { worker, slot, queues: 1 }
     }
 
-    /// The worker by whose queue packets leave that `worker` has let go of: its own, if it has one, else always the same
-    /// one, so that packets of one link keep their order.
+    /// The worker by whose queue packets leave that `worker` has let go of: its own, if it has one, else
+    /// always the same one, so that packets of one link keep their order.
     pub const fn exit_of(&self, worker: u32) -> u32 {
         self.worker + worker.wrapping_sub(self.worker) % self.queues
     }

@@ -1,5 +1,6 @@
-//! What changes at bridges and routers, and when: routes, neighbours, programs. A node is changed right before it first decides, or is told the time,
-//! after the change's time, which nobody can tell from the time itself.
+//! What changes at bridges and routers, and when: routes, neighbours, programs. A node is changed right
+//! before it first decides, or is told the time, after the change's time, which nobody can tell from the time
+//! itself.
 
 use longwire_block::Node;
 use longwire_units::Nanos;
@@ -7,7 +8,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is done to a node: whoever knows its type can turn it into that (it is [`Any`](std::any::Any)). It answers why it could not be done.
+/// What is done to a node: whoever knows its type can turn it into that (it is [`Any`](std::any::Any)). It
+/// answers why it could not be done.
 pub type NodeAct = dyn Fn(&mut dyn Node, Nanos) -> Result<(), String> + Send + Sync;
 
 /// A change of a node at an exact time: after departures at that time, before arrivals by ports.
@@ -43,7 +45,8 @@ pub(crate) struct NodeChanges {
 }
 
 impl NodeChanges {
-    /// The changes of `nodes` nodes in a run that begins at `start`. Of those at one time the first comes first.
+    /// The changes of `nodes` nodes in a run that begins at `start`. Of those at one time the first comes
+    /// first.
     pub fn new(mut events: Vec<NodeEvent>, nodes: usize, start: Nanos) -> Self {
         events.sort_by_key(|event| event.time);
         let mut by_node: Vec<VecDeque<NodeEvent>> = vec![VecDeque::new(); nodes];

@@ -1,4 +1,5 @@
-//! The bridges and routers of a worker: who decides in its turn, what they have decided, what changes at them, and what they give out.
+//! The bridges and routers of a worker: who decides in its turn, what they have decided, what changes at
+//! them, and what they give out.
 
 use crate::node_changes::{NodeChanges, NodeEvent};
 use crate::order::EVENT_PLACE;
@@ -24,7 +25,8 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes, those with these places deciding in their turn, and what changes at them in a run that begins at `start`.
+    /// Nodes, those with these places deciding in their turn, and what changes at them in a run that begins
+    /// at `start`.
     pub fn new(
         all: Vec<Box<dyn Node>>,
         in_turn: impl Iterator<Item = usize>,
@@ -51,8 +53,9 @@ impl Nodes {
         others.map(|(_, node)| node.deadline()).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// A node may have another deadline now, for it was changed or has decided. If it decides in its turn, that comes no sooner than `earliest`: one that
-    /// wants it at once is not told of a time that is long over on the machine's clock, from which it would go on step by step.
+    /// A node may have another deadline now, for it was changed or has decided. If it decides in its turn,
+    /// that comes no sooner than `earliest`: one that wants it at once is not told of a time that is long
+    /// over on the machine's clock, from which it would go on step by step.
     pub fn ask_again(&mut self, node: usize, earliest: Nanos) {
         if self.turns.has(node) {
             let deadline = self.all[node].deadline().max(earliest);
@@ -67,7 +70,8 @@ impl Nodes {
         }
     }
 
-    /// Carries out what changes at a node before `before`: a time, and a place in the order of what happens then.
+    /// Carries out what changes at a node before `before`: a time, and a place in the order of what happens
+    /// then.
     #[inline]
     pub fn change(&mut self, node: usize, before: (u64, u32)) {
         if self.changes.left > 0 {
@@ -105,7 +109,8 @@ impl Nodes {
         self.changes.by_node.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// Remembers what its node has decided about the first of some packets: one of many that are alike is enough.
+    /// Remembers what its node has decided about the first of some packets: one of many that are alike is
+    /// enough.
     #[inline]
     pub fn note_verdict(&mut self, pool: &mut Pool, classifier: &Classifier, node: usize, batch: &Batch) {
         if let Some(stations) = self.all[node].stations()

@@ -10,14 +10,15 @@ pub(crate) const EVENT_PLACE: u32 = PORT_PLACES - 1;
 /// Where deadlines of nodes come in the order of what happens at one time: after links, before changes.
 pub(crate) const TICK_PLACE: u32 = EVENT_PLACE - 1;
 
-/// Sequence numbers that a packet from a port takes up: its own and those of its copies when it is flooded, so that
-/// two copies on one link have an order too.
+/// Sequence numbers that a packet from a port takes up: its own and those of its copies when it is flooded,
+/// so that two copies on one link have an order too.
 pub(crate) const COPIES: u64 = 1 << 24;
 
 /// Sequence numbers that one such copy takes up, for what comes of it at one moment.
 pub(crate) const PIECES: u64 = 1 << 8;
 
-/// The longest window of a simulated run with several workers, so that not too much input is taken in at once.
+/// The longest window of a simulated run with several workers, so that not too much input is taken in at
+/// once.
 pub(crate) const LONGEST: Nanos = Nanos::from_millis(10);
 
 /// The order of arrivals at equal places in the code: time, then place in the plan, then sequence.

@@ -1,18 +1,20 @@
 //! Telling a pause of the machine from a worker's own slowness.
 //!
 //! The kernel says how long a thread has run and how long it was ready and had to wait for a processor
-//! (`/proc/thread-self/schedstat`, CONFIG_SCHED_INFO). A gap between two looks at the clock that was spent waiting is
-//! somebody else's doing; one that neither waiting nor work explains is the (virtual) machine's.
+//! (`/proc/thread-self/schedstat`, CONFIG_SCHED_INFO). A gap between two looks at the clock that was spent
+//! waiting is somebody else's doing; one that neither waiting nor work explains is the (virtual) machine's.
 
 use longwire_units::Nanos;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A shorter gap between two looks at the clock is not looked into; nor is one that is longer by so much for each packet that was handled meanwhile: to ask the
-/// kernel takes as long as a packet does, and on real ports each full batch would be asked about.
+/// A shorter gap between two looks at the clock is not looked into; nor is one that is longer by so much for
+/// each packet that was handled meanwhile: to ask the kernel takes as long as a packet does, and on real
+/// ports each full batch would be asked about.
 const GAP: Nanos = Nanos::from_micros(50);
 const USUAL_PACKET: Nanos = Nanos::from_micros(3);
-/// More than any packet takes, system calls included: writing to a TAP device runs the receiver's stack as well.
+/// More than any packet takes, system calls included: writing to a TAP device runs the receiver's stack as
+/// well.
 const SLOWEST_PACKET: Nanos = Nanos::from_micros(20);
 
 /// Who stopped a worker.
@@ -33,8 +35,8 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// The pause, if it is one, between the time at which a thread was `meant` to wake up and the time at which it did,
-    /// having `waited` for a processor.
+    /// The pause, if it is one, between the time at which a thread was `meant` to wake up and the time at
+    /// which it did, having `waited` for a processor.
     pub(crate) fn of_waking(meant: Nanos, woken: Nanos, waited: Nanos) -> Option<Self> {
         let length = woken.since(meant).max(waited);
         let culprit = if waited.0 * 2 >= length.0 { Culprit::Programs } else { Culprit::Machine };
@@ -76,7 +78,8 @@ impl Watch {
         Some(Pause { length: gap, end, culprit })
     }
 
-    /// How long the thread was ready and did not run since the last time this was asked; none if the kernel does not say.
+    /// How long the thread was ready and did not run since the last time this was asked; none if the kernel
+    /// does not say.
     pub(crate) fn waited_since(&mut self) -> Option<Nanos> {
         let mut text = [0; 64];
         let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;

@@ -13,7 +13,8 @@ pub(crate) const NOWHERE_HERE: u32 = u32::MAX;
 /// See the module.
 pub(crate) struct Ports {
     pub slots: Vec<PortSlot>,
-    /// By a port's place in the plan: its place among `slots` if packets leave by it at once, else [`NOWHERE_HERE`].
+    /// By a port's place in the plan: its place among `slots` if packets leave by it at once, else
+    /// [`NOWHERE_HERE`].
     pub exits: Box<[u32]>,
     /// Where packets leave at the ticks of a coarse clock.
     pub ticks: Option<Box<Ticks>>,
@@ -88,8 +89,8 @@ impl Outgoing {
         Self { batch: Batch::new(), leaves: [0; BATCH], links: [0; BATCH], more_segments: 0 }
     }
 
-    /// Adds a packet of so many segments that is to leave at `leave`, and that was in this one of the worker's links last. Whether there is no
-    /// room for another.
+    /// Adds a packet of so many segments that is to leave at `leave`, and that was in this one of the
+    /// worker's links last. Whether there is no room for another.
     #[inline(always)]
     pub fn push(&mut self, handle: Handle, segments: u16, leave: Nanos, link: u32) -> bool {
         let at = self.batch.len() % BATCH;

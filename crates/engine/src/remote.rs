@@ -1,4 +1,5 @@
-//! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
+//! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is
+//! never half done.
 
 use crate::bell::Bell;
 use crate::events::{Of, Placed};
@@ -160,8 +161,8 @@ impl Remote {
         Ok(all)
     }
 
-    /// What all workers together have taken in, sent and dropped outside links, and the time on the engine's clock at
-    /// which the last of them answered: quick however many links there are.
+    /// What all workers together have taken in, sent and dropped outside links, and the time on the engine's
+    /// clock at which the last of them answered: quick however many links there are.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -216,8 +217,9 @@ impl Remote {
         answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
     }
 
-    /// Changes a link or source, all `edits` at once between two batches, or step by step if there is a `ramp`; everything not
-    /// named is kept. `base` is what it was made of at the start, defaults included. Returns what it is made of now.
+    /// Changes a link or source, all `edits` at once between two batches, or step by step if there is a
+    /// `ramp`; everything not named is kept. `base` is what it was made of at the start, defaults included.
+    /// Returns what it is made of now.
     ///
     /// # Errors
     /// If the worker refuses or has ended; nothing has changed then.
@@ -235,8 +237,9 @@ impl Remote {
         answer.map_err(RemoteError::Refused)
     }
 
-    /// Lets `act` ask or change a node, which is told the time, between two batches, and answers what it answered. The worker's packets
-    /// wait for it: what takes long is done before, and what it replaces is best answered too, so that the asking thread frees it.
+    /// Lets `act` ask or change a node, which is told the time, between two batches, and answers what it
+    /// answered. The worker's packets wait for it: what takes long is done before, and what it replaces is
+    /// best answered too, so that the asking thread frees it.
     ///
     /// # Errors
     /// If the node is no `N`, or the worker has ended or does not answer.
@@ -245,7 +248,8 @@ impl Remote {
         node: NodeRef,
         act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
     ) -> Result<T, RemoteError> {
-        // Room for the answer is made here, and it is looked for, not waited for: the worker neither allocates nor has to wake anybody.
+        // Room for the answer is made here, and it is looked for, not waited for: the worker neither
+        // allocates nor has to wake anybody.
         let (reply, answer) = sync_channel(1);
         let act = move |node: &mut dyn Node, now| {
             let node: &mut dyn Any = node;

@@ -1,6 +1,7 @@
 //! Rings that carry packets from one worker to another, by copying them out of one pool and into the other.
 //!
-//! A record is a cache line of metadata and the packet's bytes in whole lines. One reader; one writer, or several that take turns.
+//! A record is a cache line of metadata and the packet's bytes in whole lines. One reader; one writer, or
+//! several that take turns.
 
 use longwire_packet::{Handle, MAX_FRAME, Meta, Pool};
 use rtrb::chunks::ChunkError;
@@ -50,8 +51,8 @@ fn of_bytes(bytes: usize) -> (Producer<Line>, Consumer<Line>) {
 }
 
 impl Sender {
-    /// Copies packets into the ring and publishes them together; answers how many of them, from the first on, had room. The packets
-    /// themselves stay in the pool.
+    /// Copies packets into the ring and publishes them together; answers how many of them, from the first on,
+    /// had room. The packets themselves stay in the pool.
     pub fn send(&mut self, pool: &Pool, packets: &[Handle]) -> usize {
         match self {
             Self::Private(ring) => put(ring, pool, packets),

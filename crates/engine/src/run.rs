@@ -55,8 +55,9 @@ impl Setup {
         Run { threads, stop, remote: Remote::new(inboxes, bells), tolerance, started }
     }
 
-    /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`. What is counted is what
-    /// happened by `until`, or, if that is [`TO_THE_END`](crate::TO_THE_END), by the last event.
+    /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`.
+    /// What is counted is what happened by `until`, or, if that is [`TO_THE_END`](crate::TO_THE_END), by the
+    /// last event.
     pub fn simulate(self, until: Nanos) -> Report {
         let tolerance = self.tolerance;
         let workers = self.workers.len();

@@ -47,7 +47,8 @@ pub struct WorkerSetup {
     pub nodes: Vec<Box<dyn Node>>,
     /// Its links.
     pub links: Links,
-    /// Whether every path through its links is one link long, so that links need not be served in each other's order.
+    /// Whether every path through its links is one link long, so that links need not be served in each
+    /// other's order.
     pub flat: bool,
     /// By a link's place here: whether packets go on from it to a link of another worker.
     pub crossing: Vec<bool>,
@@ -69,7 +70,8 @@ pub struct Setup {
     pub wait: Wait,
     /// Which rings packets take from worker to worker.
     pub between: Between,
-    /// The least delay of the links that lead to another worker's links: the longest window of simulated runs.
+    /// The least delay of the links that lead to another worker's links: the longest window of simulated
+    /// runs.
     pub lead: Nanos,
 }
 

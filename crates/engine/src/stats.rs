@@ -46,8 +46,8 @@ pub struct NodeReport {
     pub stats: NodeStats,
 }
 
-/// Packets through the whole engine; segments of a train count one each.
-/// taken + made (here and in links) = sent + dropped (here and in links) + consumed (here and by links) + held.
+/// Packets through the whole engine; segments of a train count one each. taken + made (here and in links) =
+/// sent + dropped (here and in links) + consumed (here and by links) + held.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FlowStats {
     /// Taken in by ports.
@@ -204,14 +204,15 @@ impl Report {
             && self.packets_come() == self.packets_gone()
     }
 
-    /// Packets that there were: taken in, received, and made, here (copies of flooded packets, answers) or in links.
+    /// Packets that there were: taken in, received, and made, here (copies of flooded packets, answers) or in
+    /// links.
     pub fn packets_come(&self) -> u64 {
         let made: u64 = self.links.iter().map(|link| link.stats.made_packets).sum();
         self.flow.taken + self.flow.made + self.flow.received + made
     }
 
-    /// What became of them: sent, handed over, dropped, consumed by links or routers, or held there. What one link steers to another is still
-    /// on its way, and ends here or there.
+    /// What became of them: sent, handed over, dropped, consumed by links or routers, or held there. What one
+    /// link steers to another is still on its way, and ends here or there.
     pub fn packets_gone(&self) -> u64 {
         let in_link = |link: &LinkStats| {
             link.dropped() + link.consumed_packets + link.queued_packets + link.travelling_packets

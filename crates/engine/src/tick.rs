@@ -1,8 +1,8 @@
-//! A coarse clock for departures (`[engine] tick`), as emulators have that are driven by a timer: LinkEM's at 8192 Hz, Dummynet's at the
-//! kernel's HZ.
+//! A coarse clock for departures (`[engine] tick`), as emulators have that are driven by a timer: LinkEM's at
+//! 8192 Hz, Dummynet's at the kernel's HZ.
 //!
-//! Links compute as ever. Only what goes out by a port waits for the first multiple of the tick, counted from the beginning of the run, at
-//! or after the time at which it should leave; the difference is its lateness.
+//! Links compute as ever. Only what goes out by a port waits for the first multiple of the tick, counted from
+//! the beginning of the run, at or after the time at which it should leave; the difference is its lateness.
 
 use longwire_link::Fifo;
 use longwire_packet::{Batch, Pool};

@@ -7,7 +7,8 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-/// How far ahead changes at several workers are put that are to be made at once: all of them must have heard by then.
+/// How far ahead changes at several workers are put that are to be made at once: all of them must have heard
+/// by then.
 const AHEAD: Nanos = Nanos::from_millis(20);
 
 /// One of several changes that are made together.
@@ -22,12 +23,13 @@ pub struct Together {
 }
 
 impl Remote {
-    /// Makes all `changes` at one instant: at the time `at` of the engine's clock, or at once. They are checked against what is changed as it
-    /// is now; if the scenario's own events have left no way to make them by their time, none of a worker's is made, and the report
-    /// says so. Returns the instant.
+    /// Makes all `changes` at one instant: at the time `at` of the engine's clock, or at once. They are
+    /// checked against what is changed as it is now; if the scenario's own events have left no way to make
+    /// them by their time, none of a worker's is made, and the report says so. Returns the instant.
     ///
     /// # Errors
-    /// If one of them can't be made, too many wait, the time is past, or a worker has ended; nothing has changed then.
+    /// If one of them can't be made, too many wait, the time is past, or a worker has ended; nothing has
+    /// changed then.
     pub fn change_together(&self, changes: Vec<Together>, at: Option<Nanos>) -> Result<Nanos, RemoteError> {
         let mut by_worker: Vec<(u32, Vec<Placed>)> = Vec::new();
         for Together { target, base, edits } in changes {

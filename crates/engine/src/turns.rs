@@ -1,8 +1,10 @@
-//! Nodes whose ports lead to other nodes: they decide about each packet in its turn, in the exact order of what happens.
+//! Nodes whose ports lead to other nodes: they decide about each packet in its turn, in the exact order of
+//! what happens.
 
 use longwire_units::Nanos;
 
-/// Which ports lead to other nodes instead of out of the engine, and whose nodes decide in their turn. Empty if there are none.
+/// Which ports lead to other nodes instead of out of the engine, and whose nodes decide in their turn. Empty
+/// if there are none.
 #[derive(Debug, Clone, Default)]
 pub struct Joints {
     ports: Vec<Joint>,
@@ -21,8 +23,9 @@ impl Joints {
         self.at(port).far = Some(far);
     }
 
-    /// The node of `port` decides in its turn: about one packet at a time, after everything that happens before that packet comes. The
-    /// links that packets enter after its decision must be its worker's. Links' answers to what it sent come back to it if it is a router.
+    /// The node of `port` decides in its turn: about one packet at a time, after everything that happens
+    /// before that packet comes. The links that packets enter after its decision must be its worker's. Links'
+    /// answers to what it sent come back to it if it is a router.
     pub fn take_turns(&mut self, port: u16, is_router: bool) {
         let joint = self.at(port);
         (joint.in_turn, joint.routed) = (true, is_router);

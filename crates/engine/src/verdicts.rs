@@ -1,8 +1,9 @@
 //! What a bridge has decided about a frame, for the next one between the same two stations.
 //!
-//! A node that decides by stations alone ([`Node::stations`]) asks for nothing but the port that a frame came in by and
-//! its Ethernet addresses. Whether the two stations stand where they stood, and are not forgotten, is asked of the node's table each time, which hears
-//! the source thereby; so nobody need be told of changes. The classifier looks the IP addresses up as ever.
+//! A node that decides by stations alone ([`Node::stations`]) asks for nothing but the port that a frame came
+//! in by and its Ethernet addresses. Whether the two stations stand where they stood, and are not forgotten,
+//! is asked of the node's table each time, which hears the source thereby; so nobody need be told of changes.
+//! The classifier looks the IP addresses up as ever.
 
 use longwire_block::stations::{Stations, station};
 use longwire_block::{Node, REFUSED};
@@ -45,7 +46,8 @@ fn word(line: &FirstLine, at: usize) -> u64 {
     line[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The source of a frame that came in by `port`, as [`station`] makes it, and its destination with two bytes that mean nothing behind it.
+/// The source of a frame that came in by `port`, as [`station`] makes it, and its destination with two bytes
+/// that mean nothing behind it.
 #[inline(always)]
 fn ends(line: &FirstLine, port: u16) -> (u64, u64) {
     (word(line, 6) & !0xffff | u64::from(port), word(line, 0))
@@ -63,7 +65,8 @@ impl Verdicts {
         Self { entries: Box::new([Verdict::default(); VERDICTS]), skipped: 0 }
     }
 
-    /// What was decided about a frame like this one. One about which somebody has said something already is like none.
+    /// What was decided about a frame like this one. One about which somebody has said something already is
+    /// like none.
     #[inline(always)]
     fn find(&self, meta: &Meta, line: &FirstLine) -> Option<(usize, Verdict)> {
         let (source, destination) = ends(line, meta.in_port);
@@ -90,8 +93,9 @@ impl Verdicts {
         }
     }
 
-    /// How many packets come before the next few in a row that may be like others: the first of all was not. Known ones that come one by one are
-    /// better taken with those that are not: whoever sends from another station each time is not to make all others slow.
+    /// How many packets come before the next few in a row that may be like others: the first of all was not.
+    /// Known ones that come one by one are better taken with those that are not: whoever sends from another
+    /// station each time is not to make all others slow.
     pub fn unlike(&self, pool: &mut Pool, handles: &[Handle]) -> usize {
         let mut row = 0;
         for (at, &handle) in handles.iter().enumerate().skip(1) {
@@ -137,7 +141,8 @@ impl Verdicts {
 
 /// What frames have in common that come in a row between the same stations.
 struct Alike {
-    /// Their first 16 bytes but for the last, which a plain packet of IPv4 has: both stations, type, version and length of the header.
+    /// Their first 16 bytes but for the last, which a plain packet of IPv4 has: both stations, type, version
+    /// and length of the header.
     words: [u64; 2],
     in_port: u16,
     /// Whether all are plain packets of IPv4, if they are long enough.
@@ -158,7 +163,8 @@ impl Alike {
         [word(0), word(8) & (u64::MAX >> 8)]
     }
 
-    /// Decides about the first packets, as many as are so, as `verdict` says: how many these are, the first at least, and when the last one came.
+    /// Decides about the first packets, as many as are so, as `verdict` says: how many these are, the first
+    /// at least, and when the last one came.
     #[inline(always)]
     fn decide<const LARGE: bool>(
         &self,

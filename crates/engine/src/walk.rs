@@ -1,18 +1,20 @@
-//! What follows at once when a packet leaves a link: it enters the next, is steered to another, or is decided about by another node.
+//! What follows at once when a packet leaves a link: it enters the next, is steered to another, or is decided
+//! about by another node.
 //!
-//! The steps wait in a list, not on the stack: a plan may chain any number of links that hold no packet. They are taken depth first: all that follows
-//! from one packet precedes the next one.
+//! The steps wait in a list, not on the stack: a plan may chain any number of links that hold no packet. They
+//! are taken depth first: all that follows from one packet precedes the next one.
 
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Most times that a packet is steered, or that nodes decide in turn about it and what comes of it, at one moment. A plan has no circle of
-/// steering, and routers count hops, but programs need not.
+/// Most times that a packet is steered, or that nodes decide in turn about it and what comes of it, at one
+/// moment. A plan has no circle of steering, and routers count hops, but programs need not.
 pub(crate) const MOST_TURNS: u16 = 1024;
-/// Most steps of a walk, of a packet and all that comes of it: links that duplicate, one behind the other, multiply it, and so do programs that send
-/// back what a bridge floods. A packet that is flooded to every port that a plan can have, over as many links, takes a fifth of them.
+/// Most steps of a walk, of a packet and all that comes of it: links that duplicate, one behind the other,
+/// multiply it, and so do programs that send back what a bridge floods. A packet that is flooded to every
+/// port that a plan can have, over as many links, takes a fifth of them.
 const MOST_STEPS: u64 = 1 << 20;
 /// So often a walk looks whether the run is to end.
 const STEPS_TO_A_LOOK: u64 = 1 << 12;

@@ -1,9 +1,12 @@
 //! The timing wheel: which link wants to be looked at next, exact to the nanosecond.
 //!
-//! The lowest of six levels has 16 384 slots of 1024 ns, for the 16.7 ms to come, so that most deadlines are placed once; the others have 256, each as wide as all of
-//! the level below, and what is in one moves down when time comes to it. When time comes to a slot of the lowest level, its entries are taken: in exact order (time, then link) by [`Wheel::pop`], which sorts them if they are few and puts more into a heap, or in
-//! any order by [`Wheel::take_due`]. A slot's entries lie in chunks of an array allocated at the start, so they are contiguous and nothing is allocated
-//! later. Insertion is O(1); an entry moves down a level at most five times.
+//! The lowest of six levels has 16 384 slots of 1024 ns, for the 16.7 ms to come, so that most deadlines are
+//! placed once; the others have 256, each as wide as all of the level below, and what is in one moves down
+//! when time comes to it. When time comes to a slot of the lowest level, its entries are taken: in exact
+//! order (time, then link) by [`Wheel::pop`], which sorts them if they are few and puts more into a heap, or
+//! in any order by [`Wheel::take_due`]. A slot's entries lie in chunks of an array allocated at the start, so
+//! they are contiguous and nothing is allocated later. Insertion is O(1); an entry moves down a level at most
+//! five times.
 
 use longwire_units::Nanos;
 use std::cmp::Reverse;
@@ -53,7 +56,8 @@ pub struct Wheel {
     /// Which slots hold anything, a bit each, and of the lowest level which words of these bits are not zero.
     occupied: Box<[u64; SLOTS / 64]>,
     low_words: [u64; LOW_WORDS / 64],
-    /// Entries of the slot that was opened last: how long after `run_start`, above the link. The earliest is at the end, if it is sorted.
+    /// Entries of the slot that was opened last: how long after `run_start`, above the link. The earliest is
+    /// at the end, if it is sorted.
     run: Vec<u64>,
     run_start: u64,
     is_sorted: bool,
@@ -67,7 +71,8 @@ pub struct Wheel {
 }
 
 impl crate::WorkerSetup {
-    /// Bytes of memory that the timing wheel of this worker will take: it has room for every link to be due at once.
+    /// Bytes of memory that the timing wheel of this worker will take: it has room for every link to be due
+    /// at once.
     pub fn wheel_bytes(&self) -> usize {
         let links = self.links.slots();
         size_of::<Wheel>()
@@ -118,7 +123,8 @@ impl Wheel {
         }
     }
 
-    /// Adds an entry before the horizon: beside the others of its slot if these are in no order, or none, else to the heap.
+    /// Adds an entry before the horizon: beside the others of its slot if these are in no order, or none,
+    /// else to the heap.
     fn insert_near(&mut self, entry: Entry) {
         let joins = self.run.is_empty() || !self.is_sorted && self.run.len() < RUN;
         if joins && entry.time.0 >= self.run_start && entry.time.0 - self.run_start < 1 << 32 {
@@ -182,7 +188,8 @@ impl Wheel {
         Some(entry)
     }
 
-    /// Takes links that are due by `limit`, in any order, as many as `due` has room for, and answers how many.
+    /// Takes links that are due by `limit`, in any order, as many as `due` has room for, and answers how
+    /// many.
     #[inline]
     pub fn take_due(&mut self, limit: Nanos, due: &mut [u32]) -> usize {
         let mut count = 0;
@@ -311,7 +318,8 @@ impl Wheel {
         if ahead < 1 << LOW_BITS { slot_of(0, time) } else { self.position_far(time) }
     }
 
-    /// The slot of a higher level for a time not before the horizon: the level of the highest digit in which they differ.
+    /// The slot of a higher level for a time not before the horizon: the level of the highest digit in which
+    /// they differ.
     #[inline]
     fn position_far(&self, time: u64) -> usize {
         let differ = (time ^ self.horizon) >> (GRAIN_BITS + LOW_BITS) | 1;
@@ -319,7 +327,8 @@ impl Wheel {
         slot_of(level as usize, time)
     }
 
-    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one joins the run, a higher one moves down.
+    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one joins the run, a higher
+    /// one moves down.
     fn open_next(&mut self, limit: Nanos) -> bool {
         let Some((level, slot)) = self.next_slot() else { return false };
         let start = self.slot_start(level, slot).max(self.horizon);
@@ -369,7 +378,8 @@ impl Wheel {
         }
     }
 
-    /// The occupied slot that begins first, and its level. Of a higher level it is opened before one of the lowest that begins with it.
+    /// The occupied slot that begins first, and its level. Of a higher level it is opened before one of the
+    /// lowest that begins with it.
     fn next_slot(&self) -> Option<(usize, usize)> {
         let low = self.next_low().map(|slot| (0, slot));
         if self.far == 0 {
@@ -384,7 +394,8 @@ impl Wheel {
         low.into_iter().chain(high).min_by_key(|&slot| start(slot))
     }
 
-    /// The occupied slot of the lowest level that comes first: those before the horizon's come behind the last.
+    /// The occupied slot of the lowest level that comes first: those before the horizon's come behind the
+    /// last.
     fn next_low(&self) -> Option<usize> {
         let now = slot_of(0, self.horizon);
         if let Some(slot) = first_from(&self.occupied[now / 64..now / 64 + 1], now % 64) {
@@ -511,7 +522,8 @@ mod tests {
         dice.below(1 << bits)
     }
 
-    /// What is taken in any order is what is due, whether or not others were taken in order before and behind it.
+    /// What is taken in any order is what is due, whether or not others were taken in order before and behind
+    /// it.
     #[test]
     fn whatever_is_due_is_taken_in_any_order() {
         for seed in 0..40 {

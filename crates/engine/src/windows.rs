@@ -1,10 +1,10 @@
-//! Simulated time with several workers: they advance in windows no longer than the least time that a packet needs to
-//! cross between them, and what crosses is merged by (time, source's place in the plan, sequence), so that every
-//! decision is the one a single worker would make.
+//! Simulated time with several workers: they advance in windows no longer than the least time that a packet
+//! needs to cross between them, and what crosses is merged by (time, source's place in the plan, sequence),
+//! so that every decision is the one a single worker would make.
 //!
-//! A link whose packets go on to another worker's link is served ahead by the length of a window (`lead`): its delay is
-//! at least that long, so all that decides about those packets has happened, and they reach the other worker before
-//! the window in which they arrive.
+//! A link whose packets go on to another worker's link is served ahead by the length of a window (`lead`):
+//! its delay is at least that long, so all that decides about those packets has happened, and they reach the
+//! other worker before the window in which they arrive.
 
 use crate::events::Hope;
 use crate::order::{COPIES, LONGEST, PIECES};
@@ -15,8 +15,8 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A packet that waits for its turn: time, place, sequence; which of those that are alike in these, as a packet and its copy are;
-/// handle.
+/// A packet that waits for its turn: time, place, sequence; which of those that are alike in these, as a
+/// packet and its copy are; handle.
 type Held = Reverse<(u64, u32, u64, u64, u32)>;
 
 /// What a worker needs for simulated runs with others.
@@ -30,8 +30,9 @@ pub(crate) struct Windows {
     pub outgoing: BinaryHeap<Held>,
     /// How many there have been of both.
     pub held: u64,
-    /// Place and number of the packet that is on its way at this moment, and how many packets have come of it so far: pieces and copies that
-    /// leave at one time are numbered in the order in which a single worker would send them.
+    /// Place and number of the packet that is on its way at this moment, and how many packets have come of it
+    /// so far: pieces and copies that leave at one time are numbered in the order in which a single worker
+    /// would send them.
     followed: Option<((u32, u64), u64)>,
 }
 
@@ -46,9 +47,10 @@ impl Windows {
         self.followed = packet.map(|packet| (packet, 0));
     }
 
-    /// Gives a packet that goes on to a port, or to another worker, its number among those that come of one: one that it has let go, too, which
-    /// came from elsewhere. What comes of a packet that is not a copy itself
-    /// leaves room for what may come of each at another worker at the same moment; a third one comes into it at a port only.
+    /// Gives a packet that goes on to a port, or to another worker, its number among those that come of one:
+    /// one that it has let go, too, which came from elsewhere. What comes of a packet that is not a copy
+    /// itself leaves room for what may come of each at another worker at the same moment; a third one comes
+    /// into it at a port only.
     pub(crate) fn number(&mut self, meta: &mut Meta) {
         let Some(((place, seq), count)) = &mut self.followed else { return };
         let is_copy = !seq.is_multiple_of(COPIES);
@@ -100,7 +102,8 @@ mod tests {
     use super::*;
     use longwire_packet::Pool;
 
-    /// What comes of a packet, and at another worker of what has come of it, has the order in which one worker sees to it: depth first.
+    /// What comes of a packet, and at another worker of what has come of it, has the order in which one
+    /// worker sees to it: depth first.
     #[test]
     fn what_comes_of_what_comes_of_a_packet_precedes_the_next_that_does() {
         let mut pool = Pool::new(1 << 20).unwrap();

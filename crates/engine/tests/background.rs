@@ -11,8 +11,9 @@ use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 use support::Bed;
 
-/// From port 0 to port 1: 996 bytes and the FCS are sent in 1 ms and travel 1 ms, then 2 ms; on the second link, and on the third,
-/// which no packet takes, a background packet of 1000 bytes comes every 4 ms from 0 on, and is sent in no time.
+/// From port 0 to port 1: 996 bytes and the FCS are sent in 1 ms and travel 1 ms, then 2 ms; on the second
+/// link, and on the third, which no packet takes, a background packet of 1000 bytes comes every 4 ms from 0
+/// on, and is sent in no time.
 const BED: Bed = Bed {
     links: &[
         &[("rate", "8 Mbit/s"), ("delay", "1 ms")],
@@ -62,8 +63,8 @@ fn is_counted_up_to_the_end_whatever_the_number_of_workers() {
     }
 }
 
-/// In real time a link without packets is looked at all the same, by itself or at a shared medium. That is seen at the end: what is held
-/// then counts, and what has not come yet never does.
+/// In real time a link without packets is looked at all the same, by itself or at a shared medium. That is
+/// seen at the end: what is held then counts, and what has not come yet never does.
 #[test]
 fn comes_in_real_time_without_any_packet() {
     let half_duplex = MEDIA.iter().find(|spec| spec.kind == "half-duplex").unwrap();

@@ -1,4 +1,5 @@
-//! Packets that change workers, by either kind of rings: in simulated time nothing is different, in real time none is lost uncounted.
+//! Packets that change workers, by either kind of rings: in simulated time nothing is different, in real time
+//! none is lost uncounted.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -10,7 +11,8 @@ use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 use support::Bed;
 
-/// From ports 0 and 1 to port 2 over two links, one of them common, each on another worker if there are several; the ports are on the first.
+/// From ports 0 and 1 to port 2 over two links, one of them common, each on another worker if there are
+/// several; the ports are on the first.
 const BED: Bed = Bed {
     links: &[
         &[("loss", "5 %"), ("delay", "1 ms"), ("rate", "100 Mbit/s"), ("queue", "100 packets")],

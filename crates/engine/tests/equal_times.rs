@@ -1,5 +1,5 @@
-//! More frames at one moment than a batch holds, by two ports onto the same links: their order is that of the ports,
-//! whatever the batches and the number of workers.
+//! More frames at one moment than a batch holds, by two ports onto the same links: their order is that of the
+//! ports, whatever the batches and the number of workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -55,7 +55,8 @@ const MEETING: Bed = Bed {
     lead: Nanos::from_millis(1),
 };
 
-/// At 13 ms the first packet leaves the third link, the second the second link, and a third one, if it is there, the first for the third.
+/// At 13 ms the first packet leaves the third link, the second the second link, and a third one, if it is
+/// there, the first for the third.
 #[test]
 fn links_in_the_order_of_the_plan_whatever_enters_them() {
     for workers in [1, 2, 3] {
@@ -79,7 +80,8 @@ fn links_in_the_order_of_the_plan_whatever_enters_them() {
                 // Without those that have told the bridge where stations are.
                 taken.filter(|&micros| micros > 1).collect::<Vec<_>>()
             };
-            // 64 bytes take 512 µs at 1 Mbit/s. What comes by the second link at 13 ms finds room; by the third at 15 ms, too.
+            // 64 bytes take 512 µs at 1 Mbit/s. What comes by the second link at 13 ms finds room; by the
+            // third at 15 ms, too.
             let by_third = if count == 3 { vec![16_512] } else { vec![] };
             assert_eq!((times(1), times(2)), (vec![14_512], by_third), "{workers} workers, {count} packets");
         }

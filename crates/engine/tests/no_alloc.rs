@@ -14,7 +14,8 @@ use support::Bed;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What a worker's thread has allocated when it was half way, and at the end; the time it must reach for each.
+/// What a worker's thread has allocated when it was half way, and at the end; the time it must reach for
+/// each.
 #[derive(Default)]
 struct Marks {
     half: AtomicU64,
@@ -44,7 +45,8 @@ fn mac(port: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, port]
 }
 
-/// Frames for the other ports, for nobody known, for everybody, and trains with segments of the second number.
+/// Frames for the other ports, for nobody known, for everybody, and trains with segments of the second
+/// number.
 fn frames(from: u8) -> Vec<(Vec<u8>, u16)> {
     let frame = |destination: [u8; 6], payload: usize, mss| {
         let mut frame = vec![0u8; 54 + payload];
@@ -160,7 +162,8 @@ impl Port for Feeder {
     }
 }
 
-/// Links that lose, delay, overflow and cut trains; 0 to 1 is one of them, 0 to 2 three in a row, 0 to 3 none.
+/// Links that lose, delay, overflow and cut trains; 0 to 1 is one of them, 0 to 2 three in a row, 0 to 3
+/// none.
 const BED: Bed = Bed {
     links: &[
         &[("rate", "100 Mbit/s"), ("queue", "40 packets"), ("delay", "1 ms"), ("loss", "5 %")],

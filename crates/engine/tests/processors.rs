@@ -1,4 +1,5 @@
-//! A router in an engine whose processors are threads: nothing is lost, every flow is in order, and programs come and go.
+//! A router in an engine whose processors are threads: nothing is lost, every flow is in order, and programs
+//! come and go.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -112,7 +113,8 @@ impl Traffic {
         Self { ends, sent: [0; 3], came: [0; 3], begin: Instant::now() }
     }
 
-    /// Sends so many more, never more at once than may wait, and takes what comes: each flow in order, without a gap.
+    /// Sends so many more, never more at once than may wait, and takes what comes: each flow in order,
+    /// without a gap.
     fn go_on(&mut self, more: u32) {
         for _ in 0..more {
             let flow = (self.sent.iter().sum::<u32>() % 3) as usize;
@@ -217,7 +219,8 @@ fn a_run_that_is_stopped_accounts_for_what_is_with_its_processors() {
 #[test]
 fn nothing_is_allocated_on_the_way_to_processors_and_back() {
     const NEVER: u64 = u64::MAX;
-    /// Of the worker and both processors: what each had allocated when it was last looked at, and what it has since the run is under way.
+    /// Of the worker and both processors: what each had allocated when it was last looked at, and what it has
+    /// since the run is under way.
     static SEEN: [AtomicU64; 3] = [const { AtomicU64::new(NEVER) }; 3];
     static MORE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
     static LOOKS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];

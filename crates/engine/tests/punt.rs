@@ -1,4 +1,5 @@
-//! Nodes whose packets go up, in an engine: what is up is accounted for, in line at exact times, and with a process beside the worker.
+//! Nodes whose packets go up, in an engine: what is up is accounted for, in line at exact times, and with a
+//! process beside the worker.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -232,8 +233,8 @@ impl Node for Looking {
     }
 }
 
-/// A node that wants to be told the time at once is told that, and not one from before the run, or before it was asked: from there on it would take step
-/// after step, for all the time that the machine has been up.
+/// A node that wants to be told the time at once is told that, and not one from before the run, or before it
+/// was asked: from there on it would take step after step, for all the time that the machine has been up.
 #[test]
 fn at_once_is_no_time_of_long_ago() {
     let looks = Arc::new(Mutex::new(Vec::new()));

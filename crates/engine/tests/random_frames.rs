@@ -1,5 +1,5 @@
-//! Any bytes of any length through bridge and links, in simulated and in real time: nothing panics, and every frame
-//! is sent, held or dropped for a reason.
+//! Any bytes of any length through bridge and links, in simulated and in real time: nothing panics, and every
+//! frame is sent, held or dropped for a reason.
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,5 @@
-//! A router in an engine: what it makes, keeps and takes is accounted for, and its time is kept, in simulated runs.
+//! A router in an engine: what it makes, keeps and takes is accounted for, and its time is kept, in simulated
+//! runs.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -89,7 +90,8 @@ fn a_packet_waits_for_its_neighbour_then_takes_the_link() {
     for workers in [1, 2] {
         let frames = [(5, 0, packet(0x0a00_0109, 64)), (9, 1, answer(1))];
         let (report, out) = run(workers, &frames);
-        // The question goes out at once, past the link; the packet when it is answered, and a millisecond later.
+        // The question goes out at once, past the link; the packet when it is answered, and a millisecond
+        // later.
         let times: Vec<_> = out[1].iter().map(|(time, frame)| (time / 1_000_000, frame.len())).collect();
         assert_eq!((out[0].len(), times), (0, vec![(5, 42), (10, 60)]), "{workers} workers");
         assert_eq!((report.flow.made, report.flow.consumed, report.flow.kept), (1, 1, 0));
@@ -101,12 +103,14 @@ fn nobody_answers_and_the_sender_is_told_in_time() {
     for workers in [1, 2] {
         let frames = [(5, 0, packet(0x0a00_0109, 64)), (6, 0, packet(0x0a00_0177, 1))];
         let (report, out) = run(workers, &frames);
-        // Asked at 5, 1005 and 2005 ms, given up at 3005. The router has to ask for the sender, too: from 6 ms on because of
-        // the second packet's hops, which it tells nobody of, for the sender does not answer either.
+        // Asked at 5, 1005 and 2005 ms, given up at 3005. The router has to ask for the sender, too: from 6
+        // ms on because of the second packet's hops, which it tells nobody of, for the sender does not answer
+        // either.
         let times = |port: usize| out[port].iter().map(|(time, _)| time / 1_000_000).collect::<Vec<_>>();
         assert_eq!((times(1), times(0)), (vec![5, 1005, 2005], vec![6, 1006, 2006]), "{workers} workers");
         let drops = [DropReason::NoNeighbour, DropReason::HopLimit].map(|reason| report.flow.dropped(reason));
-        // The packet, the error about the other packet, and the error about that packet's not being delivered.
+        // The packet, the error about the other packet, and the error about that packet's not being
+        // delivered.
         assert_eq!((drops, report.flow.kept), ([3, 1], 0), "{workers} workers");
     }
 }

@@ -28,7 +28,8 @@ fn frame(to: u8, from: u8) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5][..], &[0; 982]].concat()
 }
 
-/// Frames of 1000 bytes at 1, 1, 1 and 6 ms, through both links: with no tick they leave at 5, 6, 7 and 10 ms.
+/// Frames of 1000 bytes at 1, 1, 1 and 6 ms, through both links: with no tick they leave at 5, 6, 7 and 10
+/// ms.
 fn run(workers: u32, tick: Nanos) -> (Vec<u64>, Report) {
     let (ports, mut ends) = ports();
     assert!(ends[1].push_at(Nanos(1), &frame(1, 1)));
@@ -69,7 +70,8 @@ fn leaves_at_the_next_tick_in_virtual_time() {
     }
 }
 
-/// On the machine's clock no packet leaves before its tick, and what waits when the run ends is dropped as stopped.
+/// On the machine's clock no packet leaves before its tick, and what waits when the run ends is dropped as
+/// stopped.
 #[test]
 fn waits_for_the_tick_in_real_time() {
     let (ports, mut ends) = ports();

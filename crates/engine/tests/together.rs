@@ -1,5 +1,5 @@
-//! Several changes at one instant, on the machine's clock: exact among arrivals, and all or none. The frames have times of their
-//! own, so that what leaves does not depend on how quick the machine is.
+//! Several changes at one instant, on the machine's clock: exact among arrivals, and all or none. The frames
+//! have times of their own, so that what leaves does not depend on how quick the machine is.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -84,7 +84,8 @@ fn they_are_made_at_their_time_exactly() {
     assert!(report.errors.is_empty() && report.is_conserved(), "{report:?}");
 }
 
-/// On several workers a packet meets a link of another one when it has been handed over: what comes after the time meets the change.
+/// On several workers a packet meets a link of another one when it has been handed over: what comes after the
+/// time meets the change.
 #[test]
 fn several_workers_change_together() {
     for at in [None, Some(Nanos::from_millis(300))] {

@@ -1,5 +1,6 @@
-//! What is remembered about packets changes nothing: a bridge whose decisions are remembered does what the same bridge does that is asked about each,
-//! though stations move, are forgotten, and are more than it can remember.
+//! What is remembered about packets changes nothing: a bridge whose decisions are remembered does what the
+//! same bridge does that is asked about each, though stations move, are forgotten, and are more than it can
+//! remember.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -42,7 +43,8 @@ impl Node for Unknown {
     }
 }
 
-/// When a frame comes after the one before, by which port, from and to which station, with which addresses, and how it is made.
+/// When a frame comes after the one before, by which port, from and to which station, with which addresses,
+/// and how it is made.
 type Input = (u64, u16, (u8, u8), (u8, u8), u8);
 
 fn inputs() -> impl Strategy<Value = Vec<Input>> {

@@ -62,7 +62,8 @@ pub struct Hunt<'a> {
 }
 
 impl Hunt<'_> {
-    /// Runs the corpus as it is, then the cases with these numbers; how many failed. A case that hangs ends the process.
+    /// Runs the corpus as it is, then the cases with these numbers; how many failed. A case that hangs ends
+    /// the process.
     ///
     /// # Errors
     /// If the corpus can't be read, or nothing can be written.

@@ -1,5 +1,5 @@
-//! Hostile input: the function of every fuzz target over its mutated corpus, with no fuzzer and no other compiler than the one that builds all
-//! else. `cargo xtask fuzz` starts it, optimized.
+//! Hostile input: the function of every fuzz target over its mutated corpus, with no fuzzer and no other
+//! compiler than the one that builds all else. `cargo xtask fuzz` starts it, optimized.
 //!
 //! - `targets`: what there is to be run; `mutate`: what becomes of a corpus; `hunt`: case after case.
 

@@ -37,7 +37,8 @@ impl Corpus {
         &self.files
     }
 
-    /// The input of the case with this number: a file with one to some of its bytes, words, lines or blocks changed.
+    /// The input of the case with this number: a file with one to some of its bytes, words, lines or blocks
+    /// changed.
     pub fn input(&self, number: u64) -> Vec<u8> {
         let mut dice = Dice::named(self.seed, &format!("{}/{number}", self.name));
         let mut bytes = self.any_file(&mut dice).to_vec();
@@ -81,7 +82,8 @@ impl Corpus {
         }
     }
 
-    /// Puts eight bytes, as large as an instruction, in the place of eight others that lie at a multiple of eight, too.
+    /// Puts eight bytes, as large as an instruction, in the place of eight others that lie at a multiple of
+    /// eight, too.
     fn exchange_slots(&self, bytes: &mut [u8], dice: &mut Dice) {
         let other = if dice.below(2) == 0 { self.any_file(dice).to_vec() } else { bytes.to_vec() };
         let (from, to) = (other.as_chunks::<8>().0, bytes.as_chunks_mut::<8>().0);

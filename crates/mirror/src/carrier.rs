@@ -18,11 +18,12 @@ impl Carriers {
         namespace.run(|| Socket::open(libc::NETLINK_ROUTE))?.map(Self).map_err(doing)
     }
 
-    /// Gives the interface with this index a carrier, or takes it away (linux/if_link.h, `IFLA_CARRIER`). Whether it is up by its owner's will
-    /// stays as it is.
+    /// Gives the interface with this index a carrier, or takes it away (linux/if_link.h, `IFLA_CARRIER`).
+    /// Whether it is up by its owner's will stays as it is.
     ///
     /// # Errors
-    /// What the kernel refuses: there is no such interface, or it is of a kind whose carrier is its own business.
+    /// What the kernel refuses: there is no such interface, or it is of a kind whose carrier is its own
+    /// business.
     pub fn set(&mut self, index: u32, on: bool) -> io::Result<()> {
         let mut m = Message::new(libc::RTM_NEWLINK, 0);
         m.bytes(&[libc::AF_UNSPEC as u8, 0, 0, 0]);

@@ -125,7 +125,8 @@ fn route(to: Cidr, hops: &[(&HopSpec, u32)]) -> Message {
     m
 }
 
-/// One of several (linux/rtnetlink.h, `struct rtnexthop`): length, flags, weight less one, interface, gateway.
+/// One of several (linux/rtnetlink.h, `struct rtnexthop`): length, flags, weight less one, interface,
+/// gateway.
 fn next_hop((hop, index): &(&HopSpec, u32)) -> Vec<u8> {
     const HEADER: u16 = 8;
     const ATTRIBUTE: u16 = 4;

@@ -33,11 +33,12 @@ const LOOK: Duration = Duration::from_millis(100);
 const MOST_READ: usize = 1024;
 /// Changes that a router carries out between two batches of packets: these wait for it.
 const TOGETHER: usize = 64;
-/// The least time between two dumps, and how many times as long as the last took: a namespace that makes dumps necessary all the time costs a fifth of
-/// a processor at most.
+/// The least time between two dumps, and how many times as long as the last took: a namespace that makes
+/// dumps necessary all the time costs a fifth of a processor at most.
 const BETWEEN: Duration = Duration::from_millis(50);
 const TIMES: u32 = 4;
-/// How often a dump is begun anew because something changed meanwhile, before it is taken as it is: the changes are told besides.
+/// How often a dump is begun anew because something changed meanwhile, before it is taken as it is: the
+/// changes are told besides.
 const ATTEMPTS: usize = 3;
 
 /// A port of the router and the interface beside it.
@@ -66,8 +67,8 @@ impl Mirror {
         Self::with_room(namespace, ports, target, ROOM)
     }
 
-    /// The same with `room` bytes for messages that are not read yet, of which the kernel makes twice as many: when there is no more, all is
-    /// asked for anew.
+    /// The same with `room` bytes for messages that are not read yet, of which the kernel makes twice as
+    /// many: when there is no more, all is asked for anew.
     ///
     /// # Errors
     /// As [`Mirror::start`].
@@ -160,7 +161,8 @@ impl Follower {
         Some(())
     }
 
-    /// Reads what the kernel says, waiting for the first word. False if something was lost, or must be asked for.
+    /// Reads what the kernel says, waiting for the first word. False if something was lost, or must be asked
+    /// for.
     fn hear(&mut self, buffer: &mut [u8]) -> bool {
         let mut complete = true;
         for number in 0..MOST_READ {

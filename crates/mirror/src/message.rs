@@ -1,5 +1,5 @@
-//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), each read once. Nothing in them is believed: what can't be is
-//! [`Malformed`], what a router has no use for is left out.
+//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), each read once.
+//! Nothing in them is believed: what can't be is [`Malformed`], what a router has no use for is left out.
 
 use crate::change::Destination;
 use longwire_lab::netlink::{attributes, u16_at, u32_at};
@@ -84,7 +84,8 @@ pub enum KernelHop {
     Broadcast,
     /// Nowhere: blackholes, and what is unreachable or prohibited.
     Discard,
-    /// Out of an interface, or of several: one for each flow. None is left of a route that is gone and whose next hops were dead.
+    /// Out of an interface, or of several: one for each flow. None is left of a route that is gone and whose
+    /// next hops were dead.
     Via(Vec<KernelMember>),
 }
 
@@ -99,7 +100,8 @@ pub struct KernelMember {
     pub weight: u16,
 }
 
-/// Next hops as objects of their own (linux/nexthop.h, linux/rtnetlink.h); one that is removed takes its routes along without a word about each.
+/// Next hops as objects of their own (linux/nexthop.h, linux/rtnetlink.h); one that is removed takes its
+/// routes along without a word about each.
 pub(crate) const RTM_DELNEXTHOP: u16 = 105;
 pub(crate) const RTNLGRP_NEXTHOP: libc::c_int = 32;
 
@@ -111,14 +113,17 @@ const NEIGHBOUR_LEN: usize = 12;
 const NEXTHOP_LEN: usize = 8;
 const RTA_VIA: u16 = 18;
 const RTM_F_CLONED: u32 = 0x200;
-/// Of a next hop, and of a route with one only: it is not used, because its interface is down, or has no carrier and that counts.
+/// Of a next hop, and of a route with one only: it is not used, because its interface is down, or has no
+/// carrier and that counts.
 const RTNH_F_DEAD: u8 = 1;
-/// Either of these says that an interface has a carrier, as the kernel looks at it for next hops: IFF_RUNNING and IFF_LOWER_UP (linux/if.h).
+/// Either of these says that an interface has a carrier, as the kernel looks at it for next hops: IFF_RUNNING
+/// and IFF_LOWER_UP (linux/if.h).
 const CARRIER: u32 = libc::IFF_RUNNING as u32 | 1 << 16;
 /// The metric of the route that the kernel writes down for "there is none".
 const NO_ROUTE: u32 = u32::MAX;
 
-/// Reads a message of type `kind` with these flags and what follows its header. None if it is nothing for a router.
+/// Reads a message of type `kind` with these flags and what follows its header. None if it is nothing for a
+/// router.
 ///
 /// # Errors
 /// It is too short, or says what can't be.

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct MirrorStats {
     /// Messages of the kernel that were read, those of dumps included.
     pub messages: u64,
-    /// Dumps of everything: the first, and those after messages were lost or the kernel may have kept something to itself.
+    /// Dumps of everything: the first, and those after messages were lost or the kernel may have kept
+    /// something to itself.
     pub dumps: u64,
     /// How often messages were lost because too many came at once.
     pub overflows: u64,

@@ -31,7 +31,8 @@ struct Touched {
 }
 
 impl View {
-    /// Nothing yet, of a router whose ports at these places have interfaces with these indices: (index, place).
+    /// Nothing yet, of a router whose ports at these places have interfaces with these indices: (index,
+    /// place).
     pub fn new(ports: impl IntoIterator<Item = (u32, u16)>) -> Self {
         Self { ports: ports.into_iter().collect(), ..Self::default() }
     }
@@ -53,14 +54,16 @@ impl View {
         self.touched.routes.extend(networks);
     }
 
-    /// Notes what the kernel says. False if from now on it can't be relied upon that everything is known, and a dump is needed.
+    /// Notes what the kernel says. False if from now on it can't be relied upon that everything is known, and
+    /// a dump is needed.
     #[must_use]
     pub fn note(&mut self, told: Told) -> bool {
         match told {
             Told::Link { index, up, carrier } => {
                 let before = self.links.insert(index, (up, carrier));
                 self.touched.links.insert(index);
-                // The kernel takes the routes of an interface away, and its next hops out of routes and back in, without a word about each of IPv4.
+                // The kernel takes the routes of an interface away, and its next hops out of routes and back
+                // in, without a word about each of IPv4.
                 before.is_none_or(|before| before == (up, carrier))
             }
             Told::LinkGone { index } => {
@@ -100,7 +103,8 @@ impl View {
                 (Some(at), true) => list[at] = route,
                 (None, true) => list.push(route),
                 (Some(at), false) => drop(list.remove(at)),
-                // One that is not known by its next hop but may be by its metric: somebody has changed it in the meantime.
+                // One that is not known by its next hop but may be by its metric: somebody has changed it in
+                // the meantime.
                 (None, false) => sound &= !list.iter().any(|other| is_alike(other, &route)),
             }
         }
@@ -118,7 +122,8 @@ impl View {
         if before == mac {
             return;
         }
-        // The kernel forgets whom it has not sent anything to for a while; the router may be sending all the time.
+        // The kernel forgets whom it has not sent anything to for a while; the router may be sending all the
+        // time.
         let is_idle = mac.is_none() && !failed && before.is_some_and(|(_, known)| known != Known::Permanent);
         if !is_idle {
             self.touched.neighbours.insert(key);
@@ -139,7 +144,8 @@ impl View {
             KernelHop::Discard => return Some(NextHop::Discard.into()),
             KernelHop::Via(members) => members.iter(),
         };
-        // Of IPv6 each next hop is a route; those of one metric with gateways go together. Of IPv4 the first route counts, with all its next hops.
+        // Of IPv6 each next hop is a route; those of one metric with gateways go together. Of IPv4 the first
+        // route counts, with all its next hops.
         let others = list.iter().filter(|other| is_sibling(best, other)).flat_map(|other| match &other.hop {
             KernelHop::Via(members) => members.iter(),
             _ => [].iter(),
@@ -205,7 +211,8 @@ impl View {
     }
 }
 
-/// What is told of a route as the view keeps it: of IPv6 each next hop is a route, which is told apart, and comes and goes alone.
+/// What is told of a route as the view keeps it: of IPv6 each next hop is a route, which is told apart, and
+/// comes and goes alone.
 fn parts(route: Route) -> Vec<Route> {
     match &route.hop {
         KernelHop::Via(members) if route.to.address().is_ipv6() && members.len() > 1 => {
@@ -231,7 +238,8 @@ fn is_same(one: &Route, other: &Route) -> bool {
     is_alike(one, other) && same && hops(one) == hops(other)
 }
 
-/// Whether another route of IPv6 shares the flows of `best` (linux/net/ipv6/ip6_fib.c: those with gateways do).
+/// Whether another route of IPv6 shares the flows of `best` (linux/net/ipv6/ip6_fib.c: those with gateways
+/// do).
 fn is_sibling(best: &Route, other: &Route) -> bool {
     let has_gateway = |route: &Route| matches!(&route.hop, KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()));
     let both = has_gateway(best) && has_gateway(other);

@@ -1,4 +1,5 @@
-//! A router that follows a namespace of this machine. Without the right to make one the tests say so, and pass.
+//! A router that follows a namespace of this machine. Without the right to make one the tests say so, and
+//! pass.
 
 use longwire_lab::netlink::{Message, Socket};
 use longwire_lab::{Namespace, abilities, interface_index};
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 const PLACE: u16 = 10;
 
-/// A namespace with two interfaces, `p0` and `other`, beside the router's ports at [`PLACE`] and behind it, and the router that follows it.
+/// A namespace with two interfaces, `p0` and `other`, beside the router's ports at [`PLACE`] and behind it,
+/// and the router that follows it.
 struct World {
     name: String,
     namespace: Namespace,
@@ -187,7 +189,8 @@ fn what_is_there_then_what_changes() {
     world.until("a neighbour", |w| w.router.lock().unwrap().stats().neighbours == 1);
     world.sh("ip neigh del 10.0.0.9 dev p0");
     world.until("no neighbour", |w| w.router.lock().unwrap().stats().neighbours == 0);
-    // The kernel says nothing of the IPv4 routes that go with an address, or with an interface that is set down.
+    // The kernel says nothing of the IPv4 routes that go with an address, or with an interface that is set
+    // down.
     world.sh("ip addr add 10.7.0.1/16 dev p0; ip route add 10.8.0.0/16 via 10.0.0.9 src 10.7.0.1");
     world.until("more addresses", |w| {
         w.hop("10.8.0.0/16").is_some() && w.hop("10.7.0.1/32") == Some(NextHop::Local)

@@ -305,7 +305,8 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
     let up = read(libc::RTM_NEWLINK, 0, &link(libc::IFF_UP as u32)).unwrap().unwrap();
     assert!(view.note(up.clone()) && view.note(up));
     assert_eq!(view.take_changes(), [Change::Up { port: 10, up: true }]);
-    // (flags, whether it is up, whether nothing is to be asked for): IPv4 routes and next hops go with it and come back, and nobody says so.
+    // (flags, whether it is up, whether nothing is to be asked for): IPv4 routes and next hops go with it and
+    // come back, and nobody says so.
     let (set_up, running, lower_up) = (libc::IFF_UP as u32, libc::IFF_RUNNING as u32, 1 << 16);
     for (flags, up, sound) in [
         (0, false, false),

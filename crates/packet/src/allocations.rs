@@ -8,8 +8,8 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts for each thread how often it is asked. A program that wants the count makes
-/// it its `#[global_allocator]`; an increment of a thread's own variable is all it adds.
+/// The system's allocator, which counts for each thread how often it is asked. A program that wants the count
+/// makes it its `#[global_allocator]`; an increment of a thread's own variable is all it adds.
 #[derive(Debug)]
 pub struct CountingAllocator;
 

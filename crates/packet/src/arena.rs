@@ -1,4 +1,5 @@
-//! The pool's memory: whole lines, mapped as zeros; the part that shall be there from the start is on huge pages and touched.
+//! The pool's memory: whole lines, mapped as zeros; the part that shall be there from the start is on huge
+//! pages and touched.
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::{Advice, MmapMut};
@@ -46,14 +47,16 @@ pub(crate) struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// `count` lines of zeros, of which the first `resident` are there at once; none if the system does not give them.
+    /// `count` lines of zeros, of which the first `resident` are there at once; none if the system does not
+    /// give them.
     pub(crate) fn new(count: usize, resident: usize) -> Option<Self> {
         let mut map = MmapMut::map_anon(count * LINE).ok()?;
         let resident = resident.min(count) * LINE;
         // Before anything is touched: what small pages hold stays on them. A refusal costs speed only.
         let _ = map.advise_range(Advice::HugePage, 0, resident);
         for page in map[..resident].chunks_mut(4096) {
-            // A volatile-like write the optimiser keeps: black_box makes the page resident now, not on the path.
+            // A volatile-like write the optimiser keeps: black_box makes the page resident now, not on the
+            // path.
             page[0] = std::hint::black_box(0);
         }
         let lines: &mut [Line] = bytemuck::cast_slice_mut(&mut map);
@@ -67,7 +70,8 @@ impl Deref for Arena {
     #[inline]
     #[allow(unsafe_code)]
     fn deref(&self) -> &[Line] {
-        // SAFETY: the map is as long as this is there, aligned (its start was cast to lines), and nothing else refers to it.
+        // SAFETY: the map is as long as this is there, aligned (its start was cast to lines), and nothing
+        // else refers to it.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr(), self.count) }
     }
 }

@@ -5,8 +5,8 @@ use crate::Handle;
 /// How many packets a batch holds.
 pub const BATCH: usize = 64;
 
-/// After how many bytes a driver stops filling a batch, though more packets would fit: 64 trains of 64 KiB would not
-/// fit the cache, and the first would wait for the last to be read.
+/// After how many bytes a driver stops filling a batch, though more packets would fit: 64 trains of 64 KiB
+/// would not fit the cache, and the first would wait for the last to be read.
 pub const BATCH_BYTES: u64 = 192 << 10;
 
 /// Up to [`BATCH`] packet handles in order. It owns nothing: dropping it does not free the packets.

@@ -28,8 +28,8 @@ fn fetch(address: *const u8) {
     let _ = address;
 }
 
-/// Asks for huge pages for `bytes` of memory from `start` on: without them a million links and their packets miss
-/// the TLB at every step. A hint without effect on results.
+/// Asks for huge pages for `bytes` of memory from `start` on: without them a million links and their packets
+/// miss the TLB at every step. A hint without effect on results.
 #[allow(unsafe_code)]
 fn advise_huge(start: *const u8, bytes: usize) {
     const HUGE: usize = 1 << 21;
@@ -37,8 +37,8 @@ fn advise_huge(start: *const u8, bytes: usize) {
     let end = (start.addr() + bytes) & !(HUGE - 1);
     if first < end {
         let at = start.cast_mut().with_addr(first);
-        // SAFETY: the range lies inside an allocation that the caller owns; MADV_HUGEPAGE changes no contents. A
-        // refusal costs speed only, so its result is not looked at.
+        // SAFETY: the range lies inside an allocation that the caller owns; MADV_HUGEPAGE changes no
+        // contents. A refusal costs speed only, so its result is not looked at.
         unsafe { libc::madvise(at.cast(), end - first, libc::MADV_HUGEPAGE) };
     }
 }

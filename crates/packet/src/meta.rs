@@ -4,9 +4,10 @@ use bytemuck::{Pod, Zeroable};
 
 /// One cache line of facts about a packet. Times are nanoseconds of the engine's clock.
 ///
-/// A line has no room for what only some packets have. Where two things share a place, no packet has both at a time, the place is private,
-/// and each has methods of its own: a train's sizes and a mark; the place of an open checksum and a wish; a queue's band and a filter's
-/// target; the time at which a packet leaves and what it counts in a queue.
+/// A line has no room for what only some packets have. Where two things share a place, no packet has both at
+/// a time, the place is private, and each has methods of its own: a train's sizes and a mark; the place of an
+/// open checksum and a wish; a queue's band and a filter's target; the time at which a packet leaves and what
+/// it counts in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Meta {
@@ -14,13 +15,16 @@ pub struct Meta {
     pub next: u32,
     /// Bytes held, from the Ethernet header on, without FCS.
     pub len: u32,
-    /// Bytes the frame really had: more than `len` only if a capture cut it short. For a train, the one large frame's.
+    /// Bytes the frame really had: more than `len` only if a capture cut it short. For a train, the one large
+    /// frame's.
     pub wire_len: u32,
     /// Segments in the train; 1 for an ordinary packet. Set by [`Meta::set_train`] and [`Meta::set_single`].
     pub segments: u16,
-    /// [`Train::gso_size`] and [`Train::header_len`]; of an ordinary packet the lower and the upper half of [`Meta::mark`].
+    /// [`Train::gso_size`] and [`Train::header_len`]; of an ordinary packet the lower and the upper half of
+    /// [`Meta::mark`].
     sizes: [u16; 2],
-    /// The place of an open checksum: see [`Meta::open_checksum`]. Of another packet, what [`Meta::wish`] gives, and nothing.
+    /// The place of an open checksum: see [`Meta::open_checksum`]. Of another packet, what [`Meta::wish`]
+    /// gives, and nothing.
     open: [u16; 2],
     /// [`Train::gso`].
     gso: u8,
@@ -127,8 +131,8 @@ impl Meta {
         self.wire_len - (self.segments as u32 - 1) * gso_size as u32
     }
 
-    /// Where the checksum that is to be filled in begins to count, from the first byte of the frame, and where it goes, from there. None if
-    /// `checksum` is not partial.
+    /// Where the checksum that is to be filled in begins to count, from the first byte of the frame, and
+    /// where it goes, from there. None if `checksum` is not partial.
     #[inline]
     pub const fn open_checksum(&self) -> Option<(u16, u16)> {
         let [start, offset] = self.open;
@@ -195,8 +199,8 @@ impl Meta {
         Some(target)
     }
 
-    /// The number that programs have given the packet, for those behind them and for rules; 0 if none has. A train has none: programs get
-    /// single packets.
+    /// The number that programs have given the packet, for those behind them and for rules; 0 if none has. A
+    /// train has none: programs get single packets.
     #[inline]
     pub const fn mark(&self) -> u32 {
         let [low, high] = self.sizes;
@@ -211,7 +215,8 @@ impl Meta {
         }
     }
 
-    /// The link that it is to take, by its number among those that programs may name, if that begins where it is when its path is chosen.
+    /// The link that it is to take, by its number among those that programs may name, if that begins where it
+    /// is when its path is chosen.
     #[inline]
     pub const fn wish(&self) -> Option<u16> {
         if self.flags & Self::WISHING != 0 { Some(self.open[0]) } else { None }
@@ -229,7 +234,8 @@ impl Meta {
         self.flags |= Self::WISHING;
     }
 
-    /// Takes over what programs have chosen for another packet, of which this one is a part, or in whose place it comes: mark, link and queue.
+    /// Takes over what programs have chosen for another packet, of which this one is a part, or in whose
+    /// place it comes: mark, link and queue.
     pub const fn take_choices(&mut self, from: &Self) {
         self.set_mark(from.mark());
         if let Some(link) = from.wish() {

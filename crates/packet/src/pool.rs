@@ -1,9 +1,9 @@
 //! The packet pool: pages of equal slots, one size class a page, mapped at the start.
 //!
-//! A slot is a line of [`Meta`] and enough lines for the bytes. Classes are exact up to 2 KiB and grow in steps of
-//! at most a third above. A page with no packet in it can serve any class again, so memory wanders between classes.
-//! Each exact class has a shelf of free slots in front of its pages: what was freed last is taken first, while it is in the cache, and pages
-//! are looked at once for many packets.
+//! A slot is a line of [`Meta`] and enough lines for the bytes. Classes are exact up to 2 KiB and grow in
+//! steps of at most a third above. A page with no packet in it can serve any class again, so memory wanders
+//! between classes. Each exact class has a shelf of free slots in front of its pages: what was freed last is
+//! taken first, while it is in the cache, and pages are looked at once for many packets.
 
 use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
@@ -16,7 +16,8 @@ use std::ops::Range;
 /// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
 pub const MAX_FRAME: usize = 1026 * LINE;
 
-/// As many of a packet's first bytes as a cache line has: those of Ethernet, IPv6 and the ports, or of Ethernet, IPv4 and TCP.
+/// As many of a packet's first bytes as a cache line has: those of Ethernet, IPv6 and the ports, or of
+/// Ethernet, IPv4 and TCP.
 pub type FirstLine = [u8; LINE];
 
 const PAGE_LINES: u32 = 4096;
@@ -79,8 +80,8 @@ impl Pool {
         Self::growing(bytes, bytes)
     }
 
-    /// A pool of `bytes` (rounded down to whole pages of 256 KiB), of which the first `resident` are touched now, and the others when
-    /// packets need them, for what the system takes to give 4 KiB each time.
+    /// A pool of `bytes` (rounded down to whole pages of 256 KiB), of which the first `resident` are touched
+    /// now, and the others when packets need them, for what the system takes to give 4 KiB each time.
     ///
     /// # Errors
     /// Below 1 MiB, above 256 GiB, or more than the system gives.
@@ -129,7 +130,8 @@ impl Pool {
         Some(Handle(index))
     }
 
-    /// Adds up to `count` packets to a batch as [`Pool::alloc`] makes them, as long as there is room in it and in the pool.
+    /// Adds up to `count` packets to a batch as [`Pool::alloc`] makes them, as long as there is room in it
+    /// and in the pool.
     #[inline]
     pub fn alloc_batch(&mut self, len: usize, count: usize, batch: &mut Batch) {
         let mut left = count.min(batch.room());
@@ -228,7 +230,8 @@ impl Pool {
         }
     }
 
-    /// Puts the first packets, as many as take up as many lines as the first, on their shelf, as far as there is room, and says how many these are.
+    /// Puts the first packets, as many as take up as many lines as the first, on their shelf, as far as there
+    /// is room, and says how many these are.
     #[inline]
     fn shelve_alike(&mut self, handles: &[Handle]) -> usize {
         let Self { arena, shelves, .. } = self;
@@ -327,14 +330,15 @@ impl Pool {
         meta_of(&self.arena[handle.0 as usize])
     }
 
-    /// What is known of a packet, to change. `len` may be lowered (bytes are cut from the end), never raised but by [`Pool::resize`].
+    /// What is known of a packet, to change. `len` may be lowered (bytes are cut from the end), never raised
+    /// but by [`Pool::resize`].
     #[inline]
     pub fn meta_mut(&mut self, handle: Handle) -> &mut Meta {
         bytemuck::cast_mut(&mut self.arena[handle.0 as usize])
     }
 
-    /// Gives a packet another length, if its place has room for that. What comes in at its end is arbitrary; the length on the wire is left
-    /// as it is.
+    /// Gives a packet another length, if its place has room for that. What comes in at its end is arbitrary;
+    /// the length on the wire is left as it is.
     #[must_use]
     pub fn resize(&mut self, handle: Handle, len: usize) -> bool {
         let meta = self.meta_mut(handle);
@@ -353,7 +357,8 @@ impl Pool {
         &bytemuck::cast_slice::<Line, u8>(&self.arena[first..])[..len]
     }
 
-    /// A packet's first bytes. What comes behind its end, if it is shorter, is arbitrary: so nobody looks at its length.
+    /// A packet's first bytes. What comes behind its end, if it is shorter, is arbitrary: so nobody looks at
+    /// its length.
     #[inline]
     pub fn first_line(&self, handle: Handle) -> &FirstLine {
         self.arena.get(handle.0 as usize + 1).map_or(&[0; LINE], |line| &line.0)
@@ -387,7 +392,8 @@ impl Pool {
         (meta, &mut bytemuck::cast_slice_mut::<Line, u8>(tail)[..len])
     }
 
-    /// With which line of 64 bytes the packet's bytes begin among all of the pool's (see [`Pool::bytes_mut`]).
+    /// With which line of 64 bytes the packet's bytes begin among all of the pool's (see
+    /// [`Pool::bytes_mut`]).
     #[inline]
     pub const fn line(handle: Handle) -> u32 {
         handle.0 + 1

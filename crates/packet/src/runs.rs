@@ -1,7 +1,8 @@
 //! Lists of packets of which those ahead are known: handles in chunks of a cache line.
 //!
-//! In a list that is threaded through the packets, each must be there before the next is known. In a run the handles stand together, so that the packets
-//! that come soon can be fetched all at once. The first lies with whoever has the run: one that is alone needs no chunk.
+//! In a list that is threaded through the packets, each must be there before the next is known. In a run the
+//! handles stand together, so that the packets that come soon can be fetched all at once. The first lies with
+//! whoever has the run: one that is alone needs no chunk.
 
 use crate::hints::{huge_vec, prefetch};
 use crate::{Handle, Meta, Pool};
@@ -18,7 +19,8 @@ const AHEAD: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     first: Handle,
-    /// Where the second stands, and where the next one will: chunk and place in it; both nowhere if there is no second.
+    /// Where the second stands, and where the next one will: chunk and place in it; both nowhere if there is
+    /// no second.
     head: u32,
     tail: u32,
 }
@@ -49,7 +51,8 @@ impl Run {
     }
 }
 
-/// The chunks of all runs of a pool's packets: handles, and the number of the next chunk, of the run or of those that are free.
+/// The chunks of all runs of a pool's packets: handles, and the number of the next chunk, of the run or of
+/// those that are free.
 pub(crate) struct Chunks {
     chunks: Vec<Chunk>,
     free: u32,
@@ -60,7 +63,8 @@ pub(crate) struct Chunks {
 struct Chunk([u32; HANDLES + 1]);
 
 impl Chunks {
-    /// Enough for so many packets however they lie: a run of three can have two chunks, and a place in each is all that it needs of them.
+    /// Enough for so many packets however they lie: a run of three can have two chunks, and a place in each
+    /// is all that it needs of them.
     pub fn new(packets: usize) -> Self {
         Self { chunks: huge_vec(2 * packets / 3 + packets / HANDLES + 1), free: NONE }
     }

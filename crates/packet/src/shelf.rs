@@ -1,6 +1,8 @@
-//! Free slots of a class in front of its pages, which count them as taken: what was put there last is taken first, while it is in the cache.
+//! Free slots of a class in front of its pages, which count them as taken: what was put there last is taken
+//! first, while it is in the cache.
 
-/// Most slots on a shelf: as many as a delay line's swings, and more. What has not been needed takes no memory.
+/// Most slots on a shelf: as many as a delay line's swings, and more. What has not been needed takes no
+/// memory.
 const SHELF: usize = 1 << 16;
 /// How many slots an empty shelf gets from the pages.
 pub(crate) const LOT: usize = 512;

@@ -1,7 +1,8 @@
 //! The one shape of every result, as JSON and as a table.
 //!
-//! Each command that measures something ends with a [`Report`]: what ran, where, and one [`Row`] for each quantity with what was
-//! asked for, what was seen, and how far apart they are. Tools read the JSON, people the table; both come from the same rows.
+//! Each command that measures something ends with a [`Report`]: what ran, where, and one [`Row`] for each
+//! quantity with what was asked for, what was seen, and how far apart they are. Tools read the JSON, people
+//! the table; both come from the same rows.
 //!
 //! ```
 //! use longwire_report::{Report, Row};
@@ -62,8 +63,8 @@ impl Report {
         }
     }
 
-    /// Adds a top-level field. A name that the shape itself uses (`rows`, `pass` …) gets a trailing underscore, so that no key
-    /// appears twice.
+    /// Adds a top-level field. A name that the shape itself uses (`rows`, `pass` …) gets a trailing
+    /// underscore, so that no key appears twice.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self

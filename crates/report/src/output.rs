@@ -1,4 +1,5 @@
-//! What is printed: results on standard output, notes on standard error. Control characters in names are written out.
+//! What is printed: results on standard output, notes on standard error. Control characters in names are
+//! written out.
 
 use crate::printable;
 use std::error::Error;

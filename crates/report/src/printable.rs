@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// `text` with its control characters written out: `\u001b` in place of an escape. Lines and tabs stay.
 ///
-/// A name that another process, host or user chose could otherwise move the cursor, change the title, or make text read
-/// from right to left. The same notation is right in JSON.
+/// A name that another process, host or user chose could otherwise move the cursor, change the title, or make
+/// text read from right to left. The same notation is right in JSON.
 ///
 /// ```
 /// assert_eq!(longwire_report::printable("a\u{1b}[2Jb"), "a\\u001b[2Jb");

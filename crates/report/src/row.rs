@@ -134,13 +134,15 @@ impl Row {
         self.compare()
     }
 
-    /// Passes if the error is at most `percent` either way. Call it after both values are set; without an error it fails.
+    /// Passes if the error is at most `percent` either way. Call it after both values are set; without an
+    /// error it fails.
     pub fn within_percent(self, percent: f64) -> Self {
         let pass = self.error_percent.is_some_and(|error| error.abs() <= percent);
         self.judged(pass)
     }
 
-    /// Passes if measured and expected differ by at most `tolerance`, in the row's unit. Without two numbers it fails.
+    /// Passes if measured and expected differ by at most `tolerance`, in the row's unit. Without two numbers
+    /// it fails.
     pub fn within(self, tolerance: f64) -> Self {
         let pass =
             self.numbers().is_some_and(|(expected, measured)| (measured - expected).abs() <= tolerance);
@@ -171,7 +173,8 @@ impl Row {
         self
     }
 
-    /// Adds a field. A name that the row itself uses gets a trailing underscore, so that no key appears twice.
+    /// Adds a field. A name that the row itself uses gets a trailing underscore, so that no key appears
+    /// twice.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(own_name(name.into(), &OWN_FIELDS), value.into());
         self

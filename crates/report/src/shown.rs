@@ -46,8 +46,8 @@ fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
     }
 }
 
-/// Lines of cells in columns: the first and the last column to the left, those between to the right. The first line is
-/// the head.
+/// Lines of cells in columns: the first and the last column to the left, those between to the right. The
+/// first line is the head.
 pub fn columns(lines: &[Vec<String>]) -> Vec<String> {
     let count = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

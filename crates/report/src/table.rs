@@ -7,8 +7,8 @@ use std::io::{self, Write};
 const HEAD: [&str; 5] = ["", "configured", "measured", "error", ""];
 
 impl Report {
-    /// Writes the rows as an aligned table with a line about the machine above it and the notes below it. Units are scaled
-    /// (`10 Mbit/s`, `20 ms`); the JSON keeps the plain ones.
+    /// Writes the rows as an aligned table with a line about the machine above it and the notes below it.
+    /// Units are scaled (`10 Mbit/s`, `20 ms`); the JSON keeps the plain ones.
     pub fn print_table(&self, out: &mut dyn Write) -> io::Result<()> {
         let machine = &self.machine;
         writeln!(

@@ -1,8 +1,8 @@
 //! The directory in which a user's instances have their sockets, locks and states, and the locks in it.
 //!
-//! It is this user's alone from its first moment: [`prepare`] makes it with mode 0700 and refuses one that is somebody
-//! else's; [`is_usable`] asks the same before anything in it is believed. Whoever waits for a lock is interrupted by the
-//! signals that [`StopSignals`] catches.
+//! It is this user's alone from its first moment: [`prepare`] makes it with mode 0700 and refuses one that is
+//! somebody else's; [`is_usable`] asks the same before anything in it is believed. Whoever waits for a lock
+//! is interrupted by the signals that [`StopSignals`] catches.
 #![forbid(unsafe_code)]
 
 mod interrupt;
@@ -78,13 +78,14 @@ impl From<PlaceError> for io::Error {
 /// Where this user's sockets and locks are: `$LONGWIRE_RUN_DIR`; else `/run/longwire` for root; else
 /// `$XDG_RUNTIME_DIR/longwire`; else `/tmp/longwire-<uid>`.
 ///
-/// Inside a user namespace the user outside counts, so that an instance that made itself root in one is found.
+/// Inside a user namespace the user outside counts, so that an instance that made itself root in one is
+/// found.
 pub fn directory() -> PathBuf {
     variable("LONGWIRE_RUN_DIR").unwrap_or_else(default_directory)
 }
 
-/// Where locks are that hold whatever `LONGWIRE_RUN_DIR` says, such as those on interfaces: the usual directory of this
-/// user, and [`directory`] only where there can't be one.
+/// Where locks are that hold whatever `LONGWIRE_RUN_DIR` says, such as those on interfaces: the usual
+/// directory of this user, and [`directory`] only where there can't be one.
 ///
 /// # Errors
 /// Neither can be used.
@@ -105,8 +106,8 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Makes the directory if it is missing, for this user alone. One that exists is left as it is, but for the default one,
-/// which an earlier version may have left open to others' eyes.
+/// Makes the directory if it is missing, for this user alone. One that exists is left as it is, but for the
+/// default one, which an earlier version may have left open to others' eyes.
 ///
 /// # Errors
 /// It can't be made, is somebody else's, is open to other users, or could be exchanged by them.
@@ -155,7 +156,8 @@ fn look(directory: &Path) -> Result<Option<u32>, PlaceError> {
     Ok(Some(found.mode() & 0o7777))
 }
 
-/// Whether other users than this one and root can rename what is in it. Inside a user namespace root has no number.
+/// Whether other users than this one and root can rename what is in it. Inside a user namespace root has no
+/// number.
 fn can_be_changed_by_others(above: &Metadata) -> bool {
     let owner = above.uid();
     let has_no_number = || owner == UNMAPPED && mapped(owner, &uid_map()).is_none();

@@ -25,7 +25,8 @@ pub struct Lock {
 pub struct Patience {
     /// The longest wait.
     pub limit: Duration,
-    /// Whether [`interrupt`](crate::interrupt()) ends it. What cleans up after a signal is not to be ended by it.
+    /// Whether [`interrupt`](crate::interrupt()) ends it. What cleans up after a signal is not to be ended by
+    /// it.
     pub interruptible: bool,
 }
 
@@ -154,8 +155,8 @@ impl Drop for Lock {
             // While it is still held, so that it is no other's.
             let _ = fs::remove_file(&self.path);
         }
-        // A program that another thread is just starting has a copy of the file for a moment: the end of this one alone
-        // would not free the lock.
+        // A program that another thread is just starting has a copy of the file for a moment: the end of this
+        // one alone would not free the lock.
         let _ = self.file.unlock();
     }
 }

@@ -9,14 +9,17 @@ use std::sync::Arc;
 
 /// Settings that are declared together, such as those of a block. Made by `#[derive(Settings)]`.
 ///
-/// The struct says `#[settings(key = "…", kind = "…", source = "…")]`, and its doc comment is the summary. A field's doc comment is what it
-/// means; its type says what values it takes, and `#[setting(…)]` the rest:
+/// The struct says `#[settings(key = "…", kind = "…", source = "…")]`, and its doc comment is the summary. A
+/// field's doc comment is what it means; its type says what values it takes, and `#[setting(…)]` the rest:
 ///
 /// - `default = "…"`: what it is when it is not given; without this it has to be given;
-/// - `min = …`, `max = …`: the range of a number, a size or a time, in the field's own type; times begin at zero if not otherwise said;
+/// - `min = …`, `max = …`: the range of a number, a size or a time, in the field's own type; times begin at
+///   zero if not otherwise said;
 /// - `grammar = …`: how an `Arc<T>` is read from a text, a [`Grammar`](crate::Grammar);
-/// - `like = …`: that it is the same as a [`Param`](crate::Param) that others have, too, with its name; what is said besides comes in its place;
-/// - `skip`: that it is no setting, but something that is found out later, and of its type's default until then;
+/// - `like = …`: that it is the same as a [`Param`](crate::Param) that others have, too, with its name; what
+///   is said besides comes in its place;
+/// - `skip`: that it is no setting, but something that is found out later, and of its type's default until
+///   then;
 /// - `name = "…"`: its name, where the field's own, with hyphens, won't do.
 pub trait Settings: Sized {
     /// The row.
@@ -45,7 +48,8 @@ pub trait Settings: Sized {
     }
 }
 
-/// One of several words. Made by `#[derive(Choice)]` for an enum: the words are the variants' names, with hyphens.
+/// One of several words. Made by `#[derive(Choice)]` for an enum: the words are the variants' names, with
+/// hyphens.
 pub trait Choice: Copy + Sized + 'static {
     /// The words.
     const WORDS: &'static [&'static str];

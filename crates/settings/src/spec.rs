@@ -1,5 +1,5 @@
-//! What a block says of itself: its name, place and parameters. Command-line help, the scenario's schema, the API and
-//! the reference pages are made from this row.
+//! What a block says of itself: its name, place and parameters. Command-line help, the scenario's schema, the
+//! API and the reference pages are made from this row.
 
 use crate::SpecError;
 use crate::value::{Parsed, Value, written};

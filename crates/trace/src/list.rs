@@ -1,9 +1,10 @@
 //! Lists of times and values, as people write them.
 //!
-//! A line (or, where a text is given instead of a file, a part between semicolons) is a time and the value that holds from then on, with a comma or a
-//! space between them: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`. Numbers without a unit are seconds, bit/s for a rate, seconds for a
-//! delay and fractions of one for a loss. The first time is 0. A line `10 s end` says when the last value ends; without one it holds as long as the
-//! one before it. Blank lines, lines that begin with `#`, and a heading are passed over.
+//! A line (or, where a text is given instead of a file, a part between semicolons) is a time and the value
+//! that holds from then on, with a comma or a space between them: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`. Numbers
+//! without a unit are seconds, bit/s for a rate, seconds for a delay and fractions of one for a loss. The
+//! first time is 0. A line `10 s end` says when the last value ends; without one it holds as long as the one
+//! before it. Blank lines, lines that begin with `#`, and a heading are passed over.
 
 use crate::{MAX_STEPS, Series, TraceError, series::too_many};
 use longwire_units::{Nanos, Probability, Rate};

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
-/// The rates that `text` says, or the file of that name in the folder `base`: a mahimahi trace, a TheaterQ trace, or a
-/// list of times and rates. A name such as `profile:lte-down` means a [shipped] trace.
+/// The rates that `text` says, or the file of that name in the folder `base`: a mahimahi trace, a TheaterQ
+/// trace, or a list of times and rates. A name such as `profile:lte-down` means a [shipped] trace.
 ///
 /// # Errors
 /// Says what can't be read, in which line, and the fix.
@@ -28,8 +28,8 @@ pub fn rates(text: &str, base: &Path) -> Result<Arc<Rates>, TraceError> {
     })
 }
 
-/// The delays that `text` says, or the file of that name in the folder `base`: a TheaterQ trace, or a list of times and
-/// delays.
+/// The delays that `text` says, or the file of that name in the folder `base`: a TheaterQ trace, or a list of
+/// times and delays.
 ///
 /// # Errors
 /// As [`rates`].
@@ -41,8 +41,8 @@ pub fn delays(text: &str, base: &Path) -> Result<Arc<Series<Nanos>>, TraceError>
     })
 }
 
-/// The loss probabilities that `text` says, or the file of that name in the folder `base`: a TheaterQ trace, or a list
-/// of times and probabilities.
+/// The loss probabilities that `text` says, or the file of that name in the folder `base`: a TheaterQ trace,
+/// or a list of times and probabilities.
 ///
 /// # Errors
 /// As [`rates`].
@@ -128,8 +128,8 @@ fn load<Q: Quantity, T: Send + Sync + 'static>(
     Ok(trace)
 }
 
-/// Whether `text` is a trace rather than the name of one: it has several lines or parts, or is an entry of a list, or looks
-/// like one that was mistyped.
+/// Whether `text` is a trace rather than the name of one: it has several lines or parts, or is an entry of a
+/// list, or looks like one that was mistyped.
 fn is_inline<Q: Quantity>(text: &str, path: &Path) -> bool {
     let number_and_more =
         text.trim_start().starts_with(|first: char| first.is_ascii_digit()) && text.trim().contains(' ');

@@ -1,10 +1,11 @@
-//! mahimahi's traces of packet delivery opportunities (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP",
-//! USENIX ATC 2015, section 3.3).
+//! mahimahi's traces of packet delivery opportunities (Netravali et al., "Mahimahi: Accurate
+//! Record-and-Replay for HTTP", USENIX ATC 2015, section 3.3).
 //!
-//! A line is a time in whole milliseconds, never less than the one before: an opportunity to deliver 1504 bytes (an IP packet of
-//! 1500 with the four bytes that mahimahi's TUN device puts before it). Opportunities that nobody uses are lost, several small
-//! packets share one, and a packet goes when the opportunity comes that takes its last byte. The last time, which is above zero, is
-//! the length of the trace, which begins again there.
+//! A line is a time in whole milliseconds, never less than the one before: an opportunity to deliver 1504
+//! bytes (an IP packet of 1500 with the four bytes that mahimahi's TUN device puts before it). Opportunities
+//! that nobody uses are lost, several small packets share one, and a packet goes when the opportunity comes
+//! that takes its last byte. The last time, which is above zero, is the length of the trace, which begins
+//! again there.
 
 use crate::{End, MAX_STEPS, TraceError, series::too_many};
 use longwire_units::{Nanos, Rate};
@@ -88,7 +89,8 @@ impl Opportunities {
         Rate((bits / u128::from(self.length().0)) as u64)
     }
 
-    /// The rate of the millisecond with the most opportunities; where rounds meet, the first and the last are one.
+    /// The rate of the millisecond with the most opportunities; where rounds meet, the first and the last are
+    /// one.
     pub fn highest(&self) -> Rate {
         let most = self.times.chunk_by(|one, other| one == other).map(<[u32]>::len).max().unwrap_or(0);
         let first = self.times.iter().take_while(|&&time| time == 0).count();
@@ -98,8 +100,8 @@ impl Opportunities {
 
 /// A place among [`Opportunities`]: the next one that has not been used or lost.
 ///
-/// Held ([`End::Hold`]), the last millisecond's opportunities come again every millisecond; cleared, there are none after the
-/// end, and sending takes no time.
+/// Held ([`End::Hold`]), the last millisecond's opportunities come again every millisecond; cleared, there
+/// are none after the end, and sending takes no time.
 #[derive(Debug, Clone, Copy)]
 pub struct Deliveries {
     end: End,

@@ -65,8 +65,8 @@ impl Steps {
         &self.series
     }
 
-    /// Whether work that begins at any time is done at some time, and within reach of the clock: there is no outage without an end,
-    /// and no mean below 1 bit/s.
+    /// Whether work that begins at any time is done at some time, and within reach of the clock: there is no
+    /// outage without an end, and no mean below 1 bit/s.
     pub fn goes_on(&self, end: End) -> bool {
         match end {
             End::Loop => self.mean() != Rate::STALLED,
@@ -75,9 +75,9 @@ impl Steps {
         }
     }
 
-    /// When `work` that begins at `start` is done: the least time by which the rates have done it, the nanosecond
-    /// rounded down. `cursor` is left there. Rates are followed through any number of steps and outages; whole rounds of
-    /// a loop are skipped.
+    /// When `work` that begins at `start` is done: the least time by which the rates have done it, the
+    /// nanosecond rounded down. `cursor` is left there. Rates are followed through any number of steps and
+    /// outages; whole rounds of a loop are skipped.
     #[inline]
     pub fn finish(&self, cursor: &mut Cursor, start: Nanos, work: u64) -> Finish {
         if let Some(rate) = cursor.value_at(&self.series, start)
@@ -232,8 +232,8 @@ mod tests {
         assert_eq!(trace.done(&mut cursor, from, until, 12_345), 12_345);
     }
 
-    /// A trace of 10 µs a step, over 1.2 million steps of different rates: every packet finishes where the running sum of
-    /// the steps' work says, which is kept in 128 bits and looks at each step once.
+    /// A trace of 10 µs a step, over 1.2 million steps of different rates: every packet finishes where the
+    /// running sum of the steps' work says, which is kept in 128 bits and looks at each step once.
     #[test]
     fn follows_a_million_steps_exactly() {
         let step = 10_000;
@@ -293,7 +293,8 @@ mod tests {
     }
 
     proptest! {
-        /// Packets that follow each other finish when the integral of the rate has reached the sum of their work.
+        /// Packets that follow each other finish when the integral of the rate has reached the sum of their
+        /// work.
         #[test]
         fn equals_the_integral(
             parts in prop::collection::vec((1u64..40, prop_oneof![Just(0u64), 1u64..2000]), 1..20),

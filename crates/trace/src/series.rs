@@ -30,8 +30,8 @@ impl<T: Copy + PartialEq> Series<T> {
     /// The series of these steps, the last of which ends at `length`. Steps that change nothing are joined.
     ///
     /// # Errors
-    /// There is no step or there are too many, the first is not at zero, times do not increase, or `length` is not
-    /// after the last one.
+    /// There is no step or there are too many, the first is not at zero, times do not increase, or `length`
+    /// is not after the last one.
     pub fn new(mut steps: Vec<(Nanos, T)>, length: Nanos) -> Result<Self, TraceError> {
         let Some(&(first, _)) = steps.first() else {
             return Err(TraceError::whole("no line of the trace has a time and a value; write at least one"));
@@ -130,7 +130,8 @@ impl Cursor {
         self.round
     }
 
-    /// Sets it to `time`: from where it is if that is in the same round and not later, else from the round's first step.
+    /// Sets it to `time`: from where it is if that is in the same round and not later, else from the round's
+    /// first step.
     #[cold]
     fn seek<T: Copy + PartialEq>(&mut self, series: &Series<T>, time: Nanos) {
         let last = series.steps.len() - 1;

@@ -1,6 +1,8 @@
-//! Traces that have names of their own, beginning with `profile:`, and need no file: those of the profile library's radio links.
+//! Traces that have names of their own, beginning with `profile:`, and need no file: those of the profile
+//! library's radio links.
 //!
-//! They are made when they are asked for, by the model of [`synthetic`](crate::synthetic), and are the same on every machine.
+//! They are made when they are asked for, by the model of [`synthetic`](crate::synthetic), and are the same
+//! on every machine.
 
 use crate::synthetic::Cellular;
 use longwire_units::{Nanos, Probability, Rate};
@@ -22,9 +24,10 @@ pub struct Shipped {
     seed: u64,
 }
 
-/// All of them. The means are what `profiles/` says of the technology; that the rate remembers itself for about a second, and outages, are typical
-/// of what Winstein, Sivaraman and Balakrishnan saw in moving cars (NSDI 2013, section 3), not measured for these links. The rate wanders so much that a
-/// minute's mean is up to a fifth off: the seeds are the first ones with a mean within 1 %.
+/// All of them. The means are what `profiles/` says of the technology; that the rate remembers itself for
+/// about a second, and outages, are typical of what Winstein, Sivaraman and Balakrishnan saw in moving cars
+/// (NSDI 2013, section 3), not measured for these links. The rate wanders so much that a minute's mean is up
+/// to a fifth off: the seeds are the first ones with a mean within 1 %.
 pub static ALL: [Shipped; 6] = [
     radio("3g-down", Rate(1_500_000), 2, 6),
     radio("3g-up", Rate(500_000), 2, 6),

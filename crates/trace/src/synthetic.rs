@@ -1,9 +1,10 @@
 //! Traces made from a few published figures, where no recording may be passed on.
 //!
-//! The model is that of Winstein, Sivaraman and Balakrishnan, "Stochastic Forecasts Achieve High Throughput and Low Delay over
-//! Cellular Networks" (NSDI 2013, section 3.1): opportunities come as a Poisson process whose rate wanders as a Brownian motion, and
-//! the link falls into outages from which it escapes at a constant rate. Here the rate wanders over [`LEVELS`] levels from nearly zero to
-//! nearly twice the mean, each as likely as the other in the long run, so that the mean is the one asked for.
+//! The model is that of Winstein, Sivaraman and Balakrishnan, "Stochastic Forecasts Achieve High Throughput
+//! and Low Delay over Cellular Networks" (NSDI 2013, section 3.1): opportunities come as a Poisson process
+//! whose rate wanders as a Brownian motion, and the link falls into outages from which it escapes at a
+//! constant rate. Here the rate wanders over [`LEVELS`] levels from nearly zero to nearly twice the mean,
+//! each as likely as the other in the long run, so that the mean is the one asked for.
 
 use longwire_block::Dice;
 use longwire_units::{Nanos, Probability, Rate};
@@ -28,8 +29,9 @@ pub struct Cellular {
 }
 
 impl Cellular {
-    /// A trace of `length` (whole milliseconds, at least one) as mahimahi reads it. The same seed gives the same trace. Where
-    /// nothing falls into the last millisecond, one opportunity is put there, for the last line is the length.
+    /// A trace of `length` (whole milliseconds, at least one) as mahimahi reads it. The same seed gives the
+    /// same trace. Where nothing falls into the last millisecond, one opportunity is put there, for the last
+    /// line is the length.
     pub fn mahimahi(&self, length: Nanos, seed: u64) -> String {
         let mut walk = Walk::new(self, seed);
         let millis = (length.0 / MILLI).max(1);
@@ -58,7 +60,8 @@ struct Walk {
     dice: Dice,
     level: u64,
     is_out: bool,
-    /// Chances a millisecond, as fractions of 2⁶⁴: to step to a neighbouring level, to fall into an outage, to leave it.
+    /// Chances a millisecond, as fractions of 2⁶⁴: to step to a neighbouring level, to fall into an outage,
+    /// to leave it.
     step: u64,
     fall: u64,
     escape: u64,
@@ -69,7 +72,8 @@ struct Walk {
 
 impl Walk {
     fn new(link: &Cellular, seed: u64) -> Self {
-        // The slowest mode of a walk over K levels with reflecting ends decays with τ = K²/(π²·D), D = q/2 levels² a step.
+        // The slowest mode of a walk over K levels with reflecting ends decays with τ = K²/(π²·D), D = q/2
+        // levels² a step.
         let coherence = u128::from(link.coherence.0.max(MILLI));
         let step = u128::from(2 * LEVELS * LEVELS * MILLI) * UNIT * 10_000 / 98_696 / coherence;
         let escape = UNIT * u128::from(MILLI) / u128::from(link.outage_length.0.max(MILLI));
@@ -79,7 +83,8 @@ impl Walk {
         // Opportunities a millisecond while there is no outage.
         let mean = u128::from(link.mean.0.min(Rate::MAX.0)) * UNIT / u128::from(BYTES * 8 * 1000);
         let mean = ((mean >> 32) * ONE / (ONE - share)) << 32;
-        // The highest level is just below twice the mean; four trials for each opportunity keep their number nearly Poisson.
+        // The highest level is just below twice the mean; four trials for each opportunity keep their number
+        // nearly Poisson.
         let trials = (8 * (mean / UNIT + 1)) as u64;
         let mut dice = Dice::named(seed, "cellular");
         let level = dice.below(LEVELS);
@@ -141,8 +146,9 @@ mod tests {
         assert_eq!(Opportunities::parse(&link.mahimahi(length, 1)).unwrap().length(), length);
     }
 
-    /// The rate is uniform over levels of standard deviation 0.577 of the mean with a correlation time of 0.5 s: over 2000 s the mean has a
-    /// standard error of 0.577·√(2·0.5/2000) = 1.3 %; outages of 0.3 s add √(0.1·0.9·2·0.27/2000)/0.9 = 0.55 %. Four of √(1.3² + 0.55²) are 5.6 %.
+    /// The rate is uniform over levels of standard deviation 0.577 of the mean with a correlation time of 0.5
+    /// s: over 2000 s the mean has a standard error of 0.577·√(2·0.5/2000) = 1.3 %; outages of 0.3 s add
+    /// √(0.1·0.9·2·0.27/2000)/0.9 = 0.55 %. Four of √(1.3² + 0.55²) are 5.6 %.
     #[test]
     fn has_the_mean_asked_for() {
         let length = Nanos::from_secs(2000);
@@ -154,9 +160,10 @@ mod tests {
         }
     }
 
-    /// Outages of 300 ms are 10 % of the time. Of 2000 s that is a standard deviation of √(0.1·0.9·2·0.27/2000) = 0.49 %, and gaps
-    /// of 100 ms without an outage are so rare at 40 Mbit/s (3 opportunities a ms, 0.1 at the lowest level) that they are in the
-    /// noise. A gap shows the part of an outage that is above 100 ms in full: e^(−1/3)·(1 + 1/3) = 95.5 % of the time.
+    /// Outages of 300 ms are 10 % of the time. Of 2000 s that is a standard deviation of
+    /// √(0.1·0.9·2·0.27/2000) = 0.49 %, and gaps of 100 ms without an outage are so rare at 40 Mbit/s (3
+    /// opportunities a ms, 0.1 at the lowest level) that they are in the noise. A gap shows the part of an
+    /// outage that is above 100 ms in full: e^(−1/3)·(1 + 1/3) = 95.5 % of the time.
     #[test]
     fn is_out_for_the_share_asked_for() {
         let trace =
@@ -179,8 +186,8 @@ mod tests {
         let covariance = |lag: usize| -> f64 {
             counts.iter().zip(&counts[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum()
         };
-        // Lag 0 has the Poisson noise, lag 1 next to none of the decay. Effective samples: 1000 s / (2·0.5 s) = 1000, so a
-        // standard error of about 0.03 in the correlation.
+        // Lag 0 has the Poisson noise, lag 1 next to none of the decay. Effective samples: 1000 s / (2·0.5 s)
+        // = 1000, so a standard error of about 0.03 in the correlation.
         let correlation = covariance(25) / covariance(1);
         assert!((correlation - 0.368).abs() < 0.12, "{correlation}");
     }

@@ -1,10 +1,12 @@
 //! TheaterQ's trace files (the kernel module TheaterQ, its README and the code that reads a line).
 //!
 //! A line is an entry that holds for a while: `KEEP,LATENCY,RATE,LOSS,LIMIT`, or extended
-//! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID,QUEUE_ID` (the last two columns came later and may be missing; the last
-//! is passed over). Lines that do not begin with a digit, such as headings and comments, are passed over. KEEP is in µs and above zero,
-//! times are in ns, RATE in bit/s, probabilities are fractions of 2³² − 1. All columns are whole numbers from zero, but for a RATE of −1,
-//! which newer versions have for no limit of the rate; here a RATE of 0 is the same, as in the older ones. A LIMIT of 0 is none of the queue.
+//! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID,QUEUE_ID` (the last two columns came
+//! later and may be missing; the last is passed over). Lines that do not begin with a digit, such as headings
+//! and comments, are passed over. KEEP is in µs and above zero, times are in ns, RATE in bit/s, probabilities
+//! are fractions of 2³² − 1. All columns are whole numbers from zero, but for a RATE of −1, which newer
+//! versions have for no limit of the rate; here a RATE of 0 is the same, as in the older ones. A LIMIT of 0
+//! is none of the queue.
 
 use crate::{MAX_STEPS, Series, TraceError, series::too_many};
 use longwire_units::{Nanos, Probability, Rate};
@@ -47,7 +49,8 @@ pub fn is_entry(line: &str) -> bool {
 /// Reads the entries of a file.
 ///
 /// # Errors
-/// Names the line and column that can't be read, and the one whose columns are not as many as the first line's.
+/// Names the line and column that can't be read, and the one whose columns are not as many as the first
+/// line's.
 pub fn entries(text: &str) -> Result<Vec<Entry>, TraceError> {
     let (mut entries, mut columns) = (Vec::new(), 0);
     for (index, line) in text.lines().enumerate() {

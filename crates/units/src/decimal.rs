@@ -85,7 +85,8 @@ impl Reader {
         }
     }
 
-    /// The unit that was probably meant by a name that is none: what it is called elsewhere, or written with other capitals.
+    /// The unit that was probably meant by a name that is none: what it is called elsewhere, or written with
+    /// other capitals.
     fn meant(&self, name: &str) -> Option<&'static str> {
         let alike = |other: &str| other.eq_ignore_ascii_case(name) && !ambiguous(other);
         let exact = self.elsewhere.iter().find(|(other, _)| *other == name);

@@ -69,8 +69,8 @@ fn v6(frame: &[u8]) -> Addresses {
     Addresses::V6 { source: u128::from_be_bytes(source), destination: u128::from_be_bytes(destination) }
 }
 
-/// Whether the packet is neighbour discovery, also behind extension headers. An ICMPv6 message without its type
-/// is taken for it, so that it is nobody's.
+/// Whether the packet is neighbour discovery, also behind extension headers. An ICMPv6 message without its
+/// type is taken for it, so that it is nobody's.
 fn is_discovery(frame: &[u8]) -> bool {
     let bytes = &frame[ETHERNET..];
     let Some(transport) = Ipv6::check(bytes).ok().and_then(|ip| ip.transport()) else { return false };

@@ -1,12 +1,13 @@
-//! The Internet checksum (RFC 1071), its incremental update (RFC 1624), and finishing what a sender left open.
+//! The Internet checksum (RFC 1071), its incremental update (RFC 1624), and finishing what a sender left
+//! open.
 
 use longwire_packet::{Checksum, Meta};
 use thiserror::Error;
 
 /// A one's complement sum that is being made.
 ///
-/// It is kept in the order in which the bytes lie in memory, which the sum does not mind (RFC 1071, 2 B), so that
-/// eight bytes are read at a time on every machine.
+/// It is kept in the order in which the bytes lie in memory, which the sum does not mind (RFC 1071, 2 B), so
+/// that eight bytes are read at a time on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum(u64);
 
@@ -52,10 +53,12 @@ impl Sum {
         u16::from_be(sum as u16)
     }
 
-    /// Whether the bytes contain a right checksum: the sum of all is a multiple of 0xffff, and not 0. As [`Sum::checksum`] being 0.
+    /// Whether the bytes contain a right checksum: the sum of all is a multiple of 0xffff, and not 0. As
+    /// [`Sum::checksum`] being 0.
     #[inline]
     pub const fn is_right(self) -> bool {
-        // 0xffff is odd: times its inverse modulo 2^64, its multiples, and nothing else, become what they are multiplied by.
+        // 0xffff is odd: times its inverse modulo 2^64, its multiples, and nothing else, become what they are
+        // multiplied by.
         const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
         self.0.wrapping_mul(INVERSE).wrapping_sub(1) < u64::MAX / 0xffff
     }
@@ -67,8 +70,9 @@ impl Sum {
     }
 }
 
-/// By how much a sum in one's complement changes where new bytes stand for old ones, both an even number: 1 to 0xffff, of which the
-/// latter changes nothing. A checksum over them becomes less by that (RFC 1624, equation 4).
+/// By how much a sum in one's complement changes where new bytes stand for old ones, both an even number: 1
+/// to 0xffff, of which the latter changes nothing. A checksum over them becomes less by that (RFC 1624,
+/// equation 4).
 pub fn change(old: &[u8], new: &[u8]) -> u16 {
     match Sum::ZERO.bytes(new).short(Sum::ZERO.bytes(old).checksum()).folded() {
         0 => 0xffff,
@@ -82,7 +86,8 @@ pub const fn pseudo_v4(source: u32, destination: u32, protocol: u8, length: u16)
     Sum::ZERO.long(source).long(destination).short(protocol as u16).short(length)
 }
 
-/// The sum over the pseudo-header of TCP, UDP or ICMPv6 over IPv6 (RFC 8200, 8.1); `length` counts header and payload.
+/// The sum over the pseudo-header of TCP, UDP or ICMPv6 over IPv6 (RFC 8200, 8.1); `length` counts header and
+/// payload.
 #[inline]
 pub fn pseudo_v6(source: u128, destination: u128, protocol: u8, length: u32) -> Sum {
     Sum::ZERO
@@ -113,8 +118,8 @@ pub struct ChecksumError {
 /// Offset of the checksum in a UDP header, where zero means none was made.
 pub(crate) const UDP_OFFSET: u16 = 6;
 
-/// Fills in a checksum that the sender left open, so that the frame can go on a wire. Frames whose checksum is not
-/// [`Checksum::Partial`] are left alone. A train gets the checksum of the one large packet that it is.
+/// Fills in a checksum that the sender left open, so that the frame can go on a wire. Frames whose checksum
+/// is not [`Checksum::Partial`] are left alone. A train gets the checksum of the one large packet that it is.
 ///
 /// # Errors
 /// The checksum would lie outside the frame; nothing is changed then.

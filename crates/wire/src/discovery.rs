@@ -23,7 +23,8 @@ pub struct Discovery {
     pub is_solicitation: bool,
     /// Whose link address is asked for or told.
     pub target: u128,
-    /// The link address of the source (of a solicitation) or the target (of an advertisement), if it is there.
+    /// The link address of the source (of a solicitation) or the target (of an advertisement), if it is
+    /// there.
     pub link_address: Option<[u8; 6]>,
     /// Whether an advertisement was asked for.
     pub is_solicited: bool,
@@ -32,7 +33,8 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// Reads the ICMPv6 message at `offset` of `packet`, whose header is `ip`. None if it is neither message, or not valid.
+    /// Reads the ICMPv6 message at `offset` of `packet`, whose header is `ip`. None if it is neither message,
+    /// or not valid.
     pub fn read(ip: &Ipv6<'_>, packet: &[u8], offset: usize) -> Option<Self> {
         let end = 40 + usize::from(ip.payload_len());
         let message = packet.get(offset..end)?;
@@ -63,14 +65,15 @@ impl Discovery {
         Some(Self { is_solicitation, target, link_address, is_solicited, overrides })
     }
 
-    /// Asks for the link address of `target`, in a packet from `source`, which has the link address `from`, to `destination`.
+    /// Asks for the link address of `target`, in a packet from `source`, which has the link address `from`,
+    /// to `destination`.
     pub fn solicit(source: u128, destination: u128, target: u128, from: [u8; 6]) -> [u8; DISCOVERY_LEN] {
         let head = (icmpv6_kind::SOLICITATION, 0, SOURCE_LINK_ADDRESS);
         message(head, source, destination, target, from)
     }
 
-    /// Tells that `target`, a router's address, has the link address `at`. What is not told from that address itself is of several routers: it
-    /// replaces no other (RFC 4861, 7.2.4).
+    /// Tells that `target`, a router's address, has the link address `at`. What is not told from that address
+    /// itself is of several routers: it replaces no other (RFC 4861, 7.2.4).
     pub fn advertise(
         source: u128,
         destination: u128,

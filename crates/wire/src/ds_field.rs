@@ -1,5 +1,5 @@
-//! The byte of an IP header that tells how a packet is to be treated: six bits of DSCP (RFC 2474, section 3) and two of
-//! ECN (RFC 3168, section 5). In IPv4 it is the second byte, in IPv6 the traffic class.
+//! The byte of an IP header that tells how a packet is to be treated: six bits of DSCP (RFC 2474, section 3)
+//! and two of ECN (RFC 3168, section 5). In IPv4 it is the second byte, in IPv6 the traffic class.
 
 use crate::checksum::update;
 use crate::{ethertype, l3_offset};
@@ -9,7 +9,8 @@ use crate::{ethertype, l3_offset};
 pub enum Ecn {
     /// Not ECN-capable, or no IP at all.
     NotCapable,
-    /// ECN-capable, and of a sender that takes every mark for what it is: the L4S identifier (RFC 9331, section 2).
+    /// ECN-capable, and of a sender that takes every mark for what it is: the L4S identifier (RFC 9331,
+    /// section 2).
     Ect1,
     /// ECN-capable.
     Ect0,

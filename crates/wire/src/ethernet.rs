@@ -19,7 +19,8 @@ pub mod ethertype {
 const HEADER: usize = 14;
 const TAG: usize = 4;
 
-/// The offset of what follows the Ethernet header and up to two VLAN tags; the frame's length if it ends before.
+/// The offset of what follows the Ethernet header and up to two VLAN tags; the frame's length if it ends
+/// before.
 #[inline]
 pub fn l3_offset(frame: &[u8]) -> usize {
     let mut offset = HEADER;

@@ -68,15 +68,16 @@ pub mod unreachable_v6 {
     pub const PORT: u8 = 4;
 }
 
-/// Whether a packet is an ICMP error, to which there is no answer: all but echo, time stamp and information messages. What can't be read is
-/// taken for one.
+/// Whether a packet is an ICMP error, to which there is no answer: all but echo, time stamp and information
+/// messages. What can't be read is taken for one.
 pub fn is_icmp_error(ip: &Ipv4<'_>) -> bool {
     const QUESTIONS_AND_ANSWERS: [u8; 8] = [0, 8, 13, 14, 15, 16, 17, 18];
     ip.protocol() == protocol::ICMP
         && Icmp::check(ip.payload()).map_or(true, |icmp| !QUESTIONS_AND_ANSWERS.contains(&icmp.kind()))
 }
 
-/// Whether an IPv6 packet (`packet` is all of it) is an ICMPv6 error or a redirect, to which there is no answer.
+/// Whether an IPv6 packet (`packet` is all of it) is an ICMPv6 error or a redirect, to which there is no
+/// answer.
 pub fn is_icmpv6_error(ip: &Ipv6<'_>, packet: &[u8]) -> bool {
     let transport = ip.transport().filter(|transport| transport.protocol == protocol::ICMPV6);
     let kind = transport.and_then(|transport| packet.get(transport.offset));

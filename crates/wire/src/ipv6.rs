@@ -7,8 +7,8 @@ const HEADER: usize = 40;
 /// Most extension headers that are walked through; real packets have one or two.
 pub const MAX_EXTENSIONS: usize = 8;
 
-/// A checked IPv6 header. Its payload length is believed only as far as there are bytes, so that frames which a
-/// capture cut short can be read.
+/// A checked IPv6 header. Its payload length is believed only as far as there are bytes, so that frames which
+/// a capture cut short can be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Ipv6<'a> {
     header: &'a [u8; HEADER],
@@ -35,7 +35,8 @@ pub enum Reached {
     Transport(Transport),
     /// The bytes of a later fragment.
     Later {
-        /// What its fragment header says that they are: that which is fragmented may begin with more extension headers.
+        /// What its fragment header says that they are: that which is fragmented may begin with more
+        /// extension headers.
         protocol: u8,
     },
     /// Nothing that can be read: it is encrypted, or there is nothing.
@@ -101,13 +102,14 @@ impl<'a> Ipv6<'a> {
         u128::from_be_bytes(part::<24, 16, _>(self.header))
     }
 
-    /// What follows the fixed header, extension headers first, without Ethernet padding, as far as the bytes reach.
+    /// What follows the fixed header, extension headers first, without Ethernet padding, as far as the bytes
+    /// reach.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Walks over at most [`MAX_EXTENSIONS`] headers. None if the packet is a later fragment, is encrypted, has no
-    /// transport header, has more extension headers, or ends within them.
+    /// Walks over at most [`MAX_EXTENSIONS`] headers. None if the packet is a later fragment, is encrypted,
+    /// has no transport header, has more extension headers, or ends within them.
     #[inline]
     pub fn transport(&self) -> Option<Transport> {
         match self.walk() {
@@ -126,7 +128,8 @@ impl<'a> Ipv6<'a> {
         reached.unwrap_or(Reached::Beyond { protocol, is_fragment })
     }
 
-    /// Walks on from a header. None if there are too many, or the packet ends within them; what was found by then stays.
+    /// Walks on from a header. None if there are too many, or the packet ends within them; what was found by
+    /// then stays.
     #[inline]
     fn walk_on(&self, found: &mut Transport) -> Option<Reached> {
         for _ in 0..=MAX_EXTENSIONS {

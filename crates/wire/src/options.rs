@@ -31,7 +31,8 @@ pub struct HeaderOption {
     pub len: usize,
 }
 
-/// The options of an IPv4 header in order, without those that only fill; ends after the first that is malformed.
+/// The options of an IPv4 header in order, without those that only fill; ends after the first that is
+/// malformed.
 #[derive(Debug, Clone)]
 pub struct Ipv4Options<'a> {
     bytes: &'a [u8],
@@ -72,7 +73,8 @@ impl Iterator for Ipv4Options<'_> {
     }
 }
 
-/// The options of an IPv6 hop-by-hop or destination header in order, without padding; ends after the first that is malformed.
+/// The options of an IPv6 hop-by-hop or destination header in order, without padding; ends after the first
+/// that is malformed.
 #[derive(Debug, Clone)]
 pub struct Ipv6Options<'a> {
     bytes: &'a [u8],

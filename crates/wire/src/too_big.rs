@@ -16,9 +16,10 @@ const HOP_LIMIT: u8 = 64;
 /// Don't fragment, in the flags of an IPv4 header.
 const DONT_FRAGMENT: u8 = 0x40;
 
-/// A new packet that tells the sender of `handle` that the next link takes packets of `mtu` bytes: "fragmentation needed"
-/// (RFC 792, RFC 1191) for IPv4 packets that must not be fragmented, "packet too big" (RFC 4443, section 3.2) for IPv6.
-/// None for packets that get no such answer (RFC 1812, section 4.3.2.7; RFC 4443, section 2.4), or if the pool is full.
+/// A new packet that tells the sender of `handle` that the next link takes packets of `mtu` bytes:
+/// "fragmentation needed" (RFC 792, RFC 1191) for IPv4 packets that must not be fragmented, "packet too big"
+/// (RFC 4443, section 3.2) for IPv6. None for packets that get no such answer (RFC 1812, section 4.3.2.7; RFC
+/// 4443, section 2.4), or if the pool is full.
 ///
 /// A link has no address: the answer comes from the packet's destination.
 pub fn too_big(pool: &mut Pool, handle: Handle, mtu: u32) -> Option<Handle> {

@@ -1,4 +1,5 @@
-//! Trains: several segments carried as one large packet, checked when they come in and split where they must be.
+//! Trains: several segments carried as one large packet, checked when they come in and split where they must
+//! be.
 
 use crate::checksum::{Sum, UDP_OFFSET, pseudo_v4, pseudo_v6};
 use crate::ethernet::{Ethernet, ethertype};
@@ -74,9 +75,10 @@ struct Layout {
     is_tcp: bool,
 }
 
-/// Checks a train that came in, of which the sender claims kind and payload bytes of a segment ([`Train::gso`] and [`Train::gso_size`]). All else
-/// is taken from its own headers: their length, the number of segments, and where the checksum goes if it is open. A train of one segment
-/// becomes an ordinary packet, and so does a packet that claims to be none.
+/// Checks a train that came in, of which the sender claims kind and payload bytes of a segment
+/// ([`Train::gso`] and [`Train::gso_size`]). All else is taken from its own headers: their length, the number
+/// of segments, and where the checksum goes if it is open. A train of one segment becomes an ordinary packet,
+/// and so does a packet that claims to be none.
 ///
 /// # Errors
 /// Headers that are malformed, contradict the claim, or can't be split. The frame is to be counted as bad.
@@ -176,13 +178,14 @@ fn ipv6(packet: &[u8]) -> Result<(usize, u8), TrainError> {
     Ok((found.offset, found.protocol))
 }
 
-/// Makes a packet of the segments `first..first + count` of a train: an ordinary packet if `count` is one, else a
-/// shorter train. The train is left as it is. None if the pool is full.
+/// Makes a packet of the segments `first..first + count` of a train: an ordinary packet if `count` is one,
+/// else a shorter train. The train is left as it is. None if the pool is full.
 ///
 /// Headers become those that the sender would have written for these segments alone, as Linux's segmentation
-/// offload does: lengths, IPv4 identification and header checksum, TCP sequence number, FIN and PSH only on the
-/// train's last segment, CWR only on its first. The transport checksum is partial, the new pseudo-header's sum
-/// standing in its place, whether or not the train's own was complete: a driver fills in the rest or passes it on.
+/// offload does: lengths, IPv4 identification and header checksum, TCP sequence number, FIN and PSH only on
+/// the train's last segment, CWR only on its first. The transport checksum is partial, the new
+/// pseudo-header's sum standing in its place, whether or not the train's own was complete: a driver fills in
+/// the rest or passes it on.
 ///
 /// # Panics
 /// If the packet is not a train that [`validate_train`] has let in, or has no such segments.

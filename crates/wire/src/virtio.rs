@@ -30,7 +30,8 @@ pub enum VirtioError {
     Train(#[from] TrainError),
 }
 
-/// The header, little-endian as on the interfaces of a little-endian machine; read into and written from [`Meta`].
+/// The header, little-endian as on the interfaces of a little-endian machine; read into and written from
+/// [`Meta`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     flags: u8,
@@ -42,9 +43,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of `frame` from the front of `bytes` (10 or 12 of them count, the number of merged buffers
-    /// is not looked at) and sets the fields of `meta` that it is about, after checking them against the frame:
-    /// [`validate_train`] is included.
+    /// Reads the header of `frame` from the front of `bytes` (10 or 12 of them count, the number of merged
+    /// buffers is not looked at) and sets the fields of `meta` that it is about, after checking them against
+    /// the frame: [`validate_train`] is included.
     ///
     /// # Errors
     /// A header that is cut off or does not fit the frame, which is then to be counted as bad.

@@ -1,7 +1,8 @@
 //! The profile that valgrind's callgrind writes: how many instructions the code of each source file took.
 //!
-//! The format is described in valgrind's manual ("Callgrind Format Specification"): lines that name a file (`fl=`, `fi=`, `fe=`),
-//! names given by number once they have been named, lines of costs, and after each `calls=` one line of what the called function took.
+//! The format is described in valgrind's manual ("Callgrind Format Specification"): lines that name a file
+//! (`fl=`, `fi=`, `fe=`), names given by number once they have been named, lines of costs, and after each
+//! `calls=` one line of what the called function took.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,10 @@
-//! Instructions of a packet: what Longwire takes, counted by valgrind's callgrind, which gives the same on a busy machine as on a quiet one.
+//! Instructions of a packet: what Longwire takes, counted by valgrind's callgrind, which gives the same on a
+//! busy machine as on a quiet one.
 //!
-//! Each row is the difference between two runs of the same kind of packet, a short and a long one. `benches/instructions.toml` keeps the counts,
-//! and a count that grows by more than [`MOST_GROWTH`] fails until the file says so, too. A release is built for minutes, so what a change has to
-//! pass counts the build of the tests, which is there already: it is several times as long, and grows when the release does.
+//! Each row is the difference between two runs of the same kind of packet, a short and a long one.
+//! `benches/instructions.toml` keeps the counts, and a count that grows by more than [`MOST_GROWTH`] fails
+//! until the file says so, too. A release is built for minutes, so what a change has to pass counts the build
+//! of the tests, which is there already: it is several times as long, and grows when the release does.
 
 mod callgrind;
 
@@ -17,8 +19,9 @@ const KEPT: &str = "benches/instructions.toml";
 const NOT_HERE: i32 = 3;
 /// Packets of the two runs, in a release and in the build of the tests.
 const PACKETS: [[u64; 2]; 2] = [[10_000, 60_000], [2000, 10_000]];
-/// What is counted in the build of the tests: what takes little to set up, and the same whatever the machine's speed. Where packets are sorted that
-/// travel for a time of the clock it is not, as their number is in it.
+/// What is counted in the build of the tests: what takes little to set up, and the same whatever the
+/// machine's speed. Where packets are sorted that travel for a time of the clock it is not, as their number
+/// is in it.
 const IN_TESTS: &[&str] = &[
     "plain",
     "busy",

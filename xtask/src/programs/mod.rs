@@ -1,7 +1,8 @@
 //! Programs of other projects: how many of their XDP functions load, and the worst case of each.
 //!
-//! `FOLDER/PROJECT/` has a project's objects, in any folders below, and a file `REVISION` with the commit that they were
-//! compiled from. Neither their sources nor the way to compile them is part of Longwire: only names and figures are kept.
+//! `FOLDER/PROJECT/` has a project's objects, in any folders below, and a file `REVISION` with the commit
+//! that they were compiled from. Neither their sources nor the way to compile them is part of Longwire: only
+//! names and figures are kept.
 
 mod ask;
 
@@ -25,7 +26,8 @@ const MEANT_TO_FAIL: &[[&str; 3]] = &[
     ["xdp-tutorial", "packet01-parsing/xdp_prog_kern", "xdp_parser_func"],
 ];
 
-/// Functions of objects with XDP programs that run elsewhere, though the names of their sections don't say so.
+/// Functions of objects with XDP programs that run elsewhere, though the names of their sections don't say
+/// so.
 const ELSEWHERE: &[[&str; 3]] = &[["linux", "xdp2skb_meta_kern", "_tc_mark"]];
 
 /// Maps of a project that are larger than an object can have here, and the entries that they get instead.

@@ -95,7 +95,8 @@ pub fn named(table: &toml::Table) -> Vec<(&str, &str)> {
     names
 }
 
-/// The files of other crates that `file` includes as modules: `#[path = "../../wire/tests/exercise/frame.rs"]`.
+/// The files of other crates that `file` includes as modules: `#[path =
+/// "../../wire/tests/exercise/frame.rs"]`.
 fn included(file: &File) -> Vec<String> {
     let paths =
         file.text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"));

@@ -1,5 +1,5 @@
-//! Documents: links lead somewhere, every page can be reached, decisions are numbered, and the README's test command is
-//! the one that is run.
+//! Documents: links lead somewhere, every page can be reached, decisions are numbered, and the README's test
+//! command is the one that is run.
 
 use super::{File, Finding};
 use crate::TEST_COMMAND;
@@ -32,7 +32,8 @@ fn check_links(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Every file under docs/ is linked from the README or the book, directly, over other pages, or with its folder.
+/// Every file under docs/ is linked from the README or the book, directly, over other pages, or with its
+/// folder.
 fn check_reached(files: &[File], findings: &mut Vec<Finding>) {
     let mut waiting: Vec<&File> = files.iter().filter(|f| f.path == README || f.path == BOOK).collect();
     let mut reached: BTreeSet<&str> = waiting.iter().map(|f| f.path.as_str()).collect();

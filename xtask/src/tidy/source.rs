@@ -6,7 +6,8 @@ use std::ops::Range;
 pub struct Source {
     /// Its text.
     pub text: String,
-    /// Its text with comments, strings and character literals turned into blanks; lines and columns are the same.
+    /// Its text with comments, strings and character literals turned into blanks; lines and columns are the
+    /// same.
     pub code: String,
 }
 
@@ -114,8 +115,8 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// The length in bytes of the comment or literal at the start of `rest`; 0 if there is none. `joined` says that a name
-/// ends just before.
+/// The length in bytes of the comment or literal at the start of `rest`; 0 if there is none. `joined` says
+/// that a name ends just before.
 fn literal(rest: &str, joined: bool) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());

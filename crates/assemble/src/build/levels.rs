@@ -1,4 +1,5 @@
-//! The levels above a plan's routers: seats, services on their thread or in line, and the socket that control processes come by.
+//! The levels above a plan's routers: seats, services on their thread or in line, and the socket that control
+//! processes come by.
 
 use super::Built;
 use longwire_block::Node;
@@ -42,7 +43,8 @@ pub enum LevelsError {
     TooMany,
 }
 
-/// What is above one router of a run in real time. It stays with who runs it: the router has the other ends of its rings.
+/// What is above one router of a run in real time. It stays with who runs it: the router has the other ends
+/// of its rings.
 #[derive(Debug)]
 pub struct Levels {
     plan: RouterLevels,
@@ -162,7 +164,8 @@ fn weights<S: Copy>(promised: &Admission, services: &[(S, Box<str>, u32)]) -> Ve
 }
 
 impl Built {
-    /// Gives each router of a run in real time its levels above. `socket` says where control processes of a router come.
+    /// Gives each router of a run in real time its levels above. `socket` says where control processes of a
+    /// router come.
     ///
     /// # Errors
     /// What the machine refuses.

@@ -65,8 +65,9 @@ pub enum BuildError {
     },
 }
 
-/// Makes an engine of `plan` and of its ports, opened, in the plan's order: one for each, or, in real time, one for each queue
-/// (see [`Plan::queue_places`]). Each worker shows its packets to the observer that `observer` makes for it.
+/// Makes an engine of `plan` and of its ports, opened, in the plan's order: one for each, or, in real time,
+/// one for each queue (see [`Plan::queue_places`]). Each worker shows its packets to the observer that
+/// `observer` makes for it.
 ///
 /// # Errors
 /// If there is not the memory for the packet pools, or not one port for each of the plan's.
@@ -276,7 +277,8 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map 
     Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, wished, joints }
 }
 
-/// The trees of flooded packets, by the port that they come in by: the ways from there to all other ports of its bridges.
+/// The trees of flooded packets, by the port that they come in by: the ways from there to all other ports of
+/// its bridges.
 fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, Fork> {
     let mut floods = HashMap::new();
     let over = |route: &[u32]| route.iter().map(|&link| links[link as usize]).collect::<Vec<_>>();
@@ -294,8 +296,8 @@ fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, For
     floods
 }
 
-/// The ways of packets that are sent to other links, by the link, the other's number, and the other: the rest of each route with the other in
-/// place of the one.
+/// The ways of packets that are sent to other links, by the link, the other's number, and the other: the rest
+/// of each route with the other in place of the one.
 fn instead(
     others: impl Iterator<Item = (u32, u16, u32)> + Clone,
     links: &[LinkRef],

@@ -6,7 +6,8 @@ use longwire_scenario::{Network, RouteChange, RouterRoute};
 use longwire_sched::Weight;
 use std::net::IpAddr;
 
-/// Makes all changes of a router's routes, in order, and gives flows that share its processors these weights; or does nothing.
+/// Makes all changes of a router's routes, in order, and gives flows that share its processors these weights;
+/// or does nothing.
 ///
 /// # Errors
 /// Why one of them can't be: a table is full, there is no such route to remove, or no such flow.
@@ -97,7 +98,8 @@ pub(super) fn add_route(router: &mut Router, route: &RouterRoute) -> Result<(), 
     }
 }
 
-/// Takes a route away, whether there was one; if it had replaced that to a network of a port, this comes back.
+/// Takes a route away, whether there was one; if it had replaced that to a network of a port, this comes
+/// back.
 fn withdraw(router: &mut Router, to: Network) -> Result<bool, String> {
     let withdrawn = match prefix(to) {
         Either::V4(prefix) => router.withdraw_route_v4(prefix),

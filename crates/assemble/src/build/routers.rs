@@ -46,7 +46,8 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
     Ok(router)
 }
 
-/// Lets routers whose processors are shared measure what packets cost: what a run on the machine's clock needs before it starts.
+/// Lets routers whose processors are shared measure what packets cost: what a run on the machine's clock
+/// needs before it starts.
 ///
 /// # Errors
 /// Names a router whose processors can't be threads: rings that are too long, or no thread to be had.
@@ -147,8 +148,8 @@ fn control(port: &longwire_scenario::RouterPort) -> Option<ControlPort> {
     Some(ControlPort { port: port.place, control: port.control? })
 }
 
-/// The neighbours that a router need not ask for: what the file says, the plan's stations where its ports are, and the ends of traffic
-/// sources there, which never say a word.
+/// The neighbours that a router need not ask for: what the file says, the plan's stations where its ports
+/// are, and the ends of traffic sources there, which never say a word.
 fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
     let mut known: Vec<(u16, IpAddr, [u8; 6])> = Vec::new();
     for port in &router.ports {

@@ -8,7 +8,8 @@ use longwire_router::Bridge;
 use longwire_scenario::{Attachment, Plan, Segment};
 use std::cmp::Reverse;
 
-/// Gives each segment, with its node and ports, to a worker, or to one for each queue of its ports. Answers where ports and routers are.
+/// Gives each segment, with its node and ports, to a worker, or to one for each queue of its ports. Answers
+/// where ports and routers are.
 pub(super) fn seat_ports(
     plan: &Plan,
     ports: Vec<Box<dyn Port>>,

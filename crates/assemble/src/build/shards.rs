@@ -5,8 +5,8 @@ use longwire_scenario::{Attachment, End, Mapping, Plan, Route};
 use longwire_units::Nanos;
 use std::ops::Range;
 
-/// A link with less delay than this stays with the links its packets go on to: simulated runs advance in windows
-/// of the least delay between workers, and shorter ones would cost more than they gain.
+/// A link with less delay than this stays with the links its packets go on to: simulated runs advance in
+/// windows of the least delay between workers, and shorter ones would cost more than they gain.
 const SHORT: Nanos = Nanos::from_micros(50);
 
 /// The links shared out over the workers.
@@ -17,8 +17,8 @@ pub(crate) struct Shards {
     pub crossing: Vec<bool>,
     /// The least delay of those; never if there are none.
     pub lead: Nanos,
-    /// Whether links need not be served in each other's order: no route is longer than one link, no medium is shared, and no node decides in
-    /// its turn.
+    /// Whether links need not be served in each other's order: no route is longer than one link, no medium is
+    /// shared, and no node decides in its turn.
     pub flat: bool,
     /// By a segment's index: its worker, or the first of several, and whether it decides in its turn.
     pub segment_workers: Vec<u32>,
@@ -99,7 +99,8 @@ impl Turns {
             let first = plan.routes.links(&route).first().copied();
             goes.extend(first.into_iter().flat_map(|first| routed().map(move |index| (first, index))));
         }
-        // What a program sends into another link goes there from the same node, and on from there to the same place.
+        // What a program sends into another link goes there from the same node, and on from there to the same
+        // place.
         for list in [&mut goes, &mut comes] {
             let beside: Vec<_> = plan
                 .wishes
@@ -125,7 +126,8 @@ impl Turns {
     }
 }
 
-/// Whether a link may tell a sender that a packet was too big: the router that sent it has to see the answer then.
+/// Whether a link may tell a sender that a packet was too big: the router that sent it has to see the answer
+/// then.
 fn may_answer(plan: &Plan) -> bool {
     let answers = |spec: &Spec| (spec.key, spec.kind) == ("mtu", "too-big");
     let own = plan.profiles.iter().flat_map(|profile| &profile.blocks).any(|(spec, _)| answers(spec));
@@ -155,8 +157,8 @@ fn beside(plan: &Plan) -> impl Iterator<Item = (u32, u32)> {
     wished.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
 }
 
-/// Which workers have segments, with their ports, and which have links: all, or in a pipeline some and the others. One worker in three of a
-/// pipeline has links, or more if there are not the segments for the others.
+/// Which workers have segments, with their ports, and which have links: all, or in a pipeline some and the
+/// others. One worker in three of a pipeline has links, or more if there are not the segments for the others.
 fn stages(plan: &Plan) -> (Range<u32>, Range<u32>) {
     let workers = plan.engine.workers;
     if plan.engine.mapping != Mapping::Pipeline {
@@ -186,8 +188,9 @@ fn entrances(plan: &Plan) -> Vec<Option<u32>> {
     entrances
 }
 
-/// Links that must share a worker form a group. Groups go, in the plan's order, to the worker from whose ports packets enter them, as long as
-/// it has not more than its share of the links, else to the one that has fewest.
+/// Links that must share a worker form a group. Groups go, in the plan's order, to the worker from whose
+/// ports packets enter them, as long as it has not more than its share of the links, else to the one that has
+/// fewest.
 fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u32>) {
     let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
     if plan.engine.workers == 1 {
@@ -241,7 +244,8 @@ fn lightest(load: &[u32], of: &Range<u32>) -> u32 {
     of.clone().min_by_key(|&worker| load[worker as usize]).unwrap_or(of.start)
 }
 
-/// Links, and behind them segments, that must share a worker: by each one's place, another of its group, or itself.
+/// Links, and behind them segments, that must share a worker: by each one's place, another of its group, or
+/// itself.
 fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
     let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
     let mut parent: Vec<u32> = (0..links + segments).collect();
@@ -249,7 +253,8 @@ fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
     let near = turns.goes.iter().chain(turns.comes.iter().filter(short));
     let near = near.map(|&(link, segment)| (link, links + segment));
     let at_once = turns.at_once.iter().map(|&(from, to)| (links + from, links + to));
-    // What a filter sends to another link arrives there at once; what a program does, comes from the same nodes.
+    // What a filter sends to another link arrives there at once; what a program does, comes from the same
+    // nodes.
     let steps = steps.iter().filter(short).copied().chain(beside(plan));
     let media = plan.media.iter().flat_map(|medium| medium.links.windows(2).map(|pair| (pair[0], pair[1])));
     for (one, other) in near.chain(at_once).chain(steps).chain(media) {
@@ -272,8 +277,8 @@ fn root(parent: &mut [u32], mut link: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Two workers: "in" and "out" go to the first, "up" with "sky", to which it steers, to the second. What is steered to "sky" goes on
-    /// to "out" as what goes over "up" does.
+    /// Two workers: "in" and "out" go to the first, "up" with "sky", to which it steers, to the second. What
+    /// is steered to "sky" goes on to "out" as what goes over "up" does.
     #[test]
     fn steered_packets_cross_to_other_workers_too() {
         let text = "[engine]\nworkers = 2\n\
@@ -290,7 +295,8 @@ mod tests {
         assert_eq!(shards.lead, Nanos::from_millis(2));
     }
 
-    /// Workers of segments and of links: "a" and "b" hang on one bridge, with links both ways, "c" and "d" on another.
+    /// Workers of segments and of links: "a" and "b" hang on one bridge, with links both ways, "c" and "d" on
+    /// another.
     fn of_two_pairs(engine: &str) -> (Vec<u32>, Vec<u32>) {
         let mut text = format!("[engine]\n{engine}\n");
         for (port, bridge) in [("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")] {

@@ -91,7 +91,8 @@ impl<'p> Costs<'p> {
         self.ports[usize::from(place)].map(|[frame, byte]| frame + bytes * byte)
     }
 
-    /// Shows which worker pays what for a packet of a way that comes in by a queue. A worker may come several times.
+    /// Shows which worker pays what for a packet of a way that comes in by a queue. A worker may come several
+    /// times.
     fn each_part(&self, way: &Way<'_>, queue: u32, mut show: impl FnMut(Part)) {
         let bytes = way.bytes.unwrap_or(self.frame.0);
         let pay =
@@ -136,7 +137,8 @@ impl<'p> Costs<'p> {
         if is_bridge { self.prices.price("bridge") } else { 0 }
     }
 
-    /// What routers on the way cost, and each decision after the first; with the worker, or none for the one that the packet is at.
+    /// What routers on the way cost, and each decision after the first; with the worker, or none for the one
+    /// that the packet is at.
     fn each_decision(&self, way: &Way<'_>, show: &mut dyn FnMut(Option<u32>, u64)) {
         for (number, &segment) in way.segments.iter().enumerate() {
             let worker = self.shards.segment_workers[segment as usize];

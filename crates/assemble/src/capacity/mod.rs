@@ -1,4 +1,5 @@
-//! How much of each worker and port a scenario takes: its packets, by the bounds of its links and sources, at what a machine's stages cost.
+//! How much of each worker and port a scenario takes: its packets, by the bounds of its links and sources, at
+//! what a machine's stages cost.
 
 mod advice;
 mod cost;
@@ -33,7 +34,8 @@ pub struct Capacity {
     pub workers: Vec<WorkerLoad>,
     /// The ports through which packets come from outside, or leave.
     pub ports: Vec<PortLoad>,
-    /// How late packets leave that are not kept waiting by others: the median, and what 99 of 100 don't exceed.
+    /// How late packets leave that are not kept waiting by others: the median, and what 99 of 100 don't
+    /// exceed.
     #[serde(rename = "lateness_ns", serialize_with = "as_integers")]
     pub lateness: [Nanos; 2],
     /// Names of prices that were used and not measured.
@@ -63,7 +65,8 @@ pub struct WorkerLoad {
     pub load_ppm: u64,
     /// Whether it has ways without a bound besides.
     pub unbounded: bool,
-    /// What a packet costs it, in picoseconds, on the average of its ways: at its packets a second, or at its limit where there is no bound.
+    /// What a packet costs it, in picoseconds, on the average of its ways: at its packets a second, or at its
+    /// limit where there is no bound.
     pub packet_picoseconds: u64,
     /// Packets a second at which it is busy all the time.
     pub saturated_at: u64,
@@ -92,7 +95,8 @@ pub struct PortLoad {
     pub load_ppm: u64,
 }
 
-/// Computes what `plan` takes, if every link is full of frames of that length and every source sends all it can.
+/// Computes what `plan` takes, if every link is full of frames of that length and every source sends all it
+/// can.
 pub fn predict(plan: &Plan, prices: &EnginePrices, frame: Bytes) -> Capacity {
     let ways = Ways::of(plan);
     let bounds = Bounds::of(plan, &ways, frame);
@@ -176,7 +180,8 @@ impl Bounds {
         links.chain(way.offered).min()
     }
 
-    /// Packets a second of a way beside the others: where more would come to a link than it carries, all get less in proportion.
+    /// Packets a second of a way beside the others: where more would come to a link than it carries, all get
+    /// less in proportion.
     fn packets(&self, way: &Way<'_>) -> Option<u64> {
         let alone = self.alone(way)?;
         let share = |&link: &u32| match self.links[link as usize] {

@@ -1,4 +1,5 @@
-//! The ways of packets from port to port: by rules, through routers, from traffic sources, and straight across a bridge.
+//! The ways of packets from port to port: by rules, through routers, from traffic sources, and straight
+//! across a bridge.
 
 use longwire_block::Value;
 use longwire_random::process::Model;

@@ -1,5 +1,5 @@
-//! The cases: each a scenario drawn from its name, and what comes in by its ports. One more block, scheduler or forwarder has cases of its own
-//! and leaves nearly all others as they are.
+//! The cases: each a scenario drawn from its name, and what comes in by its ports. One more block, scheduler
+//! or forwarder has cases of its own and leaves nearly all others as they are.
 
 use crate::trace::{hash, read};
 use crate::{draw, routed, routers};
@@ -32,8 +32,8 @@ impl Case {
         self.text.lines().any(|line| line.starts_with(&begin(spec)))
     }
 
-    /// With how many workers it has to do the same as with one: each case with one other number, as threads that wait for each other take long
-    /// where there are few processors.
+    /// With how many workers it has to do the same as with one: each case with one other number, as threads
+    /// that wait for each other take long where there are few processors.
     pub fn workers(&self) -> u32 {
         2 + (hash(self.name.as_bytes()) % 3) as u32
     }
@@ -92,7 +92,8 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// The first scenario of a name that is not refused, as some changes are: of what is no longer there, or of what is still changing.
+/// The first scenario of a name that is not refused, as some changes are: of what is no longer there, or of
+/// what is still changing.
 fn drawn(name: &str, draw: impl Fn(&str, u64) -> String) -> Case {
     let mut dice = Dice::named(1, name);
     let engine = ["", "", "", "tick = \"100 us\"", "train-spread = \"1 ms\"", "train-spread = \"0 s\""];
@@ -111,7 +112,8 @@ fn with_frames(text: &str) -> String {
     text[..end].replace("driver = \"source\"", "driver = \"memory\"")
 }
 
-/// Links made by `make`, in one of several places: between two ports, around a bridge, in a row or in a ring of bridges.
+/// Links made by `make`, in one of several places: between two ports, around a bridge, in a row or in a ring
+/// of bridges.
 fn links(name: &str, way: u64, make: draw::Make<'_>) -> String {
     let mut dice = Dice::named(way, name);
     let mut text = format!("seed = {}\nrouting = \"shortest-delay\"\n", dice.below(1_000_000));

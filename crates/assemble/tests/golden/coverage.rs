@@ -11,8 +11,8 @@ use longwire_program::Shipped;
 use longwire_scenario::{Plan, RouteChange};
 use std::collections::{BTreeSet, HashSet};
 
-/// Drops that no case here has: memory and rings are large enough by design, ports always take what they get, no links
-/// duplicate in a row, and no service is asked for more than it does or drops anything.
+/// Drops that no case here has: memory and rings are large enough by design, ports always take what they get,
+/// no links duplicate in a row, and no service is asked for more than it does or drops anything.
 const OUT_OF_REACH: &[&str] = &[
     "pool-full",
     "ring-full",

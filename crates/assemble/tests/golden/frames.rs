@@ -149,7 +149,8 @@ fn arp(dice: &mut Dice, from: &Station, to: &Station) -> Frame {
     Frame { port: from.port, bytes, facts: Facts::default() }
 }
 
-/// A TCP segment, a datagram or an echo request with so many bytes of payload; of half of them the sender's card is to fill in the checksum.
+/// A TCP segment, a datagram or an echo request with so many bytes of payload; of half of them the sender's
+/// card is to fill in the checksum.
 fn packet(dice: &mut Dice, from: &Station, to: &Station, payload: usize) -> Frame {
     let kind = [protocol::TCP, protocol::TCP, protocol::UDP, protocol::UDP, protocol::UDP, protocol::ICMP];
     let kind = kind[dice.below(6) as usize];

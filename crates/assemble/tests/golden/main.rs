@@ -1,14 +1,17 @@
-//! Golden traces: some hundred random scenarios, whose every packet and counter are what they were when `traces.txt` was recorded, with any
-//! number of workers. They cover every block, medium, scheduler, forwarder and service that there is, or the test fails.
+//! Golden traces: some hundred random scenarios, whose every packet and counter are what they were when
+//! `traces.txt` was recorded, with any number of workers. They cover every block, medium, scheduler,
+//! forwarder and service that there is, or the test fails.
 //!
-//! A difference is a mistake, or a correction that the change's description names. To look at a case and its trace:
+//! A difference is a mistake, or a correction that the change's description names. To look at a case and its
+//! trace:
 //!
 //! ```sh
 //! LONGWIRE_GOLDEN_CASE=block/queue/red/2 cargo test -p longwire-assemble --test golden
 //! ```
 //!
-//! writes both to `target/tmp/golden`, and `LONGWIRE_GOLDEN_CASE=all` those of all cases. With `LONGWIRE_GOLDEN_AGAINST` set to such a folder, which
-//! another version has written, the first line that differs is printed. `LONGWIRE_GOLDEN_RECORD=1` writes `traces.txt` anew.
+//! writes both to `target/tmp/golden`, and `LONGWIRE_GOLDEN_CASE=all` those of all cases. With
+//! `LONGWIRE_GOLDEN_AGAINST` set to such a folder, which another version has written, the first line that
+//! differs is printed. `LONGWIRE_GOLDEN_RECORD=1` writes `traces.txt` anew.
 #![forbid(unsafe_code)]
 
 mod cases;
@@ -86,7 +89,8 @@ fn outcome(case: &Case) -> Outcome {
     let (trace, report) = run(case, &plan);
     check(case, 1, &report);
     let mut differs = Vec::new();
-    // Each with one other number of workers: threads that wait for each other take long where there are few processors.
+    // Each with one other number of workers: threads that wait for each other take long where there are few
+    // processors.
     let workers = case.workers();
     let (other, report) = run(case, &read(case, workers).unwrap());
     check(case, workers, &report);

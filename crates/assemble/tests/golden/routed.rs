@@ -4,7 +4,8 @@ use crate::routers;
 use longwire_block::Dice;
 use std::fmt::Write;
 
-/// Two routers with a line between them, and a host at each of three ports; `keys` are some more of the first router's.
+/// Two routers with a line between them, and a host at each of three ports; `keys` are some more of the first
+/// router's.
 fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dice, String) {
     let mut dice = Dice::named(way, name);
     let mut text = format!("seed = {}\n", dice.below(1_000_000));

@@ -1,4 +1,5 @@
-//! Runs of a case, and what is seen of them: every packet that enters a link or leaves by a port, and all that is counted at the end.
+//! Runs of a case, and what is seen of them: every packet that enters a link or leaves by a port, and all
+//! that is counted at the end.
 
 use crate::cases::Case;
 use crate::frames::{Frame, frames};

@@ -5,8 +5,8 @@ use longwire_link::without;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Adds what a link is made of, and answers its blocks, so that they can be changed. The number says which of the scenario's links it
-/// is.
+/// Adds what a link is made of, and answers its blocks, so that they can be changed. The number says which of
+/// the scenario's links it is.
 pub type Make<'a> = &'a dyn Fn(&mut Dice, usize, &mut String) -> Vec<&'static Spec>;
 
 /// A link of a scenario, and what can be changed of it.
@@ -15,14 +15,16 @@ pub struct Made {
     blocks: Vec<&'static Spec>,
 }
 
-/// One of several things that have names. One more of them changes few draws: each name has a number of its own, and the highest is chosen.
+/// One of several things that have names. One more of them changes few draws: each name has a number of its
+/// own, and the highest is chosen.
 fn choose<'a, T>(dice: &mut Dice, things: &'a [T], name: impl Fn(&T) -> String) -> &'a T {
     let seed = dice.draw();
     things.iter().max_by_key(|thing| Dice::named(seed, &name(thing)).draw()).expect("there is one at least")
 }
 
-/// A random scenario: bridges in a ring or a line, ports on them, links made by `make` between them, some of which steer packets to
-/// another one beside them, and some share a medium; changes of links, and traffic. `way` tells scenarios of one seed apart.
+/// A random scenario: bridges in a ring or a line, ports on them, links made by `make` between them, some of
+/// which steer packets to another one beside them, and some share a medium; changes of links, and traffic.
+/// `way` tells scenarios of one seed apart.
 pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
     let mut dice = Dice::named(seed, &format!("swarm/{way}"));
     let mut text = format!("seed = {seed}\nrouting = \"shortest-delay\"\n");
@@ -65,7 +67,8 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
     text
 }
 
-/// Links between these ends, in a third of the cases some of them stations of a medium, and changes of all that.
+/// Links between these ends, in a third of the cases some of them stations of a medium, and changes of all
+/// that.
 pub fn links(dice: &mut Dice, text: &mut String, ends: &[(String, String)], make: Make<'_>) {
     let shared = dice.below(3) == 0;
     let mut links = Vec::new();
@@ -80,8 +83,8 @@ pub fn links(dice: &mut Dice, text: &mut String, ends: &[(String, String)], make
     changes(dice, &links, text);
 }
 
-/// A link; of three without a filter, one steers some packets to a link beside it. Of two without a rate, one is a station of a medium
-/// that is `shared`.
+/// A link; of three without a filter, one steers some packets to a link beside it. Of two without a rate, one
+/// is a station of a medium that is `shared`.
 fn link(
     dice: &mut Dice,
     text: &mut String,
@@ -228,7 +231,8 @@ fn plain_change(dice: &mut Dice) -> (&'static str, String, bool) {
     (key, format!("\"{value}\""), key == "delay" || key == "loss")
 }
 
-/// The same for a whole block: another one in the place of one of the link's, one of a key that the link may not have, or none at all.
+/// The same for a whole block: another one in the place of one of the link's, one of a key that the link may
+/// not have, or none at all.
 fn another_kind(dice: &mut Dice, link: &Made) -> (&'static str, String, bool) {
     let mut kinds = kinds();
     if dice.below(2) == 0 {
@@ -255,7 +259,8 @@ pub fn kinds() -> Vec<&'static Spec> {
     longwire_link::registry().into_iter().filter(|spec| spec.kind != "shared").collect()
 }
 
-/// A link of up to four blocks of the registry, of any key and kind, with random values; the first link has a block of the kind `first`.
+/// A link of up to four blocks of the registry, of any key and kind, with random values; the first link has a
+/// block of the kind `first`.
 pub fn of_any_kind(
     dice: &mut Dice,
     number: usize,
@@ -282,7 +287,8 @@ pub fn of_any_kind(
     blocks
 }
 
-/// A block as a scenario writes it, with random values. Some exclude each other: others, then; none if they always did.
+/// A block as a scenario writes it, with random values. Some exclude each other: others, then; none if they
+/// always did.
 fn block(dice: &mut Dice, spec: &'static Spec) -> Option<String> {
     let mut dice = Dice::seeded(dice.draw());
     let params = (0..20).map(|_| params(&mut dice, spec)).find(|params| {
@@ -328,7 +334,8 @@ fn value(dice: &mut Dice, spec: &Spec, kind: ParamKind) -> String {
     }
 }
 
-/// Four bridges in a row, with a link to each end that crosses from worker to worker, and many changes of them.
+/// Four bridges in a row, with a link to each end that crosses from worker to worker, and many changes of
+/// them.
 pub fn chain(seed: u64, way: u64) -> String {
     let mut dice = Dice::named(seed, &format!("chain/{way}"));
     let mut text = format!("seed = {seed}\n");

@@ -1,7 +1,9 @@
-//! Random scenarios with random traffic, in simulated time: the trace and all counters are the same for any number of workers
-//! and either kind of rings between them, nothing is lost uncounted, and nothing leaves before its time.
+//! Random scenarios with random traffic, in simulated time: the trace and all counters are the same for any
+//! number of workers and either kind of rings between them, nothing is lost uncounted, and nothing leaves
+//! before its time.
 //!
-//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test swarm` runs only that one.
+//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test swarm` runs only
+//! that one.
 #![forbid(unsafe_code)]
 
 mod draw;
@@ -43,7 +45,8 @@ fn read(text: &str, workers: u32) -> Option<Plan> {
     parse("swarm.toml", &format!("{text}\n{engine}\n")).ok()
 }
 
-/// The first scenario of a seed that is not refused, as some changes are: of what is no longer there, or of what is still changing.
+/// The first scenario of a seed that is not refused, as some changes are: of what is no longer there, or of
+/// what is still changing.
 fn drawn(seed: u64, draw: impl Fn(u64) -> String) -> String {
     let mut ways = (0..100).map(draw);
     ways.find(|text| read(text, 1).is_some()).unwrap_or_else(|| panic!("seed {seed}: all are refused"))
@@ -122,7 +125,8 @@ fn compare(what: &str, text: &str, until: Nanos) -> Report {
     report
 }
 
-/// The kind that the first link of a seed's scenario has in any case: each of them once, in some order, before the first comes again.
+/// The kind that the first link of a seed's scenario has in any case: each of them once, in some order,
+/// before the first comes again.
 fn kind_of(seed: u64) -> &'static Spec {
     let mut deck = draw::kinds();
     let mut dice = Dice::named(seed / deck.len() as u64, "deck");
@@ -132,7 +136,8 @@ fn kind_of(seed: u64) -> &'static Spec {
     deck[seed as usize % deck.len()]
 }
 
-/// The seeds of a test: so many, or the one that is to be looked at again, of which nothing is expected of the whole.
+/// The seeds of a test: so many, or the one that is to be looked at again, of which nothing is expected of
+/// the whole.
 fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("LONGWIRE_SWARM_SEED") {
         Ok(seed) => vec![seed.parse().expect("LONGWIRE_SWARM_SEED is a whole number")],
@@ -216,7 +221,8 @@ fn routers_decide_the_same_on_any_worker() {
     }
 }
 
-/// A packet and its copy leave at the same moment, and bits of each second one are flipped: their order can be seen.
+/// A packet and its copy leave at the same moment, and bits of each second one are flipped: their order can
+/// be seen.
 #[test]
 fn a_packet_and_its_copy_leave_in_their_order() {
     let text = "seed = 1\n[[bridge]]\nname = \"b\"\n\

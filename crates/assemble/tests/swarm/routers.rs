@@ -3,8 +3,9 @@
 use longwire_block::Dice;
 use std::fmt::Write;
 
-/// Routers in a ring, joined by links, each with a network of its own: a port that it sits on, a link to a port, or a bridge with one. Routes
-/// lead either way round, often for ever; some lead to neighbours that nobody knows; and they change.
+/// Routers in a ring, joined by links, each with a network of its own: a port that it sits on, a link to a
+/// port, or a bridge with one. Routes lead either way round, often for ever; some lead to neighbours that
+/// nobody knows; and they change.
 pub fn ring(seed: u64, way: u64) -> String {
     let mut dice = Dice::named(seed, &format!("routers/{way}"));
     let mut text = format!("seed = {seed}\n");

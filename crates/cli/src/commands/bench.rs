@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Measure what Longwire can do on this machine
 ///
-/// Each row shows the target, the best run, and whether it reached the target; a note has the median and how far the runs
-/// lie apart. Let the machine do nothing else meanwhile. Benches on real ports make test hosts of their own, which
-/// needs root; without it their rows say that they were not run.
+/// Each row shows the target, the best run, and whether it reached the target; a note has the median and how
+/// far the runs lie apart. Let the machine do nothing else meanwhile. Benches on real ports make test hosts
+/// of their own, which needs root; without it their rows say that they were not run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 
 /// Measure what packets, links, ports and programs cost on this machine
 ///
-/// `longwire check` computes from these prices how much of each worker and port a scenario takes, and how late packets leave; a router that
-/// says prices = "calibrated" admits programs by them. Measured are the engine's stages, each block of a link, links and packets that no
-/// cache holds, packets handed to another worker, the drivers of ports (TAP, AF_PACKET, AF_XDP: as root, in namespaces of their own), how late
-/// packets leave by the way workers wait, and what programs on routers do. The file has medians, and how far the runs lay apart.
+/// `longwire check` computes from these prices how much of each worker and port a scenario takes, and how
+/// late packets leave; a router that says prices = "calibrated" admits programs by them. Measured are the
+/// engine's stages, each block of a link, links and packets that no cache holds, packets handed to another
+/// worker, the drivers of ports (TAP, AF_PACKET, AF_XDP: as root, in namespaces of their own), how late
+/// packets leave by the way workers wait, and what programs on routers do. The file has medians, and how far
+/// the runs lay apart.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

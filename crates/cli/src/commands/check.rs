@@ -14,9 +14,10 @@ const MOST_EVENTS: usize = 100;
 
 /// Check a scenario and say what will not fit on this machine
 ///
-/// Reads the scenario, names every mistake with its place and the fix, and predicts what it takes of the machine if every
-/// link is full and every source sends: the load of each worker and of each port's driver, how late packets leave, memory for links, for
-/// packets on their way and for packets that wait. Prices are those that `longwire calibrate` measured on this machine, if it did.
+/// Reads the scenario, names every mistake with its place and the fix, and predicts what it takes of the
+/// machine if every link is full and every source sends: the load of each worker and of each port's driver,
+/// how late packets leave, memory for links, for packets on their way and for packets that wait. Prices are
+/// those that `longwire calibrate` measured on this machine, if it did.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -31,12 +32,13 @@ pub struct Args {
     /// The scenario file, or - for standard input.
     scenario: PathBuf,
 
-    /// Prices that "longwire calibrate" has measured: "calibrated", "assumed", or a file that it wrote. Default: this machine's if there are
-    /// any, else assumed.
+    /// Prices that "longwire calibrate" has measured: "calibrated", "assumed", or a file that it wrote.
+    /// Default: this machine's if there are any, else assumed.
     #[arg(long, value_name = "FILE")]
     prices: Option<String>,
 
-    /// Length of the frames that fill links, without FCS, 60 to 65535: short ones are more packets a second. Default: 1514.
+    /// Length of the frames that fill links, without FCS, 60 to 65535: short ones are more packets a second.
+    /// Default: 1514.
     #[arg(long, value_name = "N", default_value_t = 1514, hide_default_value = true,
         value_parser = clap::value_parser!(u64).range(60..=65_535))]
     frame_bytes: u64,
@@ -159,7 +161,8 @@ fn processes(plan: &Plan) -> impl Iterator<Item = &str> {
     above.filter(|above| above.who == Who::Process).map(|above| &*above.name)
 }
 
-/// What is to be said of routers' processors that are threads in real time, if the machine has fewer cores than are busy then. `cores` is 0 if that is not known.
+/// What is to be said of routers' processors that are threads in real time, if the machine has fewer cores
+/// than are busy then. `cores` is 0 if that is not known.
 fn crowded(plan: &Plan, cores: u32) -> Option<String> {
     let each = plan.routers.iter().filter_map(|router| router.sharing.as_ref());
     let threads: u32 =

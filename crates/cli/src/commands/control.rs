@@ -6,8 +6,9 @@ use longwire_halves::{echo, heavy_hitters, intrusion, monitor, nat44, splice, sy
 
 /// The control halves of forwarders: processes of their own beside a running router
 ///
-/// A forwarder has two parts: a program on the data path, which sees every packet, and a control half, which sees what the program has counted,
-/// decides, and changes what the program does. Each of these runs until it is stopped, or its instance ends.
+/// A forwarder has two parts: a program on the data path, which sees every packet, and a control half, which
+/// sees what the program has counted, decides, and changes what the program does. Each of these runs until it
+/// is stopped, or its instance ends.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

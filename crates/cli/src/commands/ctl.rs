@@ -78,8 +78,8 @@ Examples:
   longwire ctl get up.forward --json
   longwire ctl get video")]
 struct Get {
-    /// The link; a duplex one shows both of its directions. Or a traffic source or a shared medium, where no link has this
-    /// name.
+    /// The link; a duplex one shows both of its directions. Or a traffic source or a shared medium, where no
+    /// link has this name.
     link: String,
 
     /// The instance, by name, process number or both (name-number).
@@ -92,8 +92,8 @@ struct Get {
 
 /// Change a link, a traffic source or a shared medium while it runs
 ///
-/// All settings that are named change together between two batches of packets, or none does; what is not named is kept. A
-/// duplex link's name means both of its directions.
+/// All settings that are named change together between two batches of packets, or none does; what is not
+/// named is kept. A duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -228,8 +228,8 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// Asks all at once which instance each is: one that hangs makes nobody wait but for a moment. None for those that have not
-/// answered then; those that have ended meanwhile are left out.
+/// Asks all at once which instance each is: one that hangs makes nobody wait but for a moment. None for those
+/// that have not answered then; those that have ended meanwhile are left out.
 fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
     // The outer none is for one that has ended.
     let ask = |found: &Found| -> Option<Option<Info>> {

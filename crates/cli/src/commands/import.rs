@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 /// Write the scenario that commands or scripts of other tools describe
 ///
-/// Reads a file, a command line, or standard input (-), writes a scenario with comments, and says for every option that it does
-/// not carry over, or not exactly, why: in the scenario and on standard error.
+/// Reads a file, a command line, or standard input (-), writes a scenario with comments, and says for every
+/// option that it does not carry over, or not exactly, why: in the scenario and on standard error.
 ///
-/// Formats: netem (tc commands with netem and tbf, what `tc qdisc show` prints, or netem's options alone), ipfw (dummynet's
-/// pipes, and rules to them), ns (Emulab's scripts), mahimahi (mm-delay, mm-loss, mm-link, mm-onoff, or one or two traces: up
-/// and down), theaterq (one or two traces, and a tc command with its options).
+/// Formats: netem (tc commands with netem and tbf, what `tc qdisc show` prints, or netem's options alone),
+/// ipfw (dummynet's pipes, and rules to them), ns (Emulab's scripts), mahimahi (mm-delay, mm-loss, mm-link,
+/// mm-onoff, or one or two traces: up and down), theaterq (one or two traces, and a tc command with its
+/// options).
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print JSON: the scenario and the notes; may also stand last")))]
 #[command(after_long_help = "\

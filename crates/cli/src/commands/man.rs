@@ -13,7 +13,8 @@ Examples:
   longwire man | man -l -
   longwire man ~/.local/share/man/man1")]
 pub struct Args {
-    /// The folder to write a page for each command to, made if it is missing; without it the main page is printed.
+    /// The folder to write a page for each command to, made if it is missing; without it the main page is
+    /// printed.
     dir: Option<PathBuf>,
 }
 

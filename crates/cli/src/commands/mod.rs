@@ -1,7 +1,8 @@
 //! The subcommands, a file each.
 //!
-//! To add one, write `commands/<name>.rs` with a documented `pub struct Args` (derive `clap::Args`, long help with
-//! examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to the list below.
+//! To add one, write `commands/<name>.rs` with a documented `pub struct Args` (derive `clap::Args`, long help
+//! with examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to
+//! the list below.
 
 pub mod bench;
 pub mod blocks;

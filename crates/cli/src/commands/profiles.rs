@@ -11,8 +11,9 @@ use std::fmt::Write;
 
 /// List the profiles that links can have: dial-up to data centre
 ///
-/// A profile says what a link is like, down (to the user) and up (from the user): rate, delay, loss, queue. Use one as
-/// profile = "lte" in a scenario's link, or as longwire exec --profile lte; settings of your own go before its.
+/// A profile says what a link is like, down (to the user) and up (from the user): rate, delay, loss, queue.
+/// Use one as profile = "lte" in a scenario's link, or as longwire exec --profile lte; settings of your own
+/// go before its.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

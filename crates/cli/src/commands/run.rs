@@ -21,9 +21,10 @@ use std::time::{Duration, Instant};
 
 /// Run a scenario, in real time or in virtual time
 ///
-/// In real time Longwire makes the scenario's test hosts, opens its interfaces and carries what the programs send. With
-/// --virtual it runs on captures and on the scenario's traffic sources, as fast as the machine can, with exact times.
-/// Either way it ends with a report: what each link and port carried and dropped, and how faithful that was.
+/// In real time Longwire makes the scenario's test hosts, opens its interfaces and carries what the programs
+/// send. With --virtual it runs on captures and on the scenario's traffic sources, as fast as the machine
+/// can, with exact times. Either way it ends with a report: what each link and port carried and dropped, and
+/// how faithful that was.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -40,12 +41,13 @@ pub struct Args {
     #[arg(long)]
     r#virtual: bool,
 
-    /// End after this time: 10s, 500ms. Without it a run in virtual time goes on until nothing is left to happen.
+    /// End after this time: 10s, 500ms. Without it a run in virtual time goes on until nothing is left to
+    /// happen.
     #[arg(long = "for", value_name = "TIME", value_parser = run_time)]
     time: Option<Nanos>,
 
-    /// Take what comes in by PORT from a capture (pcap or pcapng); repeatable. All inputs count from the earliest's
-    /// first frame.
+    /// Take what comes in by PORT from a capture (pcap or pcapng); repeatable. All inputs count from the
+    /// earliest's first frame.
     #[arg(long = "input", value_name = "PORT=FILE")]
     inputs: Vec<PortFile>,
 
@@ -193,7 +195,8 @@ impl Args {
     }
 }
 
-/// The longest time that can be asked for. Behind it there is room on the engine's clock, which ends after 584 years.
+/// The longest time that can be asked for. Behind it there is room on the engine's clock, which ends after
+/// 584 years.
 const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 86_400);
 
 /// How long a run is to last.

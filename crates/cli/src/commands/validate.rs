@@ -12,9 +12,10 @@ use std::sync::atomic::Ordering;
 
 /// Print the tables and figures of a paper beside Longwire's own values
 ///
-/// Each row shows what the paper printed, what was configured, what this run measured, and whether it passes. On real ports
-/// test hosts are made, as root or in a user namespace; with --virtual the same traffic runs on the virtual clock,
-/// where results are exact. A row that was not run says why. The exit status is 1 if a row failed.
+/// Each row shows what the paper printed, what was configured, what this run measured, and whether it passes.
+/// On real ports test hosts are made, as root or in a user namespace; with --virtual the same traffic runs on
+/// the virtual clock, where results are exact. A row that was not run says why. The exit status is 1 if a row
+/// failed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -204,8 +205,8 @@ fn drawn_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 32
 }
 
-/// Enters a user namespace if only that allows test hosts; where nothing does, rows say so. It has to come before any
-/// second thread.
+/// Enters a user namespace if only that allows test hosts; where nothing does, rows say so. It has to come
+/// before any second thread.
 fn enter_private_world() -> anyhow::Result<()> {
     let can = longwire_lab::abilities();
     if !can.namespaces.available && can.user_namespaces.available {

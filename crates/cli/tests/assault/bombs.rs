@@ -116,7 +116,8 @@ fn values() -> Vec<(&'static str, Vec<u8>, Due)> {
     ]
 }
 
-/// Settings that name files which are none: devices without an end, pipes that nobody writes, folders, themselves.
+/// Settings that name files which are none: devices without an end, pipes that nobody writes, folders,
+/// themselves.
 fn files(folder: &Folder) -> Vec<(&'static str, Vec<u8>, Due)> {
     let pipe = folder.text("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -10,7 +10,8 @@ fn lies() -> Vec<(String, Vec<u8>)> {
     let honest = pcap(&frames);
     let mut all = vec![("honest".to_owned(), honest.clone())];
     let words = [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 65_536];
-    // Magic, version, length limit and link type of the file; seconds, nanoseconds and both lengths of the second packet.
+    // Magic, version, length limit and link type of the file; seconds, nanoseconds and both lengths of the
+    // second packet.
     let second = 24 + 16 + 100;
     for at in [0, 4, 16, 20, second, second + 4, second + 8, second + 12] {
         for word in words {

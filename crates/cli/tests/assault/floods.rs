@@ -1,12 +1,13 @@
-//! A flood on one link, and a victim on another: in virtual time, where what is due is exact, and in real time, where nothing
-//! of the victim's may be lost.
+//! A flood on one link, and a victim on another: in virtual time, where what is due is exact, and in real
+//! time, where nothing of the victim's may be lost.
 
 use super::support::{Folder, json, longwire, row};
 use super::{Lab, PATIENCE, times};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-/// The flood offers a hundred times what its link carries, to a station that nobody knows; the victim has links of its own.
+/// The flood offers a hundred times what its link carries, to a station that nobody knows; the victim has
+/// links of its own.
 fn scenario(flood: &str) -> String {
     let host =
         |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");

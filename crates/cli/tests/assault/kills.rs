@@ -1,5 +1,5 @@
-//! Commands killed at a random moment, by each of the signals that end one. What may be left is what the next command
-//! removes; nothing that runs may be left at all.
+//! Commands killed at a random moment, by each of the signals that end one. What may be left is what the next
+//! command removes; nothing that runs may be left at all.
 
 use super::support::{longwire, stderr};
 use super::victims::{Round, Scene, VICTIMS, Victim, prepare};
@@ -82,7 +82,8 @@ fn killed_commands_leave_nothing() {
     }
 }
 
-/// Runs a command undisturbed: how long it takes, during which it is killed later. Asserts that it has something to do.
+/// Runs a command undisturbed: how long it takes, during which it is killed later. Asserts that it has
+/// something to do.
 fn window(scene: &Scene, victim: &Victim, name: &str) -> Duration {
     let limit = if victim.endless { BEGINNING } else { WINDOW };
     let mut round = Round { scene, name: name.to_owned(), number: UNDISTURBED, fid: String::new() };

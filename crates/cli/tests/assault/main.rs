@@ -1,5 +1,6 @@
-//! Attacks on the program as its users have it: killed at any moment, fed with bombs and lies, flooded, changed without a
-//! pause. In the ordinary tests each is short; `cargo xtask assault` runs all of it, with another seed each time.
+//! Attacks on the program as its users have it: killed at any moment, fed with bombs and lies, flooded,
+//! changed without a pause. In the ordinary tests each is short; `cargo xtask assault` runs all of it, with
+//! another seed each time.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -20,7 +21,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long something may take that has to happen at some time, on however busy a machine: only what hangs takes so long.
+/// How long something may take that has to happen at some time, on however busy a machine: only what hangs
+/// takes so long.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Processor time that one command may take, in seconds: however slow the machine is, no more is needed.
 const PROCESSOR_SECONDS: u32 = 120;
@@ -105,8 +107,8 @@ struct Ran {
 }
 
 impl Ran {
-    /// Runs `longwire` with a limit of memory and of processor time, whose excess ends it by a signal; without a status it waited for
-    /// something without an end, and has been killed.
+    /// Runs `longwire` with a limit of memory and of processor time, whose excess ends it by a signal;
+    /// without a status it waited for something without an end, and has been killed.
     fn bounded(args: &[&str]) -> Self {
         // 4 GiB of address space: a bomb must not take the machine's memory.
         let script = format!("ulimit -v 4194304; ulimit -t {PROCESSOR_SECONDS}; exec \"$0\" \"$@\"");

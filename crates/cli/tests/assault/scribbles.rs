@@ -1,13 +1,13 @@
-//! A control process that scribbles over the memory which it shares with the router: it is cut off, and the router and the
-//! service beside it go on.
+//! A control process that scribbles over the memory which it shares with the router: it is cut off, and the
+//! router and the service beside it go on.
 
 use super::support::{json, longwire, repository, row, stderr, stdout};
 use super::{Dice, Lab, times, until, wait};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
-/// Comes as `echo`, then writes anything anywhere: single words, records that look like answers, and how far they reach. It
-/// ends when it is cut off.
+/// Comes as `echo`, then writes anything anywhere: single words, records that look like answers, and how far
+/// they reach. It ends when it is cut off.
 const SCRIBBLER: &str = "\
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,5 @@
-//! A run under traffic that is changed all the time: everything stays accounted for, and its memory stays bounded.
+//! A run under traffic that is changed all the time: everything stays accounted for, and its memory stays
+//! bounded.
 
 use super::support::{Folder, json, longwire, row, stderr};
 use super::{Dice, PATIENCE, may_make_labs, times, until, wait, whole};

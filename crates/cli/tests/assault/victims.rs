@@ -20,8 +20,8 @@ between = [\"a\", \"b\"]
 delay = \"1 ms\"
 ";
 
-/// A router with a control plane between a and b, one whose flows share its processors between c and d, and two hosts
-/// that may change settings by frames.
+/// A router with a control plane between a and b, one whose flows share its processors between c and d, and
+/// two hosts that may change settings by frames.
 const LAB: &str = r#"
 [nesp]
 key-file = "nesp.key"
@@ -118,7 +118,8 @@ impl Victim {
 const INSTALL: &str = "forwarder install r1 syn-monitor --lease 10s --instance LAB";
 const LAB_UP: &str = "lab up FILE --name NAME";
 
-/// All of them. A new command goes here, too: [`each_command_is_killed`] compares the list with the command line's.
+/// All of them. A new command goes here, too: [`each_command_is_killed`] compares the list with the command
+/// line's.
 pub const VICTIMS: &[Victim] = &[
     Victim::of("exec -q --private --delay 1ms -- sleep 0.5"),
     Victim::of("exec -q --private --serve SERVICE -- sleep 0.5"),

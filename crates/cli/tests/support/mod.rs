@@ -50,8 +50,8 @@ pub fn longwire(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_longwire")).args(args).output().unwrap()
 }
 
-/// To start the command that its arguments are so that the signals that end programs end it: under `nohup`, or behind `&` in a script, what a
-/// test starts would not heed all of them.
+/// To start the command that its arguments are so that the signals that end programs end it: under `nohup`,
+/// or behind `&` in a script, what a test starts would not heed all of them.
 pub fn ended_by_all() -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,QUIT,TERM");

@@ -6,8 +6,9 @@ use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
 use longwire_packet::{Handle, Meta};
 
 impl Worker {
-    /// Lets a packet whose path was just chosen take the link that its node wishes, if that begins where the path does. Where the path leads past
-    /// all links from a router to its port's far side, the wish holds there.
+    /// Lets a packet whose path was just chosen take the link that its node wishes, if that begins where the
+    /// path does. Where the path leads past all links from a router to its port's far side, the wish holds
+    /// there.
     #[inline]
     pub(crate) fn grant_wish(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
@@ -20,8 +21,8 @@ impl Worker {
         meta.path = self.map.wished.path(meta.path, link).unwrap_or(meta.path);
     }
 
-    /// Sees to what leaves a link otherwise than at its end: what a filter sends to another link, and what a link answers
-    /// to the sender of a packet.
+    /// Sees to what leaves a link otherwise than at its end: what a filter sends to another link, and what a
+    /// link answers to the sender of a packet.
     #[cold]
     pub(crate) fn leave_aside(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);

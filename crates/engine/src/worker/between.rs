@@ -43,7 +43,8 @@ impl Worker {
         }
     }
 
-    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
+    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a
+    /// path.
     fn receive_from(&mut self, ring: (usize, usize)) -> Taken {
         let taken = self.peers.inbox.take(ring, &mut self.pool);
         match taken {
@@ -65,8 +66,8 @@ impl Worker {
         taken
     }
 
-    /// Hands a packet over to another worker: with others when there is a batch of them, or at the end of the step. In simulated time at
-    /// once, because what waited here would be held by nobody.
+    /// Hands a packet over to another worker: with others when there is a batch of them, or at the end of the
+    /// step. In simulated time at once, because what waited here would be held by nobody.
     pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
         let class = class(self.pool.meta(handle));
         let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
@@ -117,7 +118,8 @@ impl Worker {
             if self.windows.is_none() {
                 return rest.iter().for_each(|&handle| self.drop(handle, DropReason::RingFull));
             }
-            // A simulated run loses nothing: the other worker empties the ring, and this one its own meanwhile.
+            // A simulated run loses nothing: the other worker empties the ring, and this one its own
+            // meanwhile.
             self.stage_from_rings();
             std::thread::yield_now();
         }

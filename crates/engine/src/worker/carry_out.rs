@@ -1,5 +1,5 @@
-//! How a worker carries its changes out: on links in their place among departures and arrivals, on traffic sources before
-//! the first frame that may be another one.
+//! How a worker carries its changes out: on links in their place among departures and arrivals, on traffic
+//! sources before the first frame that may be another one.
 
 use super::{Order, Worker};
 use crate::events::{Event, Of, Turn};
@@ -40,8 +40,8 @@ impl Worker {
         }
     }
 
-    /// When the next frame comes in by a port here, in simulated time: changes of sources that come before it, and up to
-    /// `until`, are carried out, for they may bring it forward, put it off, or bring the first.
+    /// When the next frame comes in by a port here, in simulated time: changes of sources that come before
+    /// it, and up to `until`, are carried out, for they may bring it forward, put it off, or bring the first.
     pub(crate) fn next_frame(&mut self, until: Nanos) -> Nanos {
         loop {
             let next = self.next_arrival();
@@ -97,8 +97,8 @@ impl Worker {
         }
     }
 
-    /// Changes a link or source that is made of `base` unless it has changed before, at `now`, and answers what it is made
-    /// of then.
+    /// Changes a link or source that is made of `base` unless it has changed before, at `now`, and answers
+    /// what it is made of then.
     pub(crate) fn change(
         &mut self,
         (of, place): (Of, u32),

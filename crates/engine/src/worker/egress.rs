@@ -121,8 +121,8 @@ impl Worker {
         if self.simulated { Nanos::ZERO } else { longwire_clock::monotonic() }
     }
 
-    /// Books how late the packets of a port's batch left that it took between `before` and `after`, one after the other: each when its
-    /// turn came, as far as that is known.
+    /// Books how late the packets of a port's batch left that it took between `before` and `after`, one after
+    /// the other: each when its turn came, as far as that is known.
     fn book_lateness(&mut self, slot: usize, before: Nanos, after: Nanos) {
         let Self { ports, books, emulation, .. } = self;
         let (leaves, numbers) = ports.slots[slot].out.departures();

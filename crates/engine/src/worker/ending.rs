@@ -11,8 +11,9 @@ impl Worker {
         if until < TO_THE_END { until } else { self.emulation.seen.max(self.schedules.changed) }
     }
 
-    /// Brings everything to the end of the run, at which all workers have agreed: changes, and background traffic that nobody has
-    /// waited for. What is counted then does not depend on how many workers there are.
+    /// Brings everything to the end of the run, at which all workers have agreed: changes, and background
+    /// traffic that nobody has waited for. What is counted then does not depend on how many workers there
+    /// are.
     pub(crate) fn conclude(&mut self, end: Nanos) {
         self.carry_out(end);
         self.nodes.change_all(end);

@@ -1,4 +1,5 @@
-//! Flooded packets: one that its node sends to all its ports but one takes a tree of links, each once, and is copied where ways part.
+//! Flooded packets: one that its node sends to all its ports but one takes a tree of links, each once, and is
+//! copied where ways part.
 
 use super::Worker;
 use crate::order::PIECES;
@@ -8,8 +9,8 @@ use longwire_block::path::{Branch, DIRECT, Fork};
 use longwire_packet::Handle;
 
 impl Worker {
-    /// Sends a packet to every port of its node but the one it came from. Copies are made here for ways that begin apart, or that
-    /// addresses choose.
+    /// Sends a packet to every port of its node but the one it came from. Copies are made here for ways that
+    /// begin apart, or that addresses choose.
     pub(crate) fn flood(&mut self, node: usize, handle: Handle) {
         let in_port = self.pool.meta(handle).in_port;
         if let Some(&fork) = self.map.floods.get(&in_port)
@@ -43,7 +44,8 @@ impl Worker {
         }
     }
 
-    /// Sends a flooded packet that has left a link on, by every way from there; `enter` lets its copies into their next links.
+    /// Sends a flooded packet that has left a link on, by every way from there; `enter` lets its copies into
+    /// their next links.
     #[cold]
     pub(crate) fn fork(&mut self, handle: Handle, enter: fn(&mut Self, Handle)) {
         let Some(fork) = self.map.paths.fork_after(self.pool.meta(handle).path) else {

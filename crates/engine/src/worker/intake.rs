@@ -70,7 +70,8 @@ impl Worker {
         self.intake.ready.len()
     }
 
-    /// Tells nodes the time that waited for it, but for those that wait for their turn: of these, it is asked when that is.
+    /// Tells nodes the time that waited for it, but for those that wait for their turn: of these, it is asked
+    /// when that is.
     fn tell_nodes(&mut self, now: Nanos) {
         if !self.simulated {
             self.nodes.ask_all_in_turn(self.earliest_turn());
@@ -82,9 +83,10 @@ impl Worker {
         }
     }
 
-    /// When a packet arrives, in the order of events. One that was stamped before what has been done already counts as
-    /// coming after it: else packets of several links would meet on the next one in an order that depends on when the
-    /// ports were polled. With several workers on the machine's clock it does so anyway, and the stamp stands.
+    /// When a packet arrives, in the order of events. One that was stamped before what has been done already
+    /// counts as coming after it: else packets of several links would meet on the next one in an order that
+    /// depends on when the ports were polled. With several workers on the machine's clock it does so anyway,
+    /// and the stamp stands.
     pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
         let (time, place) = self.books.done;
@@ -137,7 +139,8 @@ impl Worker {
         self.intake.fresh.clear();
     }
 
-    /// Lets a node decide about a batch. What comes of it waits in `ready`, whose part from `first` on is in order.
+    /// Lets a node decide about a batch. What comes of it waits in `ready`, whose part from `first` on is in
+    /// order.
     pub(crate) fn decide_batch(&mut self, node: usize, batch: &Batch, first: usize) {
         if let Some(&handle) = batch.as_slice().first() {
             let meta = self.pool.meta(handle);
@@ -214,8 +217,9 @@ impl Worker {
         self.make_ready(&plain, flags);
     }
 
-    /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
-    /// answers do, unless its port is one to which links lead from the node itself.
+    /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links
+    /// between ports, as links' own answers do, unless its port is one to which links lead from the node
+    /// itself.
     pub(crate) fn empty_outbox(&mut self, first: usize) {
         let count = self.nodes.outbox.packets().len();
         for at in 0..count {
@@ -246,8 +250,8 @@ impl Worker {
         }
     }
 
-    /// Lets packets that have a path wait to enter their links. Whether their node wishes some to take certain links is asked only if one has
-    /// such a flag, or-ed together.
+    /// Lets packets that have a path wait to enter their links. Whether their node wishes some to take
+    /// certain links is asked only if one has such a flag, or-ed together.
     fn make_ready(&mut self, batch: &Batch, flags: u8) {
         if Meta::any_wishes(flags) {
             batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));

@@ -1,5 +1,5 @@
-//! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
-//! in `real` and `simulated` tell it.
+//! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the
+//! loops in `real` and `simulated` tell it.
 
 mod aside;
 mod between;
@@ -108,8 +108,8 @@ impl Worker {
         }
     }
 
-    /// Handles everything that happens up to `now`: packets that have come in, and packets that are due. `gap` is
-    /// how long ago the ports were last polled. Returns how many packets came or left.
+    /// Handles everything that happens up to `now`: packets that have come in, and packets that are due.
+    /// `gap` is how long ago the ports were last polled. Returns how many packets came or left.
     pub fn step(&mut self, now: Nanos, gap: Nanos) -> usize {
         let before = self.books.flow.sent + self.books.flow.handed_over;
         self.change_sources_due(now);
@@ -128,7 +128,8 @@ impl Worker {
         came + (self.books.flow.sent + self.books.flow.handed_over - before) as usize
     }
 
-    /// Lets a link that is due let go of what leaves by `until`; in windows, of what will, if it leads to another worker's link.
+    /// Lets a link that is due let go of what leaves by `until`; in windows, of what will, if it leads to
+    /// another worker's link.
     pub(crate) fn turn(&mut self, link: u32, until: Nanos) {
         let is_ahead = self.emulation.lead_of(link).is_some();
         let mut out = self.emulation.let_go(&mut self.pool, link, until);
@@ -145,7 +146,8 @@ impl Worker {
         self.follow(None);
     }
 
-    /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.
+    /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its
+    /// port.
     pub(crate) fn enter(&mut self, handle: Handle) {
         let &Meta { path, arrival, .. } = self.pool.meta(handle);
         let Some(link) = self.map.paths.link(path) else { return self.enter_none(path, handle) };

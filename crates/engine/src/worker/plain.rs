@@ -1,8 +1,10 @@
-//! The fast path: workers whose links lead only to ports, so that none sees another, and each is served for a whole step at once.
+//! The fast path: workers whose links lead only to ports, so that none sees another, and each is served for a
+//! whole step at once.
 //!
-//! A packet that came in, and whose path is one link here, enters it; a link that is due lets go of all that leaves by now; and both go to their ports'
-//! batches. Whatever is not so plain (other workers, other nodes, what judges do besides, answers of links) goes the general way, of which this file
-//! has nothing: [`Worker::enter`], [`Worker::leave`].
+//! A packet that came in, and whose path is one link here, enters it; a link that is due lets go of all that
+//! leaves by now; and both go to their ports' batches. Whatever is not so plain (other workers, other nodes,
+//! what judges do besides, answers of links) goes the general way, of which this file has nothing:
+//! [`Worker::enter`], [`Worker::leave`].
 
 use super::Worker;
 use crate::emulation::Emulation;
@@ -16,7 +18,8 @@ use longwire_units::Nanos;
 const DUE: usize = 32;
 
 impl Worker {
-    /// Arrivals first, then each link that is due. What a group of links and packets needs is fetched while the one before is served.
+    /// Arrivals first, then each link that is due. What a group of links and packets needs is fetched while
+    /// the one before is served.
     pub(crate) fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
         if self.emulation.links.are_many() {
             let here = LinkRef::first_of(self.index);
@@ -105,8 +108,9 @@ impl Worker {
         self.enter(handle);
     }
 
-    /// Lets one packet leave each of the links that are `due`, so that the packets behind them reach the cache meanwhile. Those that may have more are moved
-    /// to the front, and their number is answered; the others get their next place in the wheel.
+    /// Lets one packet leave each of the links that are `due`, so that the packets behind them reach the
+    /// cache meanwhile. Those that may have more are moved to the front, and their number is answered; the
+    /// others get their next place in the wheel.
     #[inline(never)]
     fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
         let mut left = 0;
@@ -322,7 +326,8 @@ mod tests {
         (left, stats.collect())
     }
 
-    /// Whatever links are: they do the same, packet by packet, where each is served for a whole step and where all happens in exact order.
+    /// Whatever links are: they do the same, packet by packet, where each is served for a whole step and
+    /// where all happens in exact order.
     #[test]
     fn the_fast_path_does_what_the_pump_does() {
         let mut packets = 0;

@@ -1,7 +1,8 @@
 //! The pump: what happens next at a worker, in exact order, one thing after the other.
 //!
-//! The order is that of (time, place in the plan): links and media that are due, then nodes that wait for a time, then changes, then what arrives by ports.
-//! A packet from another worker's link arrives in that link's place. Workers whose links lead only to ports need no such order ([`super::plain`]).
+//! The order is that of (time, place in the plan): links and media that are due, then nodes that wait for a
+//! time, then changes, then what arrives by ports. A packet from another worker's link arrives in that link's
+//! place. Workers whose links lead only to ports need no such order ([`super::plain`]).
 
 use super::Worker;
 use crate::order::{EVENT_PLACE, TICK_PLACE};
@@ -29,8 +30,8 @@ enum Event {
 }
 
 impl Worker {
-    /// Does all that happens up to `last`, and lets all that is ready enter: a frame may have come later, while its port was polled. `begin` is when a window
-    /// began.
+    /// Does all that happens up to `last`, and lets all that is ready enter: a frame may have come later,
+    /// while its port was polled. `begin` is when a window began.
     pub(crate) fn pump(&mut self, mut arrivals: Arrivals<'_>, begin: Nanos, last: Nanos) {
         while let Some(event) = self.next_event(&arrivals, begin, last) {
             match event {
@@ -97,7 +98,8 @@ impl Worker {
         }
     }
 
-    /// Whether a change is the first thing to happen in a window, and the last, and no packet waits for it: it may come after the end of the run then.
+    /// Whether a change is the first thing to happen in a window, and the last, and no packet waits for it:
+    /// it may come after the end of the run then.
     fn waits_in_vain(&mut self, arrivals: &Arrivals<'_>, begin: Nanos, last: Nanos, change: Moment) -> bool {
         if matches!(arrivals, Arrivals::Ready(_)) || change.0 <= begin.0 || self.links_hold_packets() {
             return false;

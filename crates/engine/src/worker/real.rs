@@ -10,8 +10,8 @@ use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs on a quiet machine,
-/// and more on a shared one.
+/// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs on a quiet
+/// machine, and more on a shared one.
 const WAKE_EARLY: Nanos = Nanos::from_micros(200);
 /// How long nothing must have happened before a worker sleeps.
 const SPIN_ON: Nanos = Nanos::from_micros(100);
@@ -51,7 +51,8 @@ impl Worker {
             if handled == 0 && after.since(busy_at) >= sleeper.patience {
                 if let Some(sleep) = sleeper.sleep(self, after) {
                     let waited = watch.waited_since();
-                    // A frame wakes the worker when it comes; what it waits then is the worker's wait for a processor.
+                    // A frame wakes the worker when it comes; what it waits then is the worker's wait for a
+                    // processor.
                     gap = waited.unwrap_or(sleep.woken.since(after));
                     if let Some(pause) =
                         Pause::of_waking(sleep.meant, sleep.woken, waited.unwrap_or_default())
@@ -99,7 +100,8 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until a port has something or shortly before the next deadline. None if there was no time for it.
+    /// Sleeps until a port has something or shortly before the next deadline. None if there was no time for
+    /// it.
     fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let nodes = worker.nodes.next();
@@ -110,14 +112,16 @@ impl Sleeper {
         if time == Nanos::ZERO {
             return None;
         }
-        // The descriptor of a port that is down or gone may be ready for ever: it is asked again after the sleep.
+        // The descriptor of a port that is down or gone may be ready for ever: it is asked again after the
+        // sleep.
         for (slot, entry) in worker.ports.slots.iter().zip(&mut self.fds) {
             let usable = slot.fault.is_none();
             entry.fd = if usable { slot.port.readable_fd().unwrap_or(-1) } else { -1 };
         }
         let bell = &worker.peers.bells[worker.index as usize];
         bell.doze();
-        // What came before the bell was listened to is seen now: packets of other workers, and what nodes' threads are done with.
+        // What came before the bell was listened to is seen now: packets of other workers, and what nodes'
+        // threads are done with.
         let came = !worker.peers.inbox.is_empty() || worker.nodes.next() < nodes;
         let called = came || wait_readable(&mut self.fds, time);
         bell.rise();

@@ -5,8 +5,8 @@ use crate::events::Hope;
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Runs until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing if the pool was full.
-    /// Changes to come are waited for only while there are packets that wait for them.
+    /// Runs until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing
+    /// if the pool was full. Changes to come are waited for only while there are packets that wait for them.
     pub(crate) fn run_simulated(&mut self, until: Nanos) -> Option<Nanos> {
         loop {
             let frame = self.next_frame(until);
@@ -26,7 +26,8 @@ impl Worker {
         }
     }
 
-    /// What comes first, the next event or a change of what is held: that may put the event off, or bring it forward.
+    /// What comes first, the next event or a change of what is held: that may put the event off, or bring it
+    /// forward.
     fn before(&mut self, next: Nanos) -> Nanos {
         self.schedules.links.stir();
         if self.pool.live() > 0 { next.min(self.schedules.links.next()) } else { next }

@@ -9,7 +9,8 @@ use longwire_packet::{Batch, Handle};
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Lets a packet that left by a port with a far side come in there, as far as that is known now: its node decides when its turn comes.
+    /// Lets a packet that left by a port with a far side come in there, as far as that is known now: its node
+    /// decides when its turn comes.
     pub(crate) fn come_in(&mut self, handle: Handle, far: u16) {
         let meta = self.pool.meta_mut(handle);
         let (segments, bytes, near) = (u64::from(meta.segments), meta.segment_bytes(), meta.out_port);

@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 impl Worker {
-    /// Runs in windows until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing if a pool was full.
+    /// Runs in windows until nothing is left to happen, or `until` is reached, and answers when the run
+    /// ended; nothing if a pool was full.
     pub(crate) fn run_windows(&mut self, until: Nanos) -> Option<Nanos> {
         let windows = self.windows.as_ref()?;
         let (meeting, longest) = (Arc::clone(&windows.meeting), windows.longest);
@@ -92,7 +93,8 @@ impl Worker {
         self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next).min(Nanos(held))
     }
 
-    /// When the next frame comes in by a port here, or a node that does not wait for its turn wants to be told the time.
+    /// When the next frame comes in by a port here, or a node that does not wait for its turn wants to be
+    /// told the time.
     pub(crate) fn next_arrival(&mut self) -> Nanos {
         self.ports.next_arrival().min(self.nodes.next_out_of_turn())
     }
@@ -112,7 +114,8 @@ impl Worker {
         }
     }
 
-    /// Stages a packet that arrives at a link here, or waits for its turn at a node here; anything else goes where `enter` sends it.
+    /// Stages a packet that arrives at a link here, or waits for its turn at a node here; anything else goes
+    /// where `enter` sends it.
     fn route(&mut self, handle: Handle) {
         let meta = self.pool.meta(handle);
         let worker = match self.map.paths.link(meta.path) {
@@ -150,7 +153,8 @@ impl Worker {
         }
     }
 
-    /// Whether links here hold packets that are more than background traffic, or will: what has left them waits for its port.
+    /// Whether links here hold packets that are more than background traffic, or will: what has left them
+    /// waits for its port.
     pub(crate) fn links_hold_packets(&self) -> bool {
         let outgoing = self.windows.as_ref().map_or(0, |windows| windows.outgoing.len());
         self.real_packets() > outgoing as u64
@@ -179,7 +183,8 @@ impl Worker {
         }
     }
 
-    /// Sends a packet on that has left a link ahead of its time: it is not there yet, but all that decides about it is known.
+    /// Sends a packet on that has left a link ahead of its time: it is not there yet, but all that decides
+    /// about it is known.
     pub(crate) fn go_ahead(&mut self, handle: Handle) {
         let out_port = self.pool.meta(handle).out_port;
         if self.advance(handle) {

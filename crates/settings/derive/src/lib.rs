@@ -1,4 +1,5 @@
-//! `#[derive(Settings)]` and `#[derive(Choice)]`: what they make is described at the traits of these names in `longwire-settings`.
+//! `#[derive(Settings)]` and `#[derive(Choice)]`: what they make is described at the traits of these names in
+//! `longwire-settings`.
 #![forbid(unsafe_code)]
 
 mod choice;

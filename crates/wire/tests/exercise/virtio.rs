@@ -3,8 +3,8 @@
 use longwire_packet::{Handle, Pool};
 use longwire_wire::{finish_checksum, segment, virtio};
 
-/// Reads `bytes` as a ten-byte virtio header and its frame. A header that is taken can be written again, and a
-/// train can be split into segments whose checksums can be finished.
+/// Reads `bytes` as a ten-byte virtio header and its frame. A header that is taken can be written again, and
+/// a train can be split into segments whose checksums can be finished.
 pub fn run(pool: &mut Pool, bytes: &[u8]) {
     let (header, frame) = bytes.split_at(bytes.len().min(virtio::LEN));
     let Some(packet) = pool.insert(frame) else { return };

@@ -51,7 +51,8 @@ impl Configured {
         }
     }
 
-    /// How long a frame of so many bytes, check sequence included, takes from entering the idle link to leaving it.
+    /// How long a frame of so many bytes, check sequence included, takes from entering the idle link to
+    /// leaving it.
     fn one_way_ns(&self, frame: u64) -> f64 {
         self.delay + frame as f64 * 8e9 / self.rate
     }
@@ -152,8 +153,8 @@ fn loss(name: &str, expected: f64, losses: Losses) -> Row {
         ))
 }
 
-/// The counts that so many draws give of something with this probability, but for a chance of `1 − coverage`, of
-/// which each end has half.
+/// The counts that so many draws give of something with this probability, but for a chance of `1 − coverage`,
+/// of which each end has half.
 fn binomial_interval(draws: u64, probability: f64, coverage: f64) -> (u64, u64) {
     if probability <= 0.0 || draws == 0 {
         return (0, 0);

@@ -25,20 +25,24 @@ pub const SCENARIO: &str = include_str!("../../../../../scenarios/fairness.toml"
 const SCHEDULERS: [&str; 3] = ["fifo", "cbcs", "gmr3"];
 /// The flows by name.
 const FLOWS: [&str; 2] = ["dear", "cheap"];
-/// What the dear program does over and over, to numbers that are known only when it runs: each division waits for the one before.
+/// What the dear program does over and over, to numbers that are known only when it runs: each division waits
+/// for the one before.
 const STEP: &str = "r1 |= r3\nr1 %= r2\n";
 /// How often: a tenth of a millisecond, more or less.
 const STEPS: usize = 20_000;
-/// What flows ask of the processor, as shares of it: the dear one for more than there is, the cheap one for less than half.
+/// What flows ask of the processor, as shares of it: the dear one for more than there is, the cheap one for
+/// less than half.
 const ASKED: [f64; 2] = [2.0, 0.2];
 /// Most packets a second of each flow, so that it is the processor that is short and nothing else.
 const MOST: [f64; 2] = [40_000.0, 10_000.0];
 const TIME: Duration = Duration::from_millis(1200);
 /// Packets by which costs are found out, at this pace.
 const TRIAL: Pace = Pace { per_second: 500.0, time: Duration::from_millis(300) };
-/// With first come, first served both flows lose alike: of the cheap one comes through what of the dear one does, times this at most.
+/// With first come, first served both flows lose alike: of the cheap one comes through what of the dear one
+/// does, times this at most.
 const ALIKE: f64 = 1.5;
-/// With the others the cheap flow comes through, all but this share at most, or has this share of the processor, where half is due to it.
+/// With the others the cheap flow comes through, all but this share at most, or has this share of the
+/// processor, where half is due to it.
 const THROUGH: f64 = 0.9;
 const HALF: f64 = 0.4;
 
@@ -139,7 +143,8 @@ fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Seen> {
     Ok(Seen { scheduler, flows, arrived: None })
 }
 
-/// The plan with this scheduler. First come, first served has one queue for all, as routers have that know no flows.
+/// The plan with this scheduler. First come, first served has one queue for all, as routers have that know no
+/// flows.
 fn with(plan: &Plan, scheduler: &str) -> Plan {
     let mut plan = plan.clone();
     for sharing in plan.routers.iter_mut().filter_map(|router| router.sharing.as_mut()) {
@@ -153,7 +158,8 @@ fn with(plan: &Plan, scheduler: &str) -> Plan {
 
 /// A program of the dear flow, that does nothing for long.
 fn dear_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
-    // The number of its port gives it numbers to work on; it keeps the result, so that no compiler leaves the work out.
+    // The number of its port gives it numbers to work on; it keeps the result, so that no compiler leaves the
+    // work out.
     let begin = "r1 = *(u32 *)(r1 + 12)\nr2 = r1\nr2 += 12345\nr3 = r2\nr3 <<= 40\n";
     let end = "r6 = r1\nr1 = 8\ncall 65536\n*(u64 *)(r0 + 0) = r6\nr0 = 2\nexit\n";
     let code = format!("{begin}{}{end}", STEP.repeat(STEPS));

@@ -34,7 +34,8 @@ pub struct Arrived {
     pub median_ns: u64,
 }
 
-/// Sends from both `sources` of the first host to the second, and answers how many packets of each were sent and what arrived.
+/// Sends from both `sources` of the first host to the second, and answers how many packets of each were sent
+/// and what arrived.
 pub fn exchange(
     (from, to): (&Host, &Host),
     sources: [IpAddr; 2],

@@ -84,7 +84,8 @@ fn all(to: IpAddr, link: &Configured, stop: &AtomicBool, say: &dyn Fn(&str)) -> 
     Ok(rows(link, &echoes, &small, &large, &tcp))
 }
 
-/// Waits until an echo comes back, so that address resolution, which the link delays and loses like anything, is done.
+/// Waits until an echo comes back, so that address resolution, which the link delays and loses like anything,
+/// is done.
 fn reach(to: IpAddr, stop: &AtomicBool) -> anyhow::Result<()> {
     const TRIES: u32 = 40;
     for _ in 0..TRIES {
@@ -129,7 +130,8 @@ fn rows(
     rows
 }
 
-/// CUBIC, which most systems use, or else Reno, which all have: the law for the expected goodput holds for both.
+/// CUBIC, which most systems use, or else Reno, which all have: the law for the expected goodput holds for
+/// both.
 fn congestion_control() -> &'static str {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     if known.unwrap_or_default().split_whitespace().any(|name| name == "cubic") { "cubic" } else { "reno" }

@@ -34,10 +34,12 @@ Run it yourself, or a program of yours behind such a link:
 
 /// See an emulated link, or flows that share a router, within fifteen seconds
 ///
-/// `demo fairness` sends a flow whose packets need an expensive program beside a cheap one through a router that can't serve both, and shows what becomes of
-/// them with schedulers that know what packets cost, and with one that does not. `demo` alone makes two test hosts and a link of 10 Mbit/s, 20 ms and 2 % loss in each direction between them, sends ping, UDP and
-/// TCP through it, and prints what was configured beside what was measured. Nothing remains on the machine. It needs root
-/// or a system that allows user namespaces; elsewhere the same link runs in virtual time.
+/// `demo fairness` sends a flow whose packets need an expensive program beside a cheap one through a router
+/// that can't serve both, and shows what becomes of them with schedulers that know what packets cost, and
+/// with one that does not. `demo` alone makes two test hosts and a link of 10 Mbit/s, 20 ms and 2 % loss in
+/// each direction between them, sends ping, UDP and TCP through it, and prints what was configured beside
+/// what was measured. Nothing remains on the machine. It needs root or a system that allows user namespaces;
+/// elsewhere the same link runs in virtual time.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,4 +1,5 @@
-//! The demo in virtual time: where this system allows neither namespaces nor TAP, traffic sources stand for programs.
+//! The demo in virtual time: where this system allows neither namespaces nor TAP, traffic sources stand for
+//! programs.
 
 use super::criteria::{Configured, Losses};
 use longwire_engine::Fidelity;

@@ -13,8 +13,8 @@ use std::str::FromStr;
 /// What both directions do, unless one of them says otherwise.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LinkArgs {
-    /// What the link is like where no other option says: one that `longwire profiles` lists, or a file. Down is the way to
-    /// the command, up the way from it.
+    /// What the link is like where no other option says: one that `longwire profiles` lists, or a file. Down
+    /// is the way to the command, up the way from it.
     #[arg(long, value_name = "NAME", conflicts_with = "netem")]
     profile: Option<String>,
 
@@ -50,7 +50,8 @@ pub struct LinkArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace_down: Option<String>,
 
-    /// What differs on the way out, from the command: rate=1mbit,delay=80ms. Any key that `longwire blocks` lists.
+    /// What differs on the way out, from the command: rate=1mbit,delay=80ms. Any key that `longwire blocks`
+    /// lists.
     #[arg(long, value_name = "KEY=VALUE,…", default_value = "", hide_default_value = true)]
     up: Settings,
 
@@ -106,7 +107,8 @@ impl LinkArgs {
         self.netem.as_ref().map_or(&[], |netem| &netem.notes)
     }
 
-    /// The links of one direction: netem's or one of a profile and the common settings, then a trace's, then what is its own.
+    /// The links of one direction: netem's or one of a profile and the common settings, then a trace's, then
+    /// what is its own.
     fn way(&self, own: &Settings, trace: Option<&String>, way: Way) -> anyhow::Result<Vec<LinkText>> {
         let mut links = match &self.netem {
             Some(netem) => netem.links.clone(),

@@ -25,12 +25,13 @@ const NOT_FOUND: u8 = 127;
 
 /// Run a command behind an emulated link to this machine's network
 ///
-/// The command reaches everything it reached before, names included, through a link with the bandwidth, delay and loss
-/// you choose. Whatever it is, it need not know: a browser, a test suite, a shell. Its exit code, its terminal and its
-/// signals are kept.
+/// The command reaches everything it reached before, names included, through a link with the bandwidth, delay
+/// and loss you choose. Whatever it is, it need not know: a browser, a test suite, a shell. Its exit code,
+/// its terminal and its signals are kept.
 ///
-/// As root the far end of the link is this machine, which passes packets on under its own address (IPv4). Without root it
-/// is a place of its own, with what --serve starts there. Either way it is called $LONGWIRE_FAR in the command.
+/// As root the far end of the link is this machine, which passes packets on under its own address (IPv4).
+/// Without root it is a place of its own, with what --serve starts there. Either way it is called
+/// $LONGWIRE_FAR in the command.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -117,8 +118,8 @@ impl Args {
         Ok(Outcome::Status(code))
     }
 
-    /// What the far end is and how both are wired. Enters a user namespace if only that allows it, which has to come
-    /// before any second thread.
+    /// What the far end is and how both are wired. Enters a user namespace if only that allows it, which has
+    /// to come before any second thread.
     fn ends(&self) -> anyhow::Result<(FarEnd, HostDriver)> {
         let mut can = abilities();
         let far = if can.namespaces.available {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// How long a service has to open a port before the command is started without it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
-/// Where sockets are listed, and the state of those that wait for others (proc_net_tcp(5); UDP's is that of a socket that
-/// is connected to nobody).
+/// Where sockets are listed, and the state of those that wait for others (proc_net_tcp(5); UDP's is that of a
+/// socket that is connected to nobody).
 const TABLES: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
 
 /// Services that run until dropped.
@@ -45,7 +45,8 @@ impl Services {
     }
 }
 
-/// Keeps services in the machine's own network off its other addresses; `say` is told where that can't be had.
+/// Keeps services in the machine's own network off its other addresses; `say` is told where that can't be
+/// had.
 fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<BindGuard> {
     let IpAddr::V4(address) = net.far_address() else { return None };
     if commands.is_empty() || net.far_is_private() {

@@ -14,15 +14,19 @@ pub(super) struct Chosen {
     #[arg(long)]
     function: Option<String>,
 
-    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
+    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all
+    /// of them: 1,2,3. May be given several times.
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
 
-    /// A map of the object and how many entries it has; of a program array, its programs: first,second; of a devmap or cpumap, where its entries lead: 1:stamp,2:. May be given several times. Default: what the source says.
+    /// A map of the object and how many entries it has; of a program array, its programs: first,second; of a
+    /// devmap or cpumap, where its entries lead: 1:stamp,2:. May be given several times. Default: what the
+    /// source says.
     #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = entries)]
     maps: Vec<(String, String)>,
 
-    /// A program of the object, of SEC("xdp/devmap") or SEC("xdp/cpumap"), that entries of devmaps and cpumaps may name: by its number from 1, in this order. May be given several times.
+    /// A program of the object, of SEC("xdp/devmap") or SEC("xdp/cpumap"), that entries of devmaps and
+    /// cpumaps may name: by its number from 1, in this order. May be given several times.
     #[arg(long = "exit", value_name = "FUNCTION")]
     exits: Vec<String>,
 }
@@ -41,7 +45,8 @@ impl Chosen {
     }
 }
 
-/// What an instance is sent of a program: what is written, and its object's bytes, unless it comes with Longwire or is none.
+/// What an instance is sent of a program: what is written, and its object's bytes, unless it comes with
+/// Longwire or is none.
 pub(super) fn sent(written: &WrittenForwarder) -> anyhow::Result<(Value, Option<String>)> {
     let object = match Shipped::named(&written.program) {
         Some(_) => None,

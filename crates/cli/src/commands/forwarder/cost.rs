@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Verify a program and say what it costs a packet at worst
 ///
-/// The longest path, priced item by item; nothing need run. A program that the verifier refuses is refused with the instruction, the source
-/// line where it is known, and the fix. Times are assumptions of a processor of 3 GHz whose memory answers in 90 ns, or measured: see --prices.
+/// The longest path, priced item by item; nothing need run. A program that the verifier refuses is refused
+/// with the instruction, the source line where it is known, and the fix. Times are assumptions of a processor
+/// of 3 GHz whose memory answers in 90 ns, or measured: see --prices.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print JSON; prices are in picoseconds")))]
 #[command(after_long_help = "\
@@ -41,11 +42,13 @@ pub struct Args {
     #[arg(long, value_name = "RATE")]
     line_rate: Option<String>,
 
-    /// How much of the worker is set aside for packets to and from other levels, as "worker" of a router's slow-path and control together: "10 %".
+    /// How much of the worker is set aside for packets to and from other levels, as "worker" of a router's
+    /// slow-path and control together: "10 %".
     #[arg(long, value_name = "PART", default_value = "0 %")]
     set_aside: Probability,
 
-    /// Prices that "longwire calibrate" has measured: "calibrated", or a file that it wrote. Default: "assumed".
+    /// Prices that "longwire calibrate" has measured: "calibrated", or a file that it wrote. Default:
+    /// "assumed".
     #[arg(long, value_name = "PRICES")]
     prices: Option<String>,
 

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Print the records that a program writes into its rings (ringbuf, perf_event_array), as they come
 ///
-/// Whoever takes a record out has it, and nobody else. Records that find no room in a ring are lost; how many is said.
+/// Whoever takes a record out has it, and nobody else. Records that find no room in a ring are lost; how many
+/// is said.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| {
     json.help("Print a JSON object for each record, and one when records were lost")
@@ -31,7 +32,8 @@ pub struct Args {
     /// The ring. Default: all that the program has.
     map: Option<String>,
 
-    /// A type of its object by whose fields records are shown, such as the name of a structure. Default: hexadecimal digits.
+    /// A type of its object by whose fields records are shown, such as the name of a structure. Default:
+    /// hexadecimal digits.
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
 

@@ -20,7 +20,8 @@ pub struct Args {
     /// The program's number.
     fid: u32,
 
-    /// A type of its object by whose fields the state is shown, such as the name of a structure. Default: hexadecimal digits.
+    /// A type of its object by whose fields the state is shown, such as the name of a structure. Default:
+    /// hexadecimal digits.
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
 

@@ -20,10 +20,10 @@ use serde_json::Value;
 
 /// Install programs on a running router, look at them, change them; say what a program costs
 ///
-/// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and those that come with
-/// Longwire, which have names: ack-monitor, balancer, detector, dscp-marker, heavy-hitters, minimal-ip, nat44, performance-monitor, policer,
-/// port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer, tcp-splicer-scaled,
-/// tcp-splicer6, wavelet. Bytes are written as pairs of hexadecimal digits.
+/// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and those
+/// that come with Longwire, which have names: ack-monitor, balancer, detector, dscp-marker, heavy-hitters,
+/// minimal-ip, nat44, performance-monitor, policer, port-filter, syn-filter, syn-monitor, syn-targets,
+/// tcp-splicer, tcp-splicer-scaled, tcp-splicer6, wavelet. Bytes are written as pairs of hexadecimal digits.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -56,7 +56,8 @@ enum Action {
 
 /// Install a program while packets flow
 ///
-/// It is verified and compiled before; the router's packets wait for the change of a pointer. Prints the program's number.
+/// It is verified and compiled before; the router's packets wait for the change of a pointer. Prints the
+/// program's number.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print JSON: its number, how long it was verified and compiled, \
     and for how long the router's packets waited for the exchange")))]
@@ -74,7 +75,8 @@ struct Install {
     /// The router.
     router: String,
 
-    /// A program that comes with Longwire, or an object file. What it lets pass goes up, if --where says so; without a program, all that has the key does.
+    /// A program that comes with Longwire, or an object file. What it lets pass goes up, if --where says so;
+    /// without a program, all that has the key does.
     #[arg(required_unless_present = "level")]
     program: Option<String>,
 
@@ -106,14 +108,16 @@ struct Install {
     #[arg(long, value_name = "TIME")]
     within: Option<String>,
 
-    /// What becomes of packets that are not answered in time, or if nobody is there: pass, drop. Default: pass.
+    /// What becomes of packets that are not answered in time, or if nobody is there: pass, drop. Default:
+    /// pass.
     #[arg(long, value_name = "WHAT")]
     otherwise: Option<String>,
 
     #[command(flatten)]
     chosen: Chosen,
 
-    /// What it is called; a control process comes by that name. Default: the program's name, or the service's.
+    /// What it is called; a control process comes by that name. Default: the program's name, or the
+    /// service's.
     #[arg(long)]
     name: Option<String>,
 
@@ -144,7 +148,8 @@ struct Install {
     #[arg(long)]
     queue: Option<String>,
 
-    /// A link that the program may choose: it numbers them from 0 on, in this order. May be given several times.
+    /// A link that the program may choose: it numbers them from 0 on, in this order. May be given several
+    /// times.
     #[arg(long = "link", value_name = "LINK")]
     links: Vec<String>,
 
@@ -250,9 +255,10 @@ struct Remove {
 
 /// List a program's maps, print or write their entries
 ///
-/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it; with --delete, removes it; with --clear, all.
-/// Keys and values are shown by the fields of their types if the object has those (BTF), else as hexadecimal digits, and may be written either way:
-/// as JSON, a field that is left out being 0, or as exactly as many digits as there are bytes.
+/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it; with
+/// --delete, removes it; with --clear, all. Keys and values are shown by the fields of their types if the
+/// object has those (BTF), else as hexadecimal digits, and may be written either way: as JSON, a field that
+/// is left out being 0, or as exactly as many digits as there are bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

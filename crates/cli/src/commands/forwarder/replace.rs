@@ -10,9 +10,10 @@ use serde_json::Value;
 
 /// Put another program in the place of an installed one while packets flow
 ///
-/// It keeps the number, the key, the level, the way and the links of the one that goes; its maps, with all that is in them, where they are declared
-/// alike (name, kind, sizes and what they hold at first); and its state if that is as large. What is not kept is said to be new. It is verified and
-/// compiled before; the router's packets wait for the change of a pointer.
+/// It keeps the number, the key, the level, the way and the links of the one that goes; its maps, with all
+/// that is in them, where they are declared alike (name, kind, sizes and what they hold at first); and its
+/// state if that is as large. What is not kept is said to be new. It is verified and compiled before; the
+/// router's packets wait for the change of a pointer.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

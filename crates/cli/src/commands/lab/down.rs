@@ -157,7 +157,8 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
     Ok(Ended { name: name.clone(), pid: lab.info.owner, words, by_itself: false })
 }
 
-/// The log of a lab, held open: the process that keeps the lab up writes its report there at the end, and removes it.
+/// The log of a lab, held open: the process that keeps the lab up writes its report there at the end, and
+/// removes it.
 struct LastWords {
     log: File,
     name: String,
@@ -186,7 +187,8 @@ impl LastWords {
     }
 }
 
-/// Looks at the sockets until the process has none: of a process that was killed, threads may take a moment to go.
+/// Looks at the sockets until the process has none: of a process that was killed, threads may take a moment
+/// to go.
 fn wait_until_silent(sockets: &Path, pid: u32) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while longwire_control::list(sockets)?.iter().any(|found| found.pid == pid) && Instant::now() < deadline {

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// Read and change the settings of an emulator by frames, from a host that is attached to one of its ports
 ///
-/// The instance has to allow it: see the section `nesp` of scenarios. Over Ethernet (--interface) it takes the privilege to send raw frames, which root
-/// of a test host has; over UDP (--udp) it takes none.
+/// The instance has to allow it: see the section `nesp` of scenarios. Over Ethernet (--interface) it takes
+/// the privilege to send raw frames, which root of a test host has; over UDP (--udp) it takes none.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -8,8 +8,8 @@ use clap::Subcommand;
 
 /// Measure a path, between hosts of a lab or between real machines
 ///
-/// One side receives, the other sends and prints what both saw: loss, one-way delay, jitter and order of UDP at a set rate,
-/// goodput of TCP, latency of requests, round trips of pings. Pings need no receiver.
+/// One side receives, the other sends and prints what both saw: loss, one-way delay, jitter and order of UDP
+/// at a set rate, goodput of TCP, latency of requests, round trips of pings. Pings need no receiver.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
