@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 macro_rules! reasons {
     ($($variant:ident $name:literal $help:literal),+ $(,)?) => {
-        /// Why a packet was dropped. The number is its place in counter arrays.
+        /// Reason why a packet was dropped. The number is the index in arrays of counters.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum DropReason { $(#[doc = $help] $variant),+ }
@@ -18,7 +18,7 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What it means, in one sentence.
+            /// Its meaning, in one sentence.
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$variant => $help),+ }
             }
@@ -75,14 +75,13 @@ impl DropReason {
         if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
     }
 
-    /// Whether such a drop is Longwire's own failure to do what was asked, so that a run with one is not
-    /// faithful.
+    /// Whether such a drop means that Longwire itself failed, so that the run is not faithful.
     pub const fn is_own_failure(self) -> bool {
         matches!(self, Self::PoolFull | Self::PortFull | Self::RingFull)
     }
 }
 
-/// A counter for each reason, by its number.
+/// A counter per reason, indexed by its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropCounts([u64; DropReason::COUNT]);
 

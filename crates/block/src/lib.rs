@@ -1,7 +1,7 @@
 //! The contract between the engine and what packets pass through.
 //!
 //! Stages of a link, ports and nodes are told the time and given their dice; they never read a clock or a
-//! global generator. The engine knows only what stands here.
+//! global generator. The engine depends on nothing but this contract.
 #![forbid(unsafe_code)]
 
 pub mod change;

@@ -1,4 +1,4 @@
-//! What stands where links meet ports: bridges and routers.
+//! Nodes, which join links and ports: bridges and routers.
 
 use crate::{DropReason, NodeStats, Outbox, Stations};
 use longwire_packet::{Batch, Meta, Pool};
@@ -6,69 +6,70 @@ use longwire_units::Nanos;
 use std::any::Any;
 use std::task::Waker;
 
-/// Highest number of ports: their places in the plan are below this.
+/// Limit on the number of ports: their places in the plan are below this.
 pub const MAX_PORTS: usize = 0xff00;
 
-/// `Meta::out_port` of a packet that goes to every port of its node but the one it came from.
+/// `Meta::out_port` of a packet for every port of its node except its input port.
 pub const FLOOD: u16 = 0xffff;
 
-/// `Meta::out_port` of a packet that its node keeps: it comes out of the [`Outbox`] later.
+/// `Meta::out_port` of a packet that its node keeps and later returns through the [`Outbox`].
 pub const KEPT: u16 = 0xfffe;
 
-/// `Meta::out_port` of a packet that was for the node itself.
+/// `Meta::out_port` of a packet addressed to the node itself.
 pub const CONSUMED: u16 = 0xfffd;
 
-/// The lowest `Meta::out_port` that says the packet is dropped: the [`DropReason`]'s number is added.
+/// The lowest `Meta::out_port` that means a drop: the number of the [`DropReason`] is added.
 pub const REFUSED: u16 = 0xff00;
 
-/// A bridge or router: decides where packets that came in by ports go. It is [`Any`], so that who knows its
-/// type can ask and change it between two batches.
+/// A bridge or router, which decides where packets from its ports go. It is [`Any`], so that code that knows
+/// its type can inspect and change it between two batches.
 pub trait Node: Any + Send {
     /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node,
-    /// [`FLOOD`], [`KEPT`], [`CONSUMED`], or through [`refuse`]. All packets came in by ports of this node
-    /// (`in_port`); `arrival` is the time of each and never decreases. What the node makes, or lets go that
-    /// it kept, it puts into `out`, which is empty: packets with `in_port` set, which is their own out port
-    /// for what did not come in by one.
+    /// [`FLOOD`], [`KEPT`], [`CONSUMED`], or through [`refuse`].
+    ///
+    /// All packets came in by ports of this node (`in_port`); `arrival` is the time of each and never
+    /// decreases. Packets that the node makes or releases go into `out`, which is empty at the call. Their
+    /// `in_port` is set; for a packet that did not come in by a port it is its output port.
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox);
 
-    /// The ports of this node by place in the plan, ascending: where a flooded packet goes.
+    /// The ports of this node by place in the plan, ascending: the targets of a flooded packet.
     fn ports(&self) -> &[u16];
 
-    /// The table by which alone it decides about frames between two stations that stand in it: such a frame
-    /// goes to the destination's port, if that is not its own, and its source is heard. It takes trains. None
-    /// if more than that decides.
+    /// The forwarding table, if it alone decides about frames between two of its stations: such a frame goes
+    /// to the destination's port unless that is its input port, and its source is refreshed. The node must
+    /// accept trains. None if the decision needs more.
     fn stations(&mut self) -> Option<&mut Stations> {
         None
     }
 
-    /// Whether it takes several segments in one packet. If not, they are taken apart before it is given them.
+    /// Whether it accepts trains. If not, they are split into segments first.
     fn takes_trains(&self) -> bool {
         true
     }
 
-    /// When it next wants to be told the time though no packet comes.
+    /// The next time at which it needs a call of [`Node::tick`] even if no packet comes.
     fn deadline(&self) -> Nanos {
         Nanos::NEVER
     }
 
-    /// Does what is due by `now`, which is the deadline or later.
+    /// Does the work that is due by `now`, which is the deadline or later.
     fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
         let _ = (pool, now, out);
     }
 
-    /// Tells it, before a run on the machine's clock begins, how to wake the worker that it is on: for nodes
-    /// with threads of their own. What these have for the node shows in its deadline, which the worker looks
-    /// at once it is awake.
+    /// Passes the node a way to wake its worker, before a run on the machine's clock begins: for nodes with
+    /// their own threads. Work from these threads shows in the node's deadline, which the worker reads after
+    /// waking.
     fn set_waker(&mut self, waker: &Waker) {
         let _ = waker;
     }
 
-    /// What it has done, if it counts that.
+    /// Its counters, if it has any.
     fn stats(&self) -> Option<NodeStats> {
         None
     }
 
-    /// Packets that it keeps now; segments of a train count one each.
+    /// Packets that it keeps now; each segment of a train is counted.
     fn kept(&self) -> u64 {
         0
     }
@@ -80,7 +81,7 @@ pub fn refuse(meta: &mut Meta, reason: DropReason) {
     meta.out_port = REFUSED + reason as u16;
 }
 
-/// Why a node dropped the packet, if it did.
+/// The reason for which a node dropped the packet, if it did.
 #[inline]
 pub fn refusal(meta: &Meta) -> Option<DropReason> {
     match meta.out_port.checked_sub(REFUSED) {
