@@ -1,4 +1,4 @@
-//! Values of settings, as they are read, compared, replaced and printed without knowing what they are for.
+//! Values of settings, which are read, compared, replaced and printed generically.
 
 use crate::{Param, ParamKind, Spec, SpecError};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -7,12 +7,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A text and what was read from it. Two are equal if their texts are.
+/// A text and the value parsed from it. Equality compares the texts.
 #[derive(Clone)]
 pub struct Parsed {
-    /// As it was written.
+    /// The text as written.
     pub text: Arc<str>,
-    /// What the parameter's [`Grammar`](crate::Grammar) made of it.
+    /// The value that the parameter's [`Grammar`](crate::Grammar) made.
     pub value: Arc<dyn Any + Send + Sync>,
 }
 
@@ -41,11 +41,11 @@ pub enum Value {
     Probability(Probability),
     /// A whole number.
     Integer(u64),
-    /// At most so many packets.
+    /// A number of packets.
     Packets(u64),
-    /// At most so many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// At most what leaves in this time.
+    /// What leaves in this time.
     Waiting(Nanos),
     /// Millionths of one.
     Decimal(u64),
@@ -63,10 +63,10 @@ pub struct Values(Vec<Value>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Millionths(pub u64);
 
-/// The most that may be.
+/// A queue limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// So many packets; [`u64::MAX`] for any number.
+    /// A number of packets; [`u64::MAX`] for no limit.
     Packets(u64),
     /// So many bytes.
     Bytes(Bytes),
@@ -78,12 +78,12 @@ impl Values {
     /// Reads `given` pairs of parameter and text, filling in defaults.
     ///
     /// # Errors
-    /// Names the parameter that is unknown, missing or unreadable, and the fix.
+    /// Names the parameter that is unknown, missing or unreadable, and says how to fix it.
     pub fn read(spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
         Self::read_in(spec, given, Path::new("."))
     }
 
-    /// The same, with files looked for in the folder `base`.
+    /// Reads as [`Values::read`] does; file names are relative to the folder `base`.
     ///
     /// # Errors
     /// As [`Values::read`].
@@ -115,7 +115,7 @@ impl Values {
         Ok(())
     }
 
-    /// These values with the `given` ones in their place: everything not named is kept.
+    /// These values with the `given` ones replaced; all others are kept.
     ///
     /// # Errors
     /// As [`Values::read`].
@@ -128,12 +128,12 @@ impl Values {
         spec.params.iter().zip(&self.0).map(value).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Values that no text has to be read for, in the order of their [`Spec`].
+    /// Values that need no parsing, in the order of their [`Spec`].
     pub fn made(values: Vec<Value>) -> Self {
         Self(values)
     }
 
-    /// These values with the one at `index` replaced: what lies between two values of a ramp.
+    /// These values with the one at `index` replaced, for a step of a ramp.
     ///
     /// # Panics
     /// If the spec has no such parameter.
@@ -158,7 +158,7 @@ impl Values {
 }
 
 impl Value {
-    /// Writes the value so that [`Param::read`] reads it back. `kind` is the parameter's.
+    /// Formats the value so that [`Param::read`] reads it back. `kind` is the parameter's.
     pub fn print(&self, kind: ParamKind) -> String {
         match (self, kind) {
             (Self::Rate(rate), _) => rate.to_string(),
@@ -178,12 +178,12 @@ impl Value {
     }
 }
 
-/// The text that was given for a parameter; the last one counts.
+/// The text given for a parameter; the last one wins.
 fn text_of<'t>(given: &[(&str, &'t str)], param: &Param) -> Option<&'t str> {
     given.iter().rev().find(|(name, _)| *name == param.name).map(|(_, text)| *text)
 }
 
-/// Millionths as a number with as many digits behind the point as it needs.
+/// Millionths as a decimal number with as many digits as needed.
 pub(crate) fn written(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').into()

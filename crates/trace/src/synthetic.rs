@@ -1,10 +1,10 @@
-//! Traces made from a few published figures, where no recording may be passed on.
+//! Traces generated from published figures, where no recording may be redistributed.
 //!
 //! The model is that of Winstein, Sivaraman and Balakrishnan, "Stochastic Forecasts Achieve High Throughput
-//! and Low Delay over Cellular Networks" (NSDI 2013, section 3.1): opportunities come as a Poisson process
-//! whose rate wanders as a Brownian motion, and the link falls into outages from which it escapes at a
-//! constant rate. Here the rate wanders over [`LEVELS`] levels from nearly zero to nearly twice the mean,
-//! each as likely as the other in the long run, so that the mean is the one asked for.
+//! and Low Delay over Cellular Networks" (NSDI 2013, section 3.1): opportunities form a Poisson process whose
+//! rate follows a Brownian motion, with outages that end at a constant rate. Here the rate moves over
+//! [`LEVELS`] levels from nearly zero to nearly twice the mean, all equally likely in the long run, so that
+//! the mean is the requested one.
 
 use longwire_block::Dice;
 use longwire_units::{Nanos, Probability, Rate};
@@ -12,15 +12,15 @@ use std::fmt::Write;
 
 use crate::mahimahi::BYTES;
 
-/// Levels between which the rate wanders.
+/// Number of levels of the rate.
 pub const LEVELS: u64 = 16;
 
-/// A link like those of a cellular network.
+/// Parameters of a link like those of a cellular network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cellular {
     /// The mean rate, outages included, in bytes of opportunities (1504 each).
     pub mean: Rate,
-    /// How long the rate remembers itself: its autocorrelation falls to 1/e in this time. At least 52 ms.
+    /// Coherence time of the rate: its autocorrelation falls to 1/e in this time. At least 52 ms.
     pub coherence: Nanos,
     /// The share of time without any opportunity.
     pub outage: Probability,
@@ -29,9 +29,9 @@ pub struct Cellular {
 }
 
 impl Cellular {
-    /// A trace of `length` (whole milliseconds, at least one) as mahimahi reads it. The same seed gives the
-    /// same trace. Where nothing falls into the last millisecond, one opportunity is put there, for the last
-    /// line is the length.
+    /// Generates a trace of `length` (whole milliseconds, at least one) in mahimahi's format. The same seed
+    /// gives the same trace. If the last millisecond has no opportunity, one is added, because the last line
+    /// is the length.
     pub fn mahimahi(&self, length: Nanos, seed: u64) -> String {
         let mut walk = Walk::new(self, seed);
         let millis = (length.0 / MILLI).max(1);
@@ -52,20 +52,20 @@ impl Cellular {
 }
 
 const MILLI: u64 = 1_000_000;
-/// One, in the fixed point of expected opportunities.
+/// One, in the fixed-point format of expected opportunities.
 const UNIT: u128 = 1 << 64;
 
-/// The state of the link in a millisecond.
+/// State of the model in a millisecond.
 struct Walk {
     dice: Dice,
     level: u64,
     is_out: bool,
-    /// Chances a millisecond, as fractions of 2⁶⁴: to step to a neighbouring level, to fall into an outage,
-    /// to leave it.
+    /// Probabilities per millisecond, as fractions of 2⁶⁴: to step to a neighbouring level, to begin an
+    /// outage, to end it.
     step: u64,
     fall: u64,
     escape: u64,
-    /// Trials a millisecond, and the chance of each at level 0.5 (see [`Walk::millisecond`]).
+    /// Trials per millisecond, and the probability of each at level 0.5 (see [`Walk::millisecond`]).
     trials: u64,
     chance: u128,
 }
@@ -73,11 +73,11 @@ struct Walk {
 impl Walk {
     fn new(link: &Cellular, seed: u64) -> Self {
         // The slowest mode of a walk over K levels with reflecting ends decays with τ = K²/(π²·D), D = q/2
-        // levels² a step.
+        // levels² per step.
         let coherence = u128::from(link.coherence.0.max(MILLI));
         let step = u128::from(2 * LEVELS * LEVELS * MILLI) * UNIT * 10_000 / 98_696 / coherence;
         let escape = UNIT * u128::from(MILLI) / u128::from(link.outage_length.0.max(MILLI));
-        // Share = fall / (fall + escape), and no link is out all the time.
+        // Share = fall / (fall + escape), below 100 % for every link.
         let share = u128::from(link.outage.bits()).min(ONE / 100 * 99);
         let fall = escape * share / (ONE - share);
         // Opportunities a millisecond while there is no outage.
@@ -100,13 +100,13 @@ impl Walk {
         }
     }
 
-    /// Opportunities in the next millisecond. A level of k means k + ½ of `LEVELS` parts of twice the mean.
+    /// Opportunities in the next millisecond. Level k means k + ½ of `LEVELS` parts of twice the mean.
     fn millisecond(&mut self) -> u64 {
         let turn = if self.is_out { self.escape } else { self.fall };
         self.is_out ^= self.dice.draw() < turn;
         if self.dice.draw() < self.step {
             let up = self.dice.draw() >> 63 == 1;
-            // Steps over an end are not taken: every level is as likely as the other.
+            // Steps over an end are not taken, so that all levels are equally likely.
             self.level = if up { (self.level + 1).min(LEVELS - 1) } else { self.level.saturating_sub(1) };
         }
         if self.is_out {
