@@ -1,5 +1,5 @@
 //! The engine: workers that move packets between ports, through nodes and links, on the machine's clock or a
-//! simulated one. Blocks can't tell which.
+//! simulated one. Blocks can't distinguish the two.
 #![deny(unsafe_code)]
 
 mod aside;

@@ -1,4 +1,4 @@
-//! What leaves a link otherwise than at its end goes its own way.
+//! Handling of packets that leave a link before its end.
 
 use super::Worker;
 use crate::walk::Next;
@@ -6,9 +6,8 @@ use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
 use longwire_packet::{Handle, Meta};
 
 impl Worker {
-    /// Lets a packet whose path was just chosen take the link that its node wishes, if that begins where the
-    /// path does. Where the path leads past all links from a router to its port's far side, the wish holds
-    /// there.
+    /// Grants the link that a packet's node requests, if it begins where the packet's new path begins. If the
+    /// path leads directly from a router to its port's far side, the request is applied there.
     #[inline]
     pub(crate) fn grant_wish(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
@@ -21,8 +20,8 @@ impl Worker {
         meta.path = self.map.wished.path(meta.path, link).unwrap_or(meta.path);
     }
 
-    /// Sees to what leaves a link otherwise than at its end: what a filter sends to another link, and what a
-    /// link answers to the sender of a packet.
+    /// Handles a packet that leaves a link before its end: steered by a filter, or a reply of the link to the
+    /// sender.
     #[cold]
     pub(crate) fn leave_aside(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
@@ -33,11 +32,11 @@ impl Worker {
             meta.arrival = meta.leave();
             return self.walk(Next::Enter, handle);
         }
-        // An answer: it goes back out of the port by which the packet came, past all links.
+        // A reply: it leaves by the input port of its packet, without links.
         self.books.flow.made += 1;
         let meta = self.pool.meta_mut(handle);
         if self.map.joints.routed(meta.in_port) {
-            // It is for who sent the packet before the router did: the router knows the way.
+            // It is addressed to the sender behind the router, which has the route.
             meta.path = UNDECIDED;
             return self.walk(Next::Enter, handle);
         }

@@ -1,5 +1,5 @@
-//! How a worker carries its changes out: on links in their place among departures and arrivals, on traffic
-//! sources before the first frame that may be another one.
+//! Execution of a worker's changes: of links in their place among departures and arrivals, of traffic sources
+//! before the first frame that they affect.
 
 use super::{Order, Worker};
 use crate::events::{Event, Of, Turn};
@@ -8,15 +8,15 @@ use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// Why a source can't be changed.
+/// Reason for which a source can't be changed.
 const NO_SOURCE: &str = "nothing is sent by its port";
 
 impl Worker {
-    /// Carries out every change of links up to `until`.
+    /// Makes every change of links up to `until`.
     pub(crate) fn carry_out(&mut self, until: Nanos) {
         while let Some((time, turn)) = self.schedules.links.pop(until) {
             if self.emulation.wheel.bound() != Nanos::NEVER {
-                // Packets were on their way: it does not come in vain.
+                // Packets were in flight, so the change had an effect.
                 self.emulation.seen = self.emulation.seen.max(time);
             }
             self.schedules.changed = time;
@@ -25,14 +25,14 @@ impl Worker {
         }
     }
 
-    /// Carries out every change of sources up to `until`. Their frames due before must have come in.
+    /// Makes every change of sources up to `until`. Earlier frames must have been received.
     pub(crate) fn change_sources(&mut self, until: Nanos) {
         while let Some((time, turn)) = self.schedules.sources.pop(until) {
             self.take_turn(Of::Sources, turn, time);
         }
     }
 
-    /// Carries out what is due of the changes of sources, as far as all frames due before have come in.
+    /// Makes due changes of sources, as far as all earlier frames have been received.
     #[inline]
     pub(crate) fn change_sources_due(&mut self, now: Nanos) {
         while self.schedules.sources.next() <= now && self.schedules.sources.next() <= self.next_arrival() {
@@ -40,8 +40,8 @@ impl Worker {
         }
     }
 
-    /// When the next frame comes in by a port here, in simulated time: changes of sources that come before
-    /// it, and up to `until`, are carried out, for they may bring it forward, put it off, or bring the first.
+    /// Arrival time of the next frame in simulated time. Changes of sources before it, up to `until`, are
+    /// made first, because they may move it or create it.
     pub(crate) fn next_frame(&mut self, until: Nanos) -> Nanos {
         loop {
             let next = self.next_arrival();
@@ -75,7 +75,7 @@ impl Worker {
         let Event { ramp, places, edits, .. } = self.schedules.of(of).begin(event, times, time);
         let endless = self.schedules.of(of).is_endless(event);
         for &place in &*places {
-            // What people have changed since may leave no way in between: the new values count all the same.
+            // Requests may have made interpolation impossible meanwhile; the new values are then set at once.
             let ramped =
                 ramp.is_some_and(|ramp| self.schedules.ramp(of, place, &edits, ramp, time, endless).is_ok());
             if !ramped {
@@ -97,8 +97,7 @@ impl Worker {
         }
     }
 
-    /// Changes a link or source that is made of `base` unless it has changed before, at `now`, and answers
-    /// what it is made of then.
+    /// Changes a link or source at `now` and returns its blocks; `base` is used if it has not changed before.
     pub(crate) fn change(
         &mut self,
         (of, place): (Of, u32),
@@ -111,7 +110,7 @@ impl Worker {
         match ramp {
             Some(ramp) => {
                 if of == Of::Links {
-                    // Steps have their exact place from now on.
+                    // Steps have an exact place from now on.
                     self.order = Order::Exact;
                 }
                 self.schedules.ramp(of, place, edits, ramp, now, false)?;
@@ -124,7 +123,7 @@ impl Worker {
         Ok(self.schedules.of(of).made_of(place).map_or(base, Arc::clone))
     }
 
-    /// Makes a link or source of what `edits` make of it: all of them or none.
+    /// Applies `edits` to a link or source: all of them or none.
     pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
         let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
         match of {
@@ -136,7 +135,7 @@ impl Worker {
     }
 
     fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
-        // A change by hand may find frames that are due and have not come in: they come before it.
+        // At a manual change, frames that are due may not have been received yet: they come first.
         let seat = &self.schedules.seats[source as usize];
         let port = &mut self.ports.slots[seat.port as usize].port;
         let now = port.next_arrival().map_or(now, |next| now.min(next));

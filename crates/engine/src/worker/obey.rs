@@ -1,4 +1,4 @@
-//! Commands of other threads are carried out.
+//! Execution of commands from other threads.
 
 use super::Worker;
 use crate::remote::Command;
@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 impl Worker {
-    /// Carries out what has been asked since the last look.
+    /// Executes the commands received since the last call.
     pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
         while let Ok(command) = commands.try_recv() {
-            // A look at the links' counters carries out what has happened on them by now.
+            // A query of links' counters first executes what has happened on them by now.
             if !matches!(command, Command::Look(_)) {
                 self.books.did((now.0, 0));
             }
             match command {
                 Command::Look(look) => look(&mut self.emulation.links, now),
                 Command::Flow(reply) => {
-                    // Whoever asked may have gone away.
+                    // The caller may have given up.
                     let _ = reply.send((FlowStats::of(&self.books.flow), now));
                 }
                 Command::Report(reply) => {
@@ -36,11 +36,11 @@ impl Worker {
                     let _ = reply.send(self.together(changes, step, now));
                 }
                 Command::AtNode { place, act } => {
-                    // Without the node the reply is dropped, and who asked hears that nobody answers.
+                    // Without the node the reply is dropped, which the caller sees as no answer.
                     self.nodes.change_all(now);
                     if let Some(node) = self.nodes.all.get_mut(place as usize) {
                         act(&mut **node, now);
-                        // It may have to be told the time sooner than it was.
+                        // Its deadline may be earlier now.
                         self.nodes.ask_again(place as usize, self.earliest_turn());
                     }
                 }

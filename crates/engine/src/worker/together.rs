@@ -1,4 +1,4 @@
-//! Several changes at one instant are made, or none.
+//! Several changes at one instant, all or none.
 
 use super::{Order, Worker};
 use crate::events::{Of, Placed};
@@ -7,11 +7,11 @@ use longwire_block::change::{Blocks, Edit};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// Most groups of changes that wait for their time at one worker: of links, and of sources.
+/// Most pending groups of changes at one worker, for links and for sources.
 const MOST_WAITING: usize = 256;
 
 impl Worker {
-    /// Sees to a group of changes, and answers when they are made.
+    /// Executes a phase of a group of changes, and returns the time at which they are made.
     pub(crate) fn together(&mut self, changes: Vec<Placed>, step: Step, now: Nanos) -> Result<Nanos, String> {
         for change in &changes {
             let (of, place) = change.what;
@@ -34,14 +34,14 @@ impl Worker {
                         self.schedules.of(of).put_group(part, time);
                     }
                 }
-                // Changes of links have their exact place from now on.
+                // Changes of links have an exact place from now on.
                 self.order = Order::Exact;
                 Ok(time)
             }
         }
     }
 
-    /// Makes a group's changes whose time has come, or notes why none of them could be.
+    /// Makes the changes of a due group, or records why none of them could be made.
     pub(crate) fn take_group(&mut self, of: Of, number: u64, time: Nanos) {
         let changes = self.schedules.of(of).take_group(number);
         let done = self.schedules.could_make(&changes).and_then(|()| self.make(&changes, time));
@@ -50,7 +50,7 @@ impl Worker {
         }
     }
 
-    /// Makes them. If a link, medium or source refuses, those before it are as they were.
+    /// Makes the changes. If a link, medium or source refuses, earlier ones are undone.
     fn make(&mut self, changes: &[Placed], now: Nanos) -> Result<(), String> {
         let mut before: Vec<((Of, u32), Arc<Blocks>)> = Vec::new();
         for (done, Placed { what: (of, place), base, edits }) in changes.iter().enumerate() {
@@ -59,7 +59,7 @@ impl Worker {
                 for (((of, place), blocks), Placed { edits, .. }) in
                     before.iter().zip(changes).take(done).rev()
                 {
-                    // They were made of it a moment ago.
+                    // Restoring the previous state can't fail.
                     let _ = self.apply(*of, *place, &back(blocks, edits), now);
                 }
                 return Err(why);
@@ -72,7 +72,7 @@ impl Worker {
     }
 }
 
-/// What undoes `edits` of something that was made of `blocks`.
+/// The edits that undo `edits` of an object with these blocks.
 fn back(blocks: &Blocks, edits: &[Edit]) -> Vec<Edit> {
     let undo = |edit: &Edit| {
         let was = blocks.iter().find(|(spec, _)| spec.key == edit.spec.key);

@@ -1,4 +1,4 @@
-//! Nodes that decide by stations are asked about those packets only that are like none before.
+//! Nodes with a station table are called only for packets without a cached verdict.
 
 use super::Worker;
 use crate::nodes::Nodes;
@@ -6,7 +6,7 @@ use crate::verdicts::PATIENCE;
 use longwire_packet::Batch;
 
 impl Worker {
-    /// Lets a node that has stations decide about packets.
+    /// Decides about packets of a node with a station table.
     pub(crate) fn decide_by_stations(&mut self, node: usize, batch: &Batch, first: usize) {
         if self.nodes.verdicts.skipped > 0 {
             self.nodes.verdicts.skipped -= 1;

@@ -1,4 +1,4 @@
-//! What follows at once is done step by step.
+//! Execution of immediate consequences, step by step.
 
 use super::Worker;
 use crate::walk::{Next, Step};
@@ -6,7 +6,7 @@ use longwire_block::DropReason;
 use longwire_packet::Handle;
 
 impl Worker {
-    /// Does this with a packet, and all that follows; while a walk is under way, as one of its steps.
+    /// Executes a step for a packet, with all consequences; during a walk the step is added to it.
     #[inline(never)]
     pub(crate) fn walk(&mut self, next: Next, handle: Handle) {
         if self.walk.under_way {

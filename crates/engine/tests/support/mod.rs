@@ -1,4 +1,4 @@
-//! Engines for tests: ports on one bridge, and between any two of them a way through links.
+//! Engines for tests: ports on one bridge, and a path through links between any two of them.
 #![allow(unreachable_pub)]
 
 use longwire_block::path::{LinkRef, Paths};
@@ -13,19 +13,20 @@ use longwire_router::Bridge;
 use longwire_units::Nanos;
 use std::collections::HashMap;
 
-/// What a link is, in the words of a scenario.
+/// A link in the words of a scenario.
 pub type Words = &'static [(&'static str, &'static str)];
 
-/// The way from a port to another: the links in order, by their place.
+/// A path between two ports: the links in order, by their index.
 pub type Way = ((u16, u16), &'static [u32]);
 
-/// What an engine is made of. All ports hang on the first worker; links are dealt out to the workers in turn.
+/// Construction data of an engine. All ports belong to the first worker; links are distributed over the
+/// workers in turn.
 pub struct Bed {
     pub links: &'static [Words],
     pub ways: &'static [Way],
     pub workers: u32,
     pub pool_bytes: u64,
-    /// The least delay of the links, for simulated runs with several workers.
+    /// The lowest delay of the links, for simulated runs with several workers.
     pub lead: Nanos,
 }
 
