@@ -1,4 +1,4 @@
-//! Scenarios with shared media: what their plans say, what is wrong with some, and runs in virtual time.
+//! Scenarios with shared media: plans, errors, and runs in virtual time.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use support::source_ports;
 
-/// What left: when, by which port, its number of source and sequence.
+/// Departures: time, port, number of source and sequence.
 type Trace = Vec<(u64, u16, Vec<u8>)>;
 
 struct Tracer(Arc<Mutex<Trace>>);
@@ -42,8 +42,8 @@ fn example(name: &str) -> Plan {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The cell's channel is full: 1500-byte packets at 11 Mbit/s need 1314 µs on the air, 1.7 ms with all that
-/// surrounds them.
+/// The cell's channel is full: 1500-byte packets at 11 Mbit/s need 1314 µs on the air, 1.7 ms with all
+/// overhead.
 #[test]
 fn a_wifi_cell() {
     let plan = example("wifi-cell.toml");
@@ -60,13 +60,13 @@ fn an_ethernet_lan() {
     let plan = example("ethernet-lan.toml");
     assert_eq!(plan.media[0].links.len(), 10);
     let (_, report) = run(&plan, Nanos::from_secs(1));
-    // 1004 bytes, preamble and gap are 819.2 µs: not more than 1220 fit a second, and back-off takes less
-    // than a fifth.
+    // 1004 bytes, preamble and gap are 819.2 µs: at most 1220 fit a second, and back-off takes less than a
+    // fifth.
     let out: u64 = report.links.iter().map(|link| link.stats.out_packets).sum();
     assert!((976..1221).contains(&out), "{out}");
 }
 
-/// Two cells of two bridges, joined by a link: what their stations decide is the same for any number of
+/// Two cells of two bridges, joined by a link: their stations' decisions are the same for any number of
 /// workers.
 #[test]
 fn the_trace_does_not_depend_on_the_number_of_workers() {
@@ -110,8 +110,8 @@ fn the_trace_does_not_depend_on_the_number_of_workers() {
     assert!(traces[0] == traces[1] && traces[0] == traces[2]);
 }
 
-/// 1000 bytes at 8 Mbit/s need a millisecond. At 2.25 ms three quarters of the third are left, and come at 4
-/// Mbit/s; the fourth and the fifth at the rates that a ramp to 8 Mbit/s passes.
+/// 1000 bytes at 8 Mbit/s need a millisecond. At 2.25 ms three quarters of the third are left, and are sent
+/// at 4 Mbit/s; the fourth and the fifth at the rates of a ramp to 8 Mbit/s.
 #[test]
 fn the_rate_of_a_medium_changes_at_its_time() {
     let text = |workers: u32| {
@@ -195,7 +195,7 @@ fn mistakes_are_told() {
     }
 }
 
-/// A shared rate counts once, queues and all.
+/// A shared rate is priced once, but every queue is.
 #[test]
 fn a_medium_is_priced_once() {
     let plan = |stations: u32| {

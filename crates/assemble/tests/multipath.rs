@@ -1,5 +1,5 @@
-//! Routes of routers to several next hops, in virtual time: how flows are shared out, and that it is so with
-//! any number of workers.
+//! Routes of routers to several next hops, in virtual time: the distribution of flows, with any number of
+//! workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use support::source_ports;
 
-/// What happened, in order: time, whether it left, ports, the sender's address.
+/// Events in order: time, whether it is a departure, ports, the sender's address.
 type Events = Vec<(u64, bool, u16, u16, [u8; 4])>;
 
 fn source(frame: &[u8]) -> [u8; 4] {
@@ -69,7 +69,7 @@ fn run(text: &str, workers: u32) -> (Plan, Report, Events) {
     (plan, report, events)
 }
 
-/// Packets that came to the lines, from the first router.
+/// Packets that arrived at the lines, from the first router.
 fn came(plan: &Plan, report: &Report) -> [u64; 3] {
     [1, 2, 3].map(|line| {
         let name = format!("l{line}.forward");
@@ -84,8 +84,8 @@ fn flows_take_all_lines_and_each_flow_one_with_any_number_of_workers() {
     assert_eq!((report.flow.sent, report.flow.drops.len()), (1000, 0));
     let came = came(&plan, &report);
     assert_eq!(came.iter().sum::<u64>(), 1000);
-    // 200 flows, binomial with p = 1/3: 66.7 each, standard deviation 6.7; four of these. Of each flow all
-    // five packets.
+    // 200 flows, binomial with p = 1/3: mean 66.7, standard deviation 6.7; four of these. All five packets of
+    // a flow stay together.
     assert!(came.iter().all(|packets| packets % 5 == 0 && (40..=93).contains(&(packets / 5))), "{came:?}");
     for workers in [2, 3] {
         assert!(run(&three_lines(EQUAL), workers).2 == events, "{workers} workers");

@@ -1,5 +1,5 @@
-//! What a run on the machine's clock decides, a simulated run decides again: the arrivals that were recorded,
-//! replayed, meet the same verdicts and leave at the same nanosecond, and none was sent before.
+//! A simulated run repeats the decisions of a run on the machine's clock: the recorded arrivals, replayed,
+//! get the same verdicts and departure times, and no packet was sent before its time.
 #![forbid(unsafe_code)]
 
 use longwire_assemble::{TO_THE_END, build};
@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Two ports behind one link of each direction.
+/// Two ports behind one link in each direction.
 const ONE_LINK: &str = r#"
 seed = 7
 [[bridge]]
@@ -65,7 +65,7 @@ delay = "100 us"
 queue = "12 packets"
 "#;
 
-/// Three bridges in a row: what comes from both ends, and from the middle, meets on the same links.
+/// Three bridges in a row: packets from both ends, and from the middle, meet on the same links.
 const THREE_BRIDGES: &str = r#"
 seed = 8
 [[bridge]]
@@ -104,8 +104,7 @@ queue = "15 kB"
 loss = "3 %"
 "#;
 
-/// The same link, whose settings change while the frames come: at once, step by step, again and again, to
-/// other kinds.
+/// The same link with changes while frames arrive: at once, as ramps, repeated, and to other kinds.
 const CHANGING: &str = r#"
 [[at]]
 time = "120 ms"
@@ -142,16 +141,16 @@ rate = "20 Mbit/s"
 delay = { kind = "jitter", delay = "3 ms", jitter = "2 ms", order = "reorder" }
 "#;
 
-/// Where a frame's number lies: behind Ethernet, IPv4 and UDP headers.
+/// Position of a frame's number: behind Ethernet, IPv4 and UDP headers.
 const NUMBER: std::ops::Range<usize> = 42..46;
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Default)]
 struct Seen {
-    /// By a frame's number: when it arrived, by which port, and its bytes.
+    /// By a frame's number: arrival time, port, and bytes.
     arrived: Vec<(u32, u64, u16, Vec<u8>)>,
     known: HashMap<u32, ()>,
-    /// Number, port and leaving time of each that left.
+    /// Number, port and departure time of each packet that left.
     departed: Vec<(u32, u16, u64)>,
 }
 
@@ -167,7 +166,7 @@ fn number(frame: &[u8]) -> u32 {
 impl Observer for Recorder {
     fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
         let mut seen = self.seen.lock().unwrap();
-        // The first link is where its recorded arrival counts; the next ones follow from it.
+        // Only the arrival at the first link is an input; those at later links follow from it.
         if seen.known.insert(number(frame), ()).is_none() {
             seen.arrived.push((number(frame), meta.arrival, meta.in_port, frame.to_vec()));
         }
@@ -195,7 +194,7 @@ fn frame(plan: &Plan, from: usize, to: Option<usize>, number: u32, len: usize) -
     frame
 }
 
-/// Puts a frame on the wire behind a port.
+/// A function that puts a frame on the wire behind a port.
 type Push = Box<dyn FnMut(&[u8])>;
 /// The plan's ports, and the wires behind them.
 type Wired = (Vec<Box<dyn Port>>, Vec<Push>);
@@ -220,7 +219,7 @@ fn settle(remote: &Remote, sent: u32) {
     }
 }
 
-/// Greets from every port, so that bridges know them, and then sends bursts for a while.
+/// Sends greetings from every port, so that bridges learn them, and then bursts for a while.
 fn drive(plan: &Plan, wires: &mut [Push], remote: &Remote) {
     let mut number = 0;
     for (from, wire) in wires.iter_mut().enumerate() {
@@ -270,7 +269,7 @@ fn memory_ports(plan: &Plan, stamp: Stamp) -> (Vec<Box<dyn Port>>, Vec<FarEnd>) 
     (ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect(), ends)
 }
 
-/// A real run, its replay, and whether they agree.
+/// Compares a real run with its replay.
 fn compare(text: &str, wait: &str, real: Option<Wired>) {
     let text = format!("{text}\n[engine]\nwait = \"{wait}\"\npool = \"32 MiB\"\n");
     let plan = parse("replay.toml", &text).unwrap_or_else(|error| panic!("{error}"));
@@ -281,7 +280,7 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
     });
     let (setup, seen) = built(&plan, ports, false);
     let run = setup.start();
-    // The replay begins at zero: events, slots and background traffic count from the start of the run.
+    // The replay begins at zero: events, slots and background traffic are relative to the start of the run.
     let started = run.started().0;
     drive(&plan, &mut wires, &run.remote());
     let recorded = run.stop();
@@ -290,8 +289,8 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
 
     let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
     let mut arrivals = seen.arrived;
-    // Arrivals at different links by one port may count in another order than they came; those at one link
-    // don't.
+    // Arrivals at different links by one port may be recorded in another order than they came; those at one
+    // link are in order.
     arrivals.sort_by_key(|(_, at, ..)| *at);
     for (_, at, port, frame) in &arrivals {
         assert!(ends[usize::from(*port)].push_at(Nanos(*at - started), frame));
@@ -336,8 +335,8 @@ fn a_cell() {
     compare(A_CELL, "sleep-then-spin", None);
 }
 
-/// Runs the test `name` again in a network namespace of its own, or says why not. True there, where it has to
-/// be done.
+/// Runs the test `name` again in its own network namespace, or prints the reason why not. Returns true inside
+/// it, where the test must run.
 fn in_own_network(name: &str) -> bool {
     const MARK: &str = "LONGWIRE_REPLAY_INSIDE";
     if std::env::var_os(MARK).is_some() {
@@ -362,7 +361,7 @@ fn in_own_network(name: &str) -> bool {
     false
 }
 
-/// Ports on one end of each of so many veth pairs, and wires into the other.
+/// Ports on one end of each of `count` veth pairs, and wires into the other.
 fn veth_ports(count: usize) -> Wired {
     std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
     let ip = |arguments: String| {

@@ -1,5 +1,5 @@
-//! The levels above a plan's routers: seats, services on their thread or in line, and the socket that control
-//! processes come by.
+//! Levels above a plan's routers: attachments, services on their thread or inline, and the socket for control
+//! processes.
 
 use super::Built;
 use longwire_block::Node;
@@ -14,10 +14,10 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why somebody can't be given a place above a router.
+/// An attachment that can't be set up.
 #[derive(Debug, Error)]
 pub enum LevelsError {
-    /// What is asked for does not fit.
+    /// The requested guarantee does not fit.
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
     /// The socket for control processes can't be made.
@@ -26,7 +26,7 @@ pub enum LevelsError {
     /// The thread for services, or a service's rings, can't be made.
     #[error("the slow path: {0}")]
     Slow(#[from] std::io::Error),
-    /// Processes have a clock of their own.
+    /// Processes run in real time only.
     #[error(
         "\"{0}\" is to be a control process, and none can be there in virtual time, which is not its time: run the scenario in real time, \
          or use a service (where = \"slow-path\")"
@@ -35,7 +35,7 @@ pub enum LevelsError {
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(#[from] SettingsError),
-    /// It could not be opened once.
+    /// A ring could not be opened a second time.
     #[error("that level could not be opened before; start the run again")]
     Shut,
     /// All seats are taken.
@@ -43,23 +43,23 @@ pub enum LevelsError {
     TooMany,
 }
 
-/// What is above one router of a run in real time. It stays with who runs it: the router has the other ends
-/// of its rings.
+/// Services and control processes above one router of a run in real time. It belongs to the runner: the
+/// router has the other ends of the rings.
 #[derive(Debug)]
 pub struct Levels {
     plan: RouterLevels,
     socket: PathBuf,
-    /// The ways in, until somebody comes.
+    /// The ring ends, until something attaches.
     doors: (Option<Door>, Option<Door>),
     listener: Option<Listener>,
     slow: Option<Slow>,
-    /// What services were promised, and each with its share.
+    /// Guarantees of services, and the share of each.
     promised: Admission,
     services: Vec<(SeatId, Box<str>, u32)>,
 }
 
 impl Levels {
-    /// Nobody is there yet. `punt` is the router's, and `socket` is where processes are to come.
+    /// Levels without attachments. `punt` belongs to the router, and `socket` is where processes connect.
     fn new(plan: &RouterLevels, punt: &mut Punt, socket: PathBuf) -> Self {
         punt.set_aside(plan.worker[1], plan.worker[0]);
         Self {
@@ -73,10 +73,10 @@ impl Levels {
         }
     }
 
-    /// Makes a seat of the router's, on its worker.
+    /// Adds an attachment to the router, on its worker.
     ///
     /// # Errors
-    /// There are as many as can be.
+    /// If the limit is reached.
     pub fn make_seat(punt: &mut Punt, above: &AboveRequest) -> Result<SeatId, LevelsError> {
         let seat = match above.who {
             Who::Service(_) => punt.add_service(&above.name, above.limits()),
@@ -85,10 +85,10 @@ impl Levels {
         seat.ok_or(LevelsError::TooMany)
     }
 
-    /// Gives that seat to who asks for it: starts the service, or expects the process.
+    /// Activates an attachment: starts the service, or waits for the process.
     ///
     /// # Errors
-    /// The arithmetic, if it does not fit; or what the machine refuses. The seat is to be taken away then.
+    /// The computation, if it does not fit; or the machine's refusal. The attachment must then be removed.
     pub fn give(&mut self, seat: SeatId, above: &AboveRequest) -> Result<(), LevelsError> {
         let limits = above.limits();
         match above.who {
@@ -111,7 +111,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Takes back what was promised for a seat, which the router has taken away.
+    /// Releases the guarantees of an attachment that the router has removed.
     pub fn take_back(&mut self, seat: SeatId) {
         if seat.is_control() {
             if let Some(listener) = &self.listener {
@@ -126,7 +126,7 @@ impl Levels {
         }
     }
 
-    /// Where processes come, if any are expected.
+    /// The socket for processes, if any are expected.
     pub fn socket(&self) -> Option<&Path> {
         self.listener.as_ref().map(Listener::path)
     }
@@ -157,18 +157,18 @@ impl Levels {
     }
 }
 
-/// What each service weighs: what it was promised, and its share of the rest.
+/// The weight of each service: its guarantee, and its share of the rest.
 fn weights<S: Copy>(promised: &Admission, services: &[(S, Box<str>, u32)]) -> Vec<(S, u64)> {
     let all = services.iter().map(|(.., share)| *share).fold(0, u32::saturating_add);
     services.iter().map(|(seat, name, share)| (*seat, promised.weight(name, (*share, all)))).collect()
 }
 
 impl Built {
-    /// Gives each router of a run in real time its levels above. `socket` says where control processes of a
-    /// router come.
+    /// Sets up the levels above each router of a run in real time. `socket` returns the socket path for a
+    /// router's control processes.
     ///
     /// # Errors
-    /// What the machine refuses.
+    /// The machine's refusal.
     pub fn raise(
         &mut self,
         plan: &Plan,
@@ -191,10 +191,10 @@ impl Built {
         Ok(all)
     }
 
-    /// The same in virtual time: services run in line.
+    /// Sets up the levels in virtual time: services run inline.
     ///
     /// # Errors
-    /// A control process is asked for.
+    /// A control process is requested.
     pub fn raise_in_line(&mut self, plan: &Plan) -> Result<(), LevelsError> {
         for (index, written) in plan.routers.iter().enumerate() {
             let mut promised = Admission::new(written.levels.slow);
@@ -237,7 +237,7 @@ impl Built {
     }
 }
 
-/// Who is asked for above a router, in the order of seats.
+/// The requested attachments above a router, in order.
 fn asked(plan: &Plan, router: usize) -> impl Iterator<Item = &AboveRequest> {
     let own = plan.forwarders.iter().filter(move |planned| planned.router as usize == router);
     own.filter_map(|planned| planned.request.above.as_ref())

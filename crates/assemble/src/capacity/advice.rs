@@ -1,13 +1,13 @@
-//! What does not fit on the workers, and what to change.
+//! Advice on what does not fit on the workers, and how to fix it.
 
 use super::{Capacity, WHOLE, WorkerLoad};
 use crate::price::Shortfall;
 use longwire_scenario::{EnginePrices, Plan};
 
-/// From this load on packets wait for each other, in millionths of a core.
+/// Load from which packets delay each other, in millionths of a core.
 const BUSY: u64 = 800_000;
 
-/// Adds what does not fit, and what is worth knowing.
+/// Adds shortfalls and notes.
 pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) {
     let total: u64 = capacity.workers.iter().map(|worker| worker.load_ppm).sum();
     for worker in &capacity.workers {
@@ -56,7 +56,7 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
     }
 }
 
-/// How to make room on a worker.
+/// How to relieve a worker.
 fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u64) -> String {
     let mut fixes = Vec::new();
     let saved = saved_by_xdp(prices, capacity, worker);
@@ -78,7 +78,7 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     fixes.join(", or ")
 }
 
-/// What a worker would save, in millionths of a core, if its ports were AF_XDP sockets.
+/// Savings of a worker, in millionths of a core, if its ports were AF_XDP sockets.
 fn saved_by_xdp(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad) -> u64 {
     let frame = capacity.frame.0;
     let cost = |driver: &str, what: &str| {

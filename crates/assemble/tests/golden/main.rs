@@ -1,17 +1,16 @@
-//! Golden traces: some hundred random scenarios, whose every packet and counter are what they were when
-//! `traces.txt` was recorded, with any number of workers. They cover every block, medium, scheduler,
-//! forwarder and service that there is, or the test fails.
+//! Golden traces: several hundred random scenarios, in which every packet and counter must be as recorded in
+//! `traces.txt`, with any number of workers. They must cover every block, medium, scheduler, forwarder and
+//! service, or the test fails.
 //!
-//! A difference is a mistake, or a correction that the change's description names. To look at a case and its
-//! trace:
+//! A difference is a bug, or a correction that the change's description names. To see a case and its trace:
 //!
 //! ```sh
 //! LONGWIRE_GOLDEN_CASE=block/queue/red/2 cargo test -p longwire-assemble --test golden
 //! ```
 //!
 //! writes both to `target/tmp/golden`, and `LONGWIRE_GOLDEN_CASE=all` those of all cases. With
-//! `LONGWIRE_GOLDEN_AGAINST` set to such a folder, which another version has written, the first line that
-//! differs is printed. `LONGWIRE_GOLDEN_RECORD=1` writes `traces.txt` anew.
+//! `LONGWIRE_GOLDEN_AGAINST` set to such a folder, written by another version, the first difference is
+//! printed. `LONGWIRE_GOLDEN_RECORD=1` writes `traces.txt` anew.
 #![forbid(unsafe_code)]
 
 mod cases;
@@ -45,11 +44,11 @@ struct Outcome {
     line: String,
     trace: u64,
     met: Coverage,
-    /// With how many workers it did something else, and what.
+    /// Numbers of workers with other results, and the differences.
     differs: Vec<String>,
 }
 
-/// All cases, run once for all tests here.
+/// The outcomes of all cases, computed once for all tests here.
 fn outcomes() -> &'static [(Case, Outcome)] {
     static OUTCOMES: OnceLock<Vec<(Case, Outcome)>> = OnceLock::new();
     OUTCOMES.get_or_init(|| {
@@ -62,7 +61,7 @@ fn outcomes() -> &'static [(Case, Outcome)] {
     })
 }
 
-/// What `work` makes of each, on all processors, in order.
+/// Maps `work` over all items, on all processors, in order.
 fn in_parallel<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let some = || {
@@ -83,14 +82,13 @@ fn in_parallel<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) ->
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs a case with one worker, and with several, which must do the same.
+/// Runs a case with one worker, and with several, which must agree.
 fn outcome(case: &Case) -> Outcome {
     let plan = read(case, 1).unwrap();
     let (trace, report) = run(case, &plan);
     check(case, 1, &report);
     let mut differs = Vec::new();
-    // Each with one other number of workers: threads that wait for each other take long where there are few
-    // processors.
+    // One other number of workers each, because threads that wait for each other are slow on few processors.
     let workers = case.workers();
     let (other, report) = run(case, &read(case, workers).unwrap());
     check(case, workers, &report);
@@ -123,7 +121,7 @@ fn check(case: &Case, workers: u32, report: &Report) {
     assert!(report.is_conserved(), "{what}: {report:?}\n{}", case.text);
 }
 
-/// The first line that differs, and what came before.
+/// The first line that differs, with the previous lines.
 fn difference(one: &str, other: &str) -> String {
     let mut before = Vec::new();
     let (mut a, mut b) = (one.lines(), other.lines());
@@ -141,7 +139,7 @@ fn difference(one: &str, other: &str) -> String {
     }
 }
 
-/// Writes a case and its trace, and says how that differs from another version's.
+/// Writes a case and its trace, and reports how that differs from another version's.
 fn dump(case: &Case, trace: &str) {
     let path = |folder: &Path, kind: &str| folder.join(format!("{}.{kind}", case.name.replace('/', "-")));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("golden");
@@ -158,7 +156,7 @@ fn dump(case: &Case, trace: &str) {
     }
 }
 
-/// What becomes of a case that is not as it was recorded.
+/// Result of comparing a case with its record.
 fn verdict(recorded: &str, now: &str) -> &'static str {
     let scenario = |line: &str| line.split(' ').nth(4).map(str::to_owned);
     match scenario(recorded) == scenario(now) {
@@ -227,7 +225,7 @@ fn everything_is_covered() {
     assert!(idle.is_empty(), "some case does what is listed as out of reach:\n{}", idle.join("\n"));
 }
 
-/// Each block changes what becomes of packets: without it a case of its own has another trace.
+/// Each block matters: without it, one of its cases has another trace.
 #[test]
 fn every_block_decides_something() {
     if std::env::var_os("LONGWIRE_GOLDEN_CASE").is_some() {

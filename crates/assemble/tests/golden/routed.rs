@@ -4,8 +4,8 @@ use crate::routers;
 use longwire_block::Dice;
 use std::fmt::Write;
 
-/// Two routers with a line between them, and a host at each of three ports; `keys` are some more of the first
-/// router's.
+/// Two routers with a line between them, and a host at each of three ports; `keys` adds keys of the first
+/// router.
 fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dice, String) {
     let mut dice = Dice::named(way, name);
     let mut text = format!("seed = {}\n", dice.below(1_000_000));
@@ -56,7 +56,7 @@ fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dic
     (dice, text)
 }
 
-/// Flows share the first router's processors, by a scheduler.
+/// Flows share the first router's processors under a scheduler.
 pub fn scheduler(name: &str, way: u64, scheduler: &str) -> String {
     let keys = |dice: &mut Dice| {
         let processors = 1 + dice.below(3);
@@ -85,7 +85,7 @@ pub fn scheduler(name: &str, way: u64, scheduler: &str) -> String {
     text
 }
 
-/// The first router has a program, which some packets or all of them meet.
+/// The first router has a program that some or all packets meet.
 pub fn program(name: &str, way: u64, program: &str) -> String {
     let (mut dice, mut text) = two_routers(name, way, |_| String::new());
     let key = ["", "key = { protocol = \"tcp\" }\n", "key = { destination = \"10.0.2.9\" }\n"];
@@ -103,7 +103,7 @@ pub fn program(name: &str, way: u64, program: &str) -> String {
     text
 }
 
-/// Some packets go up from the first router, to a service.
+/// Some packets go up from the first router to a service.
 pub fn service(name: &str, way: u64, service: &str) -> String {
     let keys = |dice: &mut Dice| {
         let packets = 20_000 + dice.below(100_000);

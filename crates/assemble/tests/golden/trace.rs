@@ -1,5 +1,5 @@
-//! Runs of a case, and what is seen of them: every packet that enters a link or leaves by a port, and all
-//! that is counted at the end.
+//! Runs of a case, and their traces: every packet that enters a link or leaves by a port, and all counters at
+//! the end.
 
 use crate::cases::Case;
 use crate::frames::{Frame, frames};
@@ -13,7 +13,7 @@ use longwire_scenario::{Attachment, Plan, parse};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
-/// A packet at a moment. What a frame's bytes are is told by their hash.
+/// A packet at a moment. Its bytes are represented by their hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sight {
     pub time: u64,
@@ -53,16 +53,16 @@ impl Sight {
 /// What a run did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What entered links, sorted: packets that enter different links at one moment have no order.
+    /// Packets that entered links, sorted: packets that enter different links at one moment have no order.
     pub entered: Vec<Sight>,
-    /// By port: what left, in its order.
+    /// Departures by port, in order.
     pub left: Vec<Vec<Sight>>,
-    /// What links, nodes and the whole run have counted.
+    /// Counters of links, nodes and the whole run.
     pub counted: String,
 }
 
 impl Trace {
-    /// All of it as text, with a line for each packet and counter.
+    /// The trace as text, with a line for each packet and counter.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (port, left) in self.left.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Trace {
     }
 }
 
-/// A number that is another for nearly all other bytes, and the same on every machine.
+/// A hash of bytes, the same on every machine.
 pub fn hash(bytes: &[u8]) -> u64 {
     let mut hash = bytes.len() as u64 ^ 0xcbf2_9ce4_8422_2325;
     let mut add = |word: u64| {
@@ -101,7 +101,7 @@ impl Observer for Tracer {
     }
 }
 
-/// The plan of a scenario with so many workers; none if it is refused.
+/// The plan of a scenario with `workers` workers; an error if it is refused.
 pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
     let between = if workers == 3 { "shared" } else { "private" };
     let mapping = match workers {
@@ -117,7 +117,7 @@ pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
     parse("golden.toml", &format!("{}\n{engine}", case.text)).map_err(|error| error.to_string())
 }
 
-/// Runs a case with so many workers.
+/// Runs a case with the plan's workers.
 pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
     let empty = Trace { left: vec![Vec::new(); plan.ports.len()], ..Trace::default() };
     let trace = Arc::new(Mutex::new(empty));
@@ -131,7 +131,7 @@ pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
     (trace, report)
 }
 
-/// Ports with the sources' traffic, and those by which the frames come.
+/// Ports with the sources' traffic, and those for the frames.
 fn ports(plan: &Plan, frames: Vec<Frame>) -> Vec<Box<dyn Port>> {
     let mut ports = support::source_ports(plan);
     for (place, port) in plan.ports.iter().enumerate() {
@@ -148,7 +148,7 @@ fn ports(plan: &Plan, frames: Vec<Frame>) -> Vec<Box<dyn Port>> {
     ports
 }
 
-/// What does not depend on how the engine is made inside: neither its caches nor its memory.
+/// Counters that do not depend on the engine's internals, such as caches and memory.
 fn counted(plan: &Plan, report: &Report) -> String {
     let mut text = String::new();
     for link in &report.links {
@@ -198,7 +198,7 @@ fn counted(plan: &Plan, report: &Report) -> String {
         .unwrap();
         shared(stats, &mut text);
     }
-    // Changes that could not be carried out.
+    // Changes that were refused.
     report.errors.iter().for_each(|error| writeln!(text, "{error}").unwrap());
     let flow = &report.flow;
     writeln!(
@@ -210,7 +210,7 @@ fn counted(plan: &Plan, report: &Report) -> String {
     text
 }
 
-/// What a router's processors, and the levels above it, have counted.
+/// Counters of a router's processors and of the levels above it.
 fn shared(stats: &longwire_block::NodeStats, text: &mut String) {
     if let Some(processors) = &stats.processors {
         writeln!(

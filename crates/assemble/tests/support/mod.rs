@@ -1,4 +1,4 @@
-//! What tests of scenarios share.
+//! Code shared by tests of scenarios.
 
 use longwire_block::Port;
 use longwire_port::driver::source::{Flow, SourcePort};
@@ -6,7 +6,7 @@ use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
-/// The plan's sources at the ports by which their packets come in.
+/// The plan's sources at their input ports.
 pub fn source_ports(plan: &Plan) -> Vec<Box<dyn Port>> {
     let flow = |(id, source): (usize, &Source)| Flow {
         name: source.name.to_string(),

@@ -3,9 +3,9 @@
 use longwire_block::Dice;
 use std::fmt::Write;
 
-/// Routers in a ring, joined by links, each with a network of its own: a port that it sits on, a link to a
-/// port, or a bridge with one. Routes lead either way round, often for ever; some lead to neighbours that
-/// nobody knows; and they change.
+/// Routers in a ring, joined by links, each with its own network: a port directly on it, a link to a port, or
+/// a bridge with one. Routes lead in both directions, often in loops; some lead to unknown neighbours; and
+/// they change.
 pub fn ring(seed: u64, way: u64) -> String {
     let mut dice = Dice::named(seed, &format!("routers/{way}"));
     let mut text = format!("seed = {seed}\n");
@@ -76,7 +76,7 @@ pub fn ring(seed: u64, way: u64) -> String {
     text
 }
 
-/// The neighbour on one side or the other.
+/// The neighbour in one direction or the other.
 fn via(dice: &mut Dice, router: u64, before: u64) -> (String, String) {
     match dice.below(2) {
         0 => (format!("10.9.{router}.2"), format!("fd00:9:0:{router}::2")),
