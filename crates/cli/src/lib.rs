@@ -1,7 +1,7 @@
-//! The `longwire` command: one file a subcommand under [`commands`], and what they share.
+//! The `longwire` command: one file per subcommand under [`commands`], and their shared code.
 //!
-//! A subcommand is a file under `commands/` and a line in its list. Commands return an [`Outcome`]; whatever
-//! they can't do is an error, printed with its causes.
+//! A subcommand is a file under `commands/` and a line in its list. Commands return an [`Outcome`]; a failure
+//! is an error, printed with its causes.
 #![forbid(unsafe_code)]
 
 mod capacity_rows;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 /// Longwire puts the network of your choice between real programs.
 ///
-/// It carries real packets through emulated links with bandwidth, delay, loss and queues, and says how
+/// It carries real packets through emulated links with bandwidth, delay, loss and queues, and reports how
 /// faithful the emulation was. The same scenario runs in real time on interfaces and test hosts, and in
 /// virtual time on captures and traffic sources.
 #[derive(Debug, Parser)]
@@ -48,7 +48,7 @@ Examples:
 Exit status: 0 when all went well, 1 when a result failed, 2 when something could not be done: a
 wrong option, a mistake in a scenario, a missing privilege.";
 
-/// Runs the command that the process's arguments name.
+/// Runs the command given by the process's arguments.
 pub fn main() -> ExitCode {
     if longwire_bench::play_control_process() || longwire_validate::play_stage() {
         return ExitCode::SUCCESS;
@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help goes to a pipe that may be closed already.
+            // Help may go to a pipe that is already closed.
             let _ = error.print();
             if as_json && error.use_stderr() {
                 print_error(&json::of_usage(&error));
@@ -73,7 +73,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let (red, plain) =
                 if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-            // Where nobody reads errors the exit status still tells.
+            // If the message can't be written, the exit status still reports the error.
             let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", outcome::chain(&error));
             if as_json {
                 print_error(&json::of_error(&error));
@@ -83,9 +83,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints an error as JSON on standard output, beside the text on standard error.
+/// Prints an error as JSON on standard output, in addition to the text on standard error.
 fn print_error(error: &serde_json::Value) {
-    // Where nobody reads it the exit status still tells.
+    // If the object can't be written, the exit status still reports the error.
     let _ = outcome::print(&format!("{error:#}"));
 }
 

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long an instance has to say which it is: one that hangs is listed all the same.
+/// Time for an instance to identify itself: one that hangs is listed all the same.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Look at a running instance, change its links, traffic sources, shared media, routes and flows, end it
+/// Inspect a running instance, change its links, traffic sources, shared media, routes and flows, end it
 ///
-/// Instances of this user are found by their control sockets. Where only one runs it need not be named.
+/// Instances of this user are found by their control sockets. If only one runs, it need not be named.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -56,7 +56,7 @@ struct List {
     json: Json,
 }
 
-/// Show what an instance has counted: links, ports, fidelity
+/// Show the counters of an instance: links, ports, fidelity
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -70,7 +70,7 @@ struct Stats {
     json: Json,
 }
 
-/// Show how a link is set and what it has counted, or how a traffic source or a shared medium is set
+/// Show the settings and counters of a link, or the settings of a traffic source or a shared medium
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -78,8 +78,8 @@ Examples:
   longwire ctl get up.forward --json
   longwire ctl get video")]
 struct Get {
-    /// The link; a duplex one shows both of its directions. Or a traffic source or a shared medium, where no
-    /// link has this name.
+    /// The link (both directions of a duplex link); or a traffic source or a shared medium, if no link has
+    /// this name.
     link: String,
 
     /// The instance, by name, process number or both (name-number).
@@ -92,8 +92,8 @@ struct Get {
 
 /// Change a link, a traffic source or a shared medium while it runs
 ///
-/// All settings that are named change together between two batches of packets, or none does; what is not
-/// named is kept. A duplex link's name means both of its directions.
+/// All named settings change together between two batches of packets, or none does; other settings are kept.
+/// A duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -114,18 +114,18 @@ Examples:
 longwire blocks lists the settings; those of a source are model, what the kinds of background take, interval, to, destination, packets, for and
 state; those of a medium are what its kind takes. Values are written as in a scenario.")]
 struct Set {
-    /// The link. Or a traffic source or a shared medium, where no link has this name.
+    /// The link; or a traffic source or a shared medium, if no link has this name.
     link: String,
 
     /// What to change: a setting and its value.
     #[arg(required = true, value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
-    /// Let the values move there step by step, over so long a time.
+    /// Change the values step by step, over this time.
     #[arg(long, value_name = "TIME", alias = "over")]
     ramp: Option<String>,
 
-    /// How far apart the steps are; without it 100 ms, or a fiftieth of the ramp if that is less.
+    /// Time between steps. Default: 100 ms, or a fiftieth of the ramp if that is less.
     #[arg(long, value_name = "TIME", requires = "ramp")]
     step: Option<String>,
 
@@ -137,7 +137,7 @@ struct Set {
     json: Json,
 }
 
-/// End an instance, as Ctrl-C would
+/// End an instance, as Ctrl-C does
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -160,7 +160,7 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            // Rules of a filter may be none.
+            // A filter without rules is allowed.
             Some((key, value)) if !key.trim().is_empty() => Ok(Self(key.trim().into(), value.trim().into())),
             _ => Err("write KEY=VALUE, such as rate=5mbit".into()),
         }
@@ -168,10 +168,10 @@ impl FromStr for Setting {
 }
 
 impl Args {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If no instance is meant, or it refuses or does not answer.
+    /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::List(args) => list(&args),
@@ -228,10 +228,10 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// Asks all at once which instance each is: one that hangs makes nobody wait but for a moment. None for those
-/// that have not answered then; those that have ended meanwhile are left out.
+/// Queries all instances at once, so that a hanging one delays the answer only briefly. None for those that
+/// have not answered by then; those that have ended meanwhile are left out.
 fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
-    // The outer none is for one that has ended.
+    // The outer none means an instance that has ended.
     let ask = |found: &Found| -> Option<Option<Info>> {
         let client = Client::of(found.clone(), MOMENT).ok()?;
         let info = client.instance().ok();
@@ -244,7 +244,7 @@ fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
     found.into_iter().zip(answers).filter_map(|(found, answer)| Some((found, answer?))).collect()
 }
 
-/// Ends an instance. One that a lab is kept up by leaves nobody to print its report, so it is printed here.
+/// Ends an instance. The process that keeps a lab up has no terminal for its report, so it is printed here.
 fn stop(args: &Stop) -> anyhow::Result<Outcome> {
     let client = connect(args.name.as_deref())?;
     let found = client.found();
@@ -312,7 +312,7 @@ fn set(args: &Set) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Shows the source of this name, or else the medium, where there is no link.
+/// Shows the source of this name, or else the medium, if there is no link.
 fn other(
     command: &str,
     name: &str,

@@ -1,13 +1,13 @@
-//! A control process that scribbles over the memory which it shares with the router: it is cut off, and the
-//! router and the service beside it go on.
+//! A control process that corrupts the memory shared with the router: it is cut off, and the router and the
+//! service beside it continue.
 
 use super::support::{json, longwire, repository, row, stderr, stdout};
 use super::{Dice, Lab, times, until, wait};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
-/// Comes as `echo`, then writes anything anywhere: single words, records that look like answers, and how far
-/// they reach. It ends when it is cut off.
+/// Attaches as `echo`, then writes anything anywhere: single words, fake verdict records, and ring positions.
+/// It ends when it is cut off.
 const SCRIBBLER: &str = "\
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -43,7 +43,7 @@ except ConnectionError:
     pass
 ";
 
-/// Packets for the process, without an end, as fast as a shell sends them.
+/// Endless packets for the process, as fast as a shell sends them.
 const PACKETS: &str = "while :; do echo packet 2>/dev/null >/dev/udp/10.0.2.9/9; done";
 
 /// A process that is killed when the test ends.
@@ -56,7 +56,7 @@ impl Drop for Killed {
     }
 }
 
-/// What the levels above the router say of the process's seat.
+/// The counters of the process's attachment.
 fn seat(lab: &Lab) -> Value {
     let levels = json(&longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]), 0);
     let mut seats = levels["rows"].as_array().into_iter().flatten();
@@ -94,7 +94,7 @@ fn a_process_that_scribbles_over_its_rings_harms_nobody_else() {
         let cut = cut.unwrap_or_else(|| panic!("{what}: it is still there: {:#}", seat(&lab)));
         assert_eq!(cut["cut"], round, "{what}: {cut:#}");
     }
-    // The service beside it answers; on a busy machine not every time in time.
+    // The service beside it answers; on a busy machine not always in time.
     let ask = "exec 3<>/dev/udp/10.0.2.9/7; echo word >&3; timeout 1 head -1 <&3";
     let answered = || (stdout(&host(ask).output().unwrap()).trim() == "word").then_some(());
     assert!(until(super::PATIENCE, answered).is_some(), "the service does not answer any more");

@@ -19,18 +19,18 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-/// What shells exit with when a command can't be run, and when there is none of that name.
+/// Exit status of shells when a command can't be executed, and when it is not found.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
 /// Run a command behind an emulated link to this machine's network
 ///
 /// The command reaches everything it reached before, names included, through a link with the bandwidth, delay
-/// and loss you choose. Whatever it is, it need not know: a browser, a test suite, a shell. Its exit code,
-/// its terminal and its signals are kept.
+/// and loss you choose. Any program works unmodified: a browser, a test suite, a shell. Its exit code,
+/// terminal and signals are kept.
 ///
-/// As root the far end of the link is this machine, which passes packets on under its own address (IPv4).
-/// Without root it is a place of its own, with what --serve starts there. Either way it is called
+/// As root the far end of the link is this machine, which forwards packets under its own address (IPv4).
+/// Without root it is a separate host with what --serve starts there. In both cases it is called
 /// $LONGWIRE_FAR in the command.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -54,19 +54,19 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = link::mtu)]
     mtu: u32,
 
-    /// Start a service at the far end, by sh; repeatable. The command is started when it listens.
+    /// Start a service at the far end, with sh; repeatable. The command starts when the service listens.
     #[arg(long, value_name = "COMMAND")]
     serve: Vec<String>,
 
-    /// Make the far end a place of its own even as root: nothing but what --serve starts can be reached.
+    /// Make the far end a separate host even as root: only what --serve starts can be reached.
     #[arg(long)]
     private: bool,
 
-    /// What losses are drawn from: the same seed loses the same packets.
+    /// Seed of losses: the same seed loses the same packets.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Write the report as JSON to a file; without one, or with "-", on standard error.
+    /// Write the report as JSON to a file. Default, or with "-": standard error.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
 
@@ -96,7 +96,7 @@ impl Args {
         let mut plan = self.link.plan(self.seed, self.mtu)?;
         fit_pool(&mut plan);
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
-        // From here on, so that a signal while the ends are made leaves nothing behind.
+        // Caught from here on, so that a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
         let (far, driver) = self.ends()?;
         for host in &mut plan.hosts {
@@ -118,8 +118,8 @@ impl Args {
         Ok(Outcome::Status(code))
     }
 
-    /// What the far end is and how both are wired. Enters a user namespace if only that allows it, which has
-    /// to come before any second thread.
+    /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
+    /// must happen before a second thread starts.
     fn ends(&self) -> anyhow::Result<(FarEnd, HostDriver)> {
         let mut can = abilities();
         let far = if can.namespaces.available {
@@ -143,7 +143,7 @@ impl Args {
         Ok((far, if can.tap.available { HostDriver::Tap } else { HostDriver::AfPacket }))
     }
 
-    /// Starts the services, runs the command, and says how it ended.
+    /// Starts the services, runs the command, and returns its exit status.
     fn command_behind(&self, run: &RealRun, attendant: &Attendant) -> anyhow::Result<u8> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
         let services = Services::start(&self.serve, net, &|what| self.say(what))?;
@@ -196,7 +196,7 @@ impl Args {
     }
 }
 
-/// Writes the report, or the error, to the file that is named for it; standard output is the command's.
+/// Writes the report, or the error, to its file; standard output belongs to the command.
 fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
     if file.as_os_str() == "-" {
         outcome::note(text);
@@ -206,7 +206,7 @@ fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
     written.with_context(|| format!("the report can't be written to {}", file.display()))
 }
 
-/// The exit code of a command that ran or could not be started, as shells have it.
+/// The exit code of a command that ran or could not be started, as in shells.
 pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
     match ended {
         Ok(status) => exit_code(status),

@@ -9,7 +9,7 @@ use longwire_report::Row;
 use longwire_report::shown::{columns, count};
 use serde_json::Value;
 
-/// What is counted, in the order of columns.
+/// The counters, in the order of columns.
 const NUMBERS: [&str; 13] = [
     "up",
     "verdicts",
@@ -26,7 +26,7 @@ const NUMBERS: [&str; 13] = [
     "cut",
 ];
 
-/// List who is above a router: services, control processes, and what became of their packets
+/// List the services and control processes above a router, with the outcome of their packets
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print the path of the socket by which control processes come, and nothing else.
+    /// Print only the path of the socket for control processes.
     #[arg(long, conflicts_with = "json")]
     socket: bool,
 
@@ -50,10 +50,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// Prints it.
+    /// Prints the list.
     ///
     /// # Errors
-    /// If no instance is meant, or it does not answer, or there is no socket.
+    /// If no instance is selected, or it does not answer, or there is no socket.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels {})?;
         let socket = answer["socket"].as_str();
