@@ -1,4 +1,4 @@
-//! Benchmarks: `longwire bench` in a build of what is packaged, and the criterion benches of the workspace.
+//! Benchmarks: `longwire bench` in the packaged build, and the criterion benches of the workspace.
 
 use anyhow::{Context, Result};
 use std::path::Path;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the tests are run with: the same line stands in the README and in `.ci/run`, and `tidy` compares the
+/// The command that runs the tests. The README and `.ci/run` have the same line, and `tidy` compares the
 /// three.
 const TEST_COMMAND: &str = "cargo test --workspace";
 
@@ -44,14 +44,14 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Without the backtrace that RUST_BACKTRACE would add: these are mistakes in what was asked.
+            // Without the backtrace of RUST_BACKTRACE: these are usage errors.
             eprintln!("{error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs the command and says whether everything was found in order.
+/// Runs the command and returns whether all checks passed.
 fn run() -> Result<bool> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -99,7 +99,7 @@ fn assault(root: &Path, seed: u64) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Days since 1970: a seed of its own each day.
+/// Days since 1970: another seed each day.
 fn today() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }

@@ -1,10 +1,10 @@
-//! Begins a new block: a file in its stage's folder, made from a template that compiles, passes its test and
-//! shows what a block of that stage is asked.
+//! Creates a new block: a file in its stage's folder, from a template that compiles, passes its test and
+//! shows the calls of that stage.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-/// A stage of the link: its folder, its enum, what its blocks are asked, and the template of one.
+/// A stage of the link: its folder, its enum, the calls to its blocks, and a template.
 struct Stage {
     folder: &'static str,
     list: &'static str,
@@ -48,7 +48,7 @@ const STAGES: &[Stage] = &[
 /// Writes the file, declares it as a module, and prints the row that registers the block.
 ///
 /// # Errors
-/// If there is no such stage, the name is none for a block, or the file is there already.
+/// If there is no such stage, the name is invalid for a block, or the file exists.
 pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
     let Some(stage) = STAGES.iter().find(|s| s.folder == stage) else {
         let known = STAGES.iter().map(|s| s.folder).collect::<Vec<_>>().join(", ");
@@ -131,8 +131,8 @@ mod tests {
         );
     }
 
-    /// A template answers every call that its stage's trait leaves open, as the trait says; and the file's
-    /// name, type and row are those of the new block.
+    /// A template implements every call without a default in its stage's trait; its file name, type and row
+    /// are those of the new block.
     #[test]
     fn templates_match_their_stages() {
         for stage in STAGES {
@@ -169,8 +169,8 @@ mod tests {
         }
     }
 
-    /// The calls in the trait or implementation that begins with `head`: name, what it answers, and whether
-    /// it has a body.
+    /// The calls in the trait or implementation that begins with `head`: name, result, and whether it has a
+    /// body.
     fn calls(text: &str, head: &str) -> Vec<(String, String, bool)> {
         let body =
             text.split(head).nth(1).unwrap_or_else(|| panic!("no {head}")).split("\n}\n").next().unwrap();

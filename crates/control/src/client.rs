@@ -1,4 +1,4 @@
-//! Finds running instances and asks them.
+//! Client that finds running instances and sends them requests.
 
 use crate::place::{self, Found};
 use crate::{
@@ -18,14 +18,14 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
-/// Highest length of an answer, in bytes: the statistics of a million links are smaller.
+/// Longest answer, in bytes: the statistics of a million links are smaller.
 const MAX_ANSWER: usize = 1 << 30;
-/// What may stand in a path as it is (RFC 3986, section 2.3).
+/// Characters that need no escaping in a path (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Asks one running instance; each call waits for its answer.
+/// A blocking client of one running instance.
 #[derive(Debug)]
 pub struct Client {
     found: Found,
@@ -33,13 +33,13 @@ pub struct Client {
     patience: Duration,
 }
 
-/// Why an instance could not be asked.
+/// A failed request.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No instance runs.
     #[error("no instance of this user is running (in {}); `longwire run` starts one", .0.display())]
     NoneRunning(PathBuf),
-    /// No instance of that name runs.
+    /// No instance with that name is running.
     #[error("no instance \"{wanted}\" is running; there is {running}")]
     NotRunning {
         /// What was asked for.
@@ -47,13 +47,13 @@ pub enum ClientError {
         /// Those that run.
         running: String,
     },
-    /// More than one could be meant.
+    /// The name is ambiguous.
     #[error("which instance? There are {0}")]
     Several(String),
     /// The directory of the sockets can't be read.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The instance does not answer as one should.
+    /// The instance does not answer correctly.
     #[error("{} does not answer: {reason}", path.display())]
     Silent {
         /// Its socket.
@@ -66,10 +66,10 @@ pub enum ClientError {
     Refused(Box<Problem>),
 }
 
-/// The instances that run, by name; sockets on which nobody answers are removed.
+/// The running instances, by name; sockets that nobody serves are removed.
 ///
 /// # Errors
-/// If the directory can't be read. A missing one is an empty one.
+/// If the directory can't be read. A missing one is treated as empty.
 pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
     let runtime = runtime(directory)?;
     let mut found = place::sockets(directory)?;
@@ -79,18 +79,18 @@ pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
             place::clear(found);
             false
         }
-        // Ended just now, or a file that is not ours to judge; a full queue of connections is a sign of life.
+        // It has just ended, or is not our file; a full queue of connections means that it runs.
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     });
     Ok(found)
 }
 
 impl Client {
-    /// Chooses the instance `wanted`, given as its name, its process number or both as `name-number`; or the
+    /// Selects the instance `wanted`, given as its name, its process number or both as `name-number`; or the
     /// only one.
     ///
     /// # Errors
-    /// If there is none, or more than one could be meant; the error lists them.
+    /// If there is none, or the name is ambiguous; the error lists the candidates.
     pub fn connect(directory: &Path, wanted: Option<&str>) -> Result<Self, ClientError> {
         let mut running = list(directory)?;
         if running.is_empty() {
@@ -109,10 +109,10 @@ impl Client {
         Self::of(running.remove(0), ANSWER_TIME)
     }
 
-    /// Asks an instance that [`list`] has found, and waits no longer than this for an answer.
+    /// A client of an instance found by [`list`], with `patience` as the time limit for answers.
     ///
     /// # Errors
-    /// If the system has nothing to wait with.
+    /// If the system can't provide timers or sockets.
     pub fn of(found: Found, patience: Duration) -> Result<Self, ClientError> {
         Ok(Self { runtime: runtime(&found.path)?, found, patience })
     }
@@ -122,16 +122,16 @@ impl Client {
         &self.found
     }
 
-    /// Whether it is there no more: its socket is gone, or nobody listens there. One that hangs has not
+    /// Whether the instance has ended: its socket is gone, or nobody listens. An instance that hangs has not
     /// ended, and is not waited for.
     pub fn has_ended(&self) -> bool {
-        // What is not taken at once for a queue that is full is refused at once.
+        // A connection that does not fit the queue is refused at once.
         let tried = self.runtime.block_on(UnixStream::connect(&self.found.path));
         let gone = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         tried.is_err_and(|error| gone.contains(&error.kind()))
     }
 
-    /// Which instance it is.
+    /// Name and version of the instance.
     ///
     /// # Errors
     /// If it does not answer.
@@ -139,7 +139,7 @@ impl Client {
         self.ask(Method::GET, "/v1/instance", None)
     }
 
-    /// Everything it counts.
+    /// All counters.
     ///
     /// # Errors
     /// If it does not answer.
@@ -206,7 +206,7 @@ impl Client {
         self.exchange(Method::PATCH, &routes_path(router), Some(body)).map(drop)
     }
 
-    /// Gives a flow that shares a router's processors another weight.
+    /// Changes the weight of a flow that shares a router's processors.
     ///
     /// # Errors
     /// If there is no such router or flow, the weight is refused, or the instance does not answer.
@@ -215,10 +215,10 @@ impl Client {
         self.exchange(Method::PATCH, &flows_path(router), Some(body)).map(drop)
     }
 
-    /// Asks about a router's programs, or changes them.
+    /// Sends a request about a router's programs.
     ///
     /// # Errors
-    /// If there is no such router, program or map, what is asked is refused, or the instance does not answer.
+    /// If there is no such router, program or map, the request is refused, or the instance does not answer.
     pub fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, ClientError> {
         let body = serde_json::to_string(ask).map_err(|e| self.silent(e.to_string()))?;
         self.ask(Method::POST, &forwarders_path(router), Some(body))
@@ -241,7 +241,7 @@ impl Client {
         self.ask(Method::PATCH, &medium_path(medium), Some(body_of(changes)))
     }
 
-    /// Asks it to end.
+    /// Ends the instance.
     ///
     /// # Errors
     /// If it does not answer.
@@ -259,7 +259,7 @@ impl Client {
         serde_json::from_slice(&answer).map_err(|e| self.silent(format!("its answer can't be read: {e}")))
     }
 
-    /// Sends a request and returns the answer's body, or the problem it tells of.
+    /// Sends a request and returns the answer's body, or the reported problem.
     fn exchange(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, ClientError> {
         let request = Request::builder()
             .method(method)
@@ -329,8 +329,7 @@ fn source_path(name: &str) -> String {
     format!("/v1/sources/{}", utf8_percent_encode(name, UNRESERVED))
 }
 
-/// The changes as JSON, written pair by pair, so that a key that is given twice reaches the instance twice
-/// and is refused.
+/// The changes as JSON, written pair by pair, so that a duplicate key reaches the instance and is refused.
 fn body_of(changes: &[(String, String)]) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();

@@ -1,44 +1,44 @@
-//! What can be asked of a router's programs.
+//! Requests about a router's programs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What is asked of a router's programs, or done with them. Bytes are pairs of hexadecimal digits.
+/// A request about a router's programs. Bytes are pairs of hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "action", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ForwarderAsk {
-    /// Which there are, what they have done, and what a packet may need at most.
+    /// Lists the programs with their counters and worst-case costs.
     List {},
-    /// Who is above the router, what became of the packets that went up, and where control processes come.
+    /// Lists the services and control processes above the router, the outcome of their packets, and the
+    /// socket for control processes.
     Levels {},
-    /// Installs a program, and answers its number.
+    /// Installs a program, and returns its number.
     Install {
-        /// What a scenario's `[[forwarder]]` says, but for the router.
+        /// The keys of a scenario's `[[forwarder]]`, without the router.
         #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
         forwarder: serde_json::Value,
-        /// The object's bytes, unless the program comes with Longwire.
+        /// The object's bytes, unless the program is built in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         object: Option<String>,
-        /// After which time it is removed unless it is renewed, such as "30 s": 1 s to 1 h. It stays without
-        /// that.
+        /// Time after which it is removed unless renewed, such as "30 s": 1 s to 1 h. Default: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(example = "30 s")]
         lease: Option<String>,
     },
-    /// Puts a program in the place of another, whose number, key and way it gets, with the maps that are
-    /// declared alike and the state if that is as large. Answers what was kept and what is new.
+    /// Replaces a program by another, which gets its number, key and route, the maps that are declared alike,
+    /// and the state if the size is the same. Returns what was kept and what is new.
     Replace {
-        /// The number of the one that goes.
+        /// The number of the old program.
         fid: u32,
-        /// What a scenario's `[[forwarder]]` says of a program: `program`, `function`, `constants`, `name`,
+        /// Keys of a scenario's `[[forwarder]]` for a program: `program`, `function`, `constants`, `name`,
         /// `state`.
         #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
         forwarder: serde_json::Value,
-        /// The object's bytes, unless the program comes with Longwire.
+        /// The object's bytes, unless the program is built in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         object: Option<String>,
     },
-    /// Lets the leases of programs begin again.
+    /// Renews the leases of programs.
     Renew {
         /// Their numbers.
         fids: Vec<u32>,
@@ -52,7 +52,7 @@ pub enum ForwarderAsk {
     Get {
         /// Its number.
         fid: u32,
-        /// A type of its object by whose fields the state is shown, too, such as the name of a structure.
+        /// A type of its object, such as the name of a structure, whose fields are shown in addition.
         #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
         kind: Option<String>,
     },
@@ -66,18 +66,18 @@ pub enum ForwarderAsk {
         #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
         kind: Option<String>,
     },
-    /// Takes the records out that a program has written into its rings, the oldest first.
+    /// Takes records out of a program's rings, the oldest first.
     Events {
         /// The program's number.
         fid: u32,
-        /// The ring; all of its rings without one.
+        /// The ring; default: all of its rings.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         map: Option<String>,
-        /// A type of its object by whose fields records are shown, too, such as the name of a structure.
+        /// A type of its object, such as the name of a structure, whose fields are shown in addition.
         #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
         kind: Option<String>,
     },
-    /// A program's maps, or the entries of one, or one entry.
+    /// Lists a program's maps, or the entries of one, or one entry.
     Map {
         /// The program's number.
         fid: u32,
@@ -87,7 +87,7 @@ pub enum ForwarderAsk {
         /// The entry's key: digits, or its fields as JSON.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
-        /// Whether entries are shown by the fields of their types, too.
+        /// Whether entries are also shown by the fields of their types.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         fields: bool,
     },
@@ -102,7 +102,7 @@ pub enum ForwarderAsk {
         /// Its value, written likewise.
         value: String,
     },
-    /// Writes entries of a program's map, in this order.
+    /// Writes several entries of a program's map, in order.
     Fill {
         /// The program's number.
         fid: u32,
@@ -112,7 +112,7 @@ pub enum ForwarderAsk {
         #[schema(value_type = Vec<Vec<String>>)]
         entries: Vec<(String, String)>,
     },
-    /// The values of keys of a program's map: null for those that are not there.
+    /// Reads the values of several keys of a program's map: null for missing ones.
     Values {
         /// The program's number.
         fid: u32,
@@ -121,7 +121,7 @@ pub enum ForwarderAsk {
         /// The keys.
         keys: Vec<String>,
     },
-    /// Removes entries of a program's map, as far as they are there.
+    /// Removes several entries of a program's map; missing ones are ignored.
     Prune {
         /// The program's number.
         fid: u32,
@@ -130,7 +130,7 @@ pub enum ForwarderAsk {
         /// The keys.
         keys: Vec<String>,
     },
-    /// Removes an entry of a program's map, if it is there.
+    /// Removes an entry of a program's map, if it exists.
     Delete {
         /// The program's number.
         fid: u32,
@@ -139,7 +139,7 @@ pub enum ForwarderAsk {
         /// The entry's key.
         key: String,
     },
-    /// Removes all entries of a program's map; of an array, whose entries stay, makes all values zero.
+    /// Removes all entries of a program's map; sets all values of an array to zero.
     Clear {
         /// The program's number.
         fid: u32,

@@ -1,4 +1,4 @@
-//! What the API needs of a running instance, and the shapes of what it answers.
+//! The interface between the API and a running instance, and the formats of its answers.
 
 use crate::ForwarderAsk;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-/// A running instance, as the API sees it.
+/// A running instance, as used by the API.
 ///
-/// The methods are called on a thread of their own, never on a worker, and may block for as long as workers
-/// need to answer between two batches.
+/// The methods are called on a separate thread, never on a worker, and may block until workers answer between
+/// two batches.
 pub trait Instance: Send + Sync {
-    /// Its name: that of its scenario, or one given at the start.
+    /// Its name: the scenario's, or one given at the start.
     fn name(&self) -> String;
 
-    /// Everything it counts.
+    /// All counters.
     fn stats(&self) -> serde_json::Value;
 
     /// The names of its links, in the order of the plan.
@@ -25,10 +25,10 @@ pub trait Instance: Send + Sync {
     fn link(&self, name: &str) -> Option<LinkAnswer>;
 
     /// Changes a link, or both directions of a duplex link: all `changes`, pairs of key and text, or none of
-    /// them. What they don't name is kept. Returns what was changed, after the change.
+    /// them. Other settings are kept. Returns the changed objects.
     ///
     /// # Errors
-    /// If there is no such link, or a change can't be made; nothing has changed then.
+    /// If there is no such link, or a change is impossible; nothing has changed then.
     fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, SetError>;
 
     /// The names of its traffic sources, in the order of the plan.
@@ -40,7 +40,7 @@ pub trait Instance: Send + Sync {
     /// Changes a source, as [`Instance::set_link`] does a link.
     ///
     /// # Errors
-    /// If there is no such source, or a change can't be made; nothing has changed then.
+    /// If there is no such source, or a change is impossible; nothing has changed then.
     fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError>;
 
     /// The names of its routers, in the order of the plan.
@@ -52,22 +52,22 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, or it does not answer.
     fn routes(&self, router: &str) -> Result<RoutePage, SetError>;
 
-    /// Gives a router a route, as `ip route` writes them, or takes the one to a network away.
+    /// Adds a route of a router, in the syntax of `ip route`, or removes the route to a network.
     ///
     /// # Errors
-    /// If there is no such router, or it can't be; nothing has changed then.
+    /// If there is no such router, or the change is impossible; nothing has changed then.
     fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError>;
 
-    /// Gives a flow that shares a router's processors another weight, by the name that it has there.
+    /// Changes the weight of a flow that shares a router's processors, by its name.
     ///
     /// # Errors
-    /// If there is no such router or flow, or it can't have this weight; nothing has changed then.
+    /// If there is no such router or flow, or the weight is invalid; nothing has changed then.
     fn weigh_flow(&self, router: &str, flow: &str, weight: i64) -> Result<(), SetError>;
 
-    /// Asks about a router's programs, or changes them, and answers as JSON.
+    /// Handles a request about a router's programs, and answers as JSON.
     ///
     /// # Errors
-    /// If there is no such router, program or map, or it can't be; nothing has changed then.
+    /// If there is no such router, program or map, or the request is impossible; nothing has changed then.
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
 
     /// The names of its shared media, in the order of the plan.
@@ -79,20 +79,20 @@ pub trait Instance: Send + Sync {
     /// Changes a medium, as [`Instance::set_link`] does a link.
     ///
     /// # Errors
-    /// If there is no such medium, or a change can't be made; nothing has changed then.
+    /// If there is no such medium, or a change is impossible; nothing has changed then.
     fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, SetError>;
 
-    /// Asks it to end as it would on SIGTERM, and returns without waiting for it.
+    /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);
 }
 
-/// A link: how it is set, and what it has counted.
+/// A link with its settings and counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Link {
     /// Its name in the scenario.
     #[schema(example = "up")]
     pub name: String,
-    /// Its settings, each as text that setting it would take.
+    /// Its settings, each as text in the syntax for setting it.
     #[schema(example = json!({"rate": "10 Mbit/s", "delay": "20 ms"}))]
     pub settings: BTreeMap<String, String>,
     /// Its counters.
@@ -100,7 +100,7 @@ pub struct Link {
     pub stats: serde_json::Value,
 }
 
-/// What a link's name means: one link, or a duplex link with its two directions.
+/// The result for a link's name: one link, or a duplex link with its two directions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum LinkAnswer {
@@ -111,7 +111,7 @@ pub enum LinkAnswer {
 }
 
 impl LinkAnswer {
-    /// The links that the name means: one, or the two directions of a duplex link, forward first.
+    /// The links: one, or the two directions of a duplex link, forward first.
     #[must_use]
     pub fn links(&self) -> &[Link] {
         match self {
@@ -131,13 +131,13 @@ pub struct Duplex {
     pub directions: Vec<Link>,
 }
 
-/// A traffic source: how it is set.
+/// A traffic source with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Source {
     /// Its name in the scenario.
     #[schema(example = "video")]
     pub name: String,
-    /// Its settings, each as text that setting it would take.
+    /// Its settings, each as text in the syntax for setting it.
     #[schema(example = json!({"model": "cbr", "rate": "3 Mbit/s", "size": "1400 B"}))]
     pub settings: BTreeMap<String, String>,
 }
@@ -145,54 +145,54 @@ pub struct Source {
 /// A router's routes, or the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RoutePage {
-    /// The routes, each as `ip route` would write it.
+    /// The routes, each in the syntax of `ip route`.
     #[schema(example = json!(["10.1.0.0/16 via 10.0.0.2 dev east", "10.0.0.0/24 dev east"]))]
     pub routes: Vec<String>,
     /// Whether there are more.
     pub more: bool,
 }
 
-/// A change of a router's routes: one of the two.
+/// A change of a router's routes: one of the two fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeRoute {
-    /// The route to add, in place of one to the same network.
+    /// The route to add or replace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "10.1.0.0/16 via 10.0.0.2")]
     pub add: Option<String>,
-    /// The network to which there is to be no route.
+    /// The network whose route is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "10.2.0.0/16")]
     pub remove: Option<String>,
 }
 
-/// Another weight for a flow that shares a router's processors.
+/// A change of the weight of a flow that shares a router's processors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeighFlow {
-    /// The name that it has among the router's flows.
+    /// The flow's name in the router.
     #[schema(example = "voice")]
     pub flow: String,
-    /// Its share compared with others', 1 to 65535.
+    /// Its share relative to others, 1 to 65535.
     #[schema(example = 4)]
     pub weight: i64,
 }
 
-/// A shared medium: how it is set.
+/// A shared medium with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Medium {
     /// Its name in the scenario.
     #[schema(example = "cell")]
     pub name: String,
-    /// Its settings, each as text that setting it would take.
+    /// Its settings, each as text in the syntax for setting it.
     #[schema(example = json!({"rate": "11 Mbit/s", "slot": "20 us"}))]
     pub settings: BTreeMap<String, String>,
 }
 
-/// Some of an instance's links.
+/// A page of an instance's links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LinkPage {
-    /// How many links the instance has.
+    /// Number of links of the instance.
     pub total: usize,
     /// Place in the plan of the first link of this page.
     pub from: usize,
@@ -208,14 +208,14 @@ pub struct Info {
     pub name: String,
     /// Its process.
     pub pid: u32,
-    /// The version of Longwire it runs.
+    /// Version of Longwire.
     #[schema(example = "0.1.0")]
     pub version: String,
-    /// How many links it has.
+    /// Number of links.
     pub links: usize,
 }
 
-/// Why a link, source or medium could not be changed.
+/// Reason why a link, source or medium could not be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetError {
     /// There is no such link.
@@ -238,18 +238,18 @@ pub enum SetError {
         /// The settings there are.
         known: Vec<String>,
     },
-    /// The text can't be a value of this setting.
+    /// The text is not a valid value of this setting.
     #[error("{key}: {reason}")]
     Value {
         /// The setting.
         key: String,
-        /// What is wrong, and what would do.
+        /// What is wrong, with a valid example.
         reason: String,
     },
-    /// It can't be changed in this run: why, and the fix.
+    /// It can't be changed in this run: the reason, and the fix.
     #[error("{0}")]
     Refused(String),
-    /// The instance can't change anything now.
+    /// The instance can't make changes now.
     #[error("nothing can be changed: {0}")]
     Unavailable(String),
 }
@@ -257,7 +257,7 @@ pub enum SetError {
 /// Most settings that an error lists.
 const MOST_LISTED: usize = 24;
 
-/// What a link has, if that is soon said.
+/// Lists the known settings, if they are few.
 fn few(known: &[String]) -> String {
     if known.len() > MOST_LISTED {
         return "longwire blocks lists what it can have".into();

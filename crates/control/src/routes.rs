@@ -25,13 +25,13 @@ use utoipa::{IntoParams, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Highest length of a request's body, in bytes.
+/// Longest body of a request, in bytes.
 const MAX_BODY: usize = 64 * 1024;
-/// The same of one that may hold an object file, in hexadecimal digits.
+/// Longest body with an object file, in hexadecimal digits.
 const MAX_OBJECT: usize = 9 << 20;
-/// Highest number of links of one page.
+/// Most links per page.
 const MAX_PAGE: usize = 10_000;
-/// How long a request may take, its body included.
+/// Time limit of a request, its body included.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 
 type Running = State<Arc<dyn Instance>>;
@@ -48,7 +48,7 @@ pub fn openapi() -> OpenApi {
     described().split_for_parts().1
 }
 
-/// All endpoints, their limits, and answers to requests for others.
+/// All endpoints with their limits, and the answer to unknown requests.
 pub(crate) fn router(instance: Arc<dyn Instance>) -> Router {
     described()
         .split_for_parts()
@@ -98,10 +98,10 @@ async fn stats(State(instance): Running) -> Result<Json<serde_json::Value>, Prob
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct Page {
-    /// Place in the plan of the first one.
+    /// Place in the plan of the first link.
     #[serde(default)]
     from: usize,
-    /// How many: at most 10000.
+    /// Number of links: at most 10000.
     #[serde(default = "default_count")]
     #[param(default = 1000, maximum = 10000)]
     count: usize,
@@ -150,8 +150,8 @@ async fn link(
     found.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// Changes a link, or both directions of a duplex link, between two batches of packets: everything named, or
-/// nothing; everything not named is kept.
+/// Changes a link, or both directions of a duplex link, between two batches of packets: all named settings,
+/// or none; others are kept.
 #[utoipa::path(patch, path = "/v1/links/{name}", params(("name" = String, Path, description = "The link")),
     request_body(
         content = std::collections::BTreeMap<String, String>,
@@ -204,7 +204,7 @@ async fn source(
     found.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// Changes a traffic source while it sends: everything named, or nothing; everything not named is kept.
+/// Changes a traffic source while it sends: all named settings, or none; others are kept.
 #[utoipa::path(patch, path = "/v1/sources/{name}", params(("name" = String, Path, description = "The source")),
     request_body(
         content = std::collections::BTreeMap<String, String>,
@@ -258,7 +258,7 @@ async fn medium(
     found.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// Changes a shared medium: everything named, or nothing; everything not named is kept.
+/// Changes a shared medium: all named settings, or none; others are kept.
 #[utoipa::path(patch, path = "/v1/media/{name}", params(("name" = String, Path, description = "The medium")),
     request_body(
         content = std::collections::BTreeMap<String, String>,
@@ -292,7 +292,7 @@ async fn set_medium(
     changed.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// A router's routes, those to its own networks included; of very many the first.
+/// A router's routes, including those to its own networks; if there are very many, the first.
 #[utoipa::path(get, path = "/v1/routers/{name}/routes", params(("name" = String, Path, description = "The router")),
     responses(
         (status = OK, body = RoutePage),
@@ -343,7 +343,7 @@ async fn change_route(
     changed.await?.map(|()| StatusCode::NO_CONTENT).map_err(|problem| *problem)
 }
 
-/// Gives a flow that shares a router's processors another weight between two batches of packets.
+/// Changes the weight of a flow that shares a router's processors between two batches of packets.
 #[utoipa::path(patch, path = "/v1/routers/{name}/flows", params(("name" = String, Path, description = "The router")),
     request_body(content = WeighFlow, description = "The flow's name and its weight"),
     responses(
@@ -372,7 +372,7 @@ async fn weigh_flow(
     changed.await?.map(|()| StatusCode::NO_CONTENT).map_err(|problem| *problem)
 }
 
-/// Asks about a router's programs, or installs, removes and changes them between two batches of packets.
+/// Reads a router's programs, or installs, removes and changes them between two batches of packets.
 #[utoipa::path(post, path = "/v1/routers/{name}/forwarders", params(("name" = String, Path, description = "The router")),
     request_body(content = ForwarderAsk, description = "What is asked, or to be done"),
     responses(
@@ -414,7 +414,7 @@ async fn document() -> Json<OpenApi> {
     Json(openapi())
 }
 
-/// Asks the instance on a thread where it may block.
+/// Calls the instance on a thread that may block.
 async fn blocking<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the instance failed to answer");
     tokio::task::spawn_blocking(ask).await.map_err(failed)
@@ -438,13 +438,13 @@ async fn not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }
 
-/// The settings that a request names.
+/// The settings in a request.
 #[expect(clippy::result_large_err, reason = "the answer is made of it at once")]
 fn changes_of(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Changes, Problem> {
     json_of(headers, body)
 }
 
-/// The body of a request, which has to be JSON.
+/// The body of a request, which must be JSON.
 #[expect(clippy::result_large_err, reason = "the answer is made of it at once")]
 fn json_of<T: serde::de::DeserializeOwned>(
     headers: &HeaderMap,

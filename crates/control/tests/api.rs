@@ -1,4 +1,4 @@
-//! The API and its client, over sockets in a directory of the test's own.
+//! The API and its client, over sockets in a temporary directory.
 
 mod fake;
 
@@ -15,10 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Sends bytes, ends the sending side, and returns everything that comes back.
+/// Sends bytes, ends the sending side, and returns the complete answer.
 fn raw(socket: &Path, request: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    // The server may answer and close before it has read all: that is its right.
+    // The server may answer and close before it has read everything.
     let _ = stream.write_all(request);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
@@ -254,7 +254,7 @@ fn only_the_user_can_open_sockets() {
     symlink(scratch.path(), &link).unwrap();
     let error = Server::start(&link, Fake::named("demo")).unwrap_err().to_string();
     assert!(error.contains("LONGWIRE_RUN_DIR"), "{error}");
-    // One that others may write in is neither served in nor believed.
+    // A directory that others may write to is neither used for serving nor trusted.
     std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     for error in [
         Server::start(scratch.path(), Fake::named("other")).unwrap_err().to_string(),
@@ -321,8 +321,8 @@ fn every_route_is_described() {
     assert_eq!(served, document);
 }
 
-/// The examples of docs/book/control.md: blocks marked `http` are requests, each answered by the `json` block
-/// below it.
+/// The examples of docs/book/control.md: blocks marked `http` are requests, each with its answer in the
+/// `json` block below it.
 #[test]
 fn the_book_shows_what_is_answered() {
     let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/control.md");
@@ -380,7 +380,7 @@ fn routes_are_listed_and_changed() {
     assert_eq!((problem.status, problem.key.as_deref()), (422, Some("route")));
     let problem = refused(client.routes("coer"));
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
-    // Neither of the two, or both, is no change.
+    // Neither field, or both, is not a change.
     for change in [ChangeRoute::default(), ChangeRoute { add: remove.remove.clone(), ..remove.clone() }] {
         assert_eq!(refused(client.change_route("core", &change)).status, 400);
     }
@@ -446,7 +446,7 @@ fn whether_an_instance_has_ended_is_said_at_once_even_if_it_hangs() {
     std::fs::create_dir_all(scratch.path()).unwrap();
     let socket = scratch.path().join("hung-7.sock");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Nobody takes in who comes, until no more can wait for it.
+    // No connection is accepted, until the queue is full.
     let (listener, waiting) = runtime.block_on(async {
         let listener = tokio::net::UnixSocket::new_stream().unwrap();
         listener.bind(&socket).unwrap();
@@ -463,7 +463,7 @@ fn whether_an_instance_has_ended_is_said_at_once_even_if_it_hangs() {
     });
     let client = Client::connect(scratch.path(), None).unwrap();
     let (said, heard) = std::sync::mpsc::channel();
-    // Who waited for it would wait for good.
+    // A client that waited for it would hang.
     std::thread::spawn(move || {
         let has_ended = client.has_ended();
         said.send((has_ended, client)).is_ok()

@@ -1,4 +1,4 @@
-//! A new namespace as a scenario describes the router: interfaces up, with addresses and routes.
+//! Configuration of a new namespace from the scenario's router: interfaces up, with addresses and routes.
 
 use longwire_lab::netlink::{Message, Socket};
 use longwire_lab::{Cidr, interface_index};
@@ -19,31 +19,31 @@ pub struct PortSpec {
 pub struct RouteSpec {
     /// Where to.
     pub to: Cidr,
-    /// Where packets go, each flow by one of these; if there are none, they are dropped.
+    /// Next hops that share the flows; if there are none, packets are dropped.
     pub hops: Vec<HopSpec>,
 }
 
-/// Where packets of a route go.
+/// A next hop of a route.
 #[derive(Debug, Clone)]
 pub struct HopSpec {
-    /// The neighbour that knows the way.
+    /// The gateway.
     pub via: Option<IpAddr>,
     /// The name of the interface.
     pub port: String,
-    /// Its share of the flows: 1 to 256; more is taken for that.
+    /// Its share of the flows: 1 to 256; more is treated as 256.
     pub weight: u16,
 }
 
-/// The metric that IPv6 routes have if nothing is said; zero would mean that, too.
+/// The default metric of IPv6 routes; zero would mean the default, too.
 const METRIC: u32 = 1024;
 
-/// The gateway is on the link, whatever the addresses say (linux/rtnetlink.h, RTNH_F_ONLINK).
+/// The gateway is on the link, regardless of the addresses (linux/rtnetlink.h, RTNH_F_ONLINK).
 const ONLINK: u8 = 4;
 
-/// Sets up what there is in the calling thread's namespace, and answers the interfaces' indices in order.
+/// Configures the calling thread's namespace, and returns the interfaces' indices in order.
 ///
 /// # Errors
-/// What the kernel refuses, with what was asked for.
+/// The kernel's refusal, with the request.
 pub fn configure(ports: &[PortSpec], routes: &[RouteSpec]) -> io::Result<Vec<u32>> {
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
     let mut indices = Vec::with_capacity(ports.len());
@@ -125,8 +125,8 @@ fn route(to: Cidr, hops: &[(&HopSpec, u32)]) -> Message {
     m
 }
 
-/// One of several (linux/rtnetlink.h, `struct rtnexthop`): length, flags, weight less one, interface,
-/// gateway.
+/// One of several next hops (linux/rtnetlink.h, `struct rtnexthop`): length, flags, weight minus one,
+/// interface, gateway.
 fn next_hop((hop, index): &(&HopSpec, u32)) -> Vec<u8> {
     const HEADER: u16 = 8;
     const ATTRIBUTE: u16 = 4;

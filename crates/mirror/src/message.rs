@@ -1,12 +1,13 @@
-//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), each read once.
-//! Nothing in them is believed: what can't be is [`Malformed`], what a router has no use for is left out.
+//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), each parsed once.
+//! Nothing in them is trusted: impossible contents are [`Malformed`], and messages without use for a router
+//! are ignored.
 
 use crate::change::Destination;
 use longwire_lab::netlink::{attributes, u16_at, u32_at};
 use longwire_router::Known;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A message that is too short, or says what can't be.
+/// A message that is too short, or has impossible contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -17,47 +18,47 @@ pub enum Told {
     Link {
         /// Its index.
         index: u32,
-        /// Whether it was set up.
+        /// Administrative state.
         up: bool,
-        /// Whether it has a carrier: what it leads to is there.
+        /// Whether it has a carrier.
         carrier: bool,
     },
-    /// An interface is there no more.
+    /// An interface was removed.
     LinkGone {
         /// Its index.
         index: u32,
     },
-    /// An interface has an address, or has it no more.
+    /// An interface has got or lost an address.
     Address {
         /// The interface's index.
         index: u32,
         /// The address.
         address: IpAddr,
-        /// Bits of its network's prefix.
+        /// Prefix length of its network.
         prefix: u8,
-        /// Whether it is there.
+        /// Whether it exists.
         there: bool,
     },
-    /// There is a route, or there is none any more.
+    /// A route was added or removed.
     Route {
         /// The route.
         route: Route,
-        /// Whether it is there.
+        /// Whether it exists.
         there: bool,
-        /// Whether it takes the place of those with the same destination and metric.
+        /// Whether it replaces those with the same destination and metric.
         replaces: bool,
     },
-    /// Routes may have changed without a word about each.
+    /// Routes may have changed without individual messages.
     RoutesUncertain,
-    /// Something is known of a neighbour, or no more.
+    /// A neighbour's state.
     Neighbour {
         /// The interface's index.
         index: u32,
         /// The neighbour's address.
         address: IpAddr,
-        /// Its link address and how it is known; none if it is not known any more.
+        /// Its link address with its state; none if it is no longer known.
         mac: Option<([u8; 6], Known)>,
-        /// Whether it was asked and has not answered.
+        /// Whether its resolution failed.
         failed: bool,
     },
 }
@@ -67,25 +68,25 @@ pub enum Told {
 pub struct Route {
     /// Where to.
     pub to: Destination,
-    /// Whether it stands in the table of local addresses, which is asked first.
+    /// Whether it is in the table of local addresses, which is looked up first.
     pub is_local_table: bool,
-    /// Of several to one destination the lowest counts.
+    /// Of several to one destination the lowest metric wins.
     pub metric: u32,
     /// Where packets go.
     pub hop: KernelHop,
 }
 
-/// Where a route of the kernel leads.
+/// The target of a kernel route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelHop {
     /// To the machine itself.
     Local,
-    /// To all hosts of a network.
+    /// Broadcast to all hosts of a network.
     Broadcast,
-    /// Nowhere: blackholes, and what is unreachable or prohibited.
+    /// Dropped: blackhole, unreachable or prohibited.
     Discard,
-    /// Out of an interface, or of several: one for each flow. None is left of a route that is gone and whose
-    /// next hops were dead.
+    /// Out of an interface, or of several that share the flows. Empty for a removed route whose next hops
+    /// were dead.
     Via(Vec<KernelMember>),
 }
 
@@ -94,14 +95,14 @@ pub enum KernelHop {
 pub struct KernelMember {
     /// The interface's index.
     pub index: u32,
-    /// The neighbour that knows the way; none if the destination is one itself.
+    /// The gateway; none if the destination is a neighbour itself.
     pub gateway: Option<IpAddr>,
     /// Its share of the flows, 1 to 256.
     pub weight: u16,
 }
 
-/// Next hops as objects of their own (linux/nexthop.h, linux/rtnetlink.h); one that is removed takes its
-/// routes along without a word about each.
+/// Removal of a next-hop object (linux/nexthop.h, linux/rtnetlink.h), which removes its routes without
+/// individual messages.
 pub(crate) const RTM_DELNEXTHOP: u16 = 105;
 pub(crate) const RTNLGRP_NEXTHOP: libc::c_int = 32;
 
@@ -113,20 +114,20 @@ const NEIGHBOUR_LEN: usize = 12;
 const NEXTHOP_LEN: usize = 8;
 const RTA_VIA: u16 = 18;
 const RTM_F_CLONED: u32 = 0x200;
-/// Of a next hop, and of a route with one only: it is not used, because its interface is down, or has no
-/// carrier and that counts.
+/// A dead next hop, also for a route with only one: its interface is down, or has no carrier and that
+/// matters.
 const RTNH_F_DEAD: u8 = 1;
-/// Either of these says that an interface has a carrier, as the kernel looks at it for next hops: IFF_RUNNING
-/// and IFF_LOWER_UP (linux/if.h).
+/// Flags of which either means a carrier for the kernel's next hops: IFF_RUNNING and IFF_LOWER_UP
+/// (linux/if.h).
 const CARRIER: u32 = libc::IFF_RUNNING as u32 | 1 << 16;
-/// The metric of the route that the kernel writes down for "there is none".
+/// The metric of the kernel's entry for "no route".
 const NO_ROUTE: u32 = u32::MAX;
 
-/// Reads a message of type `kind` with these flags and what follows its header. None if it is nothing for a
-/// router.
+/// Parses a message of type `kind` with these flags and the body after its header. None if it is irrelevant
+/// for a router.
 ///
 /// # Errors
-/// It is too short, or says what can't be.
+/// It is too short, or has impossible contents.
 pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malformed> {
     match kind {
         libc::RTM_NEWLINK | libc::RTM_DELLINK => link(kind == libc::RTM_NEWLINK, body),
@@ -135,7 +136,7 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
             let replaces = i32::from(flags) & libc::NLM_F_REPLACE != 0;
             let there = kind == libc::RTM_NEWROUTE;
             Ok(match route(body)? {
-                // It is there and not used; what it has taken the place of is there no more.
+                // It exists but is unused; what it has replaced is gone.
                 Some(route) if there && is_dead(&route) => replaces.then_some(Told::RoutesUncertain),
                 route => route.map(|route| Told::Route { route, there, replaces: there && replaces }),
             })
@@ -148,7 +149,7 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
 
 fn link(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
     let header = body.get(..IFINFO_LEN).ok_or(Malformed)?;
-    // What bridges say of their ports has the same type.
+    // Messages of bridges about their ports have the same type.
     if header[0] != libc::AF_UNSPEC as u8 {
         return Ok(None);
     }
@@ -174,7 +175,7 @@ fn address(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
             _ => {}
         }
     }
-    // Between two points the address proper is the local one; IPv6 has only the other.
+    // On a point-to-point link the interface's address is the local one; IPv6 has only the other.
     let address = local.or(other).ok_or(Malformed)?;
     Ok(Some(Told::Address { index, address, prefix, there }))
 }
@@ -229,7 +230,7 @@ fn is_dead(route: &Route) -> bool {
     matches!(&route.hop, KernelHop::Via(live) if live.is_empty())
 }
 
-/// What routers treat by themselves: addresses within a link, groups, and the loopback.
+/// Traffic that routers handle by themselves: addresses within a link, groups, and the loopback.
 fn is_within_link(to: &Destination) -> bool {
     match to.address() {
         IpAddr::V4(address) => to.prefix() > 3 && (address.is_loopback() || address.octets()[0] >= 224),
@@ -240,7 +241,7 @@ fn is_within_link(to: &Destination) -> bool {
     }
 }
 
-/// Of several next hops those that are not dead.
+/// The next hops that are not dead.
 fn next_hops(family: u8, mut list: &[u8]) -> Result<Vec<KernelMember>, Malformed> {
     let mut live = Vec::new();
     while !list.is_empty() {
@@ -256,7 +257,7 @@ fn next_hops(family: u8, mut list: &[u8]) -> Result<Vec<KernelMember>, Malformed
             }
         }
         if one[2] & RTNH_F_DEAD == 0 {
-            // One less than it is.
+            // Encoded minus one.
             live.push(KernelMember { index, gateway, weight: u16::from(one[3]) + 1 });
         }
         list = list.get(length.next_multiple_of(4)..).unwrap_or(&[]);
@@ -281,7 +282,7 @@ fn neighbour(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
     for (kind, value) in attributes(&body[NEIGHBOUR_LEN..]) {
         match kind {
             libc::NDA_DST => address = Some(ip(family, value)?),
-            // Other lengths are those of other kinds of links.
+            // Other lengths belong to other kinds of links.
             libc::NDA_LLADDR => mac = <[u8; 6]>::try_from(value).ok(),
             _ => {}
         }

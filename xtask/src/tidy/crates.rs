@@ -3,7 +3,8 @@
 use super::dependencies::named;
 use super::{File, Finding};
 
-/// The crates, lowest first; those of one line don't know each other. The order is that of ARCHITECTURE.md.
+/// The crates, lowest first; those of one line are independent of each other. The order is that of
+/// ARCHITECTURE.md.
 const LAYERS: &[&[&str]] = &[
     &["longwire-units", "longwire-report", "longwire-nesp", "longwire-rundir", "longwire-settings-derive"],
     &["longwire-clock", "longwire-packet", "longwire-settings"],
@@ -20,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire"],
     &["longwire-hostile"],
 ];
-/// Crates that no other one knows and that know none but the shape of results.
+/// Crates without users that only use the report format.
 const APART: &[&str] = &["xtask"];
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 

@@ -1,5 +1,4 @@
-//! Documents: links lead somewhere, every page can be reached, decisions are numbered, and the README's test
-//! command is the one that is run.
+//! Rules for documents: valid links, reachable pages, numbered decisions, and the README's test command.
 
 use super::{File, Finding};
 use crate::TEST_COMMAND;
@@ -18,7 +17,7 @@ pub fn check(files: &[File], findings: &mut Vec<Finding>) {
     check_test_command(files, findings);
 }
 
-/// Relative links of Markdown files lead to files or folders of the project.
+/// Relative links of Markdown files must lead to files or folders of the project.
 fn check_links(files: &[File], findings: &mut Vec<Finding>) {
     for file in files.iter().filter(|f| f.path.ends_with(".md")) {
         for (line, target) in links(file) {
@@ -32,7 +31,7 @@ fn check_links(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Every file under docs/ is linked from the README or the book, directly, over other pages, or with its
+/// Every file under docs/ must be linked from the README or the book, directly, over other pages, or with its
 /// folder.
 fn check_reached(files: &[File], findings: &mut Vec<Finding>) {
     let mut waiting: Vec<&File> = files.iter().filter(|f| f.path == README || f.path == BOOK).collect();
@@ -57,7 +56,7 @@ fn check_reached(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Decisions are numbered from 0001 without gaps, and their titles have the number.
+/// Decisions must be numbered from 0001 without gaps, and have the number in their titles.
 fn check_decisions(files: &[File], findings: &mut Vec<Finding>) {
     let pages = files.iter().filter(|f| f.path.starts_with("docs/adr/") && f.path.ends_with(".md"));
     for (index, page) in pages.enumerate() {
@@ -71,7 +70,7 @@ fn check_decisions(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The README, `.ci/run` and `cargo xtask ci` run the same tests.
+/// The README, `.ci/run` and `cargo xtask ci` must run the same tests.
 fn check_test_command(files: &[File], findings: &mut Vec<Finding>) {
     let Some(readme) = files.iter().find(|f| f.path == README) else {
         findings.push(Finding::new(README, 1, "the README exists", "write it"));

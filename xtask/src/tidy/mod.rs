@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler knows. Each finding names the place, the rule and the fix.
+//! The project's rules that no compiler checks. Each finding names the place, the rule and the fix.
 
 mod code;
 mod crates;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The file, from the workspace's folder.
@@ -45,7 +45,7 @@ pub struct File {
     pub text: String,
 }
 
-/// Checks all files, prints the findings, and says whether there were none.
+/// Checks all files, prints the findings, and returns whether there were none.
 ///
 /// # Errors
 /// If git can't list the files, or one can't be read.

@@ -1,4 +1,4 @@
-//! An instance that only remembers what it is told, and a directory for its socket.
+//! A fake instance that records its calls, and a directory for its socket.
 
 use longwire_control::{
     Duplex, ForwarderAsk, Instance, Link, LinkAnswer, Medium, RoutePage, SetError, Source,
@@ -164,7 +164,7 @@ impl Instance for Fake {
     }
 }
 
-/// A directory of this test's own, not yet made, removed at the end.
+/// A temporary directory of this test, not made yet, removed at the end.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
