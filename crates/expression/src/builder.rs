@@ -1,4 +1,5 @@
-//! Joins tests to a program. Each block of tests keeps the list of its open ends; joining two blocks closes some.
+//! Joins tests to a program. Each block of tests keeps the list of its open ends; joining two blocks closes
+//! some.
 
 use crate::program::{Load, MATCH, MISS, Program, Question, Relation, Step, Test, Width};
 use crate::window::Window;
@@ -32,8 +33,8 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Whether the program has grown beyond its limit, so that reading has to end. One primitive is at most a few
-    /// dozen tests: looking after each is enough for numbers to stay below [`MISS`].
+    /// Whether the program has grown beyond its limit, so that reading has to end. One primitive is at most a
+    /// few dozen tests: looking after each is enough for numbers to stay below [`MISS`].
     pub fn is_full(&self) -> bool {
         self.tests.len() > MAX_TESTS
     }
@@ -45,7 +46,8 @@ impl Builder {
         Block { start: number, yes: vec![(number, true)], no: vec![(number, false)] }
     }
 
-    /// A block that compares with a constant. What lies behind an IPv4 header without options, as nearly all are, is at a fixed place.
+    /// A block that compares with a constant. What lies behind an IPv4 header without options, as nearly all
+    /// are, is at a fixed place.
     pub fn compare(&mut self, load: Load, mask: u32, relation: Relation, value: u32) -> Block {
         let question = |load| Question::Compare { load, mask, relation, value };
         let Load::Behind { header, at, width } = load else { return self.test(question(load)) };
@@ -106,8 +108,9 @@ impl Builder {
         }
     }
 
-    /// Leads past tests whose answer is known from those made before: `ip` is not asked where `ip6` was found. A test is
-    /// reached from lower numbers only, so that what is known there is known when its turn comes.
+    /// Leads past tests whose answer is known from those made before: `ip` is not asked where `ip6` was
+    /// found. A test is reached from lower numbers only, so that what is known there is known when its turn
+    /// comes.
     fn shorten(&mut self) {
         let mut known: Vec<Option<Vec<Fact>>> = vec![None; self.tests.len()];
         if let Some(first) = known.first_mut() {
@@ -134,7 +137,8 @@ impl Builder {
         }
     }
 
-    /// The first test from `target` on whose answer does not follow from the facts; none is looked for for ever.
+    /// The first test from `target` on whose answer does not follow from the facts; none is looked for for
+    /// ever.
     fn past_known(&self, facts: &[Fact], mut target: u16) -> u16 {
         for _ in 0..MAX_STEPS {
             let Some(next) = self.tests.get(usize::from(target)) else { break };

@@ -100,7 +100,8 @@ pub(crate) const PORTS: &[(&str, u32)] = &[
     ("mdns", 5353),
 ];
 
-/// Numbers in arithmetic, as pcap-filter(7) names them: offsets of fields, ICMP types (RFC 792, 4443, 4861), TCP flags.
+/// Numbers in arithmetic, as pcap-filter(7) names them: offsets of fields, ICMP types (RFC 792, 4443, 4861),
+/// TCP flags.
 pub(crate) const CONSTANTS: &[(&str, u32)] = &[
     ("icmptype", 0),
     ("icmpcode", 1),

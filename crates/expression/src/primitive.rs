@@ -118,7 +118,8 @@ impl Primitives {
         }
     }
 
-    /// `proto N`: the number in the IPv4 header; in IPv6 the fixed header's, or that of a fragment header behind it.
+    /// `proto N`: the number in the IPv4 header; in IPv6 the fixed header's, or that of a fragment header
+    /// behind it.
     pub fn numbered(&mut self, number: u32, family: Family) -> Block {
         let v4 = (family != Family::V6).then(|| {
             let ip = self.ethertype(IPV4);
@@ -230,7 +231,8 @@ impl Primitives {
         self.builder.and(ip6, found)
     }
 
-    /// Ports `low` to `high` of TCP, UDP and SCTP, or of the one `protocol`. In IPv6 right behind the fixed header.
+    /// Ports `low` to `high` of TCP, UDP and SCTP, or of the one `protocol`. In IPv6 right behind the fixed
+    /// header.
     pub fn ports(&mut self, protocol: Option<Protocol>, side: Side, low: u32, high: u32) -> Block {
         let all = [6, 17, 132];
         let one = protocol.and_then(Protocol::number).map(|(number, _)| [number]);

@@ -1,5 +1,6 @@
-//! What an expression is compiled to: tests on a frame, each with the test to go on with after a yes and after a no.
-//! These only lie ahead, so every evaluation ends; nothing is allocated, and no bytes can make it panic.
+//! What an expression is compiled to: tests on a frame, each with the test to go on with after a yes and
+//! after a no. These only lie ahead, so every evaluation ends; nothing is allocated, and no bytes can make it
+//! panic.
 
 use crate::window::{self, Window};
 
@@ -27,8 +28,8 @@ pub(crate) enum Load {
     Mark,
     /// Bytes at an offset from the frame's start.
     Frame { at: u32, width: Width },
-    /// Bytes behind the IPv4 header that begins at `header`: `at` counts from the start of that header, its own
-    /// length not included.
+    /// Bytes behind the IPv4 header that begins at `header`: `at` counts from the start of that header, its
+    /// own length not included.
     Behind { header: u32, at: u32, width: Width },
 }
 

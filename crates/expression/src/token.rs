@@ -80,8 +80,9 @@ fn symbol(text: &str, start: usize) -> Result<&'static str, ExpressionError> {
 
 /// How many bytes at the start of `rest` are a word; 0 if none.
 ///
-/// An address with colons is a word as a whole: two colons in a row, or as many as an Ethernet or IPv6 address has.
-/// One colon alone divides, as in `ip[2:2]`. Dots and hyphens belong to a word if something follows them.
+/// An address with colons is a word as a whole: two colons in a row, or as many as an Ethernet or IPv6
+/// address has. One colon alone divides, as in `ip[2:2]`. Dots and hyphens belong to a word if something
+/// follows them.
 fn word_len(rest: &str) -> usize {
     let run = |is_part: fn(&u8) -> bool| rest.bytes().take_while(is_part).count();
     let address = run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'));

@@ -5,8 +5,8 @@ use crate::program::{Load, Question, Relation, Test, Width};
 /// Bytes of a window.
 pub(crate) const WIDTH: usize = 8;
 
-/// Whether the bits of eight bytes, in network order, that a mask selects are a number of a range; and the tests to go on with. What tests in a row ask
-/// of bytes that lie together is one window.
+/// Whether the bits of eight bytes, in network order, that a mask selects are a number of a range; and the
+/// tests to go on with. What tests in a row ask of bytes that lie together is one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     mask: u64,
@@ -14,7 +14,8 @@ pub(crate) struct Window {
     low: u64,
     /// How far above it the highest is.
     span: u64,
-    /// Where the bytes begin: those that are asked about are the last of them, so that a window lies within the frame if they do.
+    /// Where the bytes begin: those that are asked about are the last of them, so that a window lies within
+    /// the frame if they do.
     pub at: u32,
     pub yes: u16,
     pub no: u16,
@@ -110,7 +111,8 @@ mod tests {
     use super::*;
     use crate::program::{Known, MATCH, MISS, Program};
 
-    /// Against the comparison itself, for bytes within a frame, at its end and beyond, and values that do not fit.
+    /// Against the comparison itself, for bytes within a frame, at its end and beyond, and values that do not
+    /// fit.
     #[test]
     fn a_window_answers_what_its_test_does() {
         use Relation::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Unequal};

@@ -1,5 +1,5 @@
-//! No text and no bytes make anything panic, and the laws of logic hold: for random ones, for real expressions with
-//! pieces exchanged, and for the fuzzer's corpus.
+//! No text and no bytes make anything panic, and the laws of logic hold: for random ones, for real
+//! expressions with pieces exchanged, and for the fuzzer's corpus.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;

@@ -1,4 +1,5 @@
-//! The same verdicts as tcpdump: its compiled programs are run by a small interpreter beside ours, on the same frames.
+//! The same verdicts as tcpdump: its compiled programs are run by a small interpreter beside ours, on the
+//! same frames.
 
 mod frames;
 
@@ -241,7 +242,8 @@ fn verdicts_are_those_of_tcpdump() {
                 }
             }
         }
-        // Frames are long enough and their fields are drawn from few values, so that every expression is put to the test.
+        // Frames are long enough and their fields are drawn from few values, so that every expression is put
+        // to the test.
         assert!(matched > 0 && missed > 0, "{text}: {matched} matched, {missed} missed");
         assert!(outside < FRAMES / 10, "{text}: {outside} outside");
     }

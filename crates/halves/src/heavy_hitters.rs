@@ -18,8 +18,9 @@ use std::time::Duration;
 
 /// Show which flows send most bytes, and police those that send too much
 ///
-/// Installs heavy-hitters, which estimates every flow's bytes, and reads each interval which have most. With --install-policer, a flow that is faster than --above gets a
-/// token bucket of its own, which is taken away when it has dropped nothing for a while.
+/// Installs heavy-hitters, which estimates every flow's bytes, and reads each interval which have most. With
+/// --install-policer, a flow that is faster than --above gets a token bucket of its own, which is taken away
+/// when it has dropped nothing for a while.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -46,7 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "RATE", requires = "install_policer")]
     above: Option<Rate>,
 
-    /// What a policed flow may send at once. Default: what it may send in 100 ms, and two long frames at least.
+    /// What a policed flow may send at once. Default: what it may send in 100 ms, and two long frames at
+    /// least.
     #[arg(long, value_name = "SIZE", requires = "install_policer")]
     burst: Option<Bytes>,
 
@@ -349,8 +351,8 @@ fn bits_per_second(bytes: u64, time: Duration) -> u64 {
     per_second(bytes.saturating_mul(8), time)
 }
 
-/// From how many bytes on a flow is in the table of the next interval: more when the table was full, that of the middle flow at least; half when it
-/// was nearly empty.
+/// From how many bytes on a flow is in the table of the next interval: more when the table was full, that of
+/// the middle flow at least; half when it was nearly empty.
 fn next_threshold(threshold: u64, sent: &[Sent], missed: u64) -> u64 {
     if missed > 0 {
         let middle = sent.get(sent.len() / 2).map_or(0, |sent| sent.bytes);

@@ -11,11 +11,14 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// See who scans the ports of a host or the hosts of a network, and drop all that comes from there for a while
+/// See who scans the ports of a host or the hosts of a network, and drop all that comes from there for a
+/// while
 ///
-/// Installs the detector with signatures: TCP packets that ask for a connection, whose targets it notes, and such as no good sender sends (without flags, with FIN
-/// alone, with FIN, PSH and URG). Reads what it has noted each interval. A source that has tried many ports of one host, or one port of many hosts, within a
-/// while, or has sent packets that nobody sends, is told of and put among the detector's filters; it is taken out again when its time is over.
+/// Installs the detector with signatures: TCP packets that ask for a connection, whose targets it notes, and
+/// such as no good sender sends (without flags, with FIN alone, with FIN, PSH and URG). Reads what it has
+/// noted each interval. A source that has tried many ports of one host, or one port of many hosts, within a
+/// while, or has sent packets that nobody sends, is told of and put among the detector's filters; it is taken
+/// out again when its time is over.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -58,7 +61,8 @@ pub struct Args {
     json: bool,
 }
 
-/// What packets look like that are reported: first port, how many, protocol, which flags are looked at and what they are, whether targets are noted.
+/// What packets look like that are reported: first port, how many, protocol, which flags are looked at and
+/// what they are, whether targets are noted.
 type Signature = (u16, u16, u8, u8, u8, u8);
 
 const TCP: u8 = 6;
@@ -104,7 +108,8 @@ struct Watch<'p> {
     fid: u32,
     /// When each filter ends.
     filtered: HashMap<IpAddr, Instant>,
-    /// Of each source that was filtered: the packets and the time of its last packet that were held against it then.
+    /// Of each source that was filtered: the packets and the time of its last packet that were held against
+    /// it then.
     settled: HashMap<IpAddr, Settled>,
 }
 
@@ -194,7 +199,8 @@ struct Limits {
     within: u64,
 }
 
-/// Who has scanned, and what: of each source's probes those that are no older than its last by more than the time, and came after what was held against it before.
+/// Who has scanned, and what: of each source's probes those that are no older than its last by more than the
+/// time, and came after what was held against it before.
 fn scans(probes: &[Entry], limits: &Limits, since: impl Fn(&IpAddr) -> u64) -> Vec<(IpAddr, String)> {
     let mut by_source: HashMap<IpAddr, Vec<(IpAddr, u16, u64)>> = HashMap::new();
     for (key, value) in probes {

@@ -1,7 +1,9 @@
-//! The control halves of forwarders: processes of their own beside a running router, which they ask through its instance's API.
+//! The control halves of forwarders: processes of their own beside a running router, which they ask through
+//! its instance's API.
 //!
-//! Each is a module with its options ([`echo::Args`] and so on) and a `run` that ends when it is stopped or its instance ends.
-//! `post` is what they have in common: programs that are installed, read, written, and removed at the end.
+//! Each is a module with its options ([`echo::Args`] and so on) and a `run` that ends when it is stopped or
+//! its instance ends. `post` is what they have in common: programs that are installed, read, written, and
+//! removed at the end.
 #![forbid(unsafe_code)]
 
 pub mod echo;

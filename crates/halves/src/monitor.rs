@@ -10,8 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Count packets by their properties, and send a summary of each interval to a collector
 ///
-/// Installs the performance monitor for all packets. Each interval, for each property, it tells how many packets and bytes there were: a JSON object a line, on standard output or
-/// in UDP datagrams of whole lines. Counters are added while it runs: the same command with --add changes the monitor that is there, and ends.
+/// Installs the performance monitor for all packets. Each interval, for each property, it tells how many
+/// packets and bytes there were: a JSON object a line, on standard output or in UDP datagrams of whole lines.
+/// Counters are added while it runs: the same command with --add changes the monitor that is there, and ends.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,4 +1,5 @@
-//! What a control half does at its router: programs that it installs, reads and writes, and takes away when it ends.
+//! What a control half does at its router: programs that it installs, reads and writes, and takes away when
+//! it ends.
 
 use crate::{Beside, Stay};
 use anyhow::{Context, bail};
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 /// How often leases are renewed in the time of one.
 const RENEWALS: u32 = 5;
 
-/// A control half's place beside its router. What was installed from here is removed when it is dropped, and by the instance when the process is
-/// killed.
+/// A control half's place beside its router. What was installed from here is removed when it is dropped, and
+/// by the instance when the process is killed.
 #[derive(Debug)]
 pub(super) struct Post {
     client: Client,
@@ -114,7 +115,8 @@ impl Post {
         Ok(fid)
     }
 
-    /// Takes over programs that have a lease and that nobody renews any more, as if they had been installed from here.
+    /// Takes over programs that have a lease and that nobody renews any more, as if they had been installed
+    /// from here.
     ///
     /// # Errors
     /// If one of them is there no more, or has no lease.
@@ -196,7 +198,8 @@ impl Post {
         self.ask(&ForwarderAsk::Fill { fid, map: map.into(), entries }).map(drop)
     }
 
-    /// Removes an entry of a program's map. One that is not there is no error: who does not come any more makes room.
+    /// Removes an entry of a program's map. One that is not there is no error: who does not come any more
+    /// makes room.
     pub(super) fn delete(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<()> {
         self.ask(&ForwarderAsk::Delete { fid, map: map.into(), key: digits(key) }).map(drop)
     }
@@ -211,7 +214,8 @@ impl Post {
         Ok(if self.json { output::print(&event.to_string()) } else { output::print(text) }?)
     }
 
-    /// Does something in each interval, and is told how long it was since the time before, until a signal asks to end or the instance ends.
+    /// Does something in each interval, and is told how long it was since the time before, until a signal
+    /// asks to end or the instance ends.
     ///
     /// # Errors
     /// What it says.
@@ -238,7 +242,8 @@ impl Post {
         Ok(())
     }
 
-    /// Whether an error is that the instance is there no more. One that was killed leaves its socket, where nobody listens.
+    /// Whether an error is that the instance is there no more. One that was killed leaves its socket, where
+    /// nobody listens.
     fn has_ended(&self, error: &anyhow::Error) -> bool {
         let silent = matches!(error.downcast_ref(), Some(ClientError::Silent { .. }));
         silent && self.client.has_ended()
@@ -280,7 +285,8 @@ fn renew(beside: &Beside, installed: &Installed, interval: Duration, ended: &Rec
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let fids: Vec<u32> = held(installed).iter().flatten().copied().collect();
         if !fids.is_empty() {
-            // One that has just been removed has no lease; that the instance is gone, who asks it next will see.
+            // One that has just been removed has no lease; that the instance is gone, who asks it next will
+            // see.
             let _ = beside.ask(&ForwarderAsk::Renew { fids });
         }
     }

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 /// Raise an alarm when a server is flooded with SYNs, and filter them for as long as that lasts
 ///
-/// Installs syn-monitor, which counts, and reads the count each interval. While there are more SYNs than one server may get, syn-targets counts them for each
-/// address and port. Who gets too many is told of, and a syn-filter is installed for it, which is removed when the flood has been over for a while.
-/// Connections that are there already go on.
+/// Installs syn-monitor, which counts, and reads the count each interval. While there are more SYNs than one
+/// server may get, syn-targets counts them for each address and port. Who gets too many is told of, and a
+/// syn-filter is installed for it, which is removed when the flood has been over for a while. Connections
+/// that are there already go on.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

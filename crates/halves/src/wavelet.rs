@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 /// Drop a video's upper layers while its output is congested
 ///
-/// Installs the wavelet dropper for a flow of UDP packets whose first byte is their layer. Looks each interval at what the output link has dropped and let out: when
-/// it drops, as many layers pass as it has let out of what came, one less at least, never none; when it has not dropped for a while, one more. A layer more that
-/// is too many is tried again after twice that while, up to sixteen times.
+/// Installs the wavelet dropper for a flow of UDP packets whose first byte is their layer. Looks each
+/// interval at what the output link has dropped and let out: when it drops, as many layers pass as it has let
+/// out of what came, one less at least, never none; when it has not dropped for a while, one more. A layer
+/// more that is too many is tried again after twice that while, up to sixteen times.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

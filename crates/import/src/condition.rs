@@ -5,7 +5,8 @@ pub(super) fn is_test(words: &[String]) -> bool {
     words.first().is_some_and(|word| ["[", "[[", "test"].contains(&word.as_str()))
 }
 
-/// How a test ends. A script is taken as started without arguments: `$1` is empty, `$#` is 0. Nothing if that does not say it.
+/// How a test ends. A script is taken as started without arguments: `$1` is empty, `$#` is 0. Nothing if that
+/// does not say it.
 pub(super) fn holds(words: &[String]) -> Option<bool> {
     let (_, words) = words.split_first()?;
     let inner = match words.split_last() {

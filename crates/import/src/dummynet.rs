@@ -218,7 +218,8 @@ impl Pipe {
                 parameters.push((parameter, value));
             }
         }
-        // Where nothing is said ipfw marks in fq_codel and fq_pie, and not in codel and pie (process_extra_parms).
+        // Where nothing is said ipfw marks in fq_codel and fq_pie, and not in codel and pie
+        // (process_extra_parms).
         if kind.starts_with("fq-") && !parameters.iter().any(|(name, _)| *name == "ecn") {
             parameters.push(("ecn", "yes".into()));
         }
@@ -344,7 +345,8 @@ fn limit(text: &str) -> Option<Limit> {
     }
 }
 
-/// One option of a discipline as a parameter here: an empty name for what has no counterpart, none for what is no such option.
+/// One option of a discipline as a parameter here: an empty name for what has no counterpart, none for what
+/// is no such option.
 fn parameter(
     kind: &str,
     option: &str,

@@ -6,7 +6,8 @@ use super::stage::Stage;
 /// Bytes of a packet that tc counts and the IP packet does not have: the Ethernet header.
 const HEADER: i64 = 14;
 
-/// The trailer that `framing = "atm"` adds before it cuts into cells (AAL5). tc's cells have none: ⌈(frame + overhead) / 48⌉ of them.
+/// The trailer that `framing = "atm"` adds before it cuts into cells (AAL5). tc's cells have none: ⌈(frame +
+/// overhead) / 48⌉ of them.
 const AAL5_TRAILER: i64 = 8;
 
 /// Says which bytes tc counts: the frame without FCS, and an overhead.

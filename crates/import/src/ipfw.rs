@@ -1,7 +1,9 @@
-//! Dummynet's pipes, as ipfw and dnctl configure them, and the rules that lead packets into them: ipfw(8), dnctl(8).
+//! Dummynet's pipes, as ipfw and dnctl configure them, and the rules that lead packets into them: ipfw(8),
+//! dnctl(8).
 //!
-//! A rule from one address to another becomes a link between two hosts with these addresses, chosen by `match`. Rules that
-//! name no pair make one link each way between hosts `a` and `b`: what goes out takes that from `a`.
+//! A rule from one address to another becomes a link between two hosts with these addresses, chosen by
+//! `match`. Rules that name no pair make one link each way between hosts `a` and `b`: what goes out takes
+//! that from `a`.
 
 use super::dummynet::Pipe;
 use super::ipfw_delete::Deletion;
@@ -213,7 +215,8 @@ impl Table {
         place
     }
 
-    /// Leads queues and schedulers to their pipes. A scheduler without a pipe has that of its own number, and so has a queue's.
+    /// Leads queues and schedulers to their pipes. A scheduler without a pipe has that of its own number, and
+    /// so has a queue's.
     fn join(&mut self, notes: &mut Notes) {
         self.rules.sort_by_key(|rule| rule.place);
         for (number, sched) in &self.scheds {
@@ -414,7 +417,8 @@ pub(super) fn object(words: &[&str]) -> Option<&'static str> {
     words.first().and_then(|word| named(word, &["pipe", "queue", "flowset", "sched"]))
 }
 
-/// Whether a command is one of the shell's own that does nothing to pipes. Rules of pf may stand in an `echo`.
+/// Whether a command is one of the shell's own that does nothing to pipes. Rules of pf may stand in an
+/// `echo`.
 fn is_idle(line: &Line) -> bool {
     let of_pf = || line.text().contains("dummynet ") || line.text().contains("dnpipe ");
     line.words.first().is_some_and(|word| shell::IDLE.contains(&&**word)) && !of_pf()

@@ -1,7 +1,7 @@
 //! What ipfw takes away again: `delete`, `flush`, `pipe N delete`.
 //!
-//! Deletions count in the script's order. Those of which it is not known whether they come (they stand in an `if`, or the like) are left
-//! out, and so are those at the end of a script that takes everything down again.
+//! Deletions count in the script's order. Those of which it is not known whether they come (they stand in an
+//! `if`, or the like) are left out, and so are those at the end of a script that takes everything down again.
 
 use super::ipfw::{Table, behind_tool, object};
 use super::lines::Line;

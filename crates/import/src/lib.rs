@@ -1,8 +1,9 @@
-//! What other tools' users already have, as a scenario: command lines of tc netem, ipfw and mahimahi, Emulab's ns scripts,
-//! and trace files.
+//! What other tools' users already have, as a scenario: command lines of tc netem, ipfw and mahimahi,
+//! Emulab's ns scripts, and trace files.
 //!
-//! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a [`Note`] for every
-//! option that it does not carry over, or not exactly. What each format means stands in `docs/book/import.md`.
+//! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a
+//! [`Note`] for every option that it does not carry over, or not exactly. What each format means stands in
+//! `docs/book/import.md`.
 #![forbid(unsafe_code)]
 
 mod condition;
@@ -135,8 +136,8 @@ impl ImportError {
     }
 }
 
-/// One link that options of another tool describe: keys of a link with their values as TOML, in the order in which a
-/// packet meets them.
+/// One link that options of another tool describe: keys of a link with their values as TOML, in the order in
+/// which a packet meets them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkText {
     /// Keys and values.
@@ -219,8 +220,8 @@ pub fn netem_links(options: &str) -> Result<NetemLinks, ImportError> {
     Ok(NetemLinks { links, seed, notes: notes.list })
 }
 
-/// The bridges and links, as a scenario's text, that lead from one host to another and back: each way's links one after
-/// the other. `names` are those of the two ways; where one has several links they are numbered.
+/// The bridges and links, as a scenario's text, that lead from one host to another and back: each way's links
+/// one after the other. `names` are those of the two ways; where one has several links they are numbered.
 pub fn links_between(
     hosts: (&str, &str),
     names: (&str, &str),

@@ -1,4 +1,5 @@
-//! Lines of commands as a shell splits them: quotes, comments, lines that go on after a backslash, redirections.
+//! Lines of commands as a shell splits them: quotes, comments, lines that go on after a backslash,
+//! redirections.
 
 use super::ImportError;
 use std::iter::Peekable;

@@ -1,7 +1,7 @@
 //! mahimahi's shells, one inside the other, and its packet-delivery traces.
 //!
-//! A packet on its way out passes the innermost shell first, one on its way in the outermost. Shells that a link does in
-//! the same order become one link.
+//! A packet on its way out passes the innermost shell first, one on its way in the outermost. Shells that a
+//! link does in the same order become one link.
 
 use super::quantity::{Share, time, whole};
 use super::sheet::{Sheet, file_name};

@@ -1,8 +1,9 @@
 //! netem's options as links: tc-netem(8), and for what it does with them `net/sched/sch_netem.c`.
 //!
-//! netem draws duplication, loss, and corruption, then delays a packet and then, if it has a rate, sends it: the time at
-//! which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that delays, and after it a
-//! link that sends; or one link whose delay comes before its queue, where packets that netem sends early are to pass by both.
+//! netem draws duplication, loss, and corruption, then delays a packet and then, if it has a rate, sends it:
+//! the time at which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that
+//! delays, and after it a link that sends; or one link whose delay comes before its queue, where packets that
+//! netem sends early are to pass by both.
 
 use super::framing::framed;
 use super::netem_loss::{Loss, loss, markov};
@@ -15,8 +16,8 @@ use longwire_units::Nanos;
 
 /// netem's default limit in packets.
 const LIMIT: u64 = 1000;
-/// netem's options, in the order in which tc looks for abbreviations of them (iproute2, q_netem.c): `d` is `delay`, `dr` is
-/// `drop`, `r` is `reorder`, `ra` is `rate`.
+/// netem's options, in the order in which tc looks for abbreviations of them (iproute2, q_netem.c): `d` is
+/// `delay`, `dr` is `drop`, `r` is `reorder`, `ra` is `rate`.
 const OPTIONS: [&str; 15] = [
     "limit",
     "latency",
@@ -212,8 +213,9 @@ impl Netem {
         Ok(())
     }
 
-    /// Takes what a change leaves as it was, and says what that is: the kernel sets delay, loss, duplicates, gap and limit anew
-    /// with each command, and the rest if the command names it (sch_netem.c, `netem_change`).
+    /// Takes what a change leaves as it was, and says what that is: the kernel sets delay, loss, duplicates,
+    /// gap and limit anew with each command, and the rest if the command names it (sch_netem.c,
+    /// `netem_change`).
     pub(super) fn keep(&mut self, before: &Self) -> Vec<&'static str> {
         let mut names = Vec::new();
         if self.rate.is_none() && before.rate.is_some() {
@@ -287,7 +289,8 @@ impl Netem {
         (self.reorder.is_some() || self.gap.is_some()) && (self.rate.is_some() || self.slot.is_some())
     }
 
-    /// netem averages each draw with the one before: the draws crowd about the middle, and small shares are hardly ever met.
+    /// netem averages each draw with the one before: the draws crowd about the middle, and small shares are
+    /// hardly ever met.
     fn tell_correlations(&self, notes: &mut Notes) {
         let of_loss = match self.loss {
             Some(Loss::Random(share, correlation)) => Some((share, correlation)),

@@ -1,8 +1,8 @@
 //! Commands of ns scripts, as ns-2 and Emulab know them.
 //!
-//! Names of commands and of queue disciplines are read without regard to their case, and `$ns set duplex-link` as
-//! `$ns duplex-link`: both occur in published scripts. That a LAN's delay is shared by the cables of sender and receiver is
-//! as in Emulab's parser (lanlink.tcl).
+//! Names of commands and of queue disciplines are read without regard to their case, and `$ns set
+//! duplex-link` as `$ns duplex-link`: both occur in published scripts. That a LAN's delay is shared by the
+//! cables of sender and receiver is as in Emulab's parser (lanlink.tcl).
 
 use super::ns_at::{Carried, Later, carry_out};
 use super::ns_errors::Errors;

@@ -1,7 +1,7 @@
 //! What ns scripts do to links while they run: `$ns at`, `rtmodel-at`, `rtmodel`, and Emulab's events.
 //!
-//! What stands in `at` is carried out when the rest of the script has been, in the order of its times. What ns-2 makes of route
-//! models is that of its rtglib/dynamics.tcl; their defaults are those of ns-default.tcl.
+//! What stands in `at` is carried out when the rest of the script has been, in the order of its times. What
+//! ns-2 makes of route models is that of its rtglib/dynamics.tcl; their defaults are those of ns-default.tcl.
 
 use super::ImportError;
 use super::ns::{MOST, Object, Script, Setting, read, seconds};
@@ -86,7 +86,8 @@ impl Script<'_> {
         Ok(String::new())
     }
 
-    /// Why a command that is left for later during the run is left out: mostly it is the one that leaves it, which measures something.
+    /// Why a command that is left for later during the run is left out: mostly it is the one that leaves it,
+    /// which measures something.
     fn again(&self, rest: &[String]) -> &'static str {
         if rest.get(1).is_none_or(|text| first_word(text) != self.carried.command) {
             "commands that are made during the run are not carried out"
@@ -111,7 +112,8 @@ impl Script<'_> {
         Ok(Setting::Rate(read(line, "the bandwidth", value, "1Mb", ns_rate)?))
     }
 
-    /// What is done to the link behind a queue: `[$l link] set bandwidth_ 5Mb`, `[$l link] set delay_ 30ms`. Without a value, what it is.
+    /// What is done to the link behind a queue: `[$l link] set bandwidth_ 5Mb`, `[$l link] set delay_ 30ms`.
+    /// Without a value, what it is.
     pub(super) fn delay_link(
         &mut self,
         line: usize,
@@ -164,7 +166,8 @@ impl Script<'_> {
         Ok(true)
     }
 
-    /// Gives a direction this queue from now on. What ns-2 works out by the link, it works out when the run begins.
+    /// Gives a direction this queue from now on. What ns-2 works out by the link, it works out when the run
+    /// begins.
     pub(super) fn put_queue(
         &mut self,
         line: usize,
@@ -309,7 +312,8 @@ impl Script<'_> {
         Ok(edges.filter(|(_, edge)| edge.ends.0 == node || edge.ends.1 == node).map(|(at, _)| at).collect())
     }
 
-    /// `rtmodel Deterministic {START UP DOWN FINISH} $a $b`: from START on the link is up and down in turns, and up at FINISH.
+    /// `rtmodel Deterministic {START UP DOWN FINISH} $a $b`: from START on the link is up and down in turns,
+    /// and up at FINISH.
     pub(super) fn route_model(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [kind, parameters, nodes @ ..] = rest else {
             let fix = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
@@ -345,7 +349,8 @@ impl Script<'_> {
             }
         };
         let edges = self.edges_between(line, nodes)?;
-        // Two numbers are up and down, three begin with the start, four end with the finish; - stands for the default.
+        // Two numbers are up and down, three begin with the start, four end with the finish; - stands for the
+        // default.
         let place = if given.len() == 2 { 1 } else { 0 };
         let number = |at: usize, default: &str| {
             let word = at.checked_sub(place).and_then(|at| given.get(at)).filter(|word| *word != "-");

@@ -8,7 +8,8 @@ use super::ns_queue::Queue;
 const MOST_DEFAULTS: usize = 100;
 
 impl Script<'_> {
-    /// `Queue/RED set thresh_ 5`: for the queues that are made from then on. Without a value, what it is for them.
+    /// `Queue/RED set thresh_ 5`: for the queues that are made from then on. Without a value, what it is for
+    /// them.
     pub(super) fn default(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
         let plain: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
         match (&plain[..], words.get(3)) {

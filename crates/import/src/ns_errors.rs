@@ -1,7 +1,7 @@
 //! Error models of ns-2: what they lose, and where they are attached.
 //!
-//! What counts is what a model is when it is used, in whatever order its settings stand. Its unit is that of its command `unit`
-//! (errmodel.cc): packets, unless it names bytes, bits or a time.
+//! What counts is what a model is when it is used, in whatever order its settings stand. Its unit is that of
+//! its command `unit` (errmodel.cc): packets, unless it names bytes, bits or a time.
 
 use super::ImportError;
 use super::ns::{Object, Script, Setting, read};

@@ -1,8 +1,8 @@
 //! Queues of ns scripts: what Emulab makes of their settings, and what ns-2 itself does.
 //!
-//! Emulab hands limits and thresholds on to dummynet as they are; its defaults are those of its parser (lanlink.tcl). ns-2
-//! reads them as packets, which count `mean_pktsize_` bytes each where a queue is measured in bytes (drop-tail.cc, red.cc);
-//! its defaults are those of ns-default.tcl, in version 2.35.
+//! Emulab hands limits and thresholds on to dummynet as they are; its defaults are those of its parser
+//! (lanlink.tcl). ns-2 reads them as packets, which count `mean_pktsize_` bytes each where a queue is
+//! measured in bytes (drop-tail.cc, red.cc); its defaults are those of ns-default.tcl, in version 2.35.
 
 use super::ns::{read, seconds};
 use super::quantity::{Share, plain, whole};
@@ -47,7 +47,8 @@ pub(super) struct Queue {
     rio: Rio,
 }
 
-/// What RIO has of its own: thresholds, and 1/max-p, of In and of Out packets. The defaults are those of ns-default.tcl.
+/// What RIO has of its own: thresholds, and 1/max-p, of In and of Out packets. The defaults are those of
+/// ns-default.tcl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rio {
     inside: [u64; 3],
@@ -113,7 +114,8 @@ impl Queue {
         self.bytes = Some(bytes);
     }
 
-    /// Takes what dummynet keeps in a pipe's flags from another queue: whether it counts bytes, and whether it is RED.
+    /// Takes what dummynet keeps in a pipe's flags from another queue: whether it counts bytes, and whether
+    /// it is RED.
     pub(super) fn take_flags(&mut self, other: &Self) {
         (self.bytes, self.kind, self.gentle) = (other.bytes, other.kind, other.gentle);
     }
@@ -130,7 +132,8 @@ impl Queue {
         }
     }
 
-    /// What `set KEY` reads: the value that is set, or else the one that ns gives it. None if there is no such setting.
+    /// What `set KEY` reads: the value that is set, or else the one that ns gives it. None if there is no
+    /// such setting.
     pub(super) fn value(&self, key: &str, dialect: Dialect) -> Option<String> {
         let emulab = dialect == Dialect::Emulab;
         let truth = |given: bool| u8::from(given).to_string();
@@ -165,7 +168,8 @@ impl Queue {
         })
     }
 
-    /// `set KEY VALUE`. Whether there is such a setting; what only other kinds have is kept, and of no effect.
+    /// `set KEY VALUE`. Whether there is such a setting; what only other kinds have is kept, and of no
+    /// effect.
     pub(super) fn set(
         &mut self,
         line: usize,
@@ -340,8 +344,8 @@ impl Queue {
         bytes
     }
 
-    /// The thresholds, in packets. Those that ns-2 works out may lie between two whole ones: here they are the nearest, and that is
-    /// told.
+    /// The thresholds, in packets. Those that ns-2 works out may lie between two whole ones: here they are
+    /// the nearest, and that is told.
     fn thresholds(&self, line: usize, dialect: Dialect, rate: u64, notes: &mut Notes) -> (u64, u64) {
         if dialect == Dialect::Emulab {
             let (min, max) = (self.min.unwrap_or(5), self.max.unwrap_or(15));
@@ -362,7 +366,8 @@ impl Queue {
         (nearest(min), nearest(max))
     }
 
-    /// Those of ns-2, in thousandths of a packet: a zero asks for half of what comes in 5 ms, and no less than 5.
+    /// Those of ns-2, in thousandths of a packet: a zero asks for half of what comes in 5 ms, and no less
+    /// than 5.
     fn exact_thresholds(&self, rate: u64) -> (u64, u64) {
         let own = |value: Option<u64>| value.filter(|value| *value > 0).map(|value| 1000 * value);
         let in_5_ms = u128::from(rate) * 5 / (8 * u128::from(self.packet()));
@@ -371,7 +376,8 @@ impl Queue {
         (min, own(self.max).unwrap_or((3 * min).min(1000 * MOST_PACKETS)))
     }
 
-    /// Works out for good what ns-2 works out when the run begins, at the link's rate then: who changes one threshold later leaves the other.
+    /// Works out for good what ns-2 works out when the run begins, at the link's rate then: who changes one
+    /// threshold later leaves the other.
     pub(super) fn begin(&mut self, rate: u64) {
         let (min, max) = self.exact_thresholds(rate);
         (self.min, self.max) = (Some(nearest(min)), Some(nearest(max)));
@@ -426,8 +432,8 @@ impl Queue {
     }
 }
 
-/// The weight that ns-2 gives an average by itself: 1 − e^(−1/(10·rtt·pace)), where rtt is three times the link's delay and
-/// one packet's time, and at least 100 ms (red.cc, `initialize_params`).
+/// The weight that ns-2 gives an average by itself: 1 − e^(−1/(10·rtt·pace)), where rtt is three times the
+/// link's delay and one packet's time, and at least 100 ms (red.cc, `initialize_params`).
 fn weight(pace: f64, delay: Nanos) -> String {
     // Nothing comes of a link without a rate.
     if pace == 0.0 {
@@ -464,7 +470,8 @@ mod tests {
 
     #[test]
     fn weights_of_ns2() {
-        // 1.5 Mbit/s in packets of 500 bytes are 375 a second; 100 ms: x = 1/375. With 100 ms of delay rtt is 308 ms.
+        // 1.5 Mbit/s in packets of 500 bytes are 375 a second; 100 ms: x = 1/375. With 100 ms of delay rtt is
+        // 308 ms.
         let table = [
             (375.0, 0, "0.002663"),
             (375.0, 100_000_000, "0.000865"),

@@ -80,8 +80,8 @@ impl Script<'_> {
         }
     }
 
-    /// A note about a command that is not carried over, or not exactly. Where `words` are the end of the command that is carried out,
-    /// all of it is told.
+    /// A note about a command that is not carried over, or not exactly. Where `words` are the end of the
+    /// command that is carried out, all of it is told.
     pub(super) fn tell(&mut self, line: usize, words: &[String], why: &str) {
         if self.notes.full() {
             return;

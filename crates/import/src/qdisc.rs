@@ -121,7 +121,8 @@ impl Device {
         }
     }
 
-    /// The links that a packet takes: netem's delay comes before every rate, whichever of the two holds the other.
+    /// The links that a packet takes: netem's delay comes before every rate, whichever of the two holds the
+    /// other.
     pub(super) fn stages(
         &self,
         link: &str,

@@ -1,4 +1,5 @@
-//! Numbers with the units of other tools, exact: rates in bit/s, times in nanoseconds, sizes in bytes, shares.
+//! Numbers with the units of other tools, exact: rates in bit/s, times in nanoseconds, sizes in bytes,
+//! shares.
 
 use longwire_units::{Bytes, Nanos, Rate};
 
@@ -66,7 +67,8 @@ impl Share {
     }
 }
 
-/// A size as dummynet reads a burst: bytes, or with `k`, `m`, `g` 1024 of the ones before; `B`, `Byte` or `Bytes` may follow.
+/// A size as dummynet reads a burst: bytes, or with `k`, `m`, `g` 1024 of the ones before; `B`, `Byte` or
+/// `Bytes` may follow.
 pub(super) fn ipfw_size(text: &str) -> Option<Bytes> {
     let (number, rest) = decimal(text)?;
     let unit = rest.to_ascii_lowercase();
@@ -139,8 +141,8 @@ pub(super) fn tc_size(text: &str) -> Option<Bytes> {
     number.times(numerator).map(|bytes| Bytes(bytes / denominator))
 }
 
-/// A whole number, with `0x` in hexadecimal and with `0` in octal, as tc reads a seed; the highest bit, which a scenario's seed can't
-/// have, is left out.
+/// A whole number, with `0x` in hexadecimal and with `0` in octal, as tc reads a seed; the highest bit, which
+/// a scenario's seed can't have, is left out.
 pub(super) fn any_base(text: &str) -> Option<u64> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -150,7 +152,8 @@ pub(super) fn any_base(text: &str) -> Option<u64> {
     number.ok().filter(|_| !text.contains('+')).map(|number| number & (u64::MAX >> 1))
 }
 
-/// A rate as ipfw reads it: `K`, `M`, `G` thousands, then bits, or bytes if a `B…` other than `Bit/s` or `by…` follows.
+/// A rate as ipfw reads it: `K`, `M`, `G` thousands, then bits, or bytes if a `B…` other than `Bit/s` or
+/// `by…` follows.
 pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
     let (number, rest) = decimal(text)?;
     let (power, unit) = match rest.chars().next() {
@@ -175,7 +178,8 @@ pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
     number.times(power * bits)
 }
 
-/// A rate in an ns script: `1.5Mb`, `128kb`, `100Mbps`; a bare number is bit/s. A capital `B` alone stands for bytes.
+/// A rate in an ns script: `1.5Mb`, `128kb`, `100Mbps`; a bare number is bit/s. A capital `B` alone stands
+/// for bytes.
 pub(super) fn ns_rate(text: &str) -> Option<u64> {
     let (number, rest) = decimal(text)?;
     let (power, unit) = match rest.chars().next() {

@@ -109,8 +109,8 @@ impl Sheet {
 
     /// Two chains of links between two hosts: stages one after the other, each way its own.
     ///
-    /// The links of both ways share the bridges between them, so that the shorter way gets links without any effect
-    /// where bridges have to be joined.
+    /// The links of both ways share the bridges between them, so that the shorter way gets links without any
+    /// effect where bridges have to be joined.
     pub(super) fn chain(
         &mut self,
         hosts: (&str, &str),

@@ -1,8 +1,9 @@
-//! As much of a shell as scripts need that set up links: variables, `for`, functions with arguments, and the words around other
-//! commands.
+//! As much of a shell as scripts need that set up links: variables, `for`, functions with arguments, and the
+//! words around other commands.
 //!
-//! What stands in an `if`, a `while`, a `case`, or a function that nothing calls, is taken as carried out once, and that is said; but
-//! a branch that the script alone decides against gives no variable another value.
+//! What stands in an `if`, a `while`, a `case`, or a function that nothing calls, is taken as carried out
+//! once, and that is said; but a branch that the script alone decides against gives no variable another
+//! value.
 
 use super::condition;
 use super::lines::{Joined, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
@@ -31,8 +32,8 @@ const UNCALLED: &str = "nothing here calls it: what stands in it is taken as car
 const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken once, and the last one counts: \
                         write its steps as [[at]] events with every = \"…\"";
 
-/// The commands that a script carries out, with the values of its variables. `ours` tells those for which it is said that
-/// they stand in an `if` or the like.
+/// The commands that a script carries out, with the values of its variables. `ours` tells those for which it
+/// is said that they stand in an `if` or the like.
 ///
 /// # Errors
 /// If a quote is not closed, or the script is too long.
@@ -121,7 +122,8 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// `name() {` or `function name {`, and what follows: a function. How many of the lines behind belong to it.
+    /// `name() {` or `function name {`, and what follows: a function. How many of the lines behind belong to
+    /// it.
     fn define(&mut self, line: &Line, (head, rest): (&String, &[String]), behind: &[Line]) -> usize {
         let (name, rest) = match rest.split_first() {
             Some((name, rest)) if head == "function" => (name, rest),
@@ -141,7 +143,8 @@ impl Shell<'_> {
         length
     }
 
-    /// Carries out the functions that nothing has called: what their names lead to comes at the end, as a rule.
+    /// Carries out the functions that nothing has called: what their names lead to comes at the end, as a
+    /// rule.
     fn uncalled(&mut self) -> Result<(), ImportError> {
         self.blocks.clear();
         let mut at = 0;
@@ -222,7 +225,8 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// The words of a command with the values of variables, unless it is known that it is not carried out: `[ -z "" ] || …`.
+    /// The words of a command with the values of variables, unless it is known that it is not carried out: `[
+    /// -z "" ] || …`.
     fn carried_out(
         &mut self,
         line: &Line,
@@ -262,7 +266,8 @@ impl Shell<'_> {
         }
     }
 
-    /// Gives a variable a value. One that has one keeps it in a branch that is decided against; where that is not known it is said.
+    /// Gives a variable a value. One that has one keeps it in a branch that is decided against; where that is
+    /// not known it is said.
     fn give(&mut self, name: &str, value: &str) {
         if self.values.get(name).is_some_and(|own| own != value) {
             if self.blocks.iter().any(|block| block.branch.carried() == Some(false)) {
@@ -388,8 +393,8 @@ impl Shell<'_> {
         (self.named(&text[..length]), length)
     }
 
-    /// What stands for a variable without a value, without its quotes: nothing is replaced between single ones. Within double quotes
-    /// single ones are text.
+    /// What stands for a variable without a value, without its quotes: nothing is replaced between single
+    /// ones. Within double quotes single ones are text.
     fn instead(&self, text: &str, quoted: bool) -> String {
         let (mut all, mut rest) = (String::new(), text);
         while let Some(at) = rest.find(if quoted { &['"'][..] } else { &['\'', '"'] }) {
@@ -547,7 +552,8 @@ mod tests {
         );
     }
 
-    /// Quotes of a default are no text, but for single ones in double quotes; tests that a script without arguments decides hold.
+    /// Quotes of a default are no text, but for single ones in double quotes; tests that a script without
+    /// arguments decides hold.
     #[test]
     fn defaults_and_tests() {
         for (script, wanted) in [

@@ -92,8 +92,8 @@ impl Tbf {
         Ok(())
     }
 
-    /// Most bytes that wait: as tc works it out of a latency, what the bucket and the rate give in that time, or the peak's
-    /// if that is less.
+    /// Most bytes that wait: as tc works it out of a latency, what the bucket and the rate give in that time,
+    /// or the peak's if that is less.
     fn limit(&self) -> u64 {
         const BITS_AND_NANOS: u128 = 8_000_000_000;
         let within = |rate: u64, time: Nanos| (u128::from(rate) * u128::from(time.0) / BITS_AND_NANOS) as u64;

@@ -1,8 +1,9 @@
-//! `tc` commands, as scripts and batch files hold them, and what `tc qdisc show` prints, as a scenario of two hosts.
+//! `tc` commands, as scripts and batch files hold them, and what `tc qdisc show` prints, as a scenario of two
+//! hosts.
 //!
-//! A qdisc shapes what leaves its interface. The first interface is taken as that of host `a` towards host `b`, the
-//! second, as on a box between two networks, as the way back. Of what a script does to an interface one after the other,
-//! the last is taken.
+//! A qdisc shapes what leaves its interface. The first interface is taken as that of host `a` towards host
+//! `b`, the second, as on a box between two networks, as the way back. Of what a script does to an interface
+//! one after the other, the last is taken.
 
 use super::lines::{Line, commands};
 use super::netem::Netem;
@@ -153,7 +154,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A line of a batch file, what tc shows, netem's options alone, a command in a word of another, or none of these.
+    /// A line of a batch file, what tc shows, netem's options alone, a command in a word of another, or none
+    /// of these.
     fn without_tc(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
         let words = &line.words;
         let first = words.first().map_or("", String::as_str);
@@ -242,7 +244,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A line that `tc qdisc show` printed: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms`.
+    /// A line that `tc qdisc show` printed: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay
+    /// 100ms`.
     fn shown(&mut self, line: &Line, words: &[String]) -> Result<(), ImportError> {
         let [kind, _handle, rest @ ..] = words else {
             self.notes.add(line.number, &line.text(), "it is no qdisc of tc");

@@ -1,5 +1,5 @@
-//! As much of Tcl as scripts of ns need: words, quotes, braces, variables and arrays, nested commands, `set`, `incr`, `expr`,
-//! `for`, `foreach`, `while`, `if`, lists, procedures.
+//! As much of Tcl as scripts of ns need: words, quotes, braces, variables and arrays, nested commands, `set`,
+//! `incr`, `expr`, `for`, `foreach`, `while`, `if`, lists, procedures.
 //!
 //! Everything else is handed to [`Host::call`]. How much a script may do is bounded.
 

@@ -56,7 +56,8 @@ impl Script<'_> {
         Ok(String::new())
     }
 
-    /// `tb-set-link-loss LINK P`, `tb-set-link-loss A B P`, `tb-set-lan-loss LAN P`. A LAN's loss is that of two cables.
+    /// `tb-set-link-loss LINK P`, `tb-set-link-loss A B P`, `tb-set-lan-loss LAN P`. A LAN's loss is that of
+    /// two cables.
     fn loss(&mut self, line: usize, rest: &[String]) -> Result<(), ImportError> {
         let share = read(line, "the loss", rest.last(), "0.05", Share::fraction)?;
         let object = rest.first().and_then(|handle| self.objects.get(handle)).cloned();

@@ -1,8 +1,9 @@
 //! Events of Emulab: what its delay agent makes of them.
 //!
-//! Each direction of a link is a pipe of dummynet: pipe0 that from the first node, pipe1 that back; of a LAN's cable pipe0 leads to
-//! the LAN. The agent takes whole kbit/s and whole milliseconds and passes over what stands behind the digits; a `LIMIT` counts
-//! packets; a LAN's queues are those of pipe0 (event/delay-agent/callback.c, `get_new_link_params`).
+//! Each direction of a link is a pipe of dummynet: pipe0 that from the first node, pipe1 that back; of a
+//! LAN's cable pipe0 leads to the LAN. The agent takes whole kbit/s and whole milliseconds and passes over
+//! what stands behind the digits; a `LIMIT` counts packets; a LAN's queues are those of pipe0
+//! (event/delay-agent/callback.c, `get_new_link_params`).
 
 use super::ImportError;
 use super::ns::{LONGEST_DELAY, Script, Setting, read, seconds};
@@ -102,7 +103,8 @@ impl Script<'_> {
         Ok(Some(setting))
     }
 
-    /// Says what an event to both pipes of a LAN's cables does: `make-lan` shares what it is given among two pipes, the agent does not.
+    /// Says what an event to both pipes of a LAN's cables does: `make-lan` shares what it is given among two
+    /// pipes, the agent does not.
     pub(super) fn tell_of_lans(
         &mut self,
         line: usize,
@@ -137,7 +139,8 @@ impl Script<'_> {
         self.topology.nodes[self.topology.edges[edge].ends.1].lan
     }
 
-    /// `$q set limit_ 20` at a time: an event to the one pipe of the queue. Whether there is such a parameter.
+    /// `$q set limit_ 20` at a time: an event to the one pipe of the queue. Whether there is such a
+    /// parameter.
     pub(super) fn event_of_queue(
         &mut self,
         line: usize,
@@ -182,7 +185,8 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Says what the agent makes of flags: a `LIMIT` clears that of bytes, and without `PIPE` the others go from pipe to pipe.
+    /// Says what the agent makes of flags: a `LIMIT` clears that of bytes, and without `PIPE` the others go
+    /// from pipe to pipe.
     fn tell_of_flags(
         &mut self,
         line: usize,

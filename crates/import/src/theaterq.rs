@@ -1,7 +1,8 @@
-//! Trace files of TheaterQ, which change the delay, the rate, the loss and the queue over time, and its options in `tc`.
+//! Trace files of TheaterQ, which change the delay, the rate, the loss and the queue over time, and its
+//! options in `tc`.
 //!
-//! A packet waits in the queue, is sent at the rate, and then travels: that is one link's order. The link reads the file itself; here
-//! it is only looked at for what does not fit into one.
+//! A packet waits in the queue, is sent at the rate, and then travels: that is one link's order. The link
+//! reads the file itself; here it is only looked at for what does not fit into one.
 
 use super::framing::framed;
 use super::lines::commands;

@@ -1,6 +1,7 @@
 //! The network that an ns script describes, and how it is written as a scenario.
 //!
-//! A node with one link becomes a host, one with several a bridge; so does a LAN, whose nodes hang on it by cables.
+//! A node with one link becomes a host, one with several a bridge; so does a LAN, whose nodes hang on it by
+//! cables.
 
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
@@ -228,7 +229,8 @@ impl Topology {
         Ok(())
     }
 
-    /// What changes, in the order of times: what comes to a link one after the other at one time is one event.
+    /// What changes, in the order of times: what comes to a link one after the other at one time is one
+    /// event.
     fn events(&self, link_names: &BTreeMap<usize, String>, sheet: &mut Sheet) {
         let mut changes: Vec<&Change> = self.changes.iter().collect();
         changes.sort_by_key(|change| change.time);
@@ -300,8 +302,8 @@ impl Way {
     }
 }
 
-/// A rate as a scenario writes it. None at all means no limit to dummynet, which Emulab leads packets through; in ns-2 a packet
-/// would then take for ever (delay.h, `txtime`).
+/// A rate as a scenario writes it. None at all means no limit to dummynet, which Emulab leads packets
+/// through; in ns-2 a packet would then take for ever (delay.h, `txtime`).
 pub(super) fn written_rate(
     line: usize,
     rate: u64,

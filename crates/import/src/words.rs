@@ -3,8 +3,8 @@
 use super::ImportError;
 use super::quantity::is_number;
 
-/// The name among `all` that this word stands for: the first that begins with it, as tc and ip take abbreviations (iproute2,
-/// `matches`).
+/// The name among `all` that this word stands for: the first that begins with it, as tc and ip take
+/// abbreviations (iproute2, `matches`).
 pub(super) fn named(word: &str, all: &[&'static str]) -> Option<&'static str> {
     all.iter().find(|name| !word.is_empty() && name.starts_with(word)).copied()
 }

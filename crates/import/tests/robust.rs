@@ -1,5 +1,5 @@
-//! Whatever is imported is refused with a fix, or becomes a scenario that can be read: the fuzz target's corpus, and its
-//! words in any order.
+//! Whatever is imported is refused with a fix, or becomes a scenario that can be read: the fuzz target's
+//! corpus, and its words in any order.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;

@@ -55,7 +55,8 @@ impl Status {
 pub struct Answer<'b> {
     /// Whether it was carried out.
     pub status: Status,
-    /// The emulator's time, in nanoseconds from the start of the run: when the change took effect or will, else when it answered.
+    /// The emulator's time, in nanoseconds from the start of the run: when the change took effect or will,
+    /// else when it answered.
     pub time: u64,
     /// What was asked for, or why it was refused.
     pub items: Items<'b>,

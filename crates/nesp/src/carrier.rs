@@ -1,4 +1,5 @@
-//! What carries messages: Ethernet frames of an experimental type, or UDP over IPv4 or IPv6; with VLAN tags or without.
+//! What carries messages: Ethernet frames of an experimental type, or UDP over IPv4 or IPv6; with VLAN tags
+//! or without.
 
 use crate::message::MAGIC;
 use crate::resolution;
@@ -123,8 +124,8 @@ pub(crate) fn payload(frame: &[u8]) -> Option<(u16, usize)> {
     None
 }
 
-/// Whether a frame is for the emulator itself, and how it is carried. Frames with the EtherType that do not begin as messages do are
-/// somebody else's experiment, and so are those to other addresses.
+/// Whether a frame is for the emulator itself, and how it is carried. Frames with the EtherType that do not
+/// begin as messages do are somebody else's experiment, and so are those to other addresses.
 #[inline]
 pub fn carried(frame: &[u8], wanted: &Wanted) -> Option<Carrier> {
     let (ethertype, at) = payload(frame)?;
@@ -245,7 +246,8 @@ pub fn wrap(ends: &Ends, message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A UDP datagram between these ports, whose checksum is also over both `addresses` (RFC 768, RFC 8200 section 8.1).
+/// A UDP datagram between these ports, whose checksum is also over both `addresses` (RFC 768, RFC 8200
+/// section 8.1).
 fn write_datagram((from, to): (u16, u16), message: &[u8], addresses: &[u8]) -> Vec<u8> {
     let length = (8 + message.len()) as u16;
     let mut udp = [from.to_be_bytes(), to.to_be_bytes(), length.to_be_bytes(), [0, 0]].concat();
@@ -320,7 +322,8 @@ mod tests {
 
     #[test]
     fn checksums_are_right() {
-        // The sum over a header with its checksum is zero (RFC 1071), and so is that over datagram and pseudo header.
+        // The sum over a header with its checksum is zero (RFC 1071), and so is that over datagram and pseudo
+        // header.
         let frame = wrap(&udp4(), b"message");
         assert_eq!(checksum(&frame[14..34], 0), 0);
         let pseudo = [&frame[26..34], &[0, 17, 0, 15]].concat();

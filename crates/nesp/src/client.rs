@@ -69,7 +69,8 @@ impl Client {
         self.group
     }
 
-    /// The next message of the session; none without a session, or if the request is too long. Sending it again is a retransmission.
+    /// The next message of the session; none without a session, or if the request is too long. Sending it
+    /// again is a retransmission.
     pub fn request(&mut self, request: &Request<'_>) -> Option<Vec<u8>> {
         let session = self.session.as_mut()?;
         session.sequence = session.sequence.checked_add(1)?;

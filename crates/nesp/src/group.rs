@@ -6,7 +6,8 @@ use crate::item::{ErrorCode, Item, Items};
 /// How long the parts of a group are waited for, in nanoseconds.
 const PATIENCE: u64 = 30_000_000_000;
 
-/// A group some of whose parts have come. Its size is bounded by that of a message and by the number of parts.
+/// A group some of whose parts have come. Its size is bounded by that of a message and by the number of
+/// parts.
 #[derive(Debug)]
 pub(crate) struct Group {
     number: u32,
@@ -26,7 +27,8 @@ pub(crate) enum Assembled {
     Refused(ErrorCode, &'static str),
 }
 
-/// Adds a part to the group that a session is sending. A part of another group begins that, and the one before is forgotten.
+/// Adds a part to the group that a session is sending. A part of another group begins that, and the one
+/// before is forgotten.
 pub(crate) fn add(open: &mut Option<Group>, request: Request<'_>, now: u64) -> Assembled {
     let items = request.items.into_iter().map(Item::into_owned).collect();
     if request.parts == 1 {

@@ -9,7 +9,8 @@ pub const MAGIC: [u8; 4] = *b"NESP";
 pub const VERSION: u8 = 1;
 /// Bytes of an authenticator.
 pub const TAG: usize = 16;
-/// The longest message, header and authenticator included: it fits a UDP datagram in an Ethernet frame, with room for tags.
+/// The longest message, header and authenticator included: it fits a UDP datagram in an Ethernet frame, with
+/// room for tags.
 pub const MOST: usize = 1400;
 /// Bytes before the body.
 const HEADER: usize = 20;
@@ -59,7 +60,8 @@ pub enum Malformed {
     Body(&'static str),
 }
 
-/// A message whose header has been checked; its authenticator has not, unless it comes from [`Message::open`].
+/// A message whose header has been checked; its authenticator has not, unless it comes from
+/// [`Message::open`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'b> {
     /// What it is for.

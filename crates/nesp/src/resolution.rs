@@ -28,7 +28,8 @@ pub(crate) fn asks(packet: &[u8], address: Ipv4Addr) -> bool {
     packet.starts_with(&ARP_REQUEST) && packet.get(24..28).is_some_and(|target| target == address.octets())
 }
 
-/// Whether an IPv6 packet is a neighbour solicitation for `address`, by the rules of RFC 4861 section 7.1.1 but for its options.
+/// Whether an IPv6 packet is a neighbour solicitation for `address`, by the rules of RFC 4861 section 7.1.1
+/// but for its options.
 pub(crate) fn solicits(packet: &[u8], address: Ipv6Addr) -> bool {
     let Some((ip, rest)) = packet.split_first_chunk::<IPV6_HEADER>() else { return false };
     let length = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
@@ -43,7 +44,8 @@ pub(crate) fn solicits(packet: &[u8], address: Ipv6Addr) -> bool {
         && checksum(message, pseudo_header(&ip[8..], ICMPV6, length)) == 0
 }
 
-/// The answer to a request for the hardware address of one of the UDP form's addresses; none if the frame is something else.
+/// The answer to a request for the hardware address of one of the UDP form's addresses; none if the frame is
+/// something else.
 pub fn resolution_answer(frame: &[u8], wanted: &Wanted) -> Option<Vec<u8>> {
     if carried(frame, wanted)? != Carrier::Resolution {
         return None;
@@ -124,7 +126,8 @@ mod tests {
     #[test]
     fn neighbours_hear_who_has_the_address_of_ipv6() {
         for tags in [&[][..], &VLAN] {
-            // One who has an address is answered alone; one who looks whether his own is free, with all others.
+            // One who has an address is answered alone; one who looks whether his own is free, with all
+            // others.
             for (from, to, to_mac, flags) in [
                 ("fd00::1", "fd00::1".parse().unwrap(), HOST, ANSWERED),
                 ("::", ALL_NODES, ALL_NODES_MAC, UNASKED),

@@ -15,7 +15,8 @@ pub enum Due {
 const FIRST: u64 = 200_000_000;
 const LONGEST: u64 = 2_000_000_000;
 
-/// The transmissions of one message: each wait is twice as long as the one before it. Times are nanoseconds on any clock.
+/// The transmissions of one message: each wait is twice as long as the one before it. Times are nanoseconds
+/// on any clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     end: u64,

@@ -1,10 +1,11 @@
 //! The emulator's side: sessions, and which message is a new request.
 //!
-//! A client has to say hello first, and is given a number that has not been given before in this start of the emulator. The keys of
-//! its messages derive from the number and from a random number of the start, so that nothing that was recorded in another session
-//! or before a restart is authentic. A hello keeps no state here, however often it is replayed: a session is kept from its first
-//! authentic request on. When there is no room for it the session that was quiet for longest ends, and no number up to
-//! its own begins a session any more.
+//! A client has to say hello first, and is given a number that has not been given before in this start of the
+//! emulator. The keys of its messages derive from the number and from a random number of the start, so that
+//! nothing that was recorded in another session or before a restart is authentic. A hello keeps no state
+//! here, however often it is replayed: a session is kept from its first authentic request on. When there is
+//! no room for it the session that was quiet for longest ends, and no number up to its own begins a session
+//! any more.
 
 use crate::body::{Answer, Operation, Request, Status, Welcome};
 use crate::group::{Assembled, Group, add};

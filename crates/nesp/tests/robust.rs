@@ -1,4 +1,5 @@
-//! No bytes make either side panic or act; authentic messages are carried out once, whatever the network does to them.
+//! No bytes make either side panic or act; authentic messages are carried out once, whatever the network does
+//! to them.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
@@ -195,7 +196,8 @@ proptest! {
         prop_assert_eq!(work(&mut server, &request, 0).0, 2);
     }
 
-    /// Requests that are lost, repeated and overtaken are carried out once each, if they come within the window.
+    /// Requests that are lost, repeated and overtaken are carried out once each, if they come within the
+    /// window.
     #[test]
     fn the_network_changes_nothing(order in prop::collection::vec(0usize..40, 0..120)) {
         let (mut server, mut clients) = welcomed(1);

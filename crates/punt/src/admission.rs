@@ -1,8 +1,9 @@
 //! What a level has been promised to, and whether one more promise fits.
 //!
-//! "For each such forwarder, the requester specifies the expected packet rate and the expected number of cycles expended on each packet. [...]
-//! The forwarder can be admitted only if the processor has sufficient cycles-per-second are available and the total packet rate remains below the
-//! maximum" (Spalink and others, "Building a robust software-based router using network processors", 4.6).
+//! "For each such forwarder, the requester specifies the expected packet rate and the expected number of
+//! cycles expended on each packet. [...] The forwarder can be admitted only if the processor has sufficient
+//! cycles-per-second are available and the total packet rate remains below the maximum" (Spalink and others,
+//! "Building a robust software-based router using network processors", 4.6).
 
 use std::fmt;
 use thiserror::Error;
@@ -150,7 +151,8 @@ impl Admission {
         self.promised.iter().map(|&(_, request)| cycles(request)).sum()
     }
 
-    /// The weight of `name` for a scheduler: what was promised to it, and by `shares` (its own and all others' together) its part of the rest.
+    /// The weight of `name` for a scheduler: what was promised to it, and by `shares` (its own and all
+    /// others' together) its part of the rest.
     pub fn weight(&self, name: &str, shares: (u32, u32)) -> u64 {
         let own =
             self.promised.iter().find(|(other, _)| other == name).map_or(0, |&(_, request)| cycles(request));

@@ -1,14 +1,16 @@
 //! The worker's time that moving packets up and down may take: a share, by the time that the worker is told.
 //!
-//! "Enough of the StrongARM capacity is set aside to meet its obligations to move data to/from the Pentium" (Spalink and others, "Building a
-//! robust software-based router using network processors", 4.6). What moves packets here is the worker, so it is the worker's time that is set
-//! aside, and what it set aside is all that the levels above get of it. Nobody reads a clock for that: work is counted, and priced.
+//! "Enough of the StrongARM capacity is set aside to meet its obligations to move data to/from the Pentium"
+//! (Spalink and others, "Building a robust software-based router using network processors", 4.6). What moves
+//! packets here is the worker, so it is the worker's time that is set aside, and what it set aside is all
+//! that the levels above get of it. Nobody reads a clock for that: work is counted, and priced.
 
 use longwire_units::Nanos;
 
-/// What the worker is taken to need for a packet that goes up and comes back, in nanoseconds: an assumption, of a packet that is copied, answered,
-/// and then classified and forwarded by itself, in no batch. `validate princeton` shows whether it is enough: by its floods at 25 and 100 % a trip takes
-/// some 420 ns on a slow machine, and 200 ns left regular packets 95 to 99 % of their rate.
+/// What the worker is taken to need for a packet that goes up and comes back, in nanoseconds: an assumption,
+/// of a packet that is copied, answered, and then classified and forwarded by itself, in no batch. `validate
+/// princeton` shows whether it is enough: by its floods at 25 and 100 % a trip takes some 420 ns on a slow
+/// machine, and 200 ns left regular packets 95 to 99 % of their rate.
 pub const TRIP: u64 = 400;
 /// The same for each 64 bytes beyond the first that are copied, in either direction.
 pub const COPIED_LINE: u64 = 5;
@@ -23,8 +25,9 @@ pub(crate) const fn copying(bytes: usize) -> u64 {
     (bytes.saturating_sub(1) / 64) as u64 * COPIED_LINE
 }
 
-/// A share of the time, as a balance: it grows with the time, and what was done is taken off. What is begun while it is positive is finished, so that in
-/// any interval no more is used than its share of that, 10 ms' share, and one piece of work.
+/// A share of the time, as a balance: it grows with the time, and what was done is taken off. What is begun
+/// while it is positive is finished, so that in any interval no more is used than its share of that, 10 ms'
+/// share, and one piece of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowance {
     /// Nanoseconds a second; none if there is no bound.
@@ -38,7 +41,8 @@ impl Allowance {
     /// Without a bound.
     pub const UNBOUNDED: Self = Self { rate: None, balance: 0, told: Nanos::ZERO };
 
-    /// So many nanoseconds of each second, up to all of them; as much as ever may be left over is there at once.
+    /// So many nanoseconds of each second, up to all of them; as much as ever may be left over is there at
+    /// once.
     pub fn new(rate: u64) -> Self {
         let rate = rate.min(SECOND);
         Self { rate: Some(rate), balance: (rate * DEPTH) as i64, told: Nanos::ZERO }
@@ -113,7 +117,8 @@ mod tests {
 
     #[test]
     fn shares_that_do_not_divide_hold_exactly() {
-        // A third of the time, asked for at each nanosecond: pieces of 7 ns. What is told first finds the balance full.
+        // A third of the time, asked for at each nanosecond: pieces of 7 ns. What is told first finds the
+        // balance full.
         let (rate, asked) = (333_333_333, 2_100_000);
         let mut third = Allowance::new(rate);
         let mut used = 0;
@@ -160,7 +165,8 @@ mod tests {
                 modest += TRIP;
             }
         }
-        // Its own hundredth and the tenth, and 10 ms of both that were there at once; what was begun with a little left is one piece more, of each.
+        // Its own hundredth and the tenth, and 10 ms of both that were there at once; what was begun with a
+        // little left is one piece more, of each.
         assert_eq!(modest, 10_000_000);
         assert!((111_100_000..=111_100_000 + 2 * TRIP).contains(&greedy), "{greedy}");
     }

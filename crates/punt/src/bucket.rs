@@ -4,8 +4,8 @@ use longwire_units::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How often something may be done (the generic cell rate algorithm of ITU-T I.371). What the interval lacks of a whole number of
-/// nanoseconds is carried over, so that the rate holds exactly.
+/// How often something may be done (the generic cell rate algorithm of ITU-T I.371). What the interval lacks
+/// of a whole number of nanoseconds is carried over, so that the rate holds exactly.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bucket {
     rate: u64,
@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn rates_that_do_not_divide_a_second_hold_exactly() {
-        // 3 000 000/s is one in 333⅓ ns. Asked for at every nanosecond of a tenth of a millisecond: 300, and the first.
+        // 3 000 000/s is one in 333⅓ ns. Asked for at every nanosecond of a tenth of a millisecond: 300, and
+        // the first.
         let mut bucket = Bucket::new(3_000_000, 1);
         let taken = (0..=100_000).filter(|&at| bucket.take(Nanos(at))).count();
         assert_eq!(taken, 301);

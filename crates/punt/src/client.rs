@@ -86,7 +86,8 @@ pub enum ClientError {
 pub enum Event<'a> {
     /// A packet, with its first bytes: 64, or all.
     Packet(Facts, &'a [u8]),
-    /// Bytes of a packet that were asked for: its token, from where on, and the bytes; none if it is not up any more.
+    /// Bytes of a packet that were asked for: its token, from where on, and the bytes; none if it is not up
+    /// any more.
     Body(u64, u32, &'a [u8]),
 }
 
@@ -167,7 +168,8 @@ impl Control {
         }
     }
 
-    /// Says what becomes of a packet; `head` replaces its first bytes, and may be empty. False if there is no room: flush, and try again.
+    /// Says what becomes of a packet; `head` replaces its first bytes, and may be empty. False if there is no
+    /// room: flush, and try again.
     ///
     /// # Errors
     /// The head is longer than a frame, or the ring is broken.
@@ -176,7 +178,8 @@ impl Control {
         self.put(down::VERDICT, [token, verdict.word(), 0], head)
     }
 
-    /// Gives a packet back for which there is too little time left: nothing is said about it, and that is no fault. False if there is no room.
+    /// Gives a packet back for which there is too little time left: nothing is said about it, and that is no
+    /// fault. False if there is no room.
     ///
     /// # Errors
     /// The ring is broken.
@@ -189,8 +192,9 @@ impl Control {
         Nanos(self.memory.words()[NOW].load(Ordering::Relaxed))
     }
 
-    /// Asks for `count` bytes of a packet, or as many as there are, from `from` on: they come as an [`Event::Body`]. False if there is no room.
-    /// What is said later is heard later than that, so whoever asks has to go on reading.
+    /// Asks for `count` bytes of a packet, or as many as there are, from `from` on: they come as an
+    /// [`Event::Body`]. False if there is no room. What is said later is heard later than that, so whoever
+    /// asks has to go on reading.
     ///
     /// # Errors
     /// The ring is broken.
@@ -238,7 +242,8 @@ impl Control {
         }
     }
 
-    /// Sends every packet back out of the port it came in by, until it is cut off: what benches and examples do. Those with too little time left it gives back.
+    /// Sends every packet back out of the port it came in by, until it is cut off: what benches and examples
+    /// do. Those with too little time left it gives back.
     ///
     /// # Errors
     /// It was cut off, or something failed.

@@ -1,7 +1,9 @@
-//! What a control process takes of its processor, by the kernel's count, beside what it was promised: packets go up to it only as long as it keeps within that.
+//! What a control process takes of its processor, by the kernel's count, beside what it was promised: packets
+//! go up to it only as long as it keeps within that.
 //!
-//! The kernel counts the time of all threads of the process that has connected (CLOCK_PROCESS_CPUTIME_ID of clock_getcpuclockid(3)), not that of its
-//! children. Cycles are time, as everywhere above routers: those that the level has in a second are one processor's second.
+//! The kernel counts the time of all threads of the process that has connected (CLOCK_PROCESS_CPUTIME_ID of
+//! clock_getcpuclockid(3)), not that of its children. Cycles are time, as everywhere above routers: those
+//! that the level has in a second are one processor's second.
 
 use longwire_units::Nanos;
 use std::time::Duration;
@@ -91,7 +93,8 @@ mod tests {
     #[test]
     fn who_takes_what_was_promised_is_left_alone() {
         assert!(standings(500, &[10; 500]).iter().all(|standing| *standing == Standing::Within));
-        // More for a while: 200 ms were saved, and 5 ms of each 20 are overdrawn, so for 38 looks, the first of which finds it full.
+        // More for a while: 200 ms were saved, and 5 ms of each 20 are overdrawn, so for 38 looks, the first
+        // of which finds it full.
         let seen = standings(500, &[15; 100]);
         assert!(seen[..38].iter().all(|standing| *standing == Standing::Within));
         assert!(seen[38..].iter().all(|standing| *standing == Standing::Beyond));
@@ -99,7 +102,8 @@ mod tests {
 
     #[test]
     fn who_takes_more_pays_it_back_or_is_cut_off() {
-        // A whole processor for 1 s, of which a tenth was promised, then nothing: 18 ms a look beyond it, so 700 ms too much, paid back in 350 looks.
+        // A whole processor for 1 s, of which a tenth was promised, then nothing: 18 ms a look beyond it, so
+        // 700 ms too much, paid back in 350 looks.
         let mut taken = vec![20; 50];
         taken.extend([0; 400]);
         let seen = standings(100, &taken);

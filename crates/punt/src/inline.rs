@@ -23,7 +23,8 @@ pub struct InlineService {
     pub time: Nanos,
     /// Its share of the server, beside others'.
     pub weight: u64,
-    /// How many packets may wait for it, how long, and what becomes of them then. Nobody is cut off: a service in line is never silent.
+    /// How many packets may wait for it, how long, and what becomes of them then. Nobody is cut off: a
+    /// service in line is never silent.
     pub limits: Limits,
 }
 
@@ -130,7 +131,8 @@ impl Inline {
         Ok(())
     }
 
-    /// Gives out what is done by `way.now`, and takes back what can't be done in time any more, each at its time.
+    /// Gives out what is done by `way.now`, and takes back what can't be done in time any more, each at its
+    /// time.
     pub(crate) fn collect(&mut self, way: &mut Way<'_>) {
         let now = way.now;
         while way.has_room()
@@ -178,7 +180,8 @@ impl Inline {
         self.services.get(which).map(|seated| &seated.counts)
     }
 
-    /// What comes next, and when. At one time a verdict is heard, and the next packet begun, before packets are taken back.
+    /// What comes next, and when. At one time a verdict is heard, and the next packet begun, before packets
+    /// are taken back.
     fn next(&self) -> Option<(Nanos, Event)> {
         let late = (0..).zip(&self.services).filter_map(|(which, desk)| Some((desk.latest()?, which))).min();
         match (&self.serving, late) {
@@ -252,7 +255,8 @@ impl Desk {
         self.counts.worker_ns += work;
     }
 
-    /// When its oldest packet has to be begun: what is begun later is not done in time, and would take the server's time from packets that can be.
+    /// When its oldest packet has to be begun: what is begun later is not done in time, and would take the
+    /// server's time from packets that can be.
     fn latest(&self) -> Option<Nanos> {
         let (_, facts) = self.waiting.front()?;
         Some(Nanos(facts.expires.saturating_sub(self.time.0).max(facts.time)))

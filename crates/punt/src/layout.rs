@@ -1,7 +1,9 @@
-//! What stands where in the memory shared with a level above: version 1. The book's page on control processes has it as tables.
+//! What stands where in the memory shared with a level above: version 1. The book's page on control processes
+//! has it as tables.
 //!
-//! All numbers are little-endian. The first page holds what a process needs to know and the indices of both rings, each alone in its line;
-//! then come the lines of the ring that leads up, then those of the ring that leads down.
+//! All numbers are little-endian. The first page holds what a process needs to know and the indices of both
+//! rings, each alone in its line; then come the lines of the ring that leads up, then those of the ring that
+//! leads down.
 
 use crate::ring::{LINE, Line, Place};
 use longwire_units::Nanos;
@@ -187,8 +189,8 @@ impl Opening {
 }
 
 impl Facts {
-    /// Whether at `now` less than a quarter of the packet's time is left. Who is swamped and gives such packets back does the others in time; who sees to
-    /// them is late with all.
+    /// Whether at `now` less than a quarter of the packet's time is left. Who is swamped and gives such
+    /// packets back does the others in time; who sees to them is late with all.
     #[inline]
     pub const fn is_hopeless(&self, now: Nanos) -> bool {
         self.expires.saturating_sub(now.0) < self.expires.saturating_sub(self.time) / 4

@@ -1,8 +1,9 @@
 //! How packets go from the data path up to other levels, and come back.
 //!
-//! A node has a [`Punt`]. It offers packets to *seats*; in a seat sits a service ([`Service`], on a thread of its own: [`Slow`]) or a control
-//! process ([`Listener`] lets them in, [`client`] is their side). Packets stay in the worker's pool: what goes up is [`Facts`] and a copy of bytes, what
-//! comes down is a [`Verdict`]. [`Admission`] says what fits.
+//! A node has a [`Punt`]. It offers packets to *seats*; in a seat sits a service ([`Service`], on a thread of
+//! its own: [`Slow`]) or a control process ([`Listener`] lets them in, [`client`] is their side). Packets
+//! stay in the worker's pool: what goes up is [`Facts`] and a copy of bytes, what comes down is a
+//! [`Verdict`]. [`Admission`] says what fits.
 
 mod admission;
 mod allowance;

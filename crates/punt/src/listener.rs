@@ -1,4 +1,5 @@
-//! Lets control processes in, by a Unix socket: who they are, what they ask for, the memory they share; and sees when they leave.
+//! Lets control processes in, by a Unix socket: who they are, what they ask for, the memory they share; and
+//! sees when they leave.
 
 use crate::admission::{Admission, DoesNotFit, Request};
 use crate::bucket::Bucket;
@@ -59,7 +60,8 @@ pub struct Expected {
     pub name: String,
     /// Bounds of its seat.
     pub limits: Limits,
-    /// What it is promised from now on, and its share of what is promised to nobody. Without that it is what it asks for when it comes.
+    /// What it is promised from now on, and its share of what is promised to nobody. Without that it is what
+    /// it asks for when it comes.
     pub promise: Option<(Request, u32)>,
 }
 
@@ -133,7 +135,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Expects nobody for that seat any more, and takes the promise back. Who sits there is the node's business.
+    /// Expects nobody for that seat any more, and takes the promise back. Who sits there is the node's
+    /// business.
     pub fn forget(&self, seat: SeatId) {
         let SeatId(_, number) = seat;
         let mut book = lock(&self.book);
@@ -171,7 +174,8 @@ struct Host {
     book: Arc<Mutex<Book>>,
     way: Door,
     guests: Vec<Guest>,
-    /// Memory of those that have left, until the worker is done with it: else it would be the worker that gives it back.
+    /// Memory of those that have left, until the worker is done with it: else it would be the worker that
+    /// gives it back.
     left: Vec<Arc<Memory>>,
     begin: Instant,
 }
@@ -189,7 +193,8 @@ enum State {
         memory: Arc<Memory>,
         status: Arc<Status>,
         reads: Bucket,
-        /// Its share of what is promised to nobody, and, unless it is of this process, which it is and what it may take of its processor.
+        /// Its share of what is promised to nobody, and, unless it is of this process, which it is and what
+        /// it may take of its processor.
         share: u32,
         account: Option<(libc::pid_t, Account)>,
     },
@@ -362,7 +367,8 @@ impl Host {
         (promised, share): (u64, u32),
     ) -> io::Result<State> {
         let packets = limits.packets.clamp(16, 1 << 16);
-        // A packet takes two lines, a verdict with a changed head two; bodies and new packets have room for the longest.
+        // A packet takes two lines, a verdict with a changed head two; bodies and new packets have room for
+        // the longest.
         let lines = 2 * packets.next_power_of_two() + MAX_LINES as u32;
         let sizes = Sizes::at_least(lines, lines);
         let memory = Arc::new(Memory::create(sizes.words())?);

@@ -27,7 +27,8 @@ const MOST: usize = crate::turns::MOST;
 pub struct SeatId(pub(crate) Level, pub(crate) usize);
 
 impl SeatId {
-    /// The seat for a process with this number: they are numbered as they are added, and a number that was given back is used again.
+    /// The seat for a process with this number: they are numbered as they are added, and a number that was
+    /// given back is used again.
     pub const fn control(number: usize) -> Self {
         Self(Level::Control, number)
     }
@@ -82,8 +83,8 @@ pub struct Seated<'p> {
 
 /// Packets of one node that are up, and who has them. Belongs to the node, and is used on its worker only.
 ///
-/// The node calls [`Punt::offer`] for packets that go up, [`Punt::flush`] after each batch, and [`Punt::collect`] then and when
-/// [`Punt::deadline`] has come.
+/// The node calls [`Punt::offer`] for packets that go up, [`Punt::flush`] after each batch, and
+/// [`Punt::collect`] then and when [`Punt::deadline`] has come.
 #[derive(Debug)]
 pub struct Punt {
     ports: Vec<u16>,
@@ -92,7 +93,8 @@ pub struct Punt {
     arrivals: [Option<Consumer<Attach>>; 2],
     /// Packets a second for all processes together.
     capacity: u64,
-    /// Of each level's part of the worker's time, what is promised to nobody; and that part, in nanoseconds a second.
+    /// Of each level's part of the worker's time, what is promised to nobody; and that part, in nanoseconds a
+    /// second.
     common: [Common; 2],
     aside: [Option<u64>; 2],
     /// Which process is looked at first.
@@ -134,8 +136,9 @@ impl Punt {
         punt
     }
 
-    /// Sets aside so many nanoseconds of each second of the worker's time for moving the packets of processes and of services: no more is taken for
-    /// that, but for 10 ms' part that may be left over. A seat has what it was promised of it ([`Limits::aside`]), and all have the rest together. None is no bound.
+    /// Sets aside so many nanoseconds of each second of the worker's time for moving the packets of processes
+    /// and of services: no more is taken for that, but for 10 ms' part that may be left over. A seat has what
+    /// it was promised of it ([`Limits::aside`]), and all have the rest together. None is no bound.
     pub fn set_aside(&mut self, control: Option<u64>, slow: Option<u64>) {
         self.aside = [control, slow];
         self.share_time();
@@ -166,7 +169,8 @@ impl Punt {
         seat
     }
 
-    /// Sets up a seat for a service. None if there are 64, or services run in line: those have their seats from the start.
+    /// Sets up a seat for a service. None if there are 64, or services run in line: those have their seats
+    /// from the start.
     pub fn add_service(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
         self.next_look = Nanos::ZERO;
         let seat = match &mut self.slow {
@@ -210,8 +214,9 @@ impl Punt {
         seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class, common))
     }
 
-    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room or of the worker's time, or
-    /// beyond the rate; if so, it counts as refused. False where nobody is. Of services in line it says so for want of time only.
+    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room or of the worker's time,
+    /// or beyond the rate; if so, it counts as refused. False where nobody is. Of services in line it says so
+    /// for want of time only.
     #[inline]
     pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
         let SeatId(level, number) = seat;
@@ -224,7 +229,8 @@ impl Punt {
         seats.get_mut(number).is_some_and(|seat| seat.refuses(common, now))
     }
 
-    /// Lets the levels above see what was offered; to be called once after each batch. Who sleeps is woken, with one system call.
+    /// Lets the levels above see what was offered; to be called once after each batch. Who sleeps is woken,
+    /// with one system call.
     #[inline]
     pub fn flush(&mut self, now: Nanos) {
         self.seats_mut().for_each(|seat| seat.publish(now));
@@ -233,9 +239,10 @@ impl Punt {
         }
     }
 
-    /// Takes back what was decided about, or has waited too long: what is sent or dropped goes into `out`, what the default forwarder is to take into
-    /// `passed`, with `arrival` the time of that. It leaves room in `out` for as many packets again. Processes come before services. Answers how many
-    /// packets were made.
+    /// Takes back what was decided about, or has waited too long: what is sent or dropped goes into `out`,
+    /// what the default forwarder is to take into `passed`, with `arrival` the time of that. It leaves room
+    /// in `out` for as many packets again. Processes come before services. Answers how many packets were
+    /// made.
     pub fn collect(
         &mut self,
         pool: &mut Pool,
@@ -271,8 +278,8 @@ impl Punt {
         made
     }
 
-    /// The packets, of those that [`Punt::collect`] has passed last, whose first bytes were written above, in the same order, with what these were
-    /// before.
+    /// The packets, of those that [`Punt::collect`] has passed last, whose first bytes were written above, in
+    /// the same order, with what these were before.
     pub fn rewritten(&self) -> &[(Handle, FirstLine)] {
         &self.rewritten
     }

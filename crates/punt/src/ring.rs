@@ -1,7 +1,7 @@
 //! A ring of lines in shared memory: one side writes, the other reads, and neither believes the other.
 //!
-//! Indices count lines and only grow. Each side keeps its own index and publishes it; it never reads that one back. The other's is copied
-//! once, and must lie between where it was last and where it can be.
+//! Indices count lines and only grow. Each side keeps its own index and publishes it; it never reads that one
+//! back. The other's is copied once, and must lie between where it was last and where it can be.
 
 use crate::shared::Memory;
 use std::sync::Arc;

@@ -24,7 +24,8 @@ pub enum Refused {
     Gone,
 }
 
-/// What became of packets of a seat; trains count as one. Up = verdicts + late + returned + those that are up now.
+/// What became of packets of a seat; trains count as one. Up = verdicts + late + returned + those that are up
+/// now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Gone up.
@@ -80,8 +81,8 @@ const RECORD_BYTES: u64 = 64;
 /// Wake-ups a second, and at once.
 const WAKES: (u64, u64) = (10_000, 16);
 
-/// What may still be said about packets that were taken back because they were late. Who is slow is not at fault for it; who says more
-/// than that is.
+/// What may still be said about packets that were taken back because they were late. Who is slow is not at
+/// fault for it; who says more than that is.
 #[derive(Debug, Default)]
 struct Owed {
     verdicts: u64,
@@ -107,7 +108,8 @@ pub(crate) struct Seat {
     wake_owed: bool,
     /// Since when a packet has waited and nothing was said.
     silent_since: Option<Nanos>,
-    /// Who sits there has had more of its processor than was promised: no packets go up. And what was counted of its forerunners.
+    /// Who sits there has had more of its processor than was promised: no packets go up. And what was counted
+    /// of its forerunners.
     is_throttled: bool,
     before: (u64, u64),
     pub promised: u64,
@@ -150,7 +152,8 @@ impl Seat {
         self.table.kept
     }
 
-    /// Someone comes. What its forerunner had has been returned, or soon is: its tokens are not the new one's.
+    /// Someone comes. What its forerunner had has been returned, or soon is: its tokens are not the new
+    /// one's.
     pub fn attach(&mut self, attach: Attach) {
         self.cut(Cut::Left);
         self.table.renounce();
@@ -171,9 +174,8 @@ impl Seat {
         self.made = Bucket::new(rate, burst);
     }
 
-    /// Whether there is no room for any packet, or one of this time is beyond the rate or the worker's time; it is counted then.
-    /// Whether there is room for a long packet's
-    /// bytes only [`Seat::offer`] says.
+    /// Whether there is no room for any packet, or one of this time is beyond the rate or the worker's time;
+    /// it is counted then. Whether there is room for a long packet's bytes only [`Seat::offer`] says.
     #[inline]
     pub fn refuses(&mut self, common: &mut Common, now: Nanos) -> bool {
         if self.wire.is_none() {
@@ -405,8 +407,9 @@ impl Seat {
         self.silent_since = self.table.has_any().then_some(now);
     }
 
-    /// Gives bytes of a packet that is up. Whether that was right, and how many; none if there is no room yet: what asks stays
-    /// where it is, because who asked waits for what it gets, and so does all that was said after it.
+    /// Gives bytes of a packet that is up. Whether that was right, and how many; none if there is no room
+    /// yet: what asks stays where it is, because who asked waits for what it gets, and so does all that was
+    /// said after it.
     fn fetch(&mut self, way: &mut Way<'_>, line: &Line) -> Result<Option<(bool, u64)>, Cut> {
         let Some(wire) = &mut self.wire else { return Ok(None) };
         let (token, from, count) = (line[1], line[3] as u32 as usize, (line[3] >> 32) as usize);

@@ -41,7 +41,8 @@ impl<'a> Punted<'a> {
 pub struct Made(Vec<(u16, Box<[u8]>)>);
 
 impl Made {
-    /// A frame, 14 to [`crate::MAX_FRAME`] bytes, that goes out of the port at `port` in the plan. It is not sent if that can't be.
+    /// A frame, 14 to [`crate::MAX_FRAME`] bytes, that goes out of the port at `port` in the plan. It is not
+    /// sent if that can't be.
     pub fn send(&mut self, port: u16, frame: &[u8]) {
         self.0.push((port, frame.into()));
     }
@@ -55,7 +56,8 @@ impl Made {
     }
 }
 
-/// A service: sees to packets, one after the other. If it panics it is cut off, and the default forwarder takes its packets.
+/// A service: sees to packets, one after the other. If it panics it is cut off, and the default forwarder
+/// takes its packets.
 pub trait Service: Send {
     /// What becomes of a packet.
     fn handle(&mut self, packet: &mut Punted<'_>, made: &mut Made) -> Verdict;

@@ -1,4 +1,5 @@
-//! Memory shared with another process, and the socket that its descriptor goes through. All `unsafe` of this crate is here.
+//! Memory shared with another process, and the socket that its descriptor goes through. All `unsafe` of this
+//! crate is here.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,10 +9,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Seals that both sides want: nobody can make the memory shorter, which would kill whoever reads it, nor undo this.
+/// Seals that both sides want: nobody can make the memory shorter, which would kill whoever reads it, nor
+/// undo this.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// Memory that several processes see. It is words, each read and written whole; another process may write any of them at any time.
+/// Memory that several processes see. It is words, each read and written whole; another process may write any
+/// of them at any time.
 #[derive(Debug)]
 pub struct Memory {
     first: NonNull<AtomicU64>,
@@ -19,7 +22,8 @@ pub struct Memory {
     fd: OwnedFd,
 }
 
-// SAFETY: all there is to reach through it are atomic words, which threads may share; the mapping belongs to no thread.
+// SAFETY: all there is to reach through it are atomic words, which threads may share; the mapping belongs to
+// no thread.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -66,8 +70,9 @@ impl Memory {
     /// The words.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has so many words, aligned to pages, readable and writable, for as long as `self` lives; the file can't become
-        // shorter (`SEALS`). Any bit pattern is a word, and atomics are allowed to be written to by others.
+        // SAFETY: the mapping has so many words, aligned to pages, readable and writable, for as long as
+        // `self` lives; the file can't become shorter (`SEALS`). Any bit pattern is a word, and atomics are
+        // allowed to be written to by others.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.words) }
     }
 
@@ -109,7 +114,8 @@ pub fn send(socket: &UnixStream, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> io
     (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
     if let Some(fd) = fd {
         (message.msg_control, message.msg_controllen) = (control.0.as_mut_ptr().cast(), ONE_FD as _);
-        // SAFETY: the control buffer is aligned, outlives the message and has room for one header and one descriptor.
+        // SAFETY: the control buffer is aligned, outlives the message and has room for one header and one
+        // descriptor.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&raw const message);
             (*header).cmsg_level = libc::SOL_SOCKET;
@@ -142,8 +148,8 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Opti
     // SAFETY: `message` points at `bytes` and `control`, with their lengths, and both outlive the call.
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: the kernel has filled in the control buffer, whose first header is valid if there is one; a descriptor that it carries is
-    // new and nobody else's. There is room for one only.
+    // SAFETY: the kernel has filled in the control buffer, whose first header is valid if there is one; a
+    // descriptor that it carries is new and nobody else's. There is room for one only.
     let fd = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         let carries = !header.is_null()
@@ -155,8 +161,8 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Opti
     Ok((count, fd))
 }
 
-/// Sends one byte without ever waiting, whatever the other side has done to the socket. What comes of it does not matter: without room
-/// there are bytes in it that wake, and a closed one has nobody to be woken.
+/// Sends one byte without ever waiting, whatever the other side has done to the socket. What comes of it does
+/// not matter: without room there are bytes in it that wake, and a closed one has nobody to be woken.
 #[inline]
 pub fn ring(socket: &UnixStream) {
     let byte = 1u8;
@@ -165,7 +171,8 @@ pub fn ring(socket: &UnixStream) {
     unsafe { libc::send(socket.as_raw_fd(), (&raw const byte).cast(), 1, flags) };
 }
 
-/// The process at the other end of a socket, as the kernel knows it; none if it is this one, as in tests and benchmarks.
+/// The process at the other end of a socket, as the kernel knows it; none if it is this one, as in tests and
+/// benchmarks.
 pub fn peer(socket: &UnixStream) -> Option<libc::pid_t> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;

@@ -1,4 +1,5 @@
-//! The slow path: a thread that runs services, each with rings of its own, and shares its processor among them.
+//! The slow path: a thread that runs services, each with rings of its own, and shares its processor among
+//! them.
 
 use crate::cut::Cut;
 use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};

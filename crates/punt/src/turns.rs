@@ -9,16 +9,19 @@ pub const MOST: usize = 64;
 /// The longest turn that is charged: what schedulers take at most.
 const LONGEST: u64 = 1 << 30;
 
-/// Turns that one who has something to do waits with: after one was given to it there is another, so that it does not look idle, and keeps the credit of its round.
+/// Turns that one who has something to do waits with: after one was given to it there is another, so that it
+/// does not look idle, and keeps the credit of its round.
 const TURNS: usize = 2;
 /// What a round gives for each unit of weight: the heaviest has at most 66 µs of it.
 const QUANTUM: Nanos = Nanos(1);
-/// The same where weights count by how often turns come, and the lightest has one turn in 2¹⁵ of the heaviest.
+/// The same where weights count by how often turns come, and the lightest has one turn in 2¹⁵ of the
+/// heaviest.
 const QUANTUM_OF_GROUPS: Nanos = Nanos(1 << 15);
 
 /// Turns of services, by what each has cost.
 ///
-/// Who has packets waits in the scheduler with two turns; how much is done in a turn is the caller's business, who says afterwards what it cost.
+/// Who has packets waits in the scheduler with two turns; how much is done in a turn is the caller's
+/// business, who says afterwards what it cost.
 #[derive(Debug)]
 pub struct Turns {
     scheduler: Scheduler,
@@ -34,7 +37,8 @@ impl Turns {
     /// # Errors
     /// There is none of this name.
     pub fn new(scheduler: &str) -> Result<Self, SettingsError> {
-        // Turns of who has gone away keep their place until he is looked at again; by then he has come back with new ones.
+        // Turns of who has gone away keep their place until he is looked at again; by then he has come back
+        // with new ones.
         let flow_limit = 2 * TURNS as u32;
         let settings = Settings {
             flows: MOST as u32,
@@ -44,7 +48,8 @@ impl Turns {
             quantum: if scheduler == "gmr3" { QUANTUM_OF_GROUPS } else { QUANTUM },
             port: PerByte::of_ns(0),
             charged: PerByte::of_ns(0),
-            // What a turn costs depends on what waits, so that the last one says little; what it cost more is charged to the next.
+            // What a turn costs depends on what waits, so that the last one says little; what it cost more is
+            // charged to the next.
             estimator: Estimator::HALF,
             budget: LONGEST,
             ..Settings::default()
@@ -53,7 +58,8 @@ impl Turns {
         Ok(Self { scheduler: Scheduler::new(scheduler, &settings)?, inside: 0, waiting, turn: None })
     }
 
-    /// Gives each its weight. They are brought to a scale of 1 to 65 535, so that the heaviest has at most 65 535 times what the lightest has.
+    /// Gives each its weight. They are brought to a scale of 1 to 65 535, so that the heaviest has at most 65
+    /// 535 times what the lightest has.
     pub fn weigh(&mut self, weights: &[(usize, u64)]) {
         let most = weights.iter().map(|&(_, weight)| weight).max().unwrap_or(1).max(1);
         for &(who, weight) in weights.iter().filter(|(who, _)| *who < MOST) {
@@ -64,7 +70,8 @@ impl Turns {
         }
     }
 
-    /// These have something to do (bits of `ready`). `known` says what a turn will cost, in nanoseconds, where that is known.
+    /// These have something to do (bits of `ready`). `known` says what a turn will cost, in nanoseconds,
+    /// where that is known.
     pub fn enter(&mut self, ready: u64, now: Nanos, known: impl Fn(usize) -> Option<u64>) {
         for who in bits(ready) {
             let turns = &mut self.waiting[who];
@@ -80,7 +87,8 @@ impl Turns {
         }
     }
 
-    /// Of those that have entered and still have something, who is next. None if nobody is. Who was picked before has been charged.
+    /// Of those that have entered and still have something, who is next. None if nobody is. Who was picked
+    /// before has been charged.
     pub fn pick(&mut self, ready: u64) -> Option<usize> {
         for who in bits(self.inside & !ready) {
             // It has nothing left: its turns cost it nothing.
@@ -144,7 +152,8 @@ mod tests {
                 let had = shares(spec.name, weights, known, 20_000);
                 let (all, most) = (had.iter().sum::<u64>(), weights.iter().sum::<u64>());
                 for (weight, had) in weights.into_iter().zip(had) {
-                    // Nobody is further from his share than a round and a half of the heaviest, 65 535 ns each.
+                    // Nobody is further from his share than a round and a half of the heaviest, 65 535 ns
+                    // each.
                     let fair = all * weight / most;
                     assert!(
                         had.abs_diff(fair) < 100_000,

@@ -64,7 +64,8 @@ impl Way<'_> {
         (SHORTEST..=MAX_FRAME).contains(&len) && self.ports.binary_search(&port).is_ok()
     }
 
-    /// Does what a verdict says with a packet. False if it says what can't be; then the default forwarder takes it.
+    /// Does what a verdict says with a packet. False if it says what can't be; then the default forwarder
+    /// takes it.
     #[inline]
     pub fn obey(&mut self, handle: Handle, verdict: Verdict) -> bool {
         match verdict {

@@ -17,7 +17,8 @@ pub(crate) struct Status {
     gone: AtomicU8,
     /// Told by the worker.
     cut: AtomicU8,
-    /// Told to the worker: no packets are to go up for now; how often that began; and the processor time used, in nanoseconds.
+    /// Told to the worker: no packets are to go up for now; how often that began; and the processor time
+    /// used, in nanoseconds.
     is_throttled: AtomicBool,
     throttled: AtomicU64,
     processor_ns: AtomicU64,
@@ -88,7 +89,8 @@ impl Wire {
         if !self.up.publish() {
             return false;
         }
-        // Orders what was published before the look at whether it sleeps; who goes to sleep does the opposite.
+        // Orders what was published before the look at whether it sleeps; who goes to sleep does the
+        // opposite.
         fence(Ordering::SeqCst);
         self.is_asleep()
     }

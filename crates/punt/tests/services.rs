@@ -202,7 +202,8 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
     let mut below = Below::new(Punt::simulated(vec![0, 1], inline));
     let (first, second) = (SeatId::slow(0), SeatId::slow(1));
     let at = Nanos::from_micros;
-    // Four for the first and two for the second, all at 100 µs. Starts by what each has cost: 0 10 20 30 and 0 20; of equal ones, who has waited longer: 1 2 1 2 1 1.
+    // Four for the first and two for the second, all at 100 µs. Starts by what each has cost: 0 10 20 30 and
+    // 0 20; of equal ones, who has waited longer: 1 2 1 2 1 1.
     for (seat, order) in [(first, 2), (first, 1), (first, 2), (first, 0), (second, 2), (second, 3)] {
         below.offer_at(at(100), seat, &frame(order, 60)).unwrap();
     }
@@ -239,7 +240,8 @@ fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
         weight: 1,
         limits: Limits { aside, ..Limits::default() },
     };
-    // A hundredth of the worker is set aside, half of it promised to the second: 12 500 packets a second of 400 ns. The rest is everybody's.
+    // A hundredth of the worker is set aside, half of it promised to the second: 12 500 packets a second of
+    // 400 ns. The rest is everybody's.
     let inline = Inline::new(vec![service(0), service(12_500 * TRIP)], turns());
     let mut punt = Punt::simulated(vec![0, 1], inline);
     punt.set_aside(None, Some(10_000_000));
@@ -307,8 +309,8 @@ fn in_line(time: Nanos, limits: Limits) -> InlineService {
     InlineService { name: "slow".into(), service: Box::new(Obedient), time, weight: 1, limits }
 }
 
-/// For a second a packet for each of these services comes every so many microseconds, from 0 on, and has so long; then what is left is waited for. What each
-/// service has answered, and what was late.
+/// For a second a packet for each of these services comes every so many microseconds, from 0 on, and has so
+/// long; then what is left is waited for. What each service has answered, and what was late.
 fn swamped(services: &[(u64, u64)], within: Nanos) -> Vec<[u64; 2]> {
     let limits = Limits { answer_within: within, drops: true, ..Limits::default() };
     let desks = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
@@ -330,10 +332,11 @@ fn swamped(services: &[(u64, u64)], within: Nanos) -> Vec<[u64; 2]> {
 #[test]
 fn in_line_a_swamped_service_answers_as_many_as_it_can() {
     let ms = Nanos::from_millis;
-    // 120 µs each, one every 100 µs: of 10 000 the last comes at 999.9 ms and has to be begun by 1019.78. The server is never idle until then: it
-    // begins one at each multiple of 120 µs, 0 to 8498.
+    // 120 µs each, one every 100 µs: of 10 000 the last comes at 999.9 ms and has to be begun by 1019.78. The
+    // server is never idle until then: it begins one at each multiple of 120 µs, 0 to 8498.
     assert_eq!(swamped(&[(120, 100)], ms(20)), [[8499, 1501]]);
-    // Twice what it can do, and 5 ms: the last has to be begun by 1004.85 ms, at the multiples 0 to 10 048 of 100 µs.
+    // Twice what it can do, and 5 ms: the last has to be begun by 1004.85 ms, at the multiples 0 to 10 048 of
+    // 100 µs.
     assert_eq!(swamped(&[(100, 50)], ms(5)), [[10_049, 9951]]);
     // Not swamped.
     assert_eq!(swamped(&[(100, 100)], ms(5)), [[10_000, 0]]);
@@ -341,8 +344,9 @@ fn in_line_a_swamped_service_answers_as_many_as_it_can() {
 
 #[test]
 fn in_line_a_swamped_service_takes_nothing_from_another_and_keeps_its_share() {
-    // Both 100 µs each and of one weight, which is 5000 a second; one gets 20 000, the other 4000. The last of the one has to be begun by 1019.85 ms, at the
-    // multiples 0 to 10 198 of 100 µs; 4000 of these are the other's, and 6199 its own.
+    // Both 100 µs each and of one weight, which is 5000 a second; one gets 20 000, the other 4000. The last
+    // of the one has to be begun by 1019.85 ms, at the multiples 0 to 10 198 of 100 µs; 4000 of these are the
+    // other's, and 6199 its own.
     let had = swamped(&[(100, 50), (100, 250)], Nanos::from_millis(20));
     assert_eq!(had, [[6199, 13_801], [4000, 0]]);
     // Both are swamped: each has half of them, of which the first has the odd one.

@@ -1,5 +1,5 @@
-//! Logarithms, exponentials and powers that are the same on every machine: in integers, or in the operations that IEEE
-//! 754 defines to the last bit (+ − · /). The platform's own differ from one C library to the next.
+//! Logarithms, exponentials and powers that are the same on every machine: in integers, or in the operations
+//! that IEEE 754 defines to the last bit (+ − · /). The platform's own differ from one C library to the next.
 
 /// Bits behind the point of what [`neg_ln`] returns and [`exp_bits`] takes.
 pub const NEG_LN_SHIFT: u32 = 58;
@@ -34,10 +34,11 @@ const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 /// ln 2 less [`LN_2_HIGH`].
 const LN_2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
-/// −ln((`draw` + 1) / 2⁶⁴), in units of 2⁻⁵⁸: an exponential variate of mean 1 when `draw` is uniform. From 0 to 64·ln 2.
+/// −ln((`draw` + 1) / 2⁶⁴), in units of 2⁻⁵⁸: an exponential variate of mean 1 when `draw` is uniform. From 0
+/// to 64·ln 2.
 ///
-/// The argument is f·2ᵉ with f in [√½, √2); then ln f = 2·artanh z, z = (f − 1)/(f + 1), |z| < 0.172, of which twelve terms
-/// leave less than 2⁻⁶⁰. The error in all is below 2⁻⁵⁶.
+/// The argument is f·2ᵉ with f in [√½, √2); then ln f = 2·artanh z, z = (f − 1)/(f + 1), |z| < 0.172, of
+/// which twelve terms leave less than 2⁻⁶⁰. The error in all is below 2⁻⁵⁶.
 pub fn neg_ln(draw: u64) -> u64 {
     let Some(value) = draw.checked_add(1) else { return 0 };
     let zeros = value.leading_zeros();
@@ -59,8 +60,8 @@ pub fn neg_ln(draw: u64) -> u64 {
     (result.max(0) >> (64 - NEG_LN_SHIFT)) as u64
 }
 
-/// e to the power of `exponent`·2⁻⁵⁸, as (m, s): m·2ˢ⁻⁶², with m from 2⁶² to 2⁶³. With [`neg_ln`] this makes powers of a
-/// uniform draw in integers. The relative error is below 2⁻⁵¹.
+/// e to the power of `exponent`·2⁻⁵⁸, as (m, s): m·2ˢ⁻⁶², with m from 2⁶² to 2⁶³. With [`neg_ln`] this makes
+/// powers of a uniform draw in integers. The relative error is below 2⁻⁵¹.
 pub fn exp_bits(exponent: u64) -> (u64, u32) {
     // 64 bits behind the point; below 2⁷⁰.
     let exponent = u128::from(exponent) << (64 - NEG_LN_SHIFT);
@@ -88,8 +89,9 @@ pub fn exp(x: f64) -> f64 {
     exp_parts(x, 0.0)
 }
 
-/// `base` to the power of `exponent`, within 1 unit in the last place near 1 and 32 (7·10⁻¹⁵) near the ends of the range: the
-/// logarithm is known to 4·10⁻¹⁸ of itself, and is at most 745. For a base of 0 or more; NaN for others.
+/// `base` to the power of `exponent`, within 1 unit in the last place near 1 and 32 (7·10⁻¹⁵) near the ends
+/// of the range: the logarithm is known to 4·10⁻¹⁸ of itself, and is at most 745. For a base of 0 or more;
+/// NaN for others.
 pub fn pow(base: f64, exponent: f64) -> f64 {
     if exponent == 0.0 || base == 1.0 {
         return 1.0;

@@ -1,7 +1,8 @@
 //! pcapng files whose clocks are finer than a nanosecond.
 //!
-//! The library that reads pcapng refuses interfaces with such an `if_tsresol`, though the format allows 10⁻¹²⁷ and 2⁻¹²⁷ s. So
-//! they become nanoseconds on the way to it: in the descriptions of the interfaces and in their packets' time stamps, rounded down.
+//! The library that reads pcapng refuses interfaces with such an `if_tsresol`, though the format allows
+//! 10⁻¹²⁷ and 2⁻¹²⁷ s. So they become nanoseconds on the way to it: in the descriptions of the interfaces and
+//! in their packets' time stamps, rounded down.
 
 use std::io::{BufReader, Read, Result};
 

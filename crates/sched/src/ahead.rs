@@ -4,7 +4,8 @@ use crate::backlog::Backlog;
 use crate::table::NONE;
 use longwire_packet::prefetch;
 
-/// So many flows and more, of 256 bytes each, are more than what else goes on leaves in the cache next to the processor.
+/// So many flows and more, of 256 bytes each, are more than what else goes on leaves in the cache next to the
+/// processor.
 const CACHED: usize = 256;
 
 impl Backlog {

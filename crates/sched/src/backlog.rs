@@ -1,4 +1,5 @@
-//! Flows and the packets inside: lists through preallocated slots, so that nothing is allocated while packets flow.
+//! Flows and the packets inside: lists through preallocated slots, so that nothing is allocated while packets
+//! flow.
 
 use crate::cost::Prices;
 use crate::counters::{Counters, Happened, Rare};
@@ -46,19 +47,22 @@ pub(crate) struct Backlog {
     pub prices: Prices,
     /// How many turns of a flow may be on their way.
     pub turns_ahead: u32,
-    /// How many packets may be ready for a port; or, where flows take turns before the port, too, how many of each flow may be behind the first of the two.
+    /// How many packets may be ready for a port; or, where flows take turns before the port, too, how many of
+    /// each flow may be behind the first of the two.
     port_limit: Option<u32>,
     share_limit: Option<u32>,
     table: Table,
     room: Room,
-    /// Flows that may make room for others: nothing of them is inside or in a round, and they were given neither weight nor port.
+    /// Flows that may make room for others: nothing of them is inside or in a round, and they were given
+    /// neither weight nor port.
     idle: Idle,
     /// Packets ready for each port, in the order in which they became so.
     ready: Vec<List>,
     loads: Vec<Load>,
     /// Ports whose flows have packets before the processors.
     pub busy: Ports,
-    /// What packets of all flows took lately, smoothed over about 32 of them, in 2⁻¹⁶ cycles: what is predicted of a flow of which nothing has been measured.
+    /// What packets of all flows took lately, smoothed over about 32 of them, in 2⁻¹⁶ cycles: what is
+    /// predicted of a flow of which nothing has been measured.
     lately: u64,
     /// Packets before the processors.
     pub waiting: u32,
@@ -71,7 +75,8 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Nothing is inside. With `first_come` the room for packets is whose comes first. Flows take turns in so many `stages`.
+    /// Nothing is inside. With `first_come` the room for packets is whose comes first. Flows take turns in so
+    /// many `stages`.
     pub(crate) fn new(settings: &Settings, first_come: bool, stages: usize) -> Self {
         let mut slots = huge_vec(settings.packets as usize);
         slots.resize(settings.packets as usize, Slot::FREE);
@@ -307,7 +312,8 @@ impl Backlog {
         }
     }
 
-    /// Takes the head of a flow's queue; a packet goes to a processor, one with an invalid handle away, and none is returned for it.
+    /// Takes the head of a flow's queue; a packet goes to a processor, one with an invalid handle away, and
+    /// none is returned for it.
     #[inline]
     pub(crate) fn pop(&mut self, flow: u32) -> Option<u32> {
         let place = &mut self.flows[flow as usize];
@@ -345,7 +351,8 @@ impl Backlog {
         slot.flow
     }
 
-    /// A packet that has been processed, if all before it have been, too: else it is held. It is treated as ready for its port. Given-up ones before it go.
+    /// A packet that has been processed, if all before it have been, too: else it is held. It is treated as
+    /// ready for its port. Given-up ones before it go.
     #[inline]
     pub(crate) fn next_in_order(&mut self, flow: u32) -> Option<u32> {
         loop {
@@ -418,7 +425,8 @@ impl Backlog {
         self.release(slot);
     }
 
-    /// Takes out a packet that goes to no port; it is treated as inside no more, and its slot is free once its predecessors are through. Returns its flow.
+    /// Takes out a packet that goes to no port; it is treated as inside no more, and its slot is free once
+    /// its predecessors are through. Returns its flow.
     #[inline]
     pub(crate) fn give_up(&mut self, slot: u32, because: Gone) -> u32 {
         let flow = self.slot(slot).flow;

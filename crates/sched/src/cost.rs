@@ -1,4 +1,5 @@
-//! What packets cost: processor time and time on the port, in nanoseconds, and both as shares of what there is.
+//! What packets cost: processor time and time on the port, in nanoseconds, and both as shares of what there
+//! is.
 
 use crate::Settings;
 
@@ -12,7 +13,8 @@ impl PerByte {
         Self((ns as u64) << 32)
     }
 
-    /// What a byte costs at a rate in bit/s, rounded down; nothing at a rate of 0, which means no port at all.
+    /// What a byte costs at a rate in bit/s, rounded down; nothing at a rate of 0, which means no port at
+    /// all.
     pub const fn of_rate(bits_per_second: u64) -> Self {
         if bits_per_second == 0 {
             return Self(0);
@@ -65,21 +67,24 @@ impl Prices {
         }
     }
 
-    /// So many cycles in nanoseconds, rounded down: at 600 MHz ⁵⁄₃ ns each, with the paper's error of at most ⅔ ns.
+    /// So many cycles in nanoseconds, rounded down: at 600 MHz ⁵⁄₃ ns each, with the paper's error of at most
+    /// ⅔ ns.
     #[inline]
     pub(crate) fn processing(&self, cycles: u64) -> u32 {
         let ns = if self.clock_mhz == 1000 { cycles } else { cycles.saturating_mul(1000) / self.clock_mhz };
         u32::try_from(ns).unwrap_or(u32::MAX)
     }
 
-    /// Both costs as shares of the capacity: processor time over the number of processors, and the port's own time.
+    /// Both costs as shares of the capacity: processor time over the number of processors, and the port's own
+    /// time.
     #[inline]
     pub(crate) fn normalised(&self, processor: u32, bytes: u32) -> Cost {
         let processor = if self.processors == 1 { processor } else { processor / self.processors };
         Cost { processor, port: self.port.bytes(bytes) }
     }
 
-    /// The paper's combined resource requirement (section 4.4, "RR calculations"): neither divided by its capacity.
+    /// The paper's combined resource requirement (section 4.4, "RR calculations"): neither divided by its
+    /// capacity.
     #[inline]
     pub(crate) fn combined(&self, processor: u32, bytes: u32) -> u32 {
         processor.saturating_add(self.charged.bytes(bytes))

@@ -1,7 +1,7 @@
 //! What was counted, for each flow and for all.
 
-/// Packets and bytes of a flow, or of all. At any time
-/// `in_packets = out_packets + consumed + abandoned + revoked + those inside`; what was refused never came in.
+/// Packets and bytes of a flow, or of all. At any time `in_packets = out_packets + consumed + abandoned +
+/// revoked + those inside`; what was refused never came in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Accepted.
@@ -40,7 +40,8 @@ pub(crate) struct Rare {
 }
 
 impl Counters {
-    /// Both together, with so many packets inside. What came in is the sum of its outcomes: nothing is written for it where packets come in, to flows that are not in the cache.
+    /// Both together, with so many packets inside. What came in is the sum of its outcomes: nothing is
+    /// written for it where packets come in, to flows that are not in the cache.
     pub(crate) fn of(traffic: &Traffic, rare: &Rare, inside: u32) -> Self {
         let Traffic { out_packets, out_bytes, cycles } = *traffic;
         let Rare { refused, consumed, abandoned, revoked } = *rare;

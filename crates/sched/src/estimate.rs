@@ -3,18 +3,21 @@
 /// A way to predict. All are integers: what a processor without floating point can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Estimator {
-    /// Single exponential smoothing: estimate ← α · measured + (1 − α) · estimate, with a fraction of 2⁻¹⁶ cycles.
+    /// Single exponential smoothing: estimate ← α · measured + (1 − α) · estimate, with a fraction of 2⁻¹⁶
+    /// cycles.
     Smoothed {
         /// α in 1/65 536, 1 to 65 536.
         alpha: u32,
     },
-    /// The paper's form of it with α = ½, in whole cycles: (measured + estimate) >> 1, rounded down each time.
+    /// The paper's form of it with α = ½, in whole cycles: (measured + estimate) >> 1, rounded down each
+    /// time.
     Shift,
     /// What was measured last.
     Last,
     /// The mean of all that was measured.
     Mean,
-    /// Nothing is predicted: packets come with what they will cost (virtual time). Those that do not cost what the last one did.
+    /// Nothing is predicted: packets come with what they will cost (virtual time). Those that do not cost
+    /// what the last one did.
     Exact,
 }
 
@@ -69,7 +72,8 @@ impl Memory {
                 measured
             }
             Estimator::Mean => {
-                // The first estimate is no measurement. A sum that is full keeps its mean, and goes on with half its weight.
+                // The first estimate is no measurement. A sum that is full keeps its mean, and goes on with
+                // half its weight.
                 let sum = if self.samples == 0 { 0 } else { self.value };
                 let full = self.samples == u32::MAX || sum > u64::MAX >> 1;
                 let (sum, samples) = if full { (sum / 2, self.samples / 2) } else { (sum, self.samples) };
@@ -110,7 +114,8 @@ mod tests {
 
     #[test]
     fn the_papers_shift_is_exact_but_for_the_last_fraction() {
-        // ⌊(m + ⌊e⌋) / 2⌋ = ⌊(m + e) / 2⌋ for whole m: roundings do not add up, and the error stays below the paper's one cycle.
+        // ⌊(m + ⌊e⌋) / 2⌋ = ⌊(m + e) / 2⌋ for whole m: roundings do not add up, and the error stays below the
+        // paper's one cycle.
         let measured: Vec<u64> = (0..1000).map(|n| 2400 + (n * 7919) % 1201).collect();
         assert_eq!(estimates(Estimator::HALF, 0, &measured), estimates(Estimator::Shift, 0, &measured));
     }

@@ -1,6 +1,7 @@
 //! How fairly flows were served: for reports and tests, not for decisions.
 
-/// What a flow was given of each resource, in ns of the whole resource: processor time over the number of processors, and the port's time.
+/// What a flow was given of each resource, in ns of the whole resource: processor time over the number of
+/// processors, and the port's time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Service {
     /// Of the processors.
@@ -10,7 +11,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Of the resource of which the flow was given most (Ghodsi et al.: its dominant share, times the duration).
+    /// Of the resource of which the flow was given most (Ghodsi et al.: its dominant share, times the
+    /// duration).
     pub fn dominant(&self) -> f64 {
         self.processor.max(self.port)
     }

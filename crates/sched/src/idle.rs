@@ -1,5 +1,5 @@
-//! Which flows are idle, as bits in levels: a bit of a level says whether a word of the one below has any, so that the next idle flow is found in as many steps as
-//! there are levels, at most four.
+//! Which flows are idle, as bits in levels: a bit of a level says whether a word of the one below has any, so
+//! that the next idle flow is found in as many steps as there are levels, at most four.
 
 use longwire_packet::huge_vec;
 

@@ -1,9 +1,12 @@
 //! Lines of flows before the processors: one for all ports, or one for each port.
 //!
-//! With one for all, as the CBCS paper has it, a flow whose port is full holds up flows to other ports when its turn comes. With one for each
-//! ([`Settings::ready_limit`]) a port that is behind keeps its own flows only. Each line is the scheduler as its authors have it, with one port behind the processors, and
-//! lines keep step: the next packet comes from the line whose scheduler is least far, by its own virtual time ([`due`](AnyDiscipline::due)). So flows to different ports are shared between as if
-//! they stood in one line, in what the scheduler is fair in, and whoever has all it wants is treated as what it has, whatever its weight.
+//! With one for all, as the CBCS paper has it, a flow whose port is full holds up flows to other ports when
+//! its turn comes. With one for each ([`Settings::ready_limit`]) a port that is behind keeps its own flows
+//! only. Each line is the scheduler as its authors have it, with one port behind the processors, and lines
+//! keep step: the next packet comes from the line whose scheduler is least far, by its own virtual time
+//! ([`due`](AnyDiscipline::due)). So flows to different ports are shared between as if they stood in one
+//! line, in what the scheduler is fair in, and whoever has all it wants is treated as what it has, whatever
+//! its weight.
 
 use crate::backlog::{Backlog, Gone};
 use crate::discipline::{AnyDiscipline, Spec};
@@ -14,7 +17,8 @@ use crate::{Settings, Warning};
 #[derive(Debug)]
 pub(crate) struct Lines {
     lines: Vec<AnyDiscipline>,
-    /// By port: what its line's virtual time is ahead of that of all, and in which busy period it had its last packet.
+    /// By port: what its line's virtual time is ahead of that of all, and in which busy period it had its
+    /// last packet.
     offsets: Vec<(u64, u64)>,
     /// Busy periods: between them a processor found nothing to do.
     period: u64,
@@ -22,7 +26,8 @@ pub(crate) struct Lines {
     now: u64,
     /// The largest step it made at once in this busy period.
     step: u64,
-    /// Those that had packets when the last one was taken, and those of them that have been held up since they gave one.
+    /// Those that had packets when the last one was taken, and those of them that have been held up since
+    /// they gave one.
     busy: Ports,
     held: Ports,
     /// The line that gave it.
@@ -136,8 +141,9 @@ impl Lines {
         }
     }
 
-    /// The line of a port that was so far before all others has given a packet. If it was behind because it was held up, by its port or by what MR³ and GMR³ look at, it may make good as
-    /// much as the largest step that the others make at once: that far it could not have kept up. The rest is lost.
+    /// The line of a port that was so far before all others has given a packet. If it was behind because it
+    /// was held up, by its port or by what MR³ and GMR³ look at, it may make good as much as the largest step
+    /// that the others make at once: that far it could not have kept up. The rest is lost.
     #[inline]
     fn go_on(&mut self, port: u16, ahead: i64) {
         self.last = port;
@@ -166,7 +172,8 @@ impl Lines {
         if backlog.is_full(port) { None } else { self.lines[usize::from(port)].next(backlog) }
     }
 
-    /// How far the line of a port is before all others, in virtual time. One that a round took less far than was to be expected may be behind.
+    /// How far the line of a port is before all others, in virtual time. One that a round took less far than
+    /// was to be expected may be behind.
     #[inline]
     fn ahead(&self, port: u16) -> i64 {
         let line = usize::from(port);
@@ -174,7 +181,8 @@ impl Lines {
         own.wrapping_sub(self.now) as i64
     }
 
-    /// A line goes on that had nothing to do: it has lost what it did not use meanwhile. What it had in an earlier busy period is not held against it.
+    /// A line goes on that had nothing to do: it has lost what it did not use meanwhile. What it had in an
+    /// earlier busy period is not held against it.
     fn join(&mut self, port: u16) {
         let ahead = self.ahead(port);
         let (offset, period) = &mut self.offsets[usize::from(port)];

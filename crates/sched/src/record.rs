@@ -123,8 +123,9 @@ const MOST_CREDIT: i64 = 1 << 60;
 impl Turn {
     const NEW: Self = Self { credit: 0, round: 0, active: false, parked: false };
 
-    /// It begins anew at this time. Since it ended, each unit of time has paid `each` / 2 to the `shift` of what it owes: running empty forgives nothing. What credit is left then is
-    /// lost, but to those who were parked: they wanted something all the time.
+    /// It begins anew at this time. Since it ended, each unit of time has paid `each` / 2 to the `shift` of
+    /// what it owes: running empty forgives nothing. What credit is left then is lost, but to those who were
+    /// parked: they wanted something all the time.
     #[inline]
     pub(crate) fn begin_anew(&mut self, time: u64, each: i64, shift: u32) {
         if self.credit < 0 || self.parked {
@@ -138,8 +139,10 @@ impl Turn {
     }
 }
 
-/// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the first two cache lines, in the first what is needed
-/// before it is processed: with many flows the lines that are not in the cache are what a packet costs. A packet that comes in touches the first only. Schedulers by tags need the third, too.
+/// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the
+/// first two cache lines, in the first what is needed before it is processed: with many flows the lines that
+/// are not in the cache are what a packet costs. A packet that comes in touches the first only. Schedulers by
+/// tags need the third, too.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Flow {
@@ -213,7 +216,8 @@ const _: () = assert!(std::mem::offset_of!(Flow, later_turn) == 128);
 const _: () = assert!(std::mem::offset_of!(Flow, finish) + size_of::<[u64; 2]>() == 192);
 
 impl Flow {
-    /// It goes to this port. What it had or owes in the line of another is told in that one's virtual time, and means nothing here.
+    /// It goes to this port. What it had or owes in the line of another is told in that one's virtual time,
+    /// and means nothing here.
     #[inline]
     pub(crate) fn move_to(&mut self, port: u16) {
         if port != self.port {

@@ -1,13 +1,19 @@
 //! Room for packets, shared so that who is new finds some.
 //!
-//! While more than a quarter of the places are left, a flow may have as many packets inside as there are places left. From there on it may have its share: of half of all places the same as each other flow that has
-//! packets inside, of the other half by its weight, as who is served more at a time needs more waiting; both as if there were one flow of weight 1 more. However much flows ask for, n of weight 1
-//! hold 1/(n + 1) of the places each. Who has none may have one, and the last few places are for those. As long as there is room it takes two comparisons, and no division ever.
+//! While more than a quarter of the places are left, a flow may have as many packets inside as there are
+//! places left. From there on it may have its share: of half of all places the same as each other flow that
+//! has packets inside, of the other half by its weight, as who is served more at a time needs more waiting;
+//! both as if there were one flow of weight 1 more. However much flows ask for, n of weight 1 hold 1/(n + 1)
+//! of the places each. Who has none may have one, and the last few places are for those. As long as there is
+//! room it takes two comparisons, and no division ever.
 //!
-//! Two other ways were measured or weighed. *Dynamic thresholds* (Choudhury & Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM
-//! Transactions on Networking 6(2), 1998: as many packets for each as there are places left, times α) need no number of flows, but where packets of many flows come together, those
-//! that come first see the places that became free since the last time, and take them: of 1000 flows whose packets came in the same order each time, 250 were served. *Throwing out* the newest packet of who holds
-//! most (McKenney, "Stochastic Fairness Queueing", INFOCOM 1990) leaves no place unused, but needs flows sorted by what they hold, and gives back packets that were let in.
+//! Two other ways were measured or weighed. *Dynamic thresholds* (Choudhury & Hahne, "Dynamic Queue Length
+//! Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998: as many
+//! packets for each as there are places left, times α) need no number of flows, but where packets of many
+//! flows come together, those that come first see the places that became free since the last time, and take
+//! them: of 1000 flows whose packets came in the same order each time, 250 were served. *Throwing out* the
+//! newest packet of who holds most (McKenney, "Stochastic Fairness Queueing", INFOCOM 1990) leaves no place
+//! unused, but needs flows sorted by what they hold, and gives back packets that were let in.
 
 use crate::record::{List, Slot, State};
 use crate::table::NONE;
@@ -104,7 +110,8 @@ impl Room {
 mod tests {
     use super::*;
 
-    /// How many packets each flow of these weights holds, if all of them ask for more in turn until none gets any, and the room that is left.
+    /// How many packets each flow of these weights holds, if all of them ask for more in turn until none gets
+    /// any, and the room that is left.
     fn filled(places: usize, weights: &[u32]) -> (Vec<u32>, Room) {
         let mut slots = vec![Slot::FREE; places];
         let mut room = Room::new(&mut slots, false);
@@ -135,7 +142,8 @@ mod tests {
             // From then on 2 · 2040 / (n + 1), as 16 are nobody's.
             (4096, &[1; 4], &[816; 4]),
             (4096, &[1; 15], &[255; 15]),
-            // All had 768 when room became short. Of it the first may have 2040 / 5 + 2040 · 8 / 12, the others 2040 / 5 + 2040 / 12.
+            // All had 768 when room became short. Of it the first may have 2040 / 5 + 2040 · 8 / 12, the
+            // others 2040 / 5 + 2040 / 12.
             (4096, &[8, 1, 1, 1], &[1768, 768, 768, 768]),
             (1, &[1], &[1]),
             (2, &[1], &[1]),

@@ -17,7 +17,8 @@ pub const INVALID_HANDLE: u32 = NONE;
 pub struct Ticket(u32);
 
 impl Ticket {
-    /// Its place among the packets inside: below [`Settings::packets`], and no other's until the packet has left.
+    /// Its place among the packets inside: below [`Settings::packets`], and no other's until the packet has
+    /// left.
     #[inline]
     pub const fn place(self) -> usize {
         self.0 as usize
@@ -117,9 +118,10 @@ pub enum FlowError {
 
 /// Flows that share processors and ports.
 ///
-/// A packet's way: [`enqueue`](Self::enqueue), [`dequeue`](Self::dequeue) for a processor, [`processed`](Self::processed) (or
-/// [`abandon`](Self::abandon)), `dequeue` for its port. What was measured comes back by [`feedback`](Self::feedback). Packets of a flow reach the port
-/// in the order in which they came, though several processors serve the flow. After [`new`](Self::new) nothing is allocated.
+/// A packet's way: [`enqueue`](Self::enqueue), [`dequeue`](Self::dequeue) for a processor,
+/// [`processed`](Self::processed) (or [`abandon`](Self::abandon)), `dequeue` for its port. What was measured
+/// comes back by [`feedback`](Self::feedback). Packets of a flow reach the port in the order in which they
+/// came, though several processors serve the flow. After [`new`](Self::new) nothing is allocated.
 #[derive(Debug)]
 pub struct Scheduler {
     lines: Lines,
@@ -154,7 +156,8 @@ impl Scheduler {
         self.lines.warnings(self.backlog.settings())
     }
 
-    /// What the most expensive packet costs in the unit of the quantum, in ns: a program that uses up its budget on the longest packet. None for schedulers without a quantum.
+    /// What the most expensive packet costs in the unit of the quantum, in ns: a program that uses up its
+    /// budget on the longest packet. None for schedulers without a quantum.
     pub fn largest_cost(&self) -> Option<u64> {
         self.lines.largest(self.backlog.settings())
     }
@@ -168,7 +171,8 @@ impl Scheduler {
         self.insert(key, handle, bytes, now, None)
     }
 
-    /// The same where it is known how many cycles processing it will take, which virtual time may know ([`Estimator::Exact`](crate::Estimator::Exact)).
+    /// The same where it is known how many cycles processing it will take, which virtual time may know
+    /// ([`Estimator::Exact`](crate::Estimator::Exact)).
     ///
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
@@ -217,9 +221,10 @@ impl Scheduler {
         Ok(Ticket(slot))
     }
 
-    /// Reads ahead what the packets of three flows need that will come soon: of the last of them where it is looked up, of the one before it the flow itself, and of the
-    /// first the end of its queue; so each key is told three times. A hint without effect on results: with many flows, waiting for memory is what a packet costs. Few flows
-    /// stay in the cache, and are left alone.
+    /// Reads ahead what the packets of three flows need that will come soon: of the last of them where it is
+    /// looked up, of the one before it the flow itself, and of the first the end of its queue; so each key is
+    /// told three times. A hint without effect on results: with many flows, waiting for memory is what a
+    /// packet costs. Few flows stay in the cache, and are left alone.
     #[inline]
     pub fn expect(&self, last: Option<u32>, before: Option<u32>, first: Option<u32>) {
         if !self.backlog.is_large() {
@@ -236,8 +241,9 @@ impl Scheduler {
         }
     }
 
-    /// Takes the next packet for a resource. None if there is none, if there is no such port, or, for a processor, if the scheduler waits for the port's progress (MR³,
-    /// GMR³): then ask again after a packet was handed to the port.
+    /// Takes the next packet for a resource. None if there is none, if there is no such port, or, for a
+    /// processor, if the scheduler waits for the port's progress (MR³, GMR³): then ask again after a packet
+    /// was handed to the port.
     #[inline]
     pub fn dequeue(&mut self, resource: Resource) -> Option<Granted> {
         match resource {
@@ -276,8 +282,9 @@ impl Scheduler {
         }
     }
 
-    /// A packet has been processed, in so many cycles if they were measured. It is ready for its port once all packets of its flow that came before it are.
-    /// Says whether there was such a packet with a processor.
+    /// A packet has been processed, in so many cycles if they were measured. It is ready for its port once
+    /// all packets of its flow that came before it are. Says whether there was such a packet with a
+    /// processor.
     #[inline]
     pub fn processed(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
         let is_there = self.working(ticket).is_some();
@@ -299,8 +306,9 @@ impl Scheduler {
         true
     }
 
-    /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted; those behind it go on. The budget is treated as
-    /// measured. Returns its handle, for the caller to free; none if there is no such packet with a processor.
+    /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted;
+    /// those behind it go on. The budget is treated as measured. Returns its handle, for the caller to free;
+    /// none if there is no such packet with a processor.
     pub fn abandon(&mut self, ticket: Ticket) -> Option<u32> {
         let flow = self.working(ticket)?;
         let budget = self.backlog.settings().budget;
@@ -310,8 +318,9 @@ impl Scheduler {
         Some(handle)
     }
 
-    /// A packet has been processed, in so many cycles if they were measured, and goes to no port: its program dropped it, or it was for the router. Those
-    /// behind it go on. Schedulers that charge for the port keep what they charged. Says whether there was such a packet with a processor.
+    /// A packet has been processed, in so many cycles if they were measured, and goes to no port: its program
+    /// dropped it, or it was for the router. Those behind it go on. Schedulers that charge for the port keep
+    /// what they charged. Says whether there was such a packet with a processor.
     #[inline]
     pub fn consume(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
         let is_there = self.working(ticket).is_some();
@@ -322,8 +331,9 @@ impl Scheduler {
         is_there
     }
 
-    /// A waiting packet's handle is no longer valid. As in the paper, it keeps its place; when its turn comes it is thrown away without charge and the flow's next packet
-    /// is looked at. Says whether there was such a packet waiting.
+    /// A waiting packet's handle is no longer valid. As in the paper, it keeps its place; when its turn comes
+    /// it is thrown away without charge and the flow's next packet is looked at. Says whether there was such
+    /// a packet waiting.
     pub fn revoke(&mut self, ticket: Ticket) -> bool {
         let waiting = self.is_in(ticket, State::Waiting);
         if waiting {
@@ -332,7 +342,8 @@ impl Scheduler {
         waiting
     }
 
-    /// Processing a packet of this flow took so many cycles. More than the budget is treated as the budget; unknown flows are ignored.
+    /// Processing a packet of this flow took so many cycles. More than the budget is treated as the budget;
+    /// unknown flows are ignored.
     #[inline]
     pub fn feedback(&mut self, key: u32, measured: u64) {
         let Some(flow) = self.backlog.find(key) else { return };
@@ -356,7 +367,8 @@ impl Scheduler {
     /// Sends a flow to another port. It keeps its place in the flow table.
     ///
     /// # Errors
-    /// If there is no such port, if the flow has packets inside or (with `cbcs`) a turn to come, or if the flow table is full.
+    /// If there is no such port, if the flow has packets inside or (with `cbcs`) a turn to come, or if the
+    /// flow table is full.
     pub fn set_port(&mut self, key: u32, port: u16) -> Result<(), FlowError> {
         let last = self.backlog.settings().ports - 1;
         if port > last {
@@ -370,8 +382,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Sends a flow to the port that its next packet is for, if it is idle (with `cbcs`: has no turn to come) and was given none by [`set_port`](Self::set_port). Unlike that, this does not keep
-    /// its place in the flow table. Does nothing if there is no such port, or no room for the flow.
+    /// Sends a flow to the port that its next packet is for, if it is idle (with `cbcs`: has no turn to come)
+    /// and was given none by [`set_port`](Self::set_port). Unlike that, this does not keep its place in the
+    /// flow table. Does nothing if there is no such port, or no room for the flow.
     #[inline]
     pub fn aim(&mut self, key: u32, port: u16) {
         if port < self.backlog.settings().ports

@@ -14,17 +14,20 @@ const MOST_CYCLES: u64 = 1 << 30;
 /// What a scheduler is told. The defaults suit programs measured in nanoseconds and one port of 1 Gbit/s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Flows known at once, 1 to 4 194 304. Idle ones make room for new ones, unless they were given a weight or a port.
+    /// Flows known at once, 1 to 4 194 304. Idle ones make room for new ones, unless they were given a weight
+    /// or a port.
     pub flows: u32,
-    /// Packets inside at once, waiting, processed or ready to be sent, 1 to 16 777 216. Flows that have some share them, half alike and half by
-    /// weight, so that n that ask for all they can get hold 1/(n + 1) of them each, and who is new finds some; but with `fifo`.
+    /// Packets inside at once, waiting, processed or ready to be sent, 1 to 16 777 216. Flows that have some
+    /// share them, half alike and half by weight, so that n that ask for all they can get hold 1/(n + 1) of
+    /// them each, and who is new finds some; but with `fifo`.
     pub packets: u32,
     /// Packets of one flow that may wait for a processor, 1 and more.
     pub flow_limit: u32,
     /// How many processors there are: what the normalised cost of processing is divided by.
     pub processors: u32,
-    /// Packets that processors and the rings before them hold: as many rounds of a flow may be on their way with `mr3` and `gmr3`. None for as many as there are
-    /// processors, which leaves none of them idle where one that is done is given its next packet at once.
+    /// Packets that processors and the rings before them hold: as many rounds of a flow may be on their way
+    /// with `mr3` and `gmr3`. None for as many as there are processors, which leaves none of them idle where
+    /// one that is done is given its next packet at once.
     pub under_way: Option<u32>,
     /// Cycles of a processor in a microsecond; with 1000 what is measured is nanoseconds.
     pub clock_mhz: u32,
@@ -34,24 +37,29 @@ pub struct Settings {
     pub charged: PerByte,
     /// Output ports, 1 to 256.
     pub ports: u16,
-    /// What a flow of weight 1 may cost in each round, 1 ns to 4.29 s: with `cbcs` of a processor and for its bytes together, with `cbcs-normalised` both over their capacities, with `gmr3` of
-    /// its dominant resource over the capacity, in the processors' half of `separate-drr` of a processor ([`Spec::quantum`](crate::Spec::quantum)). Others look at none. Its largest packet's
-    /// cost is right.
+    /// What a flow of weight 1 may cost in each round, 1 ns to 4.29 s: with `cbcs` of a processor and for its
+    /// bytes together, with `cbcs-normalised` both over their capacities, with `gmr3` of its dominant
+    /// resource over the capacity, in the processors' half of `separate-drr` of a processor
+    /// ([`Spec::quantum`](crate::Spec::quantum)). Others look at none. Its largest packet's cost is right.
     pub quantum: Nanos,
     /// Bytes a flow of weight 1 may send in each round of the port's half of `separate-drr`.
     pub quantum_bytes: u32,
-    /// How far a flow's two resources may get apart in `drfq-dovetail`; `Nanos::NEVER` for as far as they like.
+    /// How far a flow's two resources may get apart in `drfq-dovetail`; `Nanos::NEVER` for as far as they
+    /// like.
     pub dovetail: Nanos,
     /// How the cost of processing a packet is predicted.
     pub estimator: Estimator,
-    /// What is predicted of a flow of which nothing has been measured, in cycles; none for what packets of all flows took lately.
+    /// What is predicted of a flow of which nothing has been measured, in cycles; none for what packets of
+    /// all flows took lately.
     pub first_estimate: Option<u64>,
     /// The most that a program may take, in cycles: where it is stopped, and what estimates can't exceed.
     pub budget: u64,
     /// The longest packet, in bytes: for warnings.
     pub longest: u32,
-    /// Packets that are ready for a port beyond which its flows get no processor; with `separate-drr`, packets of each flow behind the processors' round. Flows to different ports then wait in lines of their own, but with `fifo`. None for
-    /// one line for all, as the paper has it, and no limit: who asks for packets sees to full rings.
+    /// Packets that are ready for a port beyond which its flows get no processor; with `separate-drr`,
+    /// packets of each flow behind the processors' round. Flows to different ports then wait in lines of
+    /// their own, but with `fifo`. None for one line for all, as the paper has it, and no limit: who asks for
+    /// packets sees to full rings.
     pub ready_limit: Option<u32>,
 }
 

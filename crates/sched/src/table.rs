@@ -1,4 +1,5 @@
-//! From a flow's key to its place: open addressing with linear probing, never more than half full, never growing.
+//! From a flow's key to its place: open addressing with linear probing, never more than half full, never
+//! growing.
 
 use longwire_packet::{huge_vec, prefetch};
 

@@ -1,4 +1,5 @@
-//! What callers get wrong, and what flows do that should not: a clear error or a counted drop, and the other flows unharmed.
+//! What callers get wrong, and what flows do that should not: a clear error or a counted drop, and the other
+//! flows unharmed.
 
 use longwire_sched::model::{Closed, Demand, FlowPlan, Machine, Refill, Setup};
 use longwire_sched::{Estimator, FlowError, Refusal, Resource, SPECS, Scheduler, Settings, Weight};
@@ -148,7 +149,8 @@ fn an_idle_flow_makes_room_wherever_it_stands() {
         for key in 0..FLOWS {
             scheduler.enqueue(key, key, 100, Nanos::ZERO).unwrap();
         }
-        // All are busy but for one that left and came back, and one that has left. With CBCS who runs empty is idle when the next turn has come.
+        // All are busy but for one that left and came back, and one that has left. With CBCS who runs empty
+        // is idle when the next turn has come.
         let back = through(&mut scheduler).unwrap();
         scheduler.enqueue(back, 0, 100, Nanos::ZERO).unwrap();
         let served = through(&mut scheduler).unwrap();
@@ -196,7 +198,8 @@ fn ports_are_changed_while_a_flow_is_idle() {
 
 #[test]
 fn estimates_that_explode_are_held_at_the_budget() {
-    // Flow 0's measurements are absurd. The estimate is the budget, 1 ms, and its debt for one packet is no more than that.
+    // Flow 0's measurements are absurd. The estimate is the budget, 1 ms, and its debt for one packet is no
+    // more than that.
     for spec in SPECS {
         for (name, estimator) in Estimator::ALL {
             let settings = Settings { estimator, flow_limit: 4096, ..Settings::default() };

@@ -1,4 +1,5 @@
-//! The fairness that each scheduler promises, over random arrivals: how far two flows that are both backlogged may get apart in the service it counts.
+//! The fairness that each scheduler promises, over random arrivals: how far two flows that are both
+//! backlogged may get apart in the service it counts.
 
 use longwire_sched::{Estimator, PerByte, Resource, Scheduler, Settings, Weight};
 use longwire_units::Nanos;
@@ -43,7 +44,8 @@ fn settings() -> Settings {
     }
 }
 
-/// What a scheduler counts of a packet, and by how much two flows of these weights may differ per weight: given the weights, the least weight, and the largest cost.
+/// What a scheduler counts of a packet, and by how much two flows of these weights may differ per weight:
+/// given the weights, the least weight, and the largest cost.
 struct Promise {
     name: &'static str,
     weighted: bool,
@@ -66,7 +68,8 @@ const PROMISES: &[Promise] = &[
         cost: |processor, _| processor,
         bound: |a, b, _, most| QUANTUM as f64 + most / a + most / b,
     },
-    // Surplus round robin: as DRR, with debts for deficits. The paper's rule for idle flows lets a flow hoard credit (see `hoarding`), and with that there is no bound.
+    // Surplus round robin: as DRR, with debts for deficits. The paper's rule for idle flows lets a flow hoard
+    // credit (see `hoarding`), and with that there is no bound.
     Promise {
         name: "cbcs",
         weighted: true,
@@ -97,7 +100,8 @@ const PROMISES: &[Promise] = &[
         cost: dominant,
         bound: |a, b, _, most| most / a + most / b,
     },
-    // Kanhere, Sethu and Parekh: 3 Max. MR³ adds to that what the resources' progress may differ by, 6 L in all, which does not show where packets are taken.
+    // Kanhere, Sethu and Parekh: 3 Max. MR³ adds to that what the resources' progress may differ by, 6 L in
+    // all, which does not show where packets are taken.
     Promise { name: "mr3", weighted: false, busy: false, cost: dominant, bound: |_, _, _, most| 3.0 * most },
     // The same per weight: two excesses, and a round that one is ahead.
     Promise {
@@ -123,7 +127,8 @@ struct Run {
     weights: Vec<u32>,
     cost: fn(u64, u64) -> u64,
     queued: Vec<std::collections::VecDeque<u64>>,
-    /// Service so far, and its least and largest difference from each other flow since both have been backlogged.
+    /// Service so far, and its least and largest difference from each other flow since both have been
+    /// backlogged.
     served: Vec<f64>,
     spans: Vec<Option<(f64, f64)>>,
     widest: Vec<f64>,
@@ -231,7 +236,8 @@ proptest! {
     }
 }
 
-/// Bounds that nobody comes near would show nothing: over these runs each scheduler gets within a third of its own.
+/// Bounds that nobody comes near would show nothing: over these runs each scheduler gets within a third of
+/// its own.
 #[test]
 fn the_bounds_are_not_empty() {
     let mut dice = longwire_block::Dice::seeded(7);
@@ -255,12 +261,15 @@ fn the_bounds_are_not_empty() {
     }
 }
 
-/// CBCS as published: credit becomes 0 only for a flow that is idle when its turn comes (figure 6). A flow that runs empty in its turn, but gets a packet before the next, keeps what
-/// is left and is given another quantum: a light flow hoards credit, and can then send a burst that no other may.
+/// CBCS as published: credit becomes 0 only for a flow that is idle when its turn comes (figure 6). A flow
+/// that runs empty in its turn, but gets a packet before the next, keeps what is left and is given another
+/// quantum: a light flow hoards credit, and can then send a burst that no other may.
 #[test]
 fn a_light_flow_hoards_credit_under_the_papers_rule_only() {
-    // A packet of 3000 cycles and 125 bytes costs 5 + 10 µs, normalised 1.25 + 20 µs. With a quantum of 30 µs a round leaves 15 µs (8.75 µs); after 100 of them the
-    // credit is 1530 µs (905 µs), which is 102 (43) packets. The others give no more than a round's: 6 of 5 µs, 2 of 20 µs, of which the second makes a debt.
+    // A packet of 3000 cycles and 125 bytes costs 5 + 10 µs, normalised 1.25 + 20 µs. With a quantum of 30 µs
+    // a round leaves 15 µs (8.75 µs); after 100 of them the credit is 1530 µs (905 µs), which is 102 (43)
+    // packets. The others give no more than a round's: 6 of 5 µs, 2 of 20 µs, of which the second makes a
+    // debt.
     for (name, burst) in [("cbcs", 102), ("cbcs-normalised", 43), ("separate-drr", 6), ("gmr3", 2)] {
         let settings = Settings { quantum: Nanos(30_000), flow_limit: 3000, ..settings() };
         let mut scheduler = Scheduler::new(name, &settings).unwrap();

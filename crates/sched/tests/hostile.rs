@@ -1,4 +1,5 @@
-//! Random operations with hostile settings, with every scheduler: nothing panics, packets add up, flows keep their order, and who may go on does.
+//! Random operations with hostile settings, with every scheduler: nothing panics, packets add up, flows keep
+//! their order, and who may go on does.
 #![forbid(unsafe_code)]
 
 use longwire_block::Dice;
@@ -65,7 +66,8 @@ impl Trial {
         Self { name, settings, scheduler, waiting, working, sent, handles: 0, accepted: 0, out: 0, gone: 0 }
     }
 
-    /// Whether a flow gets no processor for what is on its way to its port: by port, or with `separate-drr` by flow.
+    /// Whether a flow gets no processor for what is on its way to its port: by port, or with `separate-drr`
+    /// by flow.
     fn is_held_up(&self, key: u32) -> bool {
         let flow = self.scheduler.flows().find(|flow| flow.key == key).unwrap();
         let ahead = match self.name {

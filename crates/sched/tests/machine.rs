@@ -148,7 +148,8 @@ fn rings() -> impl Strategy<Value = Rings> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Nothing is lost but where it is counted, whatever rings are full, and everything comes out in the end, each flow in its order.
+    /// Nothing is lost but where it is counted, whatever rings are full, and everything comes out in the end,
+    /// each flow in its order.
     #[test]
     fn packets_are_kept_under_back_pressure(
         rings in rings(),

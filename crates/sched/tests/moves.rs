@@ -1,4 +1,5 @@
-//! Flows that come, go, change their port, their weight or what they need: nothing of it takes from others, or from themselves.
+//! Flows that come, go, change their port, their weight or what they need: nothing of it takes from others,
+//! or from themselves.
 #![forbid(unsafe_code)]
 
 use longwire_sched::{PerByte, Resource, SPECS, Scheduler, Settings, Weight};

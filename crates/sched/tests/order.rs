@@ -1,4 +1,5 @@
-//! What every scheduler has to do, whomever it prefers: keep packets, keep flows in order, go on while there is work.
+//! What every scheduler has to do, whomever it prefers: keep packets, keep flows in order, go on while there
+//! is work.
 
 use longwire_sched::{INVALID_HANDLE, Resource, SPECS, Scheduler, Settings, Ticket};
 use longwire_units::Nanos;

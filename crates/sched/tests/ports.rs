@@ -1,4 +1,5 @@
-//! Flows to several ports: they share processors as if they stood in one line, by their weights, and who has all it wants leaves the rest to the others.
+//! Flows to several ports: they share processors as if they stood in one line, by their weights, and who has
+//! all it wants leaves the rest to the others.
 #![forbid(unsafe_code)]
 
 use longwire_block::Dice;
@@ -104,7 +105,8 @@ fn flows_share_processors_whatever_their_ports() {
     }
 }
 
-/// The bytes that two flows of packets of these lengths get through a port of 100 Mbit/s in 40 ms, of which each asks for all.
+/// The bytes that two flows of packets of these lengths get through a port of 100 Mbit/s in 40 ms, of which
+/// each asks for all.
 fn bytes_of_two(ready: u32, cycles: u64, lengths: [u32; 2]) -> [u64; 2] {
     let settings = Settings {
         flow_limit: 1024,
@@ -132,11 +134,13 @@ fn bytes_of_two(ready: u32, cycles: u64, lengths: [u32; 2]) -> [u64; 2] {
 
 #[test]
 fn separate_drr_shares_a_full_port_by_bytes() {
-    // Packets of the same cost and of lengths ten times, or 23 times apart; cheap ones, and such as use nearly all of the processor.
+    // Packets of the same cost and of lengths ten times, or 23 times apart; cheap ones, and such as use
+    // nearly all of the processor.
     for (ready, cycles, lengths) in [(128, 300, [100, 1000]), (32, 300, [100, 1000]), (128, 2000, [64, 1500])]
     {
         let [short, long] = bytes_of_two(ready, cycles, lengths);
-        // All that the port could send, but for what came late; and half each, to within a quantum of bytes or two.
+        // All that the port could send, but for what came late; and half each, to within a quantum of bytes
+        // or two.
         assert!(short + long > TIME / 80 * 99 / 100, "{ready} {cycles}: {short} {long}");
         assert!(short.abs_diff(long) <= 2 * 1518 + 128 * 64, "{ready} {cycles}: {short} {long}");
     }

@@ -12,7 +12,8 @@ const COST: u64 = 3000;
 /// The key of the flow that asks for little.
 const LIGHT: u32 = 5000;
 
-/// One processor of 1 GHz and two ports, the first of which may be slow, with room for as many packets as routers have unless it is said.
+/// One processor of 1 GHz and two ports, the first of which may be slow, with room for as many packets as
+/// routers have unless it is said.
 fn setup(spec: &Spec, flows: u32, port: PerByte) -> Setup {
     let settings = Settings {
         flows: flows + 2,
@@ -29,7 +30,8 @@ fn setup(spec: &Spec, flows: u32, port: PerByte) -> Setup {
     Setup::new(spec.name, settings)
 }
 
-/// Packets of these flows, one each in every `every` ns, those of a round close together and always in the same order.
+/// Packets of these flows, one each in every `every` ns, those of a round close together and always in the
+/// same order.
 fn greedy(flows: Range<u32>, every: u64, until: u64, cost: impl Fn(u32) -> u64) -> Vec<(Nanos, Packet)> {
     let of_flow = |key: u32| {
         let packet = Packet::new(key, 200, cost(key));

@@ -1,4 +1,5 @@
-//! Schedulers as a router has them: several ports, flows with weights on several processors, flows that come with nothing known of them.
+//! Schedulers as a router has them: several ports, flows with weights on several processors, flows that come
+//! with nothing known of them.
 #![forbid(unsafe_code)]
 
 use longwire_sched::model::{Departure, Machine, Open, Packet, Setup};
@@ -17,7 +18,8 @@ fn router(scheduler: &str, processors: u32) -> Setup {
         port: PerByte::of_rate(10_000_000),
         charged: PerByte::of_rate(10_000_000),
         ready_limit: Some(128),
-        // Those at the processors, that in the ring before them, and that which the scheduler has in its hands.
+        // Those at the processors, that in the ring before them, and that which the scheduler has in its
+        // hands.
         under_way: Some(processors + 2),
         ..Settings::default()
     };
@@ -41,7 +43,8 @@ fn departures(machine: &mut Machine, packets: Vec<(Nanos, Packet)>, until: u64) 
 fn a_port_that_is_behind_keeps_only_its_own_flows() {
     for spec in SPECS {
         let mut machine = Machine::new(router(spec.name, 1)).unwrap();
-        // Nine flows ask for five times what port 0 has, one for half of port 1: a packet of 1000 bytes takes 0.8 ms.
+        // Nine flows ask for five times what port 0 has, one for half of port 1: a packet of 1000 bytes takes
+        // 0.8 ms.
         let flows = (0..9).flat_map(|key| stream(key, 0, 1000, 1000, 1_440_000, 200 * MS));
         let packets: Vec<_> = flows.chain(stream(9, 1, 1000, 1000, 1_600_000, 200 * MS)).collect();
         let sent = departures(&mut machine, packets, 202 * MS);
@@ -61,7 +64,8 @@ fn a_port_that_is_behind_keeps_only_its_own_flows() {
 #[test]
 fn ports_share_processors_by_the_weights_of_their_flows() {
     for spec in SPECS.iter().filter(|spec| spec.apart) {
-        // Ports that hardly take any time. Four flows to port 0 and two to port 1, all of them asking for most of the processor, and the latter weigh two.
+        // Ports that hardly take any time. Four flows to port 0 and two to port 1, all of them asking for
+        // most of the processor, and the latter weigh two.
         let mut setup = router(spec.name, 1);
         (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(1), PerByte::of_ns(1));
         let mut machine = Machine::new(setup).unwrap();
@@ -110,7 +114,8 @@ fn a_flow_that_has_all_it_wants_counts_as_what_it_has() {
         let mut machine = Machine::new(setup).unwrap();
         machine.scheduler().set_weight(0, Weight::new(100).unwrap()).unwrap();
         machine.scheduler().set_port(2, 1).unwrap();
-        // One of weight 100 wants three quarters of two processors; beside it one of weight 1 to the same port and one to the other want all that is left.
+        // One of weight 100 wants three quarters of two processors; beside it one of weight 1 to the same
+        // port and one to the other want all that is left.
         let flows = [(0, 0, 2000), (1, 0, 2000), (2, 1, 2000)].into_iter();
         let packets = flows.flat_map(|(key, port, every)| stream(key, port, 100, 3000, every, 20 * MS));
         let sent = departures(&mut machine, packets.collect(), 20 * MS);
@@ -123,7 +128,8 @@ fn a_flow_that_has_all_it_wants_counts_as_what_it_has() {
 #[test]
 fn dominant_shares_are_alike_whatever_the_port() {
     for spec in SPECS.iter().filter(|spec| spec.dominant) {
-        // A byte takes 8 ns on each port. Packets to port 0 are 8 µs there and 3 µs on the processor, those to port 1 1 µs and 3 µs; both want all they can get.
+        // A byte takes 8 ns on each port. Packets to port 0 are 8 µs there and 3 µs on the processor, those
+        // to port 1 1 µs and 3 µs; both want all they can get.
         let mut setup = processors(spec.name, 1);
         (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(8), PerByte::of_ns(8));
         let mut machine = Machine::new(setup).unwrap();
@@ -160,7 +166,8 @@ fn weights_leave_no_processor_idle() {
 
 #[test]
 fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
-    // Two processors, packets of 4 µs, and 500 ns for each of the three things that the scheduler does about a packet: the ring before the processors hides that.
+    // Two processors, packets of 4 µs, and 500 ns for each of the three things that the scheduler does about
+    // a packet: the ring before the processors hides that.
     for weights in [[1, 1], [1, 9], [1, 300]] {
         for spec in SPECS {
             let mut setup = processors(spec.name, 2);
@@ -181,7 +188,8 @@ fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
 
 #[test]
 fn a_dear_packet_among_cheap_ones_leaves_no_processor_idle() {
-    // Every so many of a flow's packets takes long: those behind it must wait for it, while another flow has packets for all processors.
+    // Every so many of a flow's packets takes long: those behind it must wait for it, while another flow has
+    // packets for all processors.
     for (count, weight, expensive, every) in [(2, 1, 280_000, 7), (4, 3, 280_000, 16), (3, 4, 400_000, 39)] {
         for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
             let mut setup = processors(spec.name, count);
@@ -240,7 +248,8 @@ fn times(sent: &[Departure], begin: u64) -> [u64; 2] {
 
 #[test]
 fn what_a_port_had_for_itself_is_not_held_against_it() {
-    // Flows that nothing is known of come to port 0 for 80 ms, with 200 packets at once each, of which the first is predicted far too cheap or too expensive.
+    // Flows that nothing is known of come to port 0 for 80 ms, with 200 packets at once each, of which the
+    // first is predicted far too cheap or too expensive.
     for spec in SPECS.iter().filter(|spec| spec.apart) {
         for (first_estimate, cycles) in [(Some(1), 30_000), (Some(1_000_000), 3000), (None, 30_000)] {
             let mut setup = processors(spec.name, 1);
@@ -251,7 +260,8 @@ fn what_a_port_had_for_itself_is_not_held_against_it() {
                 let packet = Packet::new(10 + at, 100, cycles);
                 (0..200).map(move |_| (Nanos(u64::from(at) * 8 * MS), packet))
             });
-            // What these two cost is known, from packets that came one by one before: some schedulers leave it at what was predicted.
+            // What these two cost is known, from packets that came one by one before: some schedulers leave
+            // it at what was predicted.
             let both = (0..2).flat_map(|key| {
                 let mut packets = stream(key, key as u16, 100, cycles, cycles / 2, 20 * MS);
                 packets.iter_mut().for_each(|(time, _)| time.0 += 100 * MS);

@@ -113,7 +113,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Joins two expressions; `at` is the token where the right one begins. What is known now is computed now.
+    /// Joins two expressions; `at` is the token where the right one begins. What is known now is computed
+    /// now.
     fn combined(&self, mut left: Sum, operator: Operator, right: Sum, at: usize) -> Result<Sum> {
         if let [Step::Constant(value)] = right.steps[..] {
             if matches!(operator, Operator::Divide | Operator::Remainder) && value == 0 {

@@ -1,4 +1,5 @@
-//! Primitives of qualifiers and a value, as `tcp src port 80`, and values that repeat the qualifiers before them.
+//! Primitives of qualifiers and a value, as `tcp src port 80`, and values that repeat the qualifiers before
+//! them.
 
 use super::value::{Network, mac, number, port_range, v4, v4_prefix, v6};
 use super::{Parser, Result};
@@ -192,7 +193,8 @@ impl Parser<'_> {
         Ok(block)
     }
 
-    /// What stands behind an IPv4 network: `/len`, `mask M`, or nothing: then as many bytes count as were written.
+    /// What stands behind an IPv4 network: `/len`, `mask M`, or nothing: then as many bytes count as were
+    /// written.
     fn v4_mask(&mut self, written: u32) -> Result<u32> {
         match self.peek() {
             Some("/") => Ok(u32::MAX.checked_shl(32 - self.prefix_len(32)?).unwrap_or(0)),

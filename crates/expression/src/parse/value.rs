@@ -47,7 +47,8 @@ pub(super) fn v6(text: &str) -> Option<u128> {
     text.parse::<Ipv6Addr>().ok().map(u128::from)
 }
 
-/// An Ethernet address: six hexadecimal bytes between colons, hyphens or dots, or three groups of four digits.
+/// An Ethernet address: six hexadecimal bytes between colons, hyphens or dots, or three groups of four
+/// digits.
 pub(super) fn mac(text: &str) -> Option<u64> {
     let separator = text.chars().find(|c| matches!(c, ':' | '-' | '.'))?;
     let parts: Vec<&str> = text.split(separator).collect();

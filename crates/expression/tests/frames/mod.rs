@@ -1,7 +1,7 @@
 //! Frames for the tests: a few with known contents, and as many random ones as are wanted.
 
-/// Draws for making frames (the xorshift64* generator of Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators, scrambled", 2016).
+/// Draws for making frames (the xorshift64* generator of Vigna, "An experimental exploration of Marsaglia's
+/// xorshift generators, scrambled", 2016).
 pub struct Draws(u64);
 
 impl Draws {

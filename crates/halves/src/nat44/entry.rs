@@ -7,7 +7,8 @@ use crate::post::Entry;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
-/// Both entries of a binding, inside and external, of whose first packet this is noted of TCP, and which came at this time.
+/// Both entries of a binding, inside and external, of whose first packet this is noted of TCP, and which came
+/// at this time.
 pub(super) fn entries((inside, external): (Endpoint, Endpoint), noted: u16, time: u64) -> [Entry; 2] {
     [(0, inside, external, noted, 1u64), (1, external, inside, 0, 0)].map(
         |(side, from, to, noted, packets)| {
@@ -29,8 +30,8 @@ pub(super) fn key(endpoint: Endpoint, side: u8) -> Vec<u8> {
     [&end(endpoint)[..], &[endpoint.protocol, side]].concat()
 }
 
-/// A side of a binding, read from the program's map: 0 of the source, 1 of the destination; from what to what, and what was noted. None if it is
-/// none.
+/// A side of a binding, read from the program's map: 0 of the source, 1 of the destination; from what to
+/// what, and what was noted. None if it is none.
 pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Noted)> {
     let (&[.., protocol, side], end) = (key.first_chunk::<8>()?, |bytes: &[u8]| {
         let &[a, b, c, d, high, low] = bytes.first_chunk()?;

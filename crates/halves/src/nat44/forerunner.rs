@@ -1,4 +1,5 @@
-//! What one that was killed has left at the router: it is taken over rather than installed again, so that nothing leaves untranslated in between.
+//! What one that was killed has left at the router: it is taken over rather than installed again, so that
+//! nothing leaves untranslated in between.
 
 use super::NAME;
 use crate::post::Post;
@@ -19,7 +20,8 @@ impl Left {
     /// Looks for them; there are none if nobody has the name.
     ///
     /// # Errors
-    /// Somebody has the name with another state or another lease: who takes that over would do something else than it is asked for.
+    /// Somebody has the name with another state or another lease: who takes that over would do something else
+    /// than it is asked for.
     pub fn find(post: &Post, state: &[u8], lease: Nanos) -> anyhow::Result<Option<Self>> {
         let list = post.list()?;
         let named: Vec<&Value> = list.iter().filter(|one| one["name"] == NAME).collect();

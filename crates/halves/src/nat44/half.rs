@@ -38,7 +38,8 @@ const TOGETHER: usize = 256;
 /// What packets that came together need.
 #[derive(Default)]
 struct Work {
-    /// What is said of each, once the entries are written: the token, the verdict, and what its first bytes are then.
+    /// What is said of each, once the entries are written: the token, the verdict, and what its first bytes
+    /// are then.
     answers: Vec<(u64, Verdict, Vec<u8>)>,
     entries: Vec<Entry>,
     /// New bindings.

@@ -26,11 +26,13 @@ use std::path::Path;
 use table::Limits;
 use translator::{Times, Translator};
 
-/// Give external addresses and ports to what comes from inside, and take them back when they are not used any more
+/// Give external addresses and ports to what comes from inside, and take them back when they are not used any
+/// more
 ///
-/// Installs nat44, which translates on the data path what has a binding. The first packet of a new flow from inside comes up: it is given an external
-/// port, its own if that is free, which is the same for all whom that endpoint speaks with (RFC 4787, RFC 5382, RFC 5508). ICMP errors, fragments and packets with options are
-/// translated here, one by one; what from inside can't be, or finds no port, is dropped and counted.
+/// Installs nat44, which translates on the data path what has a binding. The first packet of a new flow from
+/// inside comes up: it is given an external port, its own if that is free, which is the same for all whom
+/// that endpoint speaks with (RFC 4787, RFC 5382, RFC 5508). ICMP errors, fragments and packets with options
+/// are translated here, one by one; what from inside can't be, or finds no port, is dropped and counted.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -44,7 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "NETWORK", required = true, value_parser = Network4::read)]
     inside: Vec<Network4>,
 
-    /// The external address, or a network of up to 256 of them. They have to lead to the router: its own, or routed there.
+    /// The external address, or a network of up to 256 of them. They have to lead to the router: its own, or
+    /// routed there.
     #[arg(long, value_name = "ADDRESS", value_parser = Network4::external)]
     external: Network4,
 
@@ -101,7 +104,8 @@ const MOST_INSIDE: usize = 4;
 const MARK: u32 = 0x4e41_5434;
 /// The name by which it comes to the router.
 const NAME: &str = "nat44";
-/// Cycles for a packet: its entries are written through the API, with others', before it goes on. An assumption.
+/// Cycles for a packet: its entries are written through the API, with others', before it goes on. An
+/// assumption.
 const CYCLES: u64 = 50_000;
 /// How long a packet waits for its binding at most.
 const WITHIN: &str = "5 s";
@@ -157,7 +161,8 @@ impl Args {
         Ok((fid, self.connect()?))
     }
 
-    /// Takes the seat of one that is there no more, and its bindings, as the program has them, as far as they may still be.
+    /// Takes the seat of one that is there no more, and its bindings, as the program has them, as far as they
+    /// may still be.
     fn take_over(&self, post: &Post, left: Left, translator: &mut Translator) -> anyhow::Result<Control> {
         let Left { program, seat } = left;
         // Nobody else comes to the seat from here on.

@@ -16,7 +16,8 @@ impl Network4 {
         Self::with_address(text).map(|(network, _)| network)
     }
 
-    /// Reads addresses that can be given to packets: one, or all of a network, which is to begin with the address.
+    /// Reads addresses that can be given to packets: one, or all of a network, which is to begin with the
+    /// address.
     pub fn external(text: &str) -> Result<Self, String> {
         let (network, address) = Self::with_address(text)?;
         let first = Ipv4Addr::from(network.address);

@@ -1,4 +1,5 @@
-//! Packets that the program leaves to its control half: what they are, and their addresses, ports and checksums rewritten.
+//! Packets that the program leaves to its control half: what they are, and their addresses, ports and
+//! checksums rewritten.
 
 use super::table::Endpoint;
 use longwire_wire::checksum::update;
@@ -23,7 +24,8 @@ const ICMP_HEADER: usize = 8;
 /// The flags of TCP that the program notes: FIN, SYN, RST, ACK.
 const NOTED: u8 = 0x17;
 
-/// What the parts of a packet have in common (RFC 791, section 3.2): source, destination, protocol, identification.
+/// What the parts of a packet have in common (RFC 791, section 3.2): source, destination, protocol,
+/// identification.
 pub(super) type PartKey = (Ipv4Addr, Ipv4Addr, u8, u16);
 
 /// The packet of which a frame has a part only, and whether that is a later one than the first.
@@ -128,7 +130,8 @@ impl Packet {
         adjust(frame, self.transport + check_of(self.protocol), &covered, self.protocol == UDP);
     }
 
-    /// Writes another endpoint into the packet that an ICMP error is about (RFC 5508, REQ-4 and REQ-5). Its own transport checksum stays as it was.
+    /// Writes another endpoint into the packet that an ICMP error is about (RFC 5508, REQ-4 and REQ-5). Its
+    /// own transport checksum stays as it was.
     pub fn rewrite_inner(&self, frame: &mut [u8], side: Side, to: Endpoint) {
         let What::Error { protocol, .. } = self.what else { return };
         let ip = self.transport + ICMP_HEADER;

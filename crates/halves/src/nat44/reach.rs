@@ -31,7 +31,8 @@ enum Away<'t> {
     Others(&'t str),
 }
 
-/// Says which external addresses don't lead to the router: on standard error, and as events where those are asked for.
+/// Says which external addresses don't lead to the router: on standard error, and as events where those are
+/// asked for.
 ///
 /// # Errors
 /// If the instance does not answer.

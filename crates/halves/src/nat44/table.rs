@@ -62,7 +62,8 @@ struct Host {
     bindings: usize,
 }
 
-/// Ports below are a range of their own: what comes from one of them goes on with one of them (RFC 4787, REQ-3).
+/// Ports below are a range of their own: what comes from one of them goes on with one of them (RFC 4787,
+/// REQ-3).
 const FIRST_REGISTERED: u16 = 1024;
 
 impl Table {
@@ -189,8 +190,8 @@ impl Table {
         self.hosts.len()
     }
 
-    /// The inside endpoint's own port if it is free; else one of the same range and as even or odd (RFC 4787, REQ-3 and REQ-4); else any of the same
-    /// range; else any.
+    /// The inside endpoint's own port if it is free; else one of the same range and as even or odd (RFC 4787,
+    /// REQ-3 and REQ-4); else any of the same range; else any.
     fn free_port(&mut self, address: Ipv4Addr, inside: Endpoint) -> Option<u16> {
         let all = (*self.limits.ports.start(), *self.limits.ports.end());
         let used = self.used.entry((address, inside.protocol)).or_default();
@@ -241,7 +242,8 @@ impl UsedPorts {
         if is_used { self.count += 1 } else { self.count -= 1 }
     }
 
-    /// A free port from first to last, among those of each 64 with these bits: the next after one that is drawn.
+    /// A free port from first to last, among those of each 64 with these bits: the next after one that is
+    /// drawn.
     fn free(&self, (first, last): (u16, u16), among: u64, draw: u64) -> Option<u16> {
         let count = (u64::from(last) + 1).checked_sub(first.into()).filter(|&count| count > 0)?;
         let start = first + (draw % count) as u16;

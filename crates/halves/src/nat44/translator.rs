@@ -43,7 +43,8 @@ pub(super) enum Ruling {
     Pass,
     /// It goes on as it has been rewritten.
     Rewritten,
-    /// It goes on as it has been rewritten, once this binding is written: inside, external, and what is noted of TCP.
+    /// It goes on as it has been rewritten, once this binding is written: inside, external, and what is noted
+    /// of TCP.
     Bound(Endpoint, Endpoint, u16),
     Dropped,
     /// More bytes of it are needed: so many altogether.
@@ -84,7 +85,8 @@ impl Translator {
         Self { inside, external, times, table, parts, counts: Counts::default() }
     }
 
-    /// Takes over bindings from entries of the program's map. Answers the keys of those that are none, or may not be any more, to be removed.
+    /// Takes over bindings from entries of the program's map. Answers the keys of those that are none, or may
+    /// not be any more, to be removed.
     pub fn restore(&mut self, entries: &[Entry]) -> Vec<Vec<u8>> {
         let read: Vec<_> = entries.iter().map(entry::read).collect();
         let both: HashSet<(u8, Endpoint, Endpoint)> =
@@ -104,7 +106,8 @@ impl Translator {
         stray.map(|((key, _), _)| key.clone()).collect()
     }
 
-    /// Decides about a packet of which these are the first bytes, or all, and rewrites it. The time is that of its arrival, in nanoseconds.
+    /// Decides about a packet of which these are the first bytes, or all, and rewrites it. The time is that
+    /// of its arrival, in nanoseconds.
     pub fn judge(&mut self, frame: &mut [u8], time: u64) -> Ruling {
         let packet = match Packet::read(frame) {
             Ok(packet) => packet,
@@ -134,7 +137,8 @@ impl Translator {
         }
     }
 
-    /// Whether a binding has been used for so long, as the program has noted for both sides, that it is kept until a time; else it ends.
+    /// Whether a binding has been used for so long, as the program has noted for both sides, that it is kept
+    /// until a time; else it ends.
     pub fn keep_until(&self, inside: Endpoint, source: Noted, destination: Noted, now: u64) -> Option<u64> {
         let (last, time) = match inside.protocol {
             TCP => (source.last.max(destination.last), self.tcp_time(source.flags, destination.flags)),
@@ -146,8 +150,9 @@ impl Translator {
         (until > now).then_some(until)
     }
 
-    /// Established if both sides have acknowledged something, not both have finished, and none has reset (RFC 5382, section 5). Of several connections
-    /// at once one may have, and another not: what is kept of them is the longest.
+    /// Established if both sides have acknowledged something, not both have finished, and none has reset (RFC
+    /// 5382, section 5). Of several connections at once one may have, and another not: what is kept of them
+    /// is the longest.
     fn tcp_time(&self, source: u8, destination: u8) -> u64 {
         let (both, any) = (source & destination, source | destination);
         let is_open = both & FIN == 0 && any & RST == 0;
@@ -276,7 +281,8 @@ const ACK: u8 = 16;
 /// What the program notes besides: there have been several connections at once.
 const SEVERAL: u8 = 8;
 
-/// What the program would note of the first packet of a connection with this peer: flags, and of a SYN a hash of the peer above them.
+/// What the program would note of the first packet of a connection with this peer: flags, and of a SYN a hash
+/// of the peer above them.
 fn begun(flags: u8, address: Ipv4Addr, port: u16) -> u16 {
     const PEER: u32 = 5;
     if flags & SYN == 0 {
@@ -295,7 +301,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// For so many packets at a time, in nanoseconds at most: as long as a host waits for parts (RFC 1122, section 3.3.2, at least 60 s; Linux waits 30 s).
+    /// For so many packets at a time, in nanoseconds at most: as long as a host waits for parts (RFC 1122,
+    /// section 3.3.2, at least 60 s; Linux waits 30 s).
     const MOST: usize = 1024;
     const TIME: u64 = 30_000_000_000;
 

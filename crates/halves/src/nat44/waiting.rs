@@ -15,7 +15,8 @@ pub(super) struct Up {
     pub frame: Vec<u8>,
 }
 
-/// Those that wait. Every packet of which bytes were asked for is answered, with none if it is up no more: so nothing stays here for good.
+/// Those that wait. Every packet of which bytes were asked for is answered, with none if it is up no more: so
+/// nothing stays here for good.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Of which bytes were asked for, by token.
@@ -53,7 +54,8 @@ impl Waiting {
         self.asked.insert(up.token, Asked { time: up.time, length: up.length, first_of });
     }
 
-    /// Bytes that were asked for have come. Answers the packet with them; of one that is up no more, the later parts that waited for it.
+    /// Bytes that were asked for have come. Answers the packet with them; of one that is up no more, the
+    /// later parts that waited for it.
     pub fn come(&mut self, token: u64, bytes: &[u8]) -> Vec<Up> {
         match self.asked.remove(&token) {
             None => Vec::new(),

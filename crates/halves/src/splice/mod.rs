@@ -26,10 +26,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// Be a TCP proxy at one of the router's addresses, and splice its connections into the data path
 ///
-/// Runs in the namespace of the router's control plane. Takes a client's connection, chooses a server by the first line, connects to it, and passes on what it has read.
-/// Then the connections are handed over to two tcp-splicers, one for each direction, which change addresses, ports and numbers of all further segments on
-/// the data path. When both ends have finished, one of them has reset, or nothing was sent for long, they are removed. A connection that can't be spliced is
-/// relayed to its end.
+/// Runs in the namespace of the router's control plane. Takes a client's connection, chooses a server by the
+/// first line, connects to it, and passes on what it has read. Then the connections are handed over to two
+/// tcp-splicers, one for each direction, which change addresses, ports and numbers of all further segments on
+/// the data path. When both ends have finished, one of them has reset, or nothing was sent for long, they are
+/// removed. A connection that can't be spliced is relayed to its end.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -44,8 +45,8 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
 
-    /// A server, and what the first line of its clients begins with; the first that fits is taken. Without a beginning it is for all, and nothing is
-    /// read before it is connected to.
+    /// A server, and what the first line of its clients begins with; the first that fits is taken. Without a
+    /// beginning it is for all, and nothing is read before it is connected to.
     #[arg(long, value_name = "[BEGINNING=]ADDRESS:PORT", required = true, value_parser = Backend::read)]
     backend: Vec<Backend>,
 

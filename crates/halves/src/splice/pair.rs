@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const HOPE: Duration = Duration::from_millis(500);
 /// How long all that was written may take to be acknowledged then.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long nothing may have come then: what was past the programs when they began to hold back has come up by then.
+/// How long nothing may have come then: what was past the programs when they began to hold back has come up
+/// by then.
 const SILENCE: Duration = Duration::from_millis(20);
 /// How long it waits when there is nothing to relay.
 const PAUSE: Duration = Duration::from_micros(500);
@@ -23,7 +24,8 @@ const PAUSE: Duration = Duration::from_micros(500);
 pub(super) struct Pair {
     near: Side,
     far: Side,
-    /// Their addresses: of the client, of the proxy towards it, of the proxy towards the server, of the server.
+    /// Their addresses: of the client, of the proxy towards it, of the proxy towards the server, of the
+    /// server.
     addresses: [SocketAddr; 4],
 }
 
@@ -70,8 +72,8 @@ impl Pair {
         self.addresses
     }
 
-    /// Hands both connections over to the data path: the numbers of the programs there and back that do it from now on. The connections here are
-    /// gone then.
+    /// Hands both connections over to the data path: the numbers of the programs there and back that do it
+    /// from now on. The connections here are gone then.
     ///
     /// # Errors
     /// Gives the pair back, which is to be relayed further, and says why.
@@ -81,7 +83,8 @@ impl Pair {
             Ok(()) => Ok([fids[0], fids[1]]),
             Err(error) => {
                 for fid in fids {
-                    // Without its programs a pair is relayed as before; where they can't be removed, there is no instance.
+                    // Without its programs a pair is relayed as before; where they can't be removed, there is
+                    // no instance.
                     let _ = post.remove(fid);
                 }
                 Err((Box::new(self), error))
@@ -187,7 +190,8 @@ impl Pair {
     }
 }
 
-/// Reads from one side, if all that was read before is written, and writes to the other; says whether any bytes moved.
+/// Reads from one side, if all that was read before is written, and writes to the other; says whether any
+/// bytes moved.
 fn move_on(from: &mut Side, to: &TcpStream) -> io::Result<bool> {
     let mut moved = false;
     if from.read.is_empty() && !from.ended {
@@ -248,7 +252,8 @@ struct Scaling {
     right: u8,
 }
 
-/// What is done to windows there and back: each is scaled as its sender has told the proxy, and understood as the proxy has told the receiver.
+/// What is done to windows there and back: each is scaled as its sender has told the proxy, and understood as
+/// the proxy has told the receiver.
 fn scalings(near: Scales, far: Scales) -> [Scaling; 2] {
     [(near.send, far.receive), (far.send, near.receive)].map(|(said, understood)| Scaling {
         left: said.saturating_sub(understood),
@@ -298,8 +303,8 @@ fn splicer([source, destination]: [SocketAddr; 2], scaling: Scaling) -> WrittenF
     }
 }
 
-/// The state of a program that makes segments from and to the old ends those from and to the new ones, with what is added to their numbers:
-/// sequence, acknowledgement.
+/// The state of a program that makes segments from and to the old ends those from and to the new ones, with
+/// what is added to their numbers: sequence, acknowledgement.
 fn state(old: [SocketAddr; 2], new: [SocketAddr; 2], added: (u32, u32), scaling: Scaling) -> Vec<u8> {
     let octets = |end: SocketAddr| match end.ip() {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -359,7 +364,8 @@ mod tests {
     fn the_clients_next_byte_is_the_servers_next() {
         let [(_client, near), (far, _server)] = [connected(), connected()];
         let pair = Pair::new(near, far, Vec::new()).unwrap();
-        // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero towards the server.
+        // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero
+        // towards the server.
         let (near, far) =
             (Numbers { send: 9, receive: 1000 }, Numbers { send: 2u32.wrapping_neg(), receive: 50 });
         let scalings = scalings(Scales { send: 7, receive: 7 }, Scales { send: 3, receive: 9 });
@@ -370,7 +376,8 @@ mod tests {
         // 1000 becomes −2, 9 becomes 50; back the other way.
         assert_eq!(numbers(&there), [1002u32.wrapping_neg(), 41]);
         assert_eq!(numbers(&back), [41u32.wrapping_neg(), 1002]);
-        // The client's window of 1 << 7 is a quarter of a 1 << 9, the server's of 1 << 3 a sixteenth of a 1 << 7.
+        // The client's window of 1 << 7 is a quarter of a 1 << 9, the server's of 1 << 3 a sixteenth of a 1
+        // << 7.
         assert_eq!((&there[24..], &back[24..]), (&[0, 0, 0, 2][..], &[0, 0, 0, 4][..]));
         let [client, own_near, own_far, server] = pair.addresses();
         assert_eq!(there[..8], [127, 0, 0, 1, 127, 0, 0, 1]);

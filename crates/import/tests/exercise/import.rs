@@ -3,8 +3,8 @@
 use longwire_import::{Format, Source, import, netem_links};
 use longwire_scenario::parse;
 
-/// Imports the bytes, as the format that the first of them says. Either they are refused, with a fix, or the scenario that
-/// is written can be read, unless it names files.
+/// Imports the bytes, as the format that the first of them says. Either they are refused, with a fix, or the
+/// scenario that is written can be read, unless it names files.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut letters = text.chars();

@@ -119,7 +119,8 @@ fn ipfw_queues_that_drop_early() {
     tells(&profile, &["profile wifi.profile", "no rule leads into a pipe"]);
 }
 
-/// What ipfw sets where nothing is said: marks in fq_codel and fq_pie, none in codel and pie (sbin/ipfw/dummynet.c).
+/// What ipfw sets where nothing is said: marks in fq_codel and fq_pie, none in codel and pie
+/// (sbin/ipfw/dummynet.c).
 #[test]
 fn marks_are_those_of_dummynet() {
     let table = [

@@ -265,7 +265,8 @@ fn netem_refuses_what_tc_refuses() {
     refused(Format::Netem, "a\ntc qdisc add dev eth0 root netem delay x", "line 2: delay");
 }
 
-/// netem sends a packet that is early past its delay and its rate: one link, whose delay comes before its queue.
+/// netem sends a packet that is early past its delay and its rate: one link, whose delay comes before its
+/// queue.
 #[test]
 fn what_is_reordered_passes_by_the_rate() {
     let imported = from(Format::Netem, "delay 10ms reorder 25% gap 5 loss 1% rate 1mbit limit 200");

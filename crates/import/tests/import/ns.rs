@@ -169,7 +169,8 @@ pub fn row(first: &str, more: &str) -> Imported {
     imported
 }
 
-/// What `$ns at` does to links of ns-2 (ns-lib.tcl: `bandwidth` and `delay` are of one direction unless `duplex` is added).
+/// What `$ns at` does to links of ns-2 (ns-lib.tcl: `bandwidth` and `delay` are of one direction unless
+/// `duplex` is added).
 #[test]
 fn changes_of_ns2_during_the_run() {
     let imported = row(
@@ -218,7 +219,8 @@ fn changes_of_ns2_during_the_run() {
     );
 }
 
-/// Up from 0.5 s for 2 s, then down for 1 s, up for 2 s, …; what would come after the finish does not, but for the link's being up.
+/// Up from 0.5 s for 2 s, then down for 1 s, up for 2 s, …; what would come after the finish does not, but
+/// for the link's being up.
 #[test]
 fn route_models_switch_links() {
     let down = |time: &str, more: &str| format!("time = \"{time}\", link = \"b-c\", {more}state = \"down\"");
@@ -327,7 +329,8 @@ fn error_models_change() {
     assert_eq!(events(&imported), ["time = \"2 s\", link = \"b-c\", loss = \"50 %\""]);
 }
 
-/// Procedures make links, change them, and may end where something is not known here; then what they did before counts.
+/// Procedures make links, change them, and may end where something is not known here; then what they did
+/// before counts.
 #[test]
 fn procedures() {
     let script = r#"

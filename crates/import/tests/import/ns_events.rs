@@ -12,7 +12,8 @@ fn event(before: &str, what: &str) -> Imported {
     row("source tb_compat.tcl", &format!("{before}\n$ns at 1.0 \"{what}\""))
 }
 
-/// A LIMIT clears the flag that the queue is in bytes, of pipe0; for both pipes it then takes the flags of pipe1.
+/// A LIMIT clears the flag that the queue is in bytes, of pipe0; for both pipes it then takes the flags of
+/// pipe1.
 #[test]
 fn a_limit_counts_packets() {
     const THERE: &str = "[[$ns link $a $b] queue] set queue-in-bytes_ 1";
@@ -140,7 +141,8 @@ fn one_event_is_one_change() {
     assert_eq!(events(&several), [format!("{FORWARD}delay = \"4 ms\", rate = \"5 Mbit/s\"")]);
 }
 
-/// A LAN's cables have two pipes each; what an event says goes into both, but a queue's parameters into that to the LAN alone.
+/// A LAN's cables have two pipes each; what an event says goes into both, but a queue's parameters into that
+/// to the LAN alone.
 #[test]
 fn events_of_lans() {
     let script = |what: &str| {

@@ -46,7 +46,8 @@ fn reading_a_value() {
     silent(&row("", "set em [new ErrorModel]\n$ns lossmodel $em $a $b\nputs [$em set rate_]"), &["rate_"]);
 }
 
-/// The unit and the rate of an error model may be set in either order; what counts is what they are in the end.
+/// The unit and the rate of an error model may be set in either order; what counts is what they are in the
+/// end.
 #[test]
 fn units_of_error_models() {
     const MODEL: &str = "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n";
@@ -187,8 +188,8 @@ fn what_scripts_of_ns2_compute_with() {
     tells(&imported, &["uniform 0 5: a random number there", "rand() * 100): a random number there"]);
 }
 
-/// Procedures that trace, as ns-2's tutorials have them, call themselves again; they are gone through once. So are those that change something, of
-/// which that is said.
+/// Procedures that trace, as ns-2's tutorials have them, call themselves again; they are gone through once.
+/// So are those that change something, of which that is said.
 #[test]
 fn procedures_that_come_again_end() {
     let trace = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset tcp [new Agent/TCP]\nset sink [new Agent/TCPSink]\n\

@@ -1,5 +1,5 @@
-//! Scripts as people have them: shells around the commands, tutorials, hand-written set-ups. What comes out is read, and says
-//! the same.
+//! Scripts as people have them: shells around the commands, tutorials, hand-written set-ups. What comes out
+//! is read, and says the same.
 
 use crate::{file, from, has, plan, refused, tells};
 use longwire_import::{Format, import};

@@ -6,8 +6,8 @@ use longwire_nesp::{
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Takes `bytes` as a frame, as a message, and as a series of bodies of authentic requests: each begins with its length, the number by
-/// which the sequence goes on, and how long it is until then.
+/// Takes `bytes` as a frame, as a message, and as a series of bodies of authentic requests: each begins with
+/// its length, the number by which the sequence goes on, and how long it is until then.
 pub fn run(bytes: &[u8]) {
     let six = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe);
     let wanted = Wanted { udp: Some((Ipv4Addr::new(10, 0, 0, 254), 8805)), udp6: Some((six, 8805)) };

@@ -16,7 +16,8 @@ pub struct Below {
     out: Outbox,
     passed: Vec<Handle>,
     begin: Instant,
-    /// Accepted by a level, given to the default forwarder, dropped, sent, refused for want of room, refused because nobody is there.
+    /// Accepted by a level, given to the default forwarder, dropped, sent, refused for want of room, refused
+    /// because nobody is there.
     pub up: u64,
     pub passes: u64,
     pub drops: u64,

@@ -1,7 +1,7 @@
 //! How packets come: the processes of traffic sources and of links' background traffic.
 //!
-//! Times count from the beginning of the process. They are exact integers: a packet comes at the nanosecond in which the
-//! process has given what the packet takes, and what is left over goes on to the next.
+//! Times count from the beginning of the process. They are exact integers: a packet comes at the nanosecond
+//! in which the process has given what the packet takes, and what is left over goes on to the next.
 
 mod capture;
 mod model;
@@ -29,7 +29,8 @@ pub struct Process {
 
 #[derive(Debug, Clone)]
 enum State {
-    /// As it was when the last packet came (so that a change can count from there), and as it will be at the next.
+    /// As it was when the last packet came (so that a change can count from there), and as it will be at the
+    /// next.
     Modulated { last: Modulated, ahead: Modulated },
     /// Dice are kept for another model.
     Replay { position: Position, dice: Dice },
@@ -74,10 +75,12 @@ impl Process {
         }
     }
 
-    /// Goes on with another model from `now` on, which is no earlier than any packet taken; so is the next packet.
+    /// Goes on with another model from `now` on, which is no earlier than any packet taken; so is the next
+    /// packet.
     ///
-    /// If the kind stays, nothing that was under way is lost: the packet to come keeps the share of its gap that has passed,
-    /// a state the share of its time. Another kind begins anew. Of packets due before `now` and not taken one remains.
+    /// If the kind stays, nothing that was under way is lost: the packet to come keeps the share of its gap
+    /// that has passed, a state the share of its time. Another kind begins anew. Of packets due before `now`
+    /// and not taken one remains.
     pub fn set(&mut self, model: Model, now: Nanos) {
         let old = std::mem::replace(&mut self.model, model);
         let goes_on = old.resembles(&self.model);

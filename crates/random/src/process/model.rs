@@ -27,8 +27,8 @@ impl Interval {
         Self::checked(1_000_000_000, packets)
     }
 
-    /// What sends packets of `bytes` at `rate`. The layer is that at which `bytes` are counted. None if the rate is
-    /// 0 or unlimited, or there are no bytes.
+    /// What sends packets of `bytes` at `rate`. The layer is that at which `bytes` are counted. None if the
+    /// rate is 0 or unlimited, or there are no bytes.
     pub fn at_rate(rate: Rate, bytes: u64) -> Option<Self> {
         if rate == Rate::UNLIMITED {
             return None;
@@ -59,9 +59,9 @@ pub enum Model {
         /// Bytes of each packet.
         size: u32,
     },
-    /// A Poisson process whose rate is that of a state (Fischer & Meier-Hellstern, "The Markov-modulated Poisson process
-    /// (MMPP) cookbook", 1993). Each state lasts an exponential time; the next one, and the first, is drawn from all
-    /// others with equal chances.
+    /// A Poisson process whose rate is that of a state (Fischer & Meier-Hellstern, "The Markov-modulated
+    /// Poisson process (MMPP) cookbook", 1993). Each state lasts an exponential time; the next one, and the
+    /// first, is drawn from all others with equal chances.
     Mmpp {
         /// The states' rates.
         rates: Arc<[Rate]>,
@@ -70,7 +70,8 @@ pub enum Model {
         /// Bytes of each packet.
         size: u32,
     },
-    /// Constant rate while on, nothing while off, each for an exponential time. Whether it begins on is drawn.
+    /// Constant rate while on, nothing while off, each for an exponential time. Whether it begins on is
+    /// drawn.
     OnOff {
         /// How fast it sends while it is on.
         peak: Rate,
@@ -79,8 +80,9 @@ pub enum Model {
         /// Bytes of each packet.
         size: u32,
     },
-    /// The same with Pareto times: the more of them are added, the more self-similar the sum is, with H = (3 − shape)/2
-    /// for a shape from 1 to 2 (Willinger, Taqqu, Sherman & Wilson, "Self-similarity through high-variability", 1997).
+    /// The same with Pareto times: the more of them are added, the more self-similar the sum is, with H = (3
+    /// − shape)/2 for a shape from 1 to 2 (Willinger, Taqqu, Sherman & Wilson, "Self-similarity through
+    /// high-variability", 1997).
     ParetoOnOff {
         /// How fast it sends while it is on.
         peak: Rate,
@@ -105,8 +107,8 @@ const SHORTEST: Nanos = Nanos::from_micros(1);
 
 impl Model {
     /// The model of one of the [`SPECS`](super::SPECS), with values read by it. An unlimited rate counts as
-    /// [`Rate::MAX`], a mean time of a state below 1 µs as 1 µs. In place of the rate of `cbr` and `poisson` there may be a
-    /// time: the interval.
+    /// [`Rate::MAX`], a mean time of a state below 1 µs as 1 µs. In place of the rate of `cbr` and `poisson`
+    /// there may be a time: the interval.
     pub fn read(spec: &Spec, values: &Values) -> Self {
         // At a rate of 0 none comes; where the packet stands is not forgotten.
         let every = |pace, size: Bytes| match pace {

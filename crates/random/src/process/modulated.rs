@@ -1,8 +1,9 @@
 //! Packets that come as a rate, which may change from state to state, has given what each of them takes.
 //!
-//! In a state that gives g a nanosecond, t nanoseconds give g·t. A packet comes when p has been given (constant rate), or p
-//! times an exponential variate of mean 1: that is a Poisson process, and where the rate changes a Markov-modulated one, since
-//! the exponential has no memory. All are integers; what a packet found beyond its need within its last nanosecond counts for the next.
+//! In a state that gives g a nanosecond, t nanoseconds give g·t. A packet comes when p has been given
+//! (constant rate), or p times an exponential variate of mean 1: that is a Poisson process, and where the
+//! rate changes a Markov-modulated one, since the exponential has no memory. All are integers; what a packet
+//! found beyond its need within its last nanosecond counts for the next.
 
 use super::model::{Model, ON};
 use super::period;
@@ -10,8 +11,8 @@ use crate::math::{NEG_LN_SHIFT, neg_ln};
 use longwire_block::Dice;
 use longwire_units::Nanos;
 
-/// So many states are passed one by one for a packet; further ones together as their mean, from which they then hardly
-/// differ.
+/// So many states are passed one by one for a packet; further ones together as their mean, from which they
+/// then hardly differ.
 const STATES: u32 = 4096;
 
 /// Where such a process stands.

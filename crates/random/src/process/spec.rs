@@ -1,4 +1,5 @@
-//! What the models are called, and their parameters: the same for traffic sources and for background traffic of links.
+//! What the models are called, and their parameters: the same for traffic sources and for background traffic
+//! of links.
 
 use super::capture;
 use super::replay::{Packets, Speed};

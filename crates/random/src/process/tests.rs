@@ -71,7 +71,8 @@ fn poisson_is_one() {
     let mut gaps: Vec<f64> = seen.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
     // The mean of n exponential variates has standard deviation 1/√n: five of them.
     assert!((mean(&gaps) - 1.0).abs() < 5.0 / (GAPS as f64).sqrt(), "{}", mean(&gaps));
-    // Kolmogorov and Smirnov: the greatest distance from 1 − e^−x times √n is below 1.95 in 999 of 1000 cases.
+    // Kolmogorov and Smirnov: the greatest distance from 1 − e^−x times √n is below 1.95 in 999 of 1000
+    // cases.
     gaps.sort_by(f64::total_cmp);
     let n = GAPS as f64;
     let distance = |(i, gap): (usize, &f64)| {
@@ -86,8 +87,9 @@ fn poisson_is_one() {
     assert!((dispersion - 1.0).abs() < 5.0 * (2.0f64 / 20_000.0).sqrt(), "{dispersion}");
 }
 
-/// The index of dispersion of a Markov-modulated Poisson process with these rates (packets a second), whose covariance
-/// falls off at `theta` a second, over windows of `t` seconds: 1 + 2·(σ²/λ)·(1/θ − (1 − e^−θt)/(θ²t)).
+/// The index of dispersion of a Markov-modulated Poisson process with these rates (packets a second), whose
+/// covariance falls off at `theta` a second, over windows of `t` seconds: 1 + 2·(σ²/λ)·(1/θ − (1 −
+/// e^−θt)/(θ²t)).
 fn mmpp_dispersion(rates: &[f64], theta: f64, t: f64) -> f64 {
     1.0 + 2.0 * variance(rates) / mean(rates)
         * (1.0 / theta - (1.0 - math::exp(-theta * t)) / (theta * theta * t))
@@ -95,7 +97,8 @@ fn mmpp_dispersion(rates: &[f64], theta: f64, t: f64) -> f64 {
 
 #[test]
 fn mmpp_has_its_mean_and_dispersion() {
-    // Each state is left at 10 a second; for n states drawn alike the covariance falls off n/(n − 1) times as fast.
+    // Each state is left at 10 a second; for n states drawn alike the covariance falls off n/(n − 1) times as
+    // fast.
     for (text, rates, theta) in [
         ("1 Mbit/s, 9 Mbit/s", &[125.0, 1125.0][..], 20.0),
         ("0, 4 Mbit/s, 8 Mbit/s", &[0.0, 500.0, 1000.0], 15.0),
@@ -168,7 +171,8 @@ fn summed(sources: u32, kind: &str, given: &[(&str, &str)]) -> Vec<f64> {
 
 #[test]
 fn pareto_on_off_is_self_similar_and_exponential_is_not() {
-    // H = (3 − 1.4)/2 over 2⁴ to 2¹¹ bins: beyond the single times on and off, with 512 means and more for each variance.
+    // H = (3 − 1.4)/2 over 2⁴ to 2¹¹ bins: beyond the single times on and off, with 512 means and more for
+    // each variance.
     let pareto = hurst(&summed(8, "pareto-on-off", &[("shape", "1.4")]), 4, 11);
     assert!((pareto - 0.8).abs() < 0.05, "{pareto}");
     let exponential = hurst(&summed(2, "on-off", &[]), 4, 11);
@@ -177,7 +181,8 @@ fn pareto_on_off_is_self_similar_and_exponential_is_not() {
 
 #[test]
 fn a_change_loses_nothing_of_a_gap() {
-    // A packet a millisecond. After 2.5 ms half a packet is missing: at twice the rate it takes a quarter of a millisecond.
+    // A packet a millisecond. After 2.5 ms half a packet is missing: at twice the rate it takes a quarter of
+    // a millisecond.
     let mut cbr = process("cbr", &[("rate", "8 Mbit/s")]);
     assert_eq!(times(&mut cbr, 3), [0, 1_000_000, 2_000_000]);
     change(&mut cbr, "cbr", &[("rate", "16 Mbit/s")], Nanos(2_500_000));
@@ -228,8 +233,8 @@ fn another_rate_of_random_kinds_holds_from_the_change_on() {
         change(&mut process, kind, fast, change_at);
         assert!(process.peek() >= change_at);
         let after = count(&mut process, Nanos::from_secs(40)) as f64;
-        // 20 000 and 200 000. All vary no more than the second one's modulated rate makes them: at most a factor of
-        // 2 over Poisson's √n for the first, 1 % for the second.
+        // 20 000 and 200 000. All vary no more than the second one's modulated rate makes them: at most a
+        // factor of 2 over Poisson's √n for the first, 1 % for the second.
         assert!((before - 20_000.0).abs() < 5.0 * 2.0 * 20_000f64.sqrt(), "{kind}: {before}");
         assert!((after - 200_000.0).abs() < 5.0 * 2_000.0, "{kind}: {after}");
     }
@@ -280,7 +285,8 @@ fn a_replay_goes_on_at_another_speed() {
     let half = Speed::ratio(1, 2).unwrap();
     let mut replay = Process::new(model(half), Dice::named(1, ""));
     assert_eq!(replay.next(), (Nanos(0), 60));
-    // After 100 ns, 50 of the list have passed: 50 more are left to the second, which the third may not come before.
+    // After 100 ns, 50 of the list have passed: 50 more are left to the second, which the third may not come
+    // before.
     replay.set(model(Speed::default()), Nanos(100));
     assert_eq!((replay.next(), replay.next()), ((Nanos(150), 61), (Nanos(150), 62)));
     replay.set(model(Speed::MAXIMUM), Nanos(160));

@@ -5,11 +5,11 @@ use longwire_units::Probability;
 
 /// Uniform 64-bit draws of which each is, with a given probability, the one before it again.
 ///
-/// That probability ρ is the autocorrelation of whatever is looked up with the draws: ρ from one draw to the next, ρᵏ over
-/// k draws. What is looked up keeps its distribution exactly, whichever it is. netem instead takes (1 − ρ)·fresh +
-/// ρ·last of the uniform numbers: its values drift where these stay and leap, but they are no longer uniform (at ρ =
-/// 50 % their deviation is 58 % of what it should be), so that the stated deviation is not kept, nor the mean of a
-/// distribution that is not symmetric.
+/// That probability ρ is the autocorrelation of whatever is looked up with the draws: ρ from one draw to the
+/// next, ρᵏ over k draws. What is looked up keeps its distribution exactly, whichever it is. netem instead
+/// takes (1 − ρ)·fresh + ρ·last of the uniform numbers: its values drift where these stay and leap, but they
+/// are no longer uniform (at ρ = 50 % their deviation is 58 % of what it should be), so that the stated
+/// deviation is not kept, nor the mean of a distribution that is not symmetric.
 #[derive(Debug)]
 pub struct Draws {
     dice: Dice,
@@ -59,7 +59,8 @@ mod tests {
             let variance = series.iter().map(|x| x * x).sum::<f64>() / N as f64;
             for lag in 1..4 {
                 let product = series.windows(lag + 1).map(|w| w[0] * w[lag]).sum::<f64>() / (N - lag) as f64;
-                // Four deviations of the estimate; runs of mean 1/(1 − ρ) leave so many fewer independent products.
+                // Four deviations of the estimate; runs of mean 1/(1 − ρ) leave so many fewer independent
+                // products.
                 let bound = 4.0 * ((1.0 + rho) / (1.0 - rho) / N as f64).sqrt();
                 let (got, wanted) = (product / variance, rho.powi(lag as i32));
                 assert!((got - wanted).abs() < bound, "{text}, lag {lag}: {got}, not {wanted} ± {bound}");

@@ -1,8 +1,8 @@
 //! Distributions as tables of quantiles: one draw, one look into a table, one straight line.
 //!
-//! The Osaka paper's way ("Realizing a Network Emulator System with Intel IXP1200 Network Processor", II-C.1): a table of
-//! (x, C(x)) with evenly spaced C, of which the x is taken that satisfies y = C(x) for a uniform y. All in integers.
-//! A table is made once and shared.
+//! The Osaka paper's way ("Realizing a Network Emulator System with Intel IXP1200 Network Processor",
+//! II-C.1): a table of (x, C(x)) with evenly spaced C, of which the x is taken that satisfies y = C(x) for a
+//! uniform y. All in integers. A table is made once and shared.
 
 mod draws;
 mod error;
@@ -59,8 +59,9 @@ pub const CHANCES: Grammar = Grammar {
 
 /// How far values lie from their mean, in deviations: what jitter multiplies.
 ///
-/// The built-in shapes have the mean 0 to the last bit, and what their tails lose is said in [`Shape::named`]. netem's
-/// tables have what mean and deviation their file gives them (its unit, 1/8192, is kept exactly).
+/// The built-in shapes have the mean 0 to the last bit, and what their tails lose is said in
+/// [`Shape::named`]. netem's tables have what mean and deviation their file gives them (its unit, 1/8192, is
+/// kept exactly).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape(Table<i32>);
 
@@ -81,9 +82,9 @@ impl Shape {
 
     /// A built-in shape; none if there is none of that name. Each is made at its first use.
     ///
-    /// All have 4096 cells, within which the quantile function is a straight line. The last cell (and the first, for
-    /// `normal`) stands for the whole tail beyond 1 − 1/4096: its mean is right, its spread is less than the tail's, and
-    /// nothing lies beyond its end.
+    /// All have 4096 cells, within which the quantile function is a straight line. The last cell (and the
+    /// first, for `normal`) stands for the whole tail beyond 1 − 1/4096: its mean is right, its spread is
+    /// less than the tail's, and nothing lies beyond its end.
     ///
     /// | name | what it is, before it is moved to the mean 0 | deviation | from, to |
     /// |---|---|---|---|
@@ -105,8 +106,8 @@ impl Shape {
         named::uniform()
     }
 
-    /// Reads a shape: a built-in name, a text with line ends or `;`, or the name of a file in the folder `base`. Times are
-    /// moved and stretched to the mean 0 and the deviation 1.
+    /// Reads a shape: a built-in name, a text with line ends or `;`, or the name of a file in the folder
+    /// `base`. Times are moved and stretched to the mean 0 and the deviation 1.
     ///
     /// # Errors
     /// Says what is wrong, where, and the fix.
@@ -129,8 +130,8 @@ impl Shape {
         }
     }
 
-    /// How far from the mean the probability `draw`/2⁶⁴ lies, in ns, where one deviation is `deviation` ns. It never falls
-    /// as `draw` rises.
+    /// How far from the mean the probability `draw`/2⁶⁴ lies, in ns, where one deviation is `deviation` ns.
+    /// It never falls as `draw` rises.
     #[inline]
     pub fn offset(&self, draw: u64, deviation: Nanos) -> i64 {
         const HALF: i128 = 1 << (SHAPE_BITS + FRACTION - 1);
@@ -205,8 +206,8 @@ impl Times {
         Nanos(((self.table.at(draw) + HALF) >> (TIME_BITS + FRACTION)) as u64)
     }
 
-    /// The share of packets that is lost: of a dummynet profile, what its loss level leaves of 1. The times are those of
-    /// the other packets.
+    /// The share of packets that is lost: of a dummynet profile, what its loss level leaves of 1. The times
+    /// are those of the other packets.
     pub fn lost_share(&self) -> Probability {
         self.lost
     }

@@ -28,13 +28,15 @@ fn made(index: usize) -> Arc<Shape> {
     Arc::clone(MADE[index].get_or_init(|| Arc::new(Shape::of_knots(knots(NAMES[index])))))
 }
 
-/// Shifts the knots (in integers) so that the table's mean is 0 exactly. What a shift of all leaves, less than one unit
-/// each, is made up for by lowering the lowest ones by one unit, the very lowest by two at most.
+/// Shifts the knots (in integers) so that the table's mean is 0 exactly. What a shift of all leaves, less
+/// than one unit each, is made up for by lowering the lowest ones by one unit, the very lowest by two at
+/// most.
 pub(super) fn center(knots: &mut [i64]) {
     let cells = knots.len() as i128 - 1;
     let shift = doubled_sum(knots.iter().copied()).div_euclid(2 * cells) as i64;
     knots.iter_mut().for_each(|knot| *knot -= shift);
-    // From 0 to 2·cells − 1: a knot at an end counts once, the others twice. Lowering a beginning keeps the order.
+    // From 0 to 2·cells − 1: a knot at an end counts once, the others twice. Lowering a beginning keeps the
+    // order.
     let over = doubled_sum(knots.iter().copied()) as usize;
     if over > 0 {
         let first = 2 - over % 2;
@@ -70,8 +72,8 @@ fn centered(knots: &[f64]) -> Vec<i64> {
     knots
 }
 
-/// Adds the last knot, so that the mean is 0. The straight lines are a little above a convex quantile function, and
-/// this knot a little lower for it.
+/// Adds the last knot, so that the mean is 0. The straight lines are a little above a convex quantile
+/// function, and this knot a little lower for it.
 fn with_tail(knots: Vec<f64>) -> Vec<i64> {
     let mut knots = fixed(&knots);
     // The last one counted whole, which it is once it has a successor.
@@ -80,14 +82,15 @@ fn with_tail(knots: Vec<f64>) -> Vec<i64> {
     knots
 }
 
-/// Q(i/4096) of the standard normal distribution, i from 0 to 4096; the ends make the tails' means right: beyond q that is
-/// φ(q)/(1 − Φ(q)).
+/// Q(i/4096) of the standard normal distribution, i from 0 to 4096; the ends make the tails' means right:
+/// beyond q that is φ(q)/(1 − Φ(q)).
 fn normal() -> Vec<f64> {
     let mut upper = vec![0.0];
     let mut z = 0.0;
     for i in 1..HALF {
         let share = i as f64 / CELLS as f64;
-        // Newton's steps from the knot before; the function bends down, so they come from below and never overshoot.
+        // Newton's steps from the knot before; the function bends down, so they come from below and never
+        // overshoot.
         for _ in 0..8 {
             let density = NORMAL_PEAK * exp(-0.5 * z * z);
             z += (share - density * normal_series(z)) / density;
@@ -115,10 +118,11 @@ fn exponential(from: fn(f64) -> f64) -> Vec<f64> {
     (0..CELLS).map(|i| from(-ln((CELLS - i) as f64 / CELLS as f64))).collect()
 }
 
-/// Of −ln(1 − u), the same quantile u of the gamma distribution of shape 2, less its mean 2, by its deviation √2. Its
-/// 1 − u = (1 + x)·e⁻ˣ gives x − ln(1 + x) = −ln(1 − u).
+/// Of −ln(1 − u), the same quantile u of the gamma distribution of shape 2, less its mean 2, by its deviation
+/// √2. Its 1 − u = (1 + x)·e⁻ˣ gives x − ln(1 + x) = −ln(1 − u).
 fn gamma(t: f64) -> f64 {
-    // Newton's steps from above a function that bends up: x − ln(1 + x) ≥ x²/(2 + 2x) makes this an upper bound.
+    // Newton's steps from above a function that bends up: x − ln(1 + x) ≥ x²/(2 + 2x) makes this an upper
+    // bound.
     let mut x = t + (t * t + 2.0 * t).sqrt();
     for _ in 0..12 {
         if x > 0.0 {
@@ -139,8 +143,9 @@ fn log_normal() -> Vec<f64> {
     values.map(|value| (value - mean) / deviation).collect()
 }
 
-/// netem's Pareto: at the probability 1 − v, v = 1 … 0 in steps of 1/4096, ⁴⁄₃·(v^(−1/3) − 1.5), and 32767/8192 at most,
-/// which is what its 16-bit table holds. (⁴⁄₃ is one over the variance, where one over the deviation may have been meant.)
+/// netem's Pareto: at the probability 1 − v, v = 1 … 0 in steps of 1/4096, ⁴⁄₃·(v^(−1/3) − 1.5), and
+/// 32767/8192 at most, which is what its 16-bit table holds. (⁴⁄₃ is one over the variance, where one over
+/// the deviation may have been meant.)
 fn pareto() -> Vec<f64> {
     let most = 32_767.0 / 8192.0;
     let value = |i| {
@@ -169,7 +174,8 @@ mod tests {
 
     const MOST: f64 = 32_767.0 / 8192.0;
 
-    /// What cutting netem's Pareto takes off its mean: ∫ ⁴⁄₃·(v^(−1/3) − 1.5) − MOST dv over the v that are cut.
+    /// What cutting netem's Pareto takes off its mean: ∫ ⁴⁄₃·(v^(−1/3) − 1.5) − MOST dv over the v that are
+    /// cut.
     fn cut() -> f64 {
         let v = (0.75 * MOST + 1.5).powi(-3);
         4.0 / 3.0 * (1.5 * v.powf(2.0 / 3.0) - 1.5 * v) - MOST * v
@@ -205,7 +211,8 @@ mod tests {
         }
     }
 
-    /// The greatest distance between the sorted samples' distribution and `stated`, on either side of each sample.
+    /// The greatest distance between the sorted samples' distribution and `stated`, on either side of each
+    /// sample.
     fn kolmogorov(samples: &[f64], stated: impl Fn(f64) -> f64) -> f64 {
         let share = |count: usize| count as f64 / samples.len() as f64;
         let gap = |&x: &f64| {
@@ -243,7 +250,8 @@ mod tests {
                 let p = f64::from(percent) / 100.0;
                 let x = shape.offset((p * 2f64.powi(64)) as u64, Nanos::from_secs(1)) as f64 / 1e9;
                 let got = stated(name, x);
-                // What straight lines instead of curves do to the mean, times the highest density (2.25, a Pareto's).
+                // What straight lines instead of curves do to the mean, times the highest density (2.25, a
+                // Pareto's).
                 assert!((got - p).abs() < 1e-5, "{name} at {percent} %: {x} is at {got}");
             }
         }

@@ -7,8 +7,8 @@
 //! | two numbers | points of a distribution: x, C(x) |
 //! | one number | samples |
 //!
-//! `#` begins a comment. Fields are separated by commas, or by white space if there is none; a unit may stand apart from
-//! its number. Points may stand in parentheses.
+//! `#` begins a comment. Fields are separated by commas, or by white space if there is none; a unit may stand
+//! apart from its number. Points may stand in parentheses.
 
 use super::table::Curve;
 use super::{
@@ -38,7 +38,8 @@ pub(super) enum Found {
     Times(Times),
 }
 
-/// Reads `text` itself if it has line ends or semicolons (which then are line ends), else the file of that name.
+/// Reads `text` itself if it has line ends or semicolons (which then are line ends), else the file of that
+/// name.
 pub(super) fn from_text_or_file<T>(
     text: &str,
     base: &Path,
@@ -171,9 +172,9 @@ fn format(lines: &[Line]) -> Result<Format, DistributionError> {
     })
 }
 
-/// A netem table: `tc qdisc … netem … distribution FILE`. Whole numbers of 16 bits, 16384 at most, 8192 for one deviation.
-/// netem takes one of them for each packet; here they are sorted, and what lies between two neighbours is taken too.
-/// The mean is that of the numbers.
+/// A netem table: `tc qdisc … netem … distribution FILE`. Whole numbers of 16 bits, 16384 at most, 8192 for
+/// one deviation. netem takes one of them for each packet; here they are sorted, and what lies between two
+/// neighbours is taken too. The mean is that of the numbers.
 fn netem(lines: &[Line]) -> Result<Shape, DistributionError> {
     let mut values = Vec::new();
     for line in lines {
@@ -218,9 +219,9 @@ fn count(line: &Line, wanted: usize, why: &'static str) -> Result<(), Distributi
     }
 }
 
-/// Points x, C(x), a line each, neither falling, the last C being 1. What the first C has above 0 is the share of the
-/// first x. Evenly spaced C, as in the Osaka paper, are the table as it is; others are brought to 4096 cells, which
-/// keeps the mean to 1/50 ns and moves C(x) by 1/4096 at most.
+/// Points x, C(x), a line each, neither falling, the last C being 1. What the first C has above 0 is the
+/// share of the first x. Evenly spaced C, as in the Osaka paper, are the table as it is; others are brought
+/// to 4096 cells, which keeps the mean to 1/50 ns and moves C(x) by 1/4096 at most.
 fn points(lines: &[Line], read: Reader) -> Result<Table<i64>, DistributionError> {
     let mut points: Vec<(Probability, i64)> = Vec::with_capacity(lines.len() + 1);
     for line in lines {
@@ -268,9 +269,9 @@ fn table_of(mut points: Vec<(Probability, i64)>, top: Probability) -> Result<Tab
     Ok(Table::new(knots.into()))
 }
 
-/// A dummynet profile (FreeBSD's `ipfw`): words and their values, then `prob delay` or `delay prob` and points in any order,
-/// delays in ms. dummynet takes one of `samples` values on the curve; here all of the curve is taken. `name` and `bw`
-/// are of no use here.
+/// A dummynet profile (FreeBSD's `ipfw`): words and their values, then `prob delay` or `delay prob` and
+/// points in any order, delays in ms. dummynet takes one of `samples` values on the curve; here all of the
+/// curve is taken. `name` and `bw` are of no use here.
 fn profile(lines: &[Line]) -> Result<Times, DistributionError> {
     let mut points: Vec<(Probability, i64)> = Vec::new();
     let (mut level, mut delay_first) = (Probability::ONE, None);
@@ -471,7 +472,8 @@ mod tests {
             .map(|n| shape.offset((2 * n + 1) * (u64::MAX / 8000), Nanos(8192 * 1000)) as i32)
             .collect();
         for (number, again) in numbers.iter().zip(again).take(3999).skip(1) {
-            // The middle of a cell is (before + 2·own + after)/4; neighbours differ by steps that differ by one.
+            // The middle of a cell is (before + 2·own + after)/4; neighbours differ by steps that differ by
+            // one.
             assert!((number * 1000 - again).abs() <= 510, "{number} {again}");
         }
         assert_eq!(Times::read(&text), Err(DistributionError::Relative));

@@ -1,4 +1,5 @@
-//! The table behind every distribution: the quantile function at evenly spaced probabilities, straight lines between.
+//! The table behind every distribution: the quantile function at evenly spaced probabilities, straight lines
+//! between.
 
 use longwire_units::Probability;
 
@@ -8,8 +9,8 @@ pub(super) const MAX_CELLS: usize = 16_384;
 /// Bits behind the point that a looked up value has beyond the knots' own.
 pub(super) const FRACTION: u32 = 32;
 
-/// n + 1 knots Q(0), Q(1/n), … Q(1), never falling, in whatever fixed-point unit its owner says. n is from 1 to
-/// [`MAX_CELLS`].
+/// n + 1 knots Q(0), Q(1/n), … Q(1), never falling, in whatever fixed-point unit its owner says. n is from 1
+/// to [`MAX_CELLS`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table<K> {
     knots: Box<[K]>,
@@ -53,8 +54,8 @@ impl<K: Copy + Into<i64>> Table<K> {
         self.knots.iter().map(|&knot| knot.into())
     }
 
-    /// The two knots around the probability `draw`/2⁶⁴, and how far it lies between them, in odd 2⁻³²nds: the middle of
-    /// each of 2³¹ steps, so that the mean over all draws is the cell's to the last bit.
+    /// The two knots around the probability `draw`/2⁶⁴, and how far it lies between them, in odd 2⁻³²nds: the
+    /// middle of each of 2³¹ steps, so that the mean over all draws is the cell's to the last bit.
     #[inline]
     fn look_up(&self, draw: u64) -> (K, K, i64) {
         let position = u128::from(draw) * self.cells() as u128;
@@ -65,7 +66,8 @@ impl<K: Copy + Into<i64>> Table<K> {
 }
 
 impl Table<i32> {
-    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] more bits behind the point. The knots are within ±2³⁰.
+    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] more bits behind the point. The knots are
+    /// within ±2³⁰.
     #[inline]
     pub(super) fn at(&self, draw: u64) -> i64 {
         let (low, high, between) = self.look_up(draw);
@@ -74,7 +76,8 @@ impl Table<i32> {
 }
 
 impl Table<i64> {
-    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] more bits behind the point. The knots are within ±2⁶².
+    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] more bits behind the point. The knots are
+    /// within ±2⁶².
     #[inline]
     pub(super) fn at(&self, draw: u64) -> i128 {
         let (low, high, between) = self.look_up(draw);
@@ -93,17 +96,17 @@ pub(super) fn doubled_sum(knots: impl Iterator<Item = i64>) -> i128 {
     sum - i128::from(first.unwrap_or(0)) - i128::from(last)
 }
 
-/// Knots, in half the unit of the `means`, of a table whose cells have these means on average: between two cells the middle
-/// of their means, at the ends the mean itself. The table's mean is exactly that of the means, and no value lies
-/// outside them.
+/// Knots, in half the unit of the `means`, of a table whose cells have these means on average: between two
+/// cells the middle of their means, at the ends the mean itself. The table's mean is exactly that of the
+/// means, and no value lies outside them.
 pub(super) fn knots_of_means(means: &[i64]) -> Vec<i64> {
     let (Some(first), Some(last)) = (means.first(), means.last()) else { return Vec::new() };
     let inner = means.windows(2).map(|pair| pair[0] + pair[1]);
     std::iter::once(2 * first).chain(inner).chain([2 * last]).collect()
 }
 
-/// A probability distribution as points (C, x) of its quantile function, neither ever falling, with straight lines between;
-/// two points of the same C are a jump.
+/// A probability distribution as points (C, x) of its quantile function, neither ever falling, with straight
+/// lines between; two points of the same C are a jump.
 pub(super) struct Curve {
     /// C and x. The first C is 0, the last one 1 or what the curve is cut at.
     pub(super) points: Vec<(Probability, i64)>,

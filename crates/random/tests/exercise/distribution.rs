@@ -6,8 +6,8 @@ use longwire_units::{Nanos, Probability};
 /// Draws at both ends of what a generator gives, and between.
 const DRAWS: [u64; 5] = [0, 1, 1 << 63, u64::MAX - 1, u64::MAX];
 
-/// Reads the bytes as all that a distribution can be for. What is read gives times and chances within their bounds, that
-/// rise with the draw.
+/// Reads the bytes as all that a distribution can be for. What is read gives times and chances within their
+/// bounds, that rise with the draw.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Shape::read(&text) {

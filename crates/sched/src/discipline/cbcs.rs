@@ -1,15 +1,17 @@
 //! CBCS, the composite bandwidth and CPU scheduler, as section 4 of UNSW-CSE-TR-0505 has it.
 //!
-//! A packet's combined resource requirement, processor ns as estimated plus port ns, is computed when it arrives and stays as it is. In each
-//! round a backlogged flow's credit grows by the quantum, and that of an idle one becomes 0. A flow is served while its credit and its queue are
-//! positive, so that the last packet may make the credit negative (surplus round robin); then it is the next flow's turn.
+//! A packet's combined resource requirement, processor ns as estimated plus port ns, is computed when it
+//! arrives and stays as it is. In each round a backlogged flow's credit grows by the quantum, and that of an
+//! idle one becomes 0. A flow is served while its credit and its queue are positive, so that the last packet
+//! may make the credit negative (surplus round robin); then it is the next flow's turn.
 //!
 //! What the paper leaves open, and what was chosen:
-//! - The order of flows is that in which they became backlogged, not that of their numbers: keys are any 32 bits, and idle flows cost nothing.
-//!   A flow that becomes backlogged has its first turn in the next round.
-//! - "Idle" is seen when a flow's turn comes, as in figure 6. A flow that ran empty stays in the round until then: if packets come before, it keeps its
-//!   credit or debt.
-//! - The quantum and the first estimate are parameters. Weights, which the paper has not, multiply the quantum.
+//! - The order of flows is that in which they became backlogged, not that of their numbers: keys are any 32
+//!   bits, and idle flows cost nothing. A flow that becomes backlogged has its first turn in the next round.
+//! - "Idle" is seen when a flow's turn comes, as in figure 6. A flow that ran empty stays in the round until
+//!   then: if packets come before, it keeps its credit or debt.
+//! - The quantum and the first estimate are parameters. Weights, which the paper has not, multiply the
+//!   quantum.
 //! - Rounds in which nobody has credit are skipped in one step, with the same result.
 
 use super::turns::{Turns, rounds_for};
@@ -18,7 +20,8 @@ use crate::Settings;
 use crate::backlog::Backlog;
 use crate::cost::Prices;
 
-/// With `NORMALISED`, both costs are divided by their capacities, and the port's is the true one: the sum of two shares.
+/// With `NORMALISED`, both costs are divided by their capacities, and the port's is the true one: the sum of
+/// two shares.
 #[derive(Debug)]
 pub(crate) struct Cbcs<const NORMALISED: bool> {
     turns: Turns<0>,

@@ -45,7 +45,8 @@ impl Discipline for Fifo {
         if let Some(&flow) = self.0.get(AHEAD / 2) {
             backlog.prefetch_head(flow);
         }
-        // As many entries of a flow as packets in its queue, in their order. One queue for all: who stands first before a full port holds up all others.
+        // As many entries of a flow as packets in its queue, in their order. One queue for all: who stands
+        // first before a full port holds up all others.
         while let Some(&flow) = self.0.front() {
             if backlog.is_full(backlog.flow(flow).port) {
                 return None;

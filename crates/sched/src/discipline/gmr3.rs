@@ -1,15 +1,21 @@
-//! GMR³, group multi-resource round robin: flows of like weights form groups, so that a heavy flow waits no longer because there are many light ones.
+//! GMR³, group multi-resource round robin: flows of like weights form groups, so that a heavy flow waits no
+//! longer because there are many light ones.
 //!
-//! Group g has the flows of weights 2¹⁵⁻ᵍ up to twice that, and each of its flows has one turn in every 2ᵍ slots. Among groups the turn due first comes first; within a
-//! group flows take turns. A turn gives a flow credit for dominant cost by its weight, one to two quanta, and it is served while that is positive; progress on the last resource
-//! holds it back as in MR³. There are 16 groups, whatever the number of flows: O(1).
+//! Group g has the flows of weights 2¹⁵⁻ᵍ up to twice that, and each of its flows has one turn in every 2ᵍ
+//! slots. Among groups the turn due first comes first; within a group flows take turns. A turn gives a flow
+//! credit for dominant cost by its weight, one to two quanta, and it is served while that is positive;
+//! progress on the last resource holds it back as in MR³. There are 16 groups, whatever the number of flows:
+//! O(1).
 //!
-//! The paper's abstract could be read (grouping, O(1), fairness and a delay bounded by a constant); the rest is built on Stratified Round Robin (Ramabhadran &
-//! Pasquale, SIGCOMM 2003), of which it is the successor. Chosen here: slots are counted by the turns that are given, not by time, so that weights need not add up to 1 and
-//! slots without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots; flows that come meanwhile have theirs in the next 2ᵍ; what a flow owes when it runs empty
-//! is not forgotten, but paid by the slots that pass without it, and who is held back is parked as in MR³.
-//! With Q the quantum and C the largest dominant cost, two flows that are backlogged throughout differ in dominant service per weight by less than
-//! (6 Q + C) · (1/wᵢ + 1/wⱼ): an interval's turns are given exactly once each, so that two flows of groups g and h differ by less than 3 · (2ᵍ + 2ʰ) slots' credit of Q · 2⁻¹⁵ per
+//! The paper's abstract could be read (grouping, O(1), fairness and a delay bounded by a constant); the rest
+//! is built on Stratified Round Robin (Ramabhadran & Pasquale, SIGCOMM 2003), of which it is the successor.
+//! Chosen here: slots are counted by the turns that are given, not by time, so that weights need not add up
+//! to 1 and slots without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots;
+//! flows that come meanwhile have theirs in the next 2ᵍ; what a flow owes when it runs empty is not
+//! forgotten, but paid by the slots that pass without it, and who is held back is parked as in MR³. With Q
+//! the quantum and C the largest dominant cost, two flows that are backlogged throughout differ in dominant
+//! service per weight by less than (6 Q + C) · (1/wᵢ + 1/wⱼ): an interval's turns are given exactly once
+//! each, so that two flows of groups g and h differ by less than 3 · (2ᵍ + 2ʰ) slots' credit of Q · 2⁻¹⁵ per
 //! weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may be a packet ahead or behind.
 
 use super::ring::Ring;
@@ -19,7 +25,8 @@ use crate::backlog::Backlog;
 use crate::cost::Prices;
 
 const GROUPS: usize = 16;
-/// Fraction bits of slots, so that the turns of a group can be spread over them. With a quantum of 1 µs and a weight of 1 virtual time is half around after 200 days.
+/// Fraction bits of slots, so that the turns of a group can be spread over them. With a quantum of 1 µs and a
+/// weight of 1 virtual time is half around after 200 days.
 const FRACTION: u32 = 4;
 
 /// Flows of like weights.
@@ -137,7 +144,8 @@ impl Discipline for Gmr3 {
         }
     }
 
-    /// Slots: each gives a flow the same for its weight. Within a turn it grows with what was used of its credit.
+    /// Slots: each gives a flow the same for its weight. Within a turn it grows with what was used of its
+    /// credit.
     #[inline]
     fn due(&self) -> u64 {
         match self.begun {
@@ -164,7 +172,8 @@ impl Discipline for Gmr3 {
         self.wake(backlog, slot);
     }
 
-    /// A flow that takes turns moves to the group of its weight, behind the others there; what its credit is worth stays.
+    /// A flow that takes turns moves to the group of its weight, behind the others there; what its credit is
+    /// worth stays.
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
         let (old, new) = (group_of(before), group_of(backlog.flow(flow).weight));
         if old == new {
@@ -188,7 +197,8 @@ const fn group_of(weight: u32) -> usize {
     15 - weight.ilog2() as usize
 }
 
-/// Credit is kept times 2 to this: a turn's is quantum · weight, an integer, where it is quantum · weight / 2¹⁵⁻ᵍ in truth.
+/// Credit is kept times 2 to this: a turn's is quantum · weight, an integer, where it is quantum · weight /
+/// 2¹⁵⁻ᵍ in truth.
 #[inline]
 const fn scale_of(group: usize) -> u32 {
     15 - group as u32
@@ -278,7 +288,8 @@ impl Gmr3 {
         self.now.wrapping_add(part as u64)
     }
 
-    /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's last turn.
+    /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's
+    /// last turn.
     #[inline]
     fn begin(&mut self, backlog: &mut Backlog) -> Option<usize> {
         if self.fruitless > self.flows && self.busy != 0 {
@@ -330,8 +341,9 @@ impl Gmr3 {
         }
     }
 
-    /// Every flow is in debt: passes as many slots in one step as nobody can be served in. These are whole intervals of a group and of all that have their turns more often, and end before
-    /// others have a turn; the slowest group for which there are such is taken.
+    /// Every flow is in debt: passes as many slots in one step as nobody can be served in. These are whole
+    /// intervals of a group and of all that have their turns more often, and end before others have a turn;
+    /// the slowest group for which there are such is taken.
     #[cold]
     fn skip(&mut self, backlog: &mut Backlog) {
         self.fruitless = 0;
@@ -361,7 +373,8 @@ impl Gmr3 {
         group.ring.iter(backlog).map(turns).min().unwrap_or(u64::MAX)
     }
 
-    /// Gives all flows of this group, and of those that have their turns more often, the credit of so many of its intervals, which pass.
+    /// Gives all flows of this group, and of those that have their turns more often, the credit of so many of
+    /// its intervals, which pass.
     fn pass(&mut self, backlog: &mut Backlog, slowest: usize, intervals: u64) {
         let slots = intervals.wrapping_shl(slowest as u32 + FRACTION);
         self.now = self.now.wrapping_add(slots);

@@ -24,7 +24,8 @@ pub struct Spec {
     pub summary: &'static str,
     /// Who described it.
     pub source: &'static str,
-    /// What [`Settings::quantum`], what a round gives a flow of weight 1, is counted in; none for those that look at no quantum.
+    /// What [`Settings::quantum`], what a round gives a flow of weight 1, is counted in; none for those that
+    /// look at no quantum.
     pub quantum: Option<&'static str>,
     /// Whether choosing takes the same time however many flows there are.
     pub constant_time: bool,
@@ -43,7 +44,8 @@ pub(crate) trait Discipline: Sized {
 
     fn build(settings: &Settings) -> Self;
 
-    /// What is charged for a packet whose processing is predicted to take so many ns. It is frozen when the packet arrives.
+    /// What is charged for a packet whose processing is predicted to take so many ns. It is frozen when the
+    /// packet arrives.
     fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32;
 
     /// What a round gives a flow of weight 1, in the unit of the cost; none if there are no such rounds.
@@ -70,8 +72,9 @@ pub(crate) trait Discipline: Sized {
     /// Takes the next packet for a processor; none if there is none, or none may be taken yet.
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32>;
 
-    /// The virtual time of the next packet: what a flow of weight 1 that always waits has had before it, in a unit of the scheduler's. It wraps around: only differences count. 0 where
-    /// ports have no lines of their own.
+    /// The virtual time of the next packet: what a flow of weight 1 that always waits has had before it, in a
+    /// unit of the scheduler's. It wraps around: only differences count. 0 where ports have no lines of their
+    /// own.
     #[inline]
     fn due(&self) -> u64 {
         0
@@ -249,9 +252,11 @@ fn note_progress(backlog: &mut Backlog, slot: u32) {
     }
 }
 
-/// Whether as many turns of a flow as processors hold packets have some that the port has not begun with: then it gets none. With one processor, as the papers
-/// have it, a flow is never two turns ahead of the port; each processor more is one more turn that may be on its way, and so is each place in rings before them where these
-/// keep processors busy. A flow that is `alone` in a line of its port goes on: nobody there waits for it, other lines have their shares, and what is ready for the port has a limit.
+/// Whether as many turns of a flow as processors hold packets have some that the port has not begun with:
+/// then it gets none. With one processor, as the papers have it, a flow is never two turns ahead of the port;
+/// each processor more is one more turn that may be on its way, and so is each place in rings before them
+/// where these keep processors busy. A flow that is `alone` in a line of its port goes on: nobody there waits
+/// for it, other lines have their shares, and what is ready for the port has a limit.
 #[inline]
 fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
     if alone && backlog.settings().ready_limit.is_some() {
@@ -261,15 +266,17 @@ fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
     place.taken_turn.wrapping_sub(place.left_turn) >= backlog.turns_ahead
 }
 
-/// Whether a flow that is ahead waits for processors: they have packets of it, and its port has nothing to send. Then nobody need wait for its turn; else the port is what is
-/// short, and all wait, so that it gets packets in the order of rounds.
+/// Whether a flow that is ahead waits for processors: they have packets of it, and its port has nothing to
+/// send. Then nobody need wait for its turn; else the port is what is short, and all wait, so that it gets
+/// packets in the order of rounds.
 #[inline]
 fn is_with_processors(backlog: &Backlog, flow: u32) -> bool {
     let place = backlog.flow(flow);
     place.working.first().is_some() && backlog.ready(place.port) == 0
 }
 
-/// What processing a packet is charged: as predicted, and what packets of its flow took beyond that (or short of it) before.
+/// What processing a packet is charged: as predicted, and what packets of its flow took beyond that (or short
+/// of it) before.
 #[inline]
 fn with_owed(backlog: &mut Backlog, slot: u32) -> u32 {
     let Slot { flow, processor, .. } = *backlog.slot(slot);
@@ -287,7 +294,8 @@ fn owe(backlog: &mut Backlog, slot: u32, measured: u32) {
     *owed = owed.saturating_add(i64::from(measured) - i64::from(processor));
 }
 
-/// Charges a flow what the dominant cost of a packet has turned out to be beyond what was charged; credit is kept times 2 to what `scale` says of its weight.
+/// Charges a flow what the dominant cost of a packet has turned out to be beyond what was charged; credit is
+/// kept times 2 to what `scale` says of its weight.
 #[inline]
 fn charge_later(backlog: &mut Backlog, slot: u32, measured: u32, scale: impl Fn(u32) -> u32) {
     let Slot { flow, bytes, cost, .. } = *backlog.slot(slot);

@@ -1,13 +1,18 @@
-//! MR³, multi-resource round robin: elastic round robin on dominant cost, held back by progress on the last resource.
+//! MR³, multi-resource round robin: elastic round robin on dominant cost, held back by progress on the last
+//! resource.
 //!
-//! In a round a flow is served while its balance is not negative. It begins with the largest excess of any flow in the round before, less its own; what it was
-//! served beyond that is its excess. No quantum is needed, and each flow sends at least one packet a round. A flow's next round begins only when the last resource
-//! has begun with its packets of the round before, so that the resources' progress differs by a round at the most; with several processors, by a round for each.
+//! In a round a flow is served while its balance is not negative. It begins with the largest excess of any
+//! flow in the round before, less its own; what it was served beyond that is its excess. No quantum is
+//! needed, and each flow sends at least one packet a round. A flow's next round begins only when the last
+//! resource has begun with its packets of the round before, so that the resources' progress differs by a
+//! round at the most; with several processors, by a round for each.
 //!
-//! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic Round Robin", in O(1). The details follow Elastic
-//! Round Robin and what is known of the paper. Weights, which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight.
-//! Chosen here: what a flow owes when it runs empty is not forgotten, but paid by the rounds that pass without it; and a flow that is held back though its port has nothing to send, since
-//! processors are still at its packets, is parked, so that nobody waits for it. It is given what it missed.
+//! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic
+//! Round Robin", in O(1). The details follow Elastic Round Robin and what is known of the paper. Weights,
+//! which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight. Chosen
+//! here: what a flow owes when it runs empty is not forgotten, but paid by the rounds that pass without it;
+//! and a flow that is held back though its port has nothing to send, since processors are still at its
+//! packets, is parked, so that nobody waits for it. It is given what it missed.
 
 use super::progress::Progress;
 use super::ring::Ring;
@@ -173,7 +178,8 @@ impl Mr3 {
         self.now = self.now.max(excess);
     }
 
-    /// The first flow's turn ends; it stays, or it has nothing left and loses its balance, but not its excess.
+    /// The first flow's turn ends; it stays, or it has nothing left and loses its balance, but not its
+    /// excess.
     #[inline]
     fn end(&mut self, backlog: &mut Backlog, stays: bool) {
         if stays {

@@ -1,7 +1,8 @@
 //! How far rounds are, so that the lines of several ports can keep step.
 
-/// Virtual time of rounds: what a flow of weight 1 that always waits has had so far, in a unit of its scheduler's. Where a round begins it is exact; within a round
-/// it grows with what is charged, as if this round took as much as the one before. It wraps around: only differences count.
+/// Virtual time of rounds: what a flow of weight 1 that always waits has had so far, in a unit of its
+/// scheduler's. Where a round begins it is exact; within a round it grows with what is charged, as if this
+/// round took as much as the one before. It wraps around: only differences count.
 #[derive(Debug, Clone)]
 pub(super) struct Progress {
     start: u64,

@@ -1,7 +1,8 @@
 //! Flows in the order of their turns.
 //!
-//! Who follows whom lies in an array of its own, 4 bytes a flow, which stays in the cache where flows and packets do not: so a ring knows who comes several turns from now
-//! without looking at a flow, and has their memory read ahead. With many flows that is most of what a packet costs.
+//! Who follows whom lies in an array of its own, 4 bytes a flow, which stays in the cache where flows and
+//! packets do not: so a ring knows who comes several turns from now without looking at a flow, and has their
+//! memory read ahead. With many flows that is most of what a packet costs.
 
 use crate::backlog::Backlog;
 use crate::table::NONE;
@@ -61,7 +62,8 @@ impl<const STAGE: usize> Ring<STAGE> {
         }
     }
 
-    /// Reads a flow ahead that has its turn later, and the packet of one that has it sooner, which has been read ahead itself.
+    /// Reads a flow ahead that has its turn later, and the packet of one that has it sooner, which has been
+    /// read ahead itself.
     #[inline]
     fn read_ahead(&mut self, backlog: &Backlog) {
         let links = &backlog.links[STAGE];

@@ -1,4 +1,5 @@
-//! The paper's opponent (section 4.2): one deficit round robin before the processors, another before the port.
+//! The paper's opponent (section 4.2): one deficit round robin before the processors, another before the
+//! port.
 
 use super::turns::{Turns, rounds_for};
 use super::{Discipline, Spec, worst_cost};
@@ -7,12 +8,13 @@ use crate::{Settings, Warning};
 
 /// DRR on estimated processor time, then DRR on bytes. Neither knows of the other.
 ///
-/// Both as Shreedhar and Varghese have it: a flow's turn gives it its quantum once, it is served while its head costs no more than its
-/// deficit, and what is left is kept for its next turn unless its queue is empty.
+/// Both as Shreedhar and Varghese have it: a flow's turn gives it its quantum once, it is served while its
+/// head costs no more than its deficit, and what is left is kept for its next turn unless its queue is empty.
 ///
-/// Where what is ready has a limit, each flow has its own: in a queue that all share, the first round robin would decide whose packets the second
-/// one finds there, and flows would share the port as they share the processors. A flow that has reached its limit is left out of the first round
-/// until the port takes a packet of it.
+/// Where what is ready has a limit, each flow has its own: in a queue that all share, the first round robin
+/// would decide whose packets the second one finds there, and flows would share the port as they share the
+/// processors. A flow that has reached its limit is left out of the first round until the port takes a packet
+/// of it.
 #[derive(Debug)]
 pub(crate) struct SeparateDrr {
     processors: Turns<0>,
@@ -133,7 +135,8 @@ impl Discipline for SeparateDrr {
     }
 }
 
-/// The head of a flow's queue before the processors. A flow that has enough behind them is parked, and has none.
+/// The head of a flow's queue before the processors. A flow that has enough behind them is parked, and has
+/// none.
 #[inline]
 fn head_to_process(backlog: &mut Backlog, flow: u32) -> Option<u32> {
     let head = backlog.head(flow)?;

@@ -1,7 +1,7 @@
 //! Virtual time: start and finish tags for each of two resources, and the flow with the least start.
 //!
-//! Tags are in 2⁻¹⁰ ns of the service of a flow of weight 1, and wrap around: only differences count. What divisions by weights leave over is
-//! carried to the flow's next packet.
+//! Tags are in 2⁻¹⁰ ns of the service of a flow of weight 1, and wrap around: only differences count. What
+//! divisions by weights leave over is carried to the flow's next packet.
 
 use crate::backlog::Backlog;
 use crate::cost::Cost;
@@ -17,7 +17,8 @@ pub(super) struct Tags {
     clock: [u64; 2],
     /// The largest finish tag: what the clock becomes when nothing is left.
     latest: [u64; 2],
-    /// The paper's Δ: by how much a resource's start may precede the finish on the other one; none if it need not follow it.
+    /// The paper's Δ: by how much a resource's start may precede the finish on the other one; none if it need
+    /// not follow it.
     dovetail: Option<u64>,
     sequence: u32,
 }
@@ -64,7 +65,8 @@ impl Tags {
     #[inline]
     pub(super) fn join(&mut self, backlog: &mut Backlog, flow: u32) {
         if self.heap.is_empty() && backlog.inside() == 1 {
-            // As far apart as a flow's own tags may get: else a packet could hide behind the difference of the clocks.
+            // As far apart as a flow's own tags may get: else a packet could hide behind the difference of
+            // the clocks.
             let latest = self.bounds(self.latest);
             self.clock = [later(self.clock[0], latest[0]), later(self.clock[1], latest[1])];
         }

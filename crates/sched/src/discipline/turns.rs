@@ -1,4 +1,5 @@
-//! Rounds in which each flow gets credit once. Rounds in which nobody could be served are skipped in one step.
+//! Rounds in which each flow gets credit once. Rounds in which nobody could be served are skipped in one
+//! step.
 
 use super::progress::Progress;
 use super::ring::Ring;
@@ -34,7 +35,8 @@ impl<const STAGE: usize> Turns<STAGE> {
         self.skip = self.skip.min(1);
     }
 
-    /// The flow whose turn it is, and how many rounds' credit it has not been given. After this it is treated as given.
+    /// The flow whose turn it is, and how many rounds' credit it has not been given. After this it is treated
+    /// as given.
     #[inline]
     pub(super) fn front(&mut self, backlog: &mut Backlog) -> Option<(u32, u64)> {
         let flow = self.ring.front()?;

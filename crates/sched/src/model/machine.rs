@@ -257,7 +257,8 @@ impl Machine {
         moved
     }
 
-    /// Processors that are done put their messages into rings 3 and 4, or wait for room there: who has waited longest goes first.
+    /// Processors that are done put their messages into rings 3 and 4, or wait for room there: who has waited
+    /// longest goes first.
     fn finish_processing(&mut self, traffic: &mut dyn Traffic) -> bool {
         let done = self.processors.iter().enumerate().filter_map(|(place, processor)| match *processor {
             Processor::Busy { until, .. } if until <= self.now => Some((until, place)),

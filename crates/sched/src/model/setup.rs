@@ -3,12 +3,14 @@
 use crate::Settings;
 use longwire_units::Nanos;
 
-/// A machine. The paper's figure 3 has rings 1 to 4; with `separate-drr` (figure 4) the fourth leads to the second scheduler, and a fifth from it to the port.
+/// A machine. The paper's figure 3 has rings 1 to 4; with `separate-drr` (figure 4) the fourth leads to the
+/// second scheduler, and a fifth from it to the port.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The scheduler's name.
     pub scheduler: String,
-    /// Its settings, of which processors, their clock, the port's cost of a byte and the budget are the machine's, too.
+    /// Its settings, of which processors, their clock, the port's cost of a byte and the budget are the
+    /// machine's, too.
     pub settings: Settings,
     /// Ring 1, from the input to the scheduler, in messages.
     pub input_ring: usize,
@@ -16,8 +18,8 @@ pub struct Setup {
     pub request_ring: usize,
     /// Ring 3, by which processors tell the scheduler what packets took.
     pub feedback_ring: usize,
-    /// Ring 4, from the processors to each port; with `separate-drr` the queues before the port. Processors wait while it is full, unless the settings have a
-    /// [`ready_limit`](Settings::ready_limit).
+    /// Ring 4, from the processors to each port; with `separate-drr` the queues before the port. Processors
+    /// wait while it is full, unless the settings have a [`ready_limit`](Settings::ready_limit).
     pub ready_ring: u32,
     /// Ring 5, from the second scheduler to each port; with 0 the port takes packets itself when it is free.
     pub transmit_ring: usize,
@@ -25,7 +27,8 @@ pub struct Setup {
     pub step: Nanos,
     /// Whether packets that find ring 1 full are dropped; else the input waits.
     pub drop_at_input: bool,
-    /// The scheduler is told what each packet will cost, as [`Estimator::Exact`](crate::Estimator::Exact) has it.
+    /// The scheduler is told what each packet will cost, as [`Estimator::Exact`](crate::Estimator::Exact) has
+    /// it.
     pub known: bool,
 }
 

@@ -36,7 +36,8 @@ fn a_body_waits_for_room() {
         bench.say(down::FETCH, [0, 0, u64::from(MAX_FRAME as u32) << 32], &[]);
     }
     bench.answer(0, send(3));
-    // (whether the other side reads one first, bodies given, packets sent): what was said after a fetch waits for it.
+    // (whether the other side reads one first, bodies given, packets sent): what was said after a fetch waits
+    // for it.
     let rounds = [
         (false, 1, 0),
         (false, 2, 0),
@@ -61,7 +62,8 @@ fn a_body_waits_for_room() {
 #[test]
 fn who_asks_for_bodies_and_reads_none_is_cut_off() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
-    // Even if no packet is up: each of these is an empty body, one of 4096 lines, and a fault, of which 1000 a second are forgiven.
+    // Even if no packet is up: each of these is an empty body, one of 4096 lines, and a fault, of which 1000
+    // a second are forgiven.
     for at in 0..120 {
         for _ in 0..40 {
             bench.say(down::FETCH, [7, 0, 0], &[]);
@@ -74,7 +76,8 @@ fn who_asks_for_bodies_and_reads_none_is_cut_off() {
     assert_eq!(bench.seat.counts.last_cut, Some(Cut::Stalled));
 }
 
-/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us a millisecond: what is begun with a little left is finished.
+/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us a millisecond: what is
+/// begun with a little left is finished.
 #[test]
 fn packets_go_up_as_far_as_time_is_set_aside() {
     let mut bench = Bench::new(Limits::default(), 1_000_000_000);

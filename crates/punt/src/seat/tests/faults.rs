@@ -33,7 +33,8 @@ fn what_is_not_answered_in_time_is_passed_and_silence_ends() {
 #[test]
 fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
     let mut bench = Bench::new(Limits { faults: 10, ..Limits::default() }, 1_000_000);
-    // 100 packets every 50 ms for ten seconds, all answered 30 ms later, which is 10 ms too late: 2000 a second.
+    // 100 packets every 50 ms for ten seconds, all answered 30 ms later, which is 10 ms too late: 2000 a
+    // second.
     let mut next = 0;
     for round in 0..200 {
         let at = round * 50 * MS;
@@ -53,7 +54,8 @@ fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
     }
     let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
     assert_eq!((verdicts, late, faults, cut), (0, 20_000, 0, 0));
-    // Three that are late allow for three answers about packets that have been up, not for others; the twenty-first fault is one too many.
+    // Three that are late allow for three answers about packets that have been up, not for others; the
+    // twenty-first fault is one too many.
     (0..3).for_each(|_| bench.offer(20_000 * MS, &frame(60)).unwrap());
     bench.collect(20_020 * MS);
     for (token, faults) in [(next + 3, 1), (0, 1), (next, 1), (next, 1), (next + 1, 2), (next + 2, 3)] {
@@ -134,8 +136,8 @@ fn a_successor_does_not_speak_about_its_forerunners_packets() {
     assert_eq!((bench.seat.counts.returned, bench.seat.counts.came), (1, 2));
 }
 
-/// How often the scribbler writes: its leaps of the index alone lead far beyond the ring's end, so that whoever looks at
-/// last has something to notice, however the two threads took turns.
+/// How often the scribbler writes: its leaps of the index alone lead far beyond the ring's end, so that
+/// whoever looks at last has something to notice, however the two threads took turns.
 const SCRIBBLES: usize = 100_000;
 
 /// The same hostility from another thread, at any moment: what is checked is what is used.
@@ -221,7 +223,8 @@ fn deed() -> impl Strategy<Value = Deed> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever it writes, wherever: nothing panics, no packet is lost or comes back twice, and what the node holds is what it says.
+    /// Whatever it writes, wherever: nothing panics, no packet is lost or comes back twice, and what the node
+    /// holds is what it says.
     #[test]
     fn a_hostile_process_loses_its_place_and_nothing_else(deeds in proptest::collection::vec(deed(), 1..200)) {
         let mut bench = Bench::new(Limits { packets: 64, ..Limits::default() }, 1_000_000);
