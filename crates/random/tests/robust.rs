@@ -1,4 +1,4 @@
-//! No bytes as a distribution make anything panic: the fuzzer's corpus, and its characters changed.
+//! Arbitrary bytes as a distribution never cause a panic: the fuzzer's corpus, and mutations of it.
 #![forbid(unsafe_code)]
 
 #[path = "../../../fuzz/corpus.rs"]

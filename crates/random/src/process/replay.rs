@@ -1,10 +1,10 @@
-//! Packets that come as in a list.
+//! Packets from a list.
 
 use super::model::Model;
 use super::period::saturated;
 use longwire_units::{Bytes, Nanos};
 
-/// Times, from 0 on and ascending, and bytes of packets.
+/// Ascending times from 0, and lengths of packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packets {
     list: Box<[(Nanos, u32)]>,
@@ -12,7 +12,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// These packets. Times count from the first; one before its predecessor's is moved there.
+    /// A list of packets. Times are relative to the first; a time before its predecessor's is moved there.
     pub fn new(mut list: Vec<(Nanos, u32)>) -> Self {
         let first = list.first().map_or(Nanos::ZERO, |&(time, _)| time);
         let mut reached = Nanos::ZERO;
@@ -27,7 +27,7 @@ impl Packets {
     /// Reads `TIME SIZE, TIME SIZE, …`.
     ///
     /// # Errors
-    /// Which of them is none.
+    /// Names the invalid entry.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let pair = |pair: &str| {
             let pair = pair.trim();
@@ -62,7 +62,7 @@ impl Packets {
 /// The longest packet.
 pub(super) const MOST_BYTES: u32 = 65_549;
 
-/// How much faster than in the list: a ratio, or as fast as they can be taken.
+/// Speed relative to the list: a ratio, or as fast as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speed {
     times: u32,
@@ -79,7 +79,7 @@ impl Speed {
     /// All packets are due at once.
     pub const MAXIMUM: Self = Self { times: 1, per: 0 };
 
-    /// `times`/`per` as fast; none if either is 0.
+    /// A ratio of `times`/`per`; none if either is 0.
     pub fn ratio(times: u32, per: u32) -> Option<Self> {
         (times > 0 && per > 0).then_some(Self { times, per })
     }
@@ -87,7 +87,7 @@ impl Speed {
     /// Reads `1`, `2.5`, `1/3` or `max`.
     ///
     /// # Errors
-    /// What would do.
+    /// Contains a valid example.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text == "max" {
@@ -109,41 +109,41 @@ impl Speed {
         read().ok_or_else(|| format!("\"{text}\" is no speed; write \"1\", \"2.5\", \"1/3\" or \"max\""))
     }
 
-    /// A time of the list as it passes.
+    /// Converts a time of the list to real time.
     fn shortened(self, time: Nanos) -> Nanos {
         Nanos(saturated(u128::from(time.0) * u128::from(self.per) / u128::from(self.times)))
     }
 
-    /// What passes of the list in a time; none if all of it does.
+    /// Converts a duration to the list's time; none if it covers the whole list.
     fn lengthened(self, time: Nanos) -> Option<Nanos> {
         let product = u128::from(time.0) * u128::from(self.times);
         (self.per > 0).then(|| Nanos(saturated(product / u128::from(self.per))))
     }
 }
 
-/// Where a replay stands.
+/// Position of a replay.
 #[derive(Debug, Clone)]
 pub(super) struct Position {
     index: usize,
-    /// The list's time `from` passes at `base`.
+    /// The list's time `from` corresponds to `base`.
     from: Nanos,
     base: Nanos,
 }
 
 impl Position {
-    /// Before the first packet, which comes at `now`.
+    /// The position before the first packet, which comes at `now`.
     pub(super) const fn at(now: Nanos) -> Self {
         Self { index: 0, from: Nanos::ZERO, base: now }
     }
 
-    /// When the next packet comes; [`Nanos::NEVER`] when there is none.
+    /// Arrival time of the next packet; [`Nanos::NEVER`] if there is none.
     pub(super) fn due(&self, model: &Model) -> Nanos {
         let Model::Replay { packets, speed } = model else { return Nanos::NEVER };
         let time = packets.list.get(self.index).map(|&(time, _)| speed.shortened(time.since(self.from)));
         time.map_or(Nanos::NEVER, |time| self.base + time)
     }
 
-    /// Goes on to the packet after the next, and tells the size of that one.
+    /// Takes the next packet and returns its size.
     pub(super) fn take(&mut self, model: &Model) -> u32 {
         let Model::Replay { packets, .. } = model else { return 0 };
         let size = packets.list.get(self.index).map_or(0, |&(_, size)| size);
@@ -151,7 +151,7 @@ impl Position {
         size
     }
 
-    /// Lets another speed hold from `now` on.
+    /// Changes the speed from `now` on.
     pub(super) fn adapt(&mut self, old: &Model, now: Nanos) {
         let Model::Replay { packets, speed } = old else { return };
         let passed = speed.lengthened(now.since(self.base)).map(|passed| self.from + passed);
