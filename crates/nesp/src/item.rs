@@ -1,4 +1,4 @@
-//! What bodies list: objects, settings, errors. Each item is its type, its length and its value.
+//! Items of bodies: objects, settings, errors. Each item has a type, a length and a value.
 
 use crate::message::Malformed;
 use std::borrow::Cow;
@@ -14,12 +14,12 @@ pub enum Kind {
     Medium,
     /// A router: its routes, and the weights of flows that share its processors.
     Router,
-    /// A program of a router, by `ROUTER/NAME`.
+    /// A program of a router, as `ROUTER/NAME`.
     Program,
 }
 
 impl Kind {
-    /// All kinds, in the order in which lists have them.
+    /// All kinds, in the order of lists.
     pub const ALL: [Self; 5] = [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Program];
 
     /// Its number in an item, from 1.

@@ -1,20 +1,18 @@
-//! What packets cost: processor time and time on the port, in nanoseconds, and both as shares of what there
-//! is.
+//! Costs of packets: processor time and port time, in nanoseconds, and both as shares of capacity.
 
 use crate::Settings;
 
-/// What a byte costs, in 2⁻³² ns: 300 bit/s to beyond 1 Tbit/s.
+/// Cost of a byte, in 2⁻³² ns: 300 bit/s to beyond 1 Tbit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerByte(u64);
 
 impl PerByte {
-    /// So many whole nanoseconds, at most 2³² − 1.
+    /// A whole number of nanoseconds, at most 2³² − 1.
     pub const fn of_ns(ns: u32) -> Self {
         Self((ns as u64) << 32)
     }
 
-    /// What a byte costs at a rate in bit/s, rounded down; nothing at a rate of 0, which means no port at
-    /// all.
+    /// Cost of a byte at a rate in bit/s, rounded down; zero at a rate of 0, which means no port at all.
     pub const fn of_rate(bits_per_second: u64) -> Self {
         if bits_per_second == 0 {
             return Self(0);
@@ -23,7 +21,7 @@ impl PerByte {
         Self(if exact > u64::MAX as u128 { u64::MAX } else { exact as u64 })
     }
 
-    /// So many bytes, in whole nanoseconds rounded down, at most 2³² − 1.
+    /// Cost of `bytes` bytes, in whole nanoseconds rounded down, at most 2³² − 1.
     #[inline]
     pub const fn bytes(self, bytes: u32) -> u32 {
         let exact = (self.0 as u128 * bytes as u128) >> 32;
@@ -31,7 +29,7 @@ impl PerByte {
     }
 }
 
-/// A packet's cost on each resource, in nanoseconds at most 2³² − 1 (4.29 s).
+/// Converter of a packet's costs on each resource, in nanoseconds of at most 2³² − 1 (4.29 s).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// Of a processor.
@@ -67,8 +65,7 @@ impl Prices {
         }
     }
 
-    /// So many cycles in nanoseconds, rounded down: at 600 MHz ⁵⁄₃ ns each, with the paper's error of at most
-    /// ⅔ ns.
+    /// Cycles in nanoseconds, rounded down: at 600 MHz ⁵⁄₃ ns each, with the paper's error of at most ⅔ ns.
     #[inline]
     pub(crate) fn processing(&self, cycles: u64) -> u32 {
         let ns = if self.clock_mhz == 1000 { cycles } else { cycles.saturating_mul(1000) / self.clock_mhz };
@@ -83,8 +80,8 @@ impl Prices {
         Cost { processor, port: self.port.bytes(bytes) }
     }
 
-    /// The paper's combined resource requirement (section 4.4, "RR calculations"): neither divided by its
-    /// capacity.
+    /// The paper's combined resource requirement (section 4.4, "RR calculations"), in which neither cost is
+    /// divided by its capacity.
     #[inline]
     pub(crate) fn combined(&self, processor: u32, bytes: u32) -> u32 {
         processor.saturating_add(self.charged.bytes(bytes))
