@@ -1,4 +1,4 @@
-//! What a level has been promised to, and whether one more promise fits.
+//! Admission control: the guarantees of a level, and whether another one fits.
 //!
 //! "For each such forwarder, the requester specifies the expected packet rate and the expected number of
 //! cycles expended on each packet. [...] The forwarder can be admitted only if the processor has sufficient
@@ -8,10 +8,10 @@
 use std::fmt;
 use thiserror::Error;
 
-/// What a level can do each second.
+/// Capacity of a level per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Packets that can be moved there and back.
+    /// Packets that can be moved up and back.
     pub packets: u64,
     /// Cycles of its processor.
     pub cycles: u64,
@@ -27,7 +27,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether it asks for no more than was promised, of either.
+    /// Whether a request is within `promised` in both respects.
     pub(crate) const fn fits(self, promised: Self) -> bool {
         self.packets <= promised.packets && self.cycles <= promised.cycles
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// Why a request is refused, with the sums.
+/// Reason for a refusal, with the computation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotFit {
     /// Too many packets.
@@ -58,7 +58,7 @@ pub enum DoesNotFit {
     /// Too many cycles.
     #[error("{0}")]
     Cycles(CycleSum),
-    /// The name is promised something already.
+    /// The name already has a guarantee.
     #[error("{name} has been admitted already")]
     Twice {
         /// The name.
@@ -66,12 +66,12 @@ pub enum DoesNotFit {
     },
 }
 
-/// A sum of cycles that is too large.
+/// A sum of cycles that exceeds the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CycleSum {
     /// Asked for.
     pub request: Request,
-    /// Promised to others, cycles a second.
+    /// Guaranteed to others, cycles per second.
     pub promised: u128,
     /// What there is.
     pub capacity: u64,
@@ -108,10 +108,10 @@ impl Admission {
         Self { capacity, promised: Vec::new() }
     }
 
-    /// Promises `name` what it asks for.
+    /// Admits `name` with the requested guarantee.
     ///
     /// # Errors
-    /// It does not fit, or `name` has a promise already.
+    /// It does not fit, or `name` already has a guarantee.
     pub fn admit(&mut self, name: &str, request: Request) -> Result<(), DoesNotFit> {
         if self.promised.iter().any(|(other, _)| other == name) {
             return Err(DoesNotFit::Twice { name: name.into() });
@@ -131,7 +131,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Takes back what was promised to `name`.
+    /// Releases the guarantee of `name`.
     pub fn release(&mut self, name: &str) {
         self.promised.retain(|(other, _)| other != name);
     }
@@ -151,8 +151,8 @@ impl Admission {
         self.promised.iter().map(|&(_, request)| cycles(request)).sum()
     }
 
-    /// The weight of `name` for a scheduler: what was promised to it, and by `shares` (its own and all
-    /// others' together) its part of the rest.
+    /// The weight of `name` for a scheduler: its guarantee, plus a part of the rest given by `shares` (its
+    /// own and the sum of all).
     pub fn weight(&self, name: &str, shares: (u32, u32)) -> u64 {
         let own =
             self.promised.iter().find(|(other, _)| other == name).map_or(0, |&(_, request)| cycles(request));
@@ -162,7 +162,7 @@ impl Admission {
     }
 }
 
-/// What each of those who are there, by what was promised and its share, gets of what is promised to nobody.
+/// Each attached process's part of the unguaranteed capacity, from its guarantee and its share.
 pub(crate) fn spare_rates(capacity: u64, there: &[(u64, u32)]) -> impl Iterator<Item = u64> {
     let promised: u64 = there.iter().map(|(promised, _)| promised).sum();
     let spare = capacity.saturating_sub(promised);

@@ -1,4 +1,4 @@
-//! Services in virtual time: run in line, by one server, for a declared time a packet.
+//! Services in virtual time: run inline, by one server, with a declared time per packet.
 
 use crate::allowance::{Allowance, Common, TRIP, copying};
 use crate::layout::{Class, Facts, Verdict};
@@ -13,22 +13,22 @@ use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
-/// A service and what it is taken to cost.
+/// A service with its declared cost.
 pub struct InlineService {
     /// What it is called.
     pub name: Box<str>,
     /// The service.
     pub service: Box<dyn Service>,
-    /// How long it has the server for a packet.
+    /// Server time per packet.
     pub time: Nanos,
-    /// Its share of the server, beside others'.
+    /// Its share of the server, relative to others.
     pub weight: u64,
-    /// How many packets may wait for it, how long, and what becomes of them then. Nobody is cut off: a
-    /// service in line is never silent.
+    /// Queue limit, time limit, and what happens then. An inline service is never cut off, because it is
+    /// never silent.
     pub limits: Limits,
 }
 
-/// One server for all services of a node. What it does depends on nothing but packets and their times.
+/// The server of all services of a node. Its behaviour only depends on packets and their times.
 pub struct Inline {
     services: Vec<Desk>,
     turns: Turns,
@@ -44,7 +44,7 @@ struct Desk {
     time: Nanos,
     limits: Limits,
     waiting: VecDeque<(Handle, Facts)>,
-    /// The worker's time that was promised.
+    /// Guaranteed worker time.
     aside: Allowance,
     counts: Counts,
 }
@@ -56,16 +56,16 @@ struct Serving {
     done: Nanos,
 }
 
-/// What comes next.
+/// Next event.
 enum Event {
-    /// The verdict about the packet that is being served.
+    /// The verdict on the packet being served.
     Done,
-    /// The oldest packet of this service's can't be done in time any more.
+    /// The oldest packet of this service can no longer be finished in time.
     Late(usize),
 }
 
 impl Inline {
-    /// For these services, 64 at most, in the turns that a scheduler gives them.
+    /// For these services, at most 64, served in the scheduler's turns.
     pub fn new(services: Vec<InlineService>, mut turns: Turns) -> Self {
         turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
         let seated = |InlineService { name, service, time, limits, .. }: InlineService| {
@@ -83,7 +83,7 @@ impl Inline {
         }
     }
 
-    /// Whether no time is left for a packet of this service's; it is counted then.
+    /// Whether no worker time is left for a packet of this service, which is then counted.
     pub(crate) fn refuses(&mut self, which: usize, common: &mut Common, now: Nanos) -> bool {
         let Some(seated) = self.services.get_mut(which) else { return false };
         let is_out_of_time = !common.allows(&mut seated.aside, now);
@@ -131,8 +131,8 @@ impl Inline {
         Ok(())
     }
 
-    /// Gives out what is done by `way.now`, and takes back what can't be done in time any more, each at its
-    /// time.
+    /// Returns packets finished by `way.now`, and takes back those that can't be finished in time, each at
+    /// its time.
     pub(crate) fn collect(&mut self, way: &mut Way<'_>) {
         let now = way.now;
         while way.has_room()
@@ -151,7 +151,7 @@ impl Inline {
         way.now = now;
     }
 
-    /// When something is done next, or is too late to be begun.
+    /// Time of the next completion or expiry.
     pub(crate) fn deadline(&self) -> Nanos {
         self.next().map_or(Nanos::NEVER, |(time, _)| time)
     }
@@ -160,7 +160,7 @@ impl Inline {
         self.kept
     }
 
-    /// What all services were promised of the worker's time, in nanoseconds a second.
+    /// Guaranteed worker time of all services, in nanoseconds per second.
     pub(crate) fn aside(&self) -> u64 {
         self.services.iter().map(|desk| desk.limits.aside).sum()
     }
@@ -180,8 +180,8 @@ impl Inline {
         self.services.get(which).map(|seated| &seated.counts)
     }
 
-    /// What comes next, and when. At one time a verdict is heard, and the next packet begun, before packets
-    /// are taken back.
+    /// The next event and its time. At equal times a verdict is processed, and the next packet begun, before
+    /// packets are taken back.
     fn next(&self) -> Option<(Nanos, Event)> {
         let late = (0..).zip(&self.services).filter_map(|(which, desk)| Some((desk.latest()?, which))).min();
         match (&self.serving, late) {
@@ -192,7 +192,7 @@ impl Inline {
         }
     }
 
-    /// Begins the packet whose turn it is, of those that will be done in time.
+    /// Begins the next packet, among those that will be finished in time.
     fn begin(&mut self, at: Nanos) {
         let ready = (0..).zip(&self.services).fold(0, |ready, (index, desk)| {
             let is_ready = desk.waiting.front().is_some_and(|(_, facts)| (at + desk.time).0 <= facts.expires);
@@ -208,7 +208,7 @@ impl Inline {
         }
     }
 
-    /// The server is done with a packet: what is said about it is obeyed.
+    /// Completes a packet and executes its verdict.
     fn finish(&mut self, way: &mut Way<'_>) {
         let Some(Serving { which, handle, facts, .. }) = self.serving.take() else { return };
         self.turns.charge(self.services[which].time.0);
@@ -234,7 +234,7 @@ impl Inline {
         }
     }
 
-    /// Takes back a service's oldest packet, which has cost the server nothing.
+    /// Takes back a service's oldest packet, which has used no server time.
     fn take_back(&mut self, way: &mut Way<'_>, which: usize) {
         let desk = &mut self.services[which];
         let Some((handle, facts)) = desk.waiting.pop_front() else { return };
@@ -249,14 +249,14 @@ impl Inline {
 }
 
 impl Desk {
-    /// Takes off what moving its packets costs the worker.
+    /// Subtracts the worker's cost of moving its packets.
     fn spend(&mut self, common: &mut Common, work: u64) {
         common.spend(&mut self.aside, work);
         self.counts.worker_ns += work;
     }
 
-    /// When its oldest packet has to be begun: what is begun later is not done in time, and would take the
-    /// server's time from packets that can be.
+    /// Latest start of its oldest packet: a later start would miss the time limit and take server time from
+    /// others.
     fn latest(&self) -> Option<Nanos> {
         let (_, facts) = self.waiting.front()?;
         Some(Nanos(facts.expires.saturating_sub(self.time.0).max(facts.time)))

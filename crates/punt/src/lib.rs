@@ -1,9 +1,9 @@
-//! How packets go from the data path up to other levels, and come back.
+//! Packets between the data path and higher levels.
 //!
-//! A node has a [`Punt`]. It offers packets to *seats*; in a seat sits a service ([`Service`], on a thread of
-//! its own: [`Slow`]) or a control process ([`Listener`] lets them in, [`client`] is their side). Packets
-//! stay in the worker's pool: what goes up is [`Facts`] and a copy of bytes, what comes down is a
-//! [`Verdict`]. [`Admission`] says what fits.
+//! A node has a [`Punt`] and offers packets to *attachments*. Each belongs to a service ([`Service`], on a
+//! separate thread: [`Slow`]) or to a control process (accepted by [`Listener`]; [`client`] is its side).
+//! Packets stay in the worker's pool: [`Facts`] and a copy of bytes go up, and a [`Verdict`] comes down.
+//! [`Admission`] checks guarantees.
 
 mod admission;
 mod allowance;

@@ -1,5 +1,4 @@
-//! Lets control processes in, by a Unix socket: who they are, what they ask for, the memory they share; and
-//! sees when they leave.
+//! Accepts control processes on a Unix socket: identity, request, shared memory; and detects when they leave.
 
 use crate::admission::{Admission, DoesNotFit, Request};
 use crate::bucket::Bucket;
@@ -25,16 +24,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long a process may take to say who it is.
+/// Time for a process to identify itself.
 const GREETING: Duration = Duration::from_secs(1);
-/// Most processes that have not said it yet.
+/// Most processes that have not identified themselves.
 const GREETERS: usize = 16;
-/// How often the worker's notes are looked at.
+/// Interval between checks of the worker's notes.
 const LOOK: Duration = Duration::from_millis(20);
-/// Reads a second of what a process writes into its socket, and at once: more is a flood.
+/// Reads per second from a process's socket, and at once: more is a flood.
 const READS: (u64, u64) = (20_000, 20_000);
 
-/// Why processes can't be let in.
+/// Reason why the listener can't be opened.
 #[derive(Debug, Error)]
 pub enum ListenerError {
     /// Another one listens there.
@@ -56,23 +55,22 @@ pub enum ListenerError {
 /// Who is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// What the process calls itself; up to 32 bytes.
+    /// The name that the process must use; up to 32 bytes.
     pub name: String,
-    /// Bounds of its seat.
+    /// Limits of its attachment.
     pub limits: Limits,
-    /// What it is promised from now on, and its share of what is promised to nobody. Without that it is what
-    /// it asks for when it comes.
+    /// Its guarantee from now on, and its share of the rest. By default it is what the process requests.
     pub promise: Option<(Request, u32)>,
 }
 
-/// Who is expected, by the seats' numbers, and what was promised to them all.
+/// Expected processes, by attachment numbers, and all guarantees.
 #[derive(Debug)]
 struct Book {
     seats: Vec<Option<Expected>>,
     admission: Admission,
 }
 
-/// Lets in control processes of one node. Dropping it ends that, and takes its path away.
+/// Accepts control processes of one node. Dropping it stops that, and removes its path.
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
@@ -82,7 +80,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Opens it; nobody is expected yet. What `admission` says is what all can have together.
+    /// Opens it, without expecting any process. `admission` limits all processes together.
     ///
     /// # Errors
     /// The socket can't be made at `path`.
@@ -114,10 +112,10 @@ impl Listener {
         Ok(Self { path: path.into(), book, stop, thread: Some(thread) })
     }
 
-    /// Expects a process for a seat of the node's, and promises it what is to be promised.
+    /// Expects a process for an attachment of the node, and admits its guarantee.
     ///
     /// # Errors
-    /// The arithmetic, if that does not fit; or the name is another's.
+    /// The computation, if it does not fit; or the name belongs to another.
     pub fn expect(&self, seat: SeatId, expected: Expected) -> Result<(), DoesNotFit> {
         let SeatId(_, number) = seat;
         let mut book = lock(&self.book);
@@ -135,8 +133,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Expects nobody for that seat any more, and takes the promise back. Who sits there is the node's
-    /// business.
+    /// No longer expects a process for that attachment, and releases its guarantee. The node handles an
+    /// attached process.
     pub fn forget(&self, seat: SeatId) {
         let SeatId(_, number) = seat;
         let mut book = lock(&self.book);
@@ -155,15 +153,15 @@ impl Drop for Listener {
     fn drop(&mut self) {
         shared::ring(&self.stop);
         if let Some(thread) = self.thread.take() {
-            // It does nothing that panics; there is nobody to be told.
+            // It never panics.
             let _ = thread.join();
         }
-        // Somebody may have taken it away already.
+        // It may already have been removed.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Nothing that holds it panics.
+/// No holder of the lock panics.
 fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -174,8 +172,8 @@ struct Host {
     book: Arc<Mutex<Book>>,
     way: Door,
     guests: Vec<Guest>,
-    /// Memory of those that have left, until the worker is done with it: else it would be the worker that
-    /// gives it back.
+    /// Memory of processes that have left, kept until the worker has released it, so that the worker does not
+    /// unmap it.
     left: Vec<Arc<Memory>>,
     begin: Instant,
 }
@@ -186,15 +184,14 @@ struct Guest {
 }
 
 enum State {
-    /// It says who it is: the bytes so far, and when it must be done.
+    /// Identifying itself: the bytes so far, and the time limit.
     Greeting(Vec<u8>, Instant),
     Seated {
         seat: usize,
         memory: Arc<Memory>,
         status: Arc<Status>,
         reads: Bucket,
-        /// Its share of what is promised to nobody, and, unless it is of this process, which it is and what
-        /// it may take of its processor.
+        /// Its share of the rest, and, unless it is this process, its process id and processor account.
         share: u32,
         account: Option<(libc::pid_t, Account)>,
     },
@@ -261,7 +258,7 @@ impl Host {
         }
     }
 
-    /// Sees to what is not said through the socket.
+    /// Checks what does not go through the socket.
     fn look_after(&mut self, index: usize) {
         match &self.guests[index].state {
             State::Greeting(_, until) if Instant::now() > *until => self.end(index, Cut::Left),
@@ -275,7 +272,7 @@ impl Host {
         }
     }
 
-    /// Charges a process what it has taken of its processor. Whether that is far too much.
+    /// Charges a process's processor time. Returns whether it is far overdrawn.
     fn overrun(&mut self, index: usize) -> bool {
         let now = self.begin.elapsed();
         let shares = self.guests.iter().map(|guest| match guest.state {
@@ -288,7 +285,7 @@ impl Host {
         else {
             return false;
         };
-        // One that is gone closes its socket.
+        // A process that has ended closes its socket.
         let Some(used) = shared::processor_time(*process) else { return false };
         let book = lock(&self.book);
         let name = book.seats.get(*seat).and_then(Option::as_ref).map_or("", |seat| &seat.name);
@@ -304,7 +301,7 @@ impl Host {
         match self.admit(&socket, hello) {
             Ok(state) => self.guests[index].state = state,
             Err(why) => {
-                // Who does not listen has not been refused any the less.
+                // A refusal stays valid even if it can't be delivered.
                 let _ = shared::send(&socket, &Welcome::refused(&why), None);
                 self.end(index, Cut::Left);
             }
@@ -367,8 +364,8 @@ impl Host {
         (promised, share): (u64, u32),
     ) -> io::Result<State> {
         let packets = limits.packets.clamp(16, 1 << 16);
-        // A packet takes two lines, a verdict with a changed head two; bodies and new packets have room for
-        // the longest.
+        // A packet takes two lines, and so does a verdict with a changed head; bodies and new packets need
+        // room for the longest.
         let lines = 2 * packets.next_power_of_two() + MAX_LINES as u32;
         let sizes = Sizes::at_least(lines, lines);
         let memory = Arc::new(Memory::create(sizes.words())?);
@@ -390,13 +387,13 @@ impl Host {
 
     fn end(&mut self, index: usize, why: Cut) {
         let guest = &mut self.guests[index];
-        // It may be closed already.
+        // It may already be closed.
         let _ = guest.socket.shutdown(Shutdown::Both);
         if let State::Seated { seat, memory, status, .. } = std::mem::replace(&mut guest.state, State::Over) {
             status.leave(why);
             let mut book = lock(&self.book);
             let name = book.seats.get(seat).and_then(Option::as_ref);
-            // What was promised beforehand stays promised.
+            // A guarantee from the installation is kept.
             if let Some(name) = name.filter(|seat| seat.promise.is_none()).map(|seat| seat.name.clone()) {
                 book.admission.release(&name);
             }

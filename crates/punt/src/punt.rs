@@ -1,4 +1,4 @@
-//! What a node has to do with the levels above.
+//! A node's side of the levels above.
 
 use crate::admission::spare_rates;
 use crate::allowance::{Allowance, Common};
@@ -14,31 +14,31 @@ use longwire_packet::{FirstLine, Handle, Pool};
 use longwire_units::Nanos;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// How long the worker does not look while packets are up, while only someone is there, and while nobody is.
+/// The worker's polling intervals: with packets up, with attached processes, and without.
 const POLLS: [Nanos; 3] = [Nanos::from_micros(5), Nanos::from_micros(200), Nanos::from_millis(5)];
-/// Who comes, most at once.
+/// Most pending arrivals.
 const ARRIVALS: usize = 64;
 
 /// Most seats of a level.
 const MOST: usize = crate::turns::MOST;
 
-/// A seat of a [`Punt`].
+/// Identifies an attachment of a [`Punt`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeatId(pub(crate) Level, pub(crate) usize);
 
 impl SeatId {
-    /// The seat for a process with this number: they are numbered as they are added, and a number that was
-    /// given back is used again.
+    /// The attachment for a process with this number: they are numbered as they are added, and freed numbers
+    /// are reused.
     pub const fn control(number: usize) -> Self {
         Self(Level::Control, number)
     }
 
-    /// The same for a service.
+    /// The attachment for a service with this number.
     pub const fn slow(number: usize) -> Self {
         Self(Level::Slow, number)
     }
 
-    /// Whether it is one for a process.
+    /// Whether it is for a process.
     pub const fn is_control(self) -> bool {
         matches!(self.0, Level::Control)
     }
@@ -60,18 +60,18 @@ impl Level {
     }
 }
 
-/// The way to a level's seats, for who lets others in: a ring to the worker.
+/// A ring to the worker, by which processes or services attach.
 #[derive(Debug)]
 pub struct Door(pub(crate) Producer<Attach>);
 
-/// A seat as statistics show it.
+/// An attachment for statistics.
 #[derive(Debug, Clone, Copy)]
 pub struct Seated<'p> {
     /// Which.
     pub seat: SeatId,
     /// `slow-path` or `control`.
     pub level: &'static str,
-    /// Whose it is.
+    /// Its name.
     pub name: &'p str,
     /// Whether someone sits there.
     pub is_taken: bool,
@@ -81,7 +81,7 @@ pub struct Seated<'p> {
     pub counts: Counts,
 }
 
-/// Packets of one node that are up, and who has them. Belongs to the node, and is used on its worker only.
+/// Packets of one node that are up. Belongs to the node, and is used on its worker only.
 ///
 /// The node calls [`Punt::offer`] for packets that go up, [`Punt::flush`] after each batch, and
 /// [`Punt::collect`] then and when [`Punt::deadline`] has come.
@@ -91,13 +91,13 @@ pub struct Punt {
     control: Vec<Seat>,
     slow: Slow,
     arrivals: [Option<Consumer<Attach>>; 2],
-    /// Packets a second for all processes together.
+    /// Packets per second for all processes together.
     capacity: u64,
-    /// Of each level's part of the worker's time, what is promised to nobody; and that part, in nanoseconds a
-    /// second.
+    /// Of each level's part of the worker's time, the unguaranteed rest; and the whole part, in nanoseconds
+    /// per second.
     common: [Common; 2],
     aside: [Option<u64>; 2],
-    /// Which process is looked at first.
+    /// The process that is polled first.
     turn: usize,
     next_look: Nanos,
     /// See [`Punt::rewritten`].
@@ -111,7 +111,7 @@ enum Slow {
 }
 
 impl Punt {
-    /// For a node with these ports (their places in the plan), with nobody above it yet.
+    /// For a node with these ports (their places in the plan), without attachments.
     pub fn new(mut ports: Vec<u16>) -> Self {
         ports.sort_unstable();
         Self {
@@ -129,22 +129,22 @@ impl Punt {
         }
     }
 
-    /// The same in virtual time: services run in line, and there are no processes.
+    /// The virtual-time variant: services run inline, and there are no processes.
     pub fn simulated(ports: Vec<u16>, inline: Inline) -> Self {
         let mut punt = Self::new(ports);
         punt.slow = Slow::Inline(Box::new(inline));
         punt
     }
 
-    /// Sets aside so many nanoseconds of each second of the worker's time for moving the packets of processes
-    /// and of services: no more is taken for that, but for 10 ms' part that may be left over. A seat has what
-    /// it was promised of it ([`Limits::aside`]), and all have the rest together. None is no bound.
+    /// Limits the worker time for moving packets of processes and of services, in nanoseconds per second;
+    /// unused time is kept up to 10 ms' share. An attachment has its guarantee ([`Limits::aside`]), and all
+    /// share the rest. None means no limit.
     pub fn set_aside(&mut self, control: Option<u64>, slow: Option<u64>) {
         self.aside = [control, slow];
         self.share_time();
     }
 
-    /// What seats were not promised of their level's time is everybody's.
+    /// Recomputes the unguaranteed part of each level's time.
     fn share_time(&mut self) {
         let promised = |seats: &[Seat]| -> u64 {
             seats.iter().filter(|seat| !seat.is_removed).map(|seat| seat.limits.aside).sum()
@@ -161,7 +161,7 @@ impl Punt {
         }
     }
 
-    /// Sets up a seat for a control process, which calls itself `name`. None if there are 64.
+    /// Adds an attachment for the control process `name`. None if there are 64.
     pub fn add_control(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
         self.next_look = Nanos::ZERO;
         let seat = add(&mut self.control, name, limits).map(SeatId::control);
@@ -169,8 +169,8 @@ impl Punt {
         seat
     }
 
-    /// Sets up a seat for a service. None if there are 64, or services run in line: those have their seats
-    /// from the start.
+    /// Adds an attachment for a service. None if there are 64, or if services run inline, whose attachments
+    /// exist from the start.
     pub fn add_service(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
         self.next_look = Nanos::ZERO;
         let seat = match &mut self.slow {
@@ -181,7 +181,7 @@ impl Punt {
         seat
     }
 
-    /// Takes a seat away: who sits there is cut off, and its packets go to the default forwarder.
+    /// Removes an attachment: its process is cut off, and its packets go to the default forwarder.
     pub fn remove(&mut self, seat: SeatId) {
         let SeatId(level, number) = seat;
         let seats = match (level, &mut self.slow) {
@@ -198,10 +198,10 @@ impl Punt {
         self.share_time();
     }
 
-    /// Takes a packet up: the node keeps it, and gets it back from [`Punt::collect`].
+    /// Sends a packet up: the node keeps it, and gets it back from [`Punt::collect`].
     ///
     /// # Errors
-    /// It stays with the node: see [`Refused`].
+    /// The node keeps responsibility: see [`Refused`].
     #[inline]
     pub fn offer(&mut self, pool: &Pool, handle: Handle, seat: SeatId, class: &Class) -> Result<(), Refused> {
         let SeatId(level, number) = seat;
@@ -214,9 +214,9 @@ impl Punt {
         seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class, common))
     }
 
-    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room or of the worker's time,
-    /// or beyond the rate; if so, it counts as refused. False where nobody is. Of services in line it says so
-    /// for want of time only.
+    /// Whether [`Punt::offer`] would refuse a packet at this time for lack of room or worker time, or beyond
+    /// the rate; if so, it is counted as refused. False without an attached process. For inline services it
+    /// only checks time.
     #[inline]
     pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
         let SeatId(level, number) = seat;
@@ -229,8 +229,8 @@ impl Punt {
         seats.get_mut(number).is_some_and(|seat| seat.refuses(common, now))
     }
 
-    /// Lets the levels above see what was offered; to be called once after each batch. Who sleeps is woken,
-    /// with one system call.
+    /// Makes offered packets visible to the levels above; called once after each batch. Sleeping processes
+    /// are woken, with one system call each.
     #[inline]
     pub fn flush(&mut self, now: Nanos) {
         self.seats_mut().for_each(|seat| seat.publish(now));
@@ -239,10 +239,9 @@ impl Punt {
         }
     }
 
-    /// Takes back what was decided about, or has waited too long: what is sent or dropped goes into `out`,
-    /// what the default forwarder is to take into `passed`, with `arrival` the time of that. It leaves room
-    /// in `out` for as many packets again. Processes come before services. Answers how many packets were
-    /// made.
+    /// Takes back packets with a verdict and expired ones: sent or dropped packets go into `out`, those for
+    /// the default forwarder into `passed`, with the current time as `arrival`. It leaves room in `out` for
+    /// as many packets again. Processes come before services. Returns the number of packets made.
     pub fn collect(
         &mut self,
         pool: &mut Pool,
@@ -278,13 +277,13 @@ impl Punt {
         made
     }
 
-    /// The packets, of those that [`Punt::collect`] has passed last, whose first bytes were written above, in
-    /// the same order, with what these were before.
+    /// Of the packets last passed by [`Punt::collect`], those whose first bytes were changed above, in the
+    /// same order, with the original bytes.
     pub fn rewritten(&self) -> &[(Handle, FirstLine)] {
         &self.rewritten
     }
 
-    /// When [`Punt::collect`] is to be called though no packet comes.
+    /// Time at which [`Punt::collect`] must be called even if no packet comes.
     #[inline]
     pub fn deadline(&self) -> Nanos {
         match &self.slow {
@@ -293,7 +292,7 @@ impl Punt {
         }
     }
 
-    /// Packets that are up now; segments of a train count one each.
+    /// Packets that are up now; each segment of a train is counted.
     #[inline]
     pub fn kept(&self) -> u64 {
         let control: u64 = self.control.iter().map(Seat::kept).sum();
@@ -304,7 +303,7 @@ impl Punt {
             }
     }
 
-    /// What became of a seat's packets.
+    /// Counters of an attachment.
     pub fn counts(&self, seat: SeatId) -> Counts {
         let SeatId(level, number) = seat;
         let counts = match (level, &self.slow) {
@@ -320,7 +319,7 @@ impl Punt {
         self.seats().any(|one| one.seat == seat && one.is_taken)
     }
 
-    /// All seats, those of processes first.
+    /// All attachments, those for processes first.
     pub fn seats(&self) -> impl Iterator<Item = Seated<'_>> {
         let (slow, inline) = match &self.slow {
             Slow::Threads(seats) => (&seats[..], None),
@@ -339,13 +338,13 @@ impl Punt {
         there.chain(inline.into_iter().flat_map(|inline| inline.seats()))
     }
 
-    /// The way in for processes, which can have so many packets a second together. To be made once.
+    /// Makes the ring for attaching processes, which share this packet rate. Called once.
     pub fn control_door(&mut self, packets: u64) -> Door {
         self.capacity = packets;
         self.door(Level::Control)
     }
 
-    /// The way in for services. To be made once.
+    /// Makes the ring for attaching services. Called once.
     pub fn slow_door(&mut self) -> Door {
         self.door(Level::Slow)
     }
@@ -373,7 +372,7 @@ impl Punt {
             while let Ok(attach) = slow.pop() {
                 if let Some(seat) = seats.get_mut(attach.seat) {
                     seat.attach(attach);
-                    // Its thread's scheduler holds it to its share.
+                    // The thread's scheduler enforces its share.
                     seat.set_rate(u64::MAX);
                 }
             }
@@ -383,7 +382,7 @@ impl Punt {
         }
     }
 
-    /// What is promised to nobody is shared by those who are there.
+    /// Distributes the unguaranteed rate among attached processes.
     #[cold]
     fn share_out(&mut self) {
         let there: Vec<_> = self
@@ -412,7 +411,7 @@ impl Drop for Punt {
     }
 }
 
-/// A seat, in the place of one that was taken away and whose packets have all come back, if there is such.
+/// Adds an attachment, reusing a removed one whose packets have all come back.
 fn add(seats: &mut Vec<Seat>, name: &str, limits: Limits) -> Option<usize> {
     let seat = Seat::new(name, limits);
     if let Some(free) = seats.iter().position(|seat| seat.is_removed && seat.kept() == 0) {

@@ -1,5 +1,4 @@
-//! The slow path: a thread that runs services, each with rings of its own, and shares its processor among
-//! them.
+//! The slow path: a thread that runs services, each with its own rings, and shares its processor among them.
 
 use crate::cut::Cut;
 use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};
@@ -19,20 +18,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How the thread waits for packets.
+/// Waiting mode of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// It looks all the time: quickest, and takes a core.
+    /// Polls all the time: fastest, but takes a core.
     Polling,
-    /// It sleeps after a while, and is woken.
+    /// Sleeps after a while, and is woken.
     Woken,
 }
 
-/// How long it looks before it sleeps.
+/// Polling time before sleep.
 const LOOK: Duration = Duration::from_micros(50);
-/// The longest sleep: a bound on what a missed wake-up would cost.
+/// The longest sleep, which bounds the cost of a missed wake-up.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
-/// Packets of one service in a row.
+/// Most consecutive packets of one service.
 const TURN: usize = 16;
 
 /// The thread. Dropping it ends and joins it.
@@ -44,14 +43,14 @@ pub struct Slow {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread is told.
+/// Messages to the thread.
 enum Note {
     Seat(usize, Box<Desk>),
     Weights(Vec<(usize, u64)>),
 }
 
 impl Slow {
-    /// Starts it, with nobody there yet. `turns` shares it among services, by nanoseconds.
+    /// Starts it without services. `turns` schedules them, in nanoseconds.
     ///
     /// # Errors
     /// The thread can't be started.
@@ -72,10 +71,10 @@ impl Slow {
         Ok(Self { stop, door, notes, thread: Some(thread) })
     }
 
-    /// Gives a service a seat that its node has. It stays until the node takes the seat away.
+    /// Attaches a service to the node. It stays until the node removes the attachment.
     ///
     /// # Errors
-    /// There is no memory for its rings, or the node does not let anyone in.
+    /// There is no memory for its rings, or the node accepts no attachment.
     pub fn seat(&mut self, seat: SeatId, limits: &Limits, service: Box<dyn Service>) -> io::Result<()> {
         let SeatId(_, number) = seat;
         let Some(thread) = &self.thread else { return Ok(()) };
@@ -102,7 +101,7 @@ impl Slow {
     /// Gives services their weights.
     pub fn weigh(&self, weights: &[(SeatId, u64)]) {
         let weights = weights.iter().map(|&(SeatId(_, number), weight)| (number, weight)).collect();
-        // It ends only when this does.
+        // The thread only ends with this object.
         let _ = self.notes.send(Note::Weights(weights));
     }
 }
@@ -112,7 +111,7 @@ impl Drop for Slow {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // Services' panics are caught; there is nobody to be told of another.
+            // Panics of services are caught; another one can't be reported.
             let _ = thread.join();
         }
     }
@@ -147,7 +146,7 @@ impl Worker {
             self.listen();
             let ready = self.ready();
             self.turns.enter(ready, Nanos(nanoseconds(self.begin)), |_| None);
-            // Others have entered before, so that the scheduler sees no pause between two turns.
+            // Services must enter first, so that the scheduler sees no pause between two turns.
             self.turns.charge(std::mem::take(&mut spent));
             match self.turns.pick(ready) {
                 Some(which) => {
@@ -172,7 +171,7 @@ impl Worker {
         }
     }
 
-    /// Which services have packets, as bits.
+    /// Services with packets, as bits.
     fn ready(&mut self) -> u64 {
         let mut ready = 0;
         for (index, seat) in self.desks.iter_mut().enumerate() {
@@ -186,7 +185,7 @@ impl Worker {
         ready
     }
 
-    /// Lets in who has come, and hears what each weighs.
+    /// Accepts new services and weights.
     fn listen(&mut self) {
         while let Ok(note) = self.told.try_recv() {
             match note {
@@ -202,7 +201,7 @@ impl Worker {
 
     fn sleep(&mut self) {
         self.desks.iter().flatten().for_each(|desk| desk.set_asleep(1));
-        // Orders the flags before the look at the rings; who writes into one does the opposite.
+        // Orders the flags before the check of the rings; the writer does the opposite.
         fence(Ordering::SeqCst);
         if self.ready() == 0 && !self.stop.load(Ordering::Acquire) {
             std::thread::park_timeout(LONGEST_SLEEP);
@@ -216,7 +215,7 @@ fn nanoseconds(since: Instant) -> u64 {
 }
 
 impl Desk {
-    /// Whether the node is done with it, or it with itself.
+    /// Whether the node or the service has ended.
     fn is_over(&self) -> bool {
         self.is_over || self.status.cut().is_some()
     }
@@ -248,7 +247,7 @@ impl Desk {
         let line = self.up.line(0);
         let opening = Opening::read(line[0]);
         let facts = Facts::read(&line);
-        // Longwire wrote it itself.
+        // Written by Longwire itself, so it is valid.
         let frame = &mut frame[..opening.bytes as usize];
         self.up.bytes(1, frame);
         self.up.advance(opening.lines.into());
@@ -273,7 +272,7 @@ impl Desk {
         }
     }
 
-    /// Writes a record, when there is room for it.
+    /// Writes a record once there is room.
     fn put(&mut self, kind: u16, token: u64, verdict: Verdict, bytes: &[u8], stop: &AtomicBool) {
         let opening = Opening::new(kind, bytes.len());
         while !self.down.has_room(opening.lines.into()).unwrap_or(false) {

@@ -1,4 +1,4 @@
-//! Control processes as they come: well behaved, killed, silent, flooding, in Python, and none at all.
+//! Control processes of all kinds: well behaved, killed, silent, flooding, in Python, and none at all.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -25,7 +25,7 @@ struct Router {
 }
 
 impl Router {
-    /// With a seat called "test"; `name` makes the socket's path.
+    /// With an attachment called "test"; `name` makes the socket's path.
     fn new(name: &str, limits: Limits) -> Self {
         let mut punt = Punt::new(vec![0, 1]);
         let seat = punt.add_control("test", limits).unwrap();
@@ -41,13 +41,13 @@ impl Router {
         self.below.punt.counts(self.seat)
     }
 
-    /// Waits until the process sits in its seat.
+    /// Waits until the process has attached.
     fn await_guest(&mut self) {
         let seat = self.seat;
         self.below.until(|_| (), |below| below.punt.is_taken(seat));
     }
 
-    /// Offers packets of different lengths until `done`, and gives the processor away between batches.
+    /// Offers packets of different lengths until `done`, and yields the processor between batches.
     fn feed(&mut self, done: impl FnMut(&Below) -> bool) {
         let seat = self.seat;
         let mut count = 0u64;
@@ -65,7 +65,7 @@ impl Router {
         );
     }
 
-    /// Everything that went up has come back.
+    /// Checks that all packets that went up have come back.
     fn assert_settled(&mut self) {
         self.below.until(|_| (), |below| below.punt.kept() == 0);
         let counts = self.counts();
@@ -74,7 +74,7 @@ impl Router {
     }
 }
 
-/// Nobody is cut off for being slow: the machine may be.
+/// No process is cut off for being slow: the machine may be.
 fn patient() -> Limits {
     Limits { answer_within: Nanos::from_secs(60), patience: Nanos::from_secs(60), ..Limits::default() }
 }
@@ -87,14 +87,14 @@ fn spawn(role: &str, router: &Router) -> Child {
 }
 
 fn join(path: &Path, role: &str) -> Control {
-    // All that the level has, but for who is to get a hundredth of it.
+    // All of the level's capacity, except for the process with a hundredth of it.
     let packets = if role == "flood" { 1000 } else { 500_000 };
     let cycles = if role == "busy" { 20 } else { 1_000_000_000 / packets };
     let hello = Hello { name: "test".into(), packets, cycles, share: 0 };
     Control::connect(path, &hello).unwrap()
 }
 
-/// Not a test of its own: the processes that others start are this one.
+/// Not a test of its own: child processes run it.
 #[test]
 fn what_a_child_does() {
     let (Ok(role), Some(path)) = (std::env::var(ROLE), std::env::var_os(SOCKET)) else { return };
@@ -114,7 +114,7 @@ fn what_a_child_does() {
     assert!(matches!(ended, ClientError::Ended(_)), "{ended}");
 }
 
-/// Sends packets back, and asks for the bodies of long ones first.
+/// Sends packets back, and requests the bodies of long ones first.
 fn echo(control: &mut Control) -> Result<(), ClientError> {
     let mut answers = Vec::new();
     while let Some(event) = control.next()? {
@@ -146,14 +146,14 @@ fn echo(control: &mut Control) -> Result<(), ClientError> {
     }
 }
 
-/// Sends packets of its own, as many as go.
+/// Sends new packets, as many as possible.
 fn flood(control: &mut Control) -> Result<(), ClientError> {
     while control.send(1, &[7; 60])? {}
     control.flush();
     control.next().map(|_| ())
 }
 
-/// Sends packets back, and works for ever.
+/// Sends packets back, and computes for ever.
 fn busy(control: &mut Control) -> Result<(), ClientError> {
     let mut tokens = Vec::new();
     while let Some(event) = control.next()? {
@@ -173,12 +173,12 @@ fn a_process_that_takes_more_of_its_processor_than_promised_gets_no_more_packets
     let mut router = Router::new("busy", patient());
     let mut child = spawn("busy", &router);
     router.await_guest();
-    // It was promised a hundredth of a processor: what it had saved up, 200 ms, is soon gone.
+    // It has a guarantee of a hundredth of a processor: its saved 200 ms are soon gone.
     let seat = router.seat;
     router.feed(|below| below.punt.counts(seat).over_cycles > 0);
     let counts = router.counts();
     assert!(counts.throttled == 1 && counts.processor_ns > 200_000_000, "{counts:?}");
-    // No packet goes up to it, and it goes on all the same.
+    // No packet goes up to it, but it continues.
     router.feed(|below| below.gone > 0);
     router.assert_settled();
     let counts = router.counts();
@@ -195,7 +195,7 @@ fn a_process_echoes_until_it_is_killed_and_another_takes_its_seat() {
     router.feed(|below| below.sends > 5000);
     child.kill().unwrap();
     child.wait().unwrap();
-    // From here on nobody answers: what was up comes back, and what comes is told that nobody is there.
+    // From here on nobody answers: packets that are up come back, and later ones find no process attached.
     router.feed(|below| below.gone > 100);
     router.assert_settled();
     let counts = router.counts();
@@ -237,7 +237,7 @@ fn a_silent_process_is_cut_off_and_its_packets_are_forwarded() {
 #[test]
 fn a_flooding_process_is_cut_off_and_sends_no_more_than_promised() {
     let mut router = Router::new("flood", Limits { faults: 100, ..patient() });
-    // Before it can have sent anything, however long the machine takes for the rest.
+    // Before it can have sent anything, however slow the machine is.
     let begin = Instant::now();
     let mut child = spawn("flood", &router);
     router.await_guest();
@@ -302,7 +302,7 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     assert!(ask(1, 1001).is_err());
     let control = ask(0, 0).unwrap();
     router.below.until(|_| (), |below| below.punt.is_taken(early));
-    // It leaves, and its promise stands: another does not get it.
+    // It leaves, and its guarantee stays: another can't get it.
     drop(control);
     router.below.until(|_| (), |below| !below.punt.is_taken(early));
     let mut expect = |packets| {
@@ -319,7 +319,7 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
 fn nonsense_in_the_socket_disturbs_nobody() {
     let mut router = Router::new("nonsense", Limits::default());
     let connect = || UnixStream::connect(router.listener.path()).unwrap();
-    // Silent ones, more than are waited for; none of them keeps others out.
+    // Silent ones, more than the limit; none of them blocks others.
     let silent: Vec<_> = (0..12).map(|_| connect()).collect();
     let mut dice = 1u64;
     for round in 0..50 {
@@ -330,7 +330,7 @@ fn nonsense_in_the_socket_disturbs_nobody() {
         })
         .take(1 + round * 7)
         .collect();
-        // The other side may have hung up already.
+        // The other side may already have closed.
         let _ = socket.write_all(&bytes);
         if bytes.len() >= 64 {
             let mut answer = Vec::new();

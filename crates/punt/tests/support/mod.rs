@@ -1,4 +1,4 @@
-//! What stands below the levels in these tests: a pool, packets that go up, and the machine's clock.
+//! The lower side in these tests: a pool, packets that go up, and the machine's clock.
 #![allow(unreachable_pub)]
 
 use longwire_block::{OUTBOX, Outbox};
@@ -7,7 +7,7 @@ use longwire_punt::{Class, Punt, Refused, SeatId};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 
-/// A bound on what should take milliseconds.
+/// A bound on operations that should take milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Below {
@@ -16,8 +16,8 @@ pub struct Below {
     out: Outbox,
     passed: Vec<Handle>,
     begin: Instant,
-    /// Accepted by a level, given to the default forwarder, dropped, sent, refused for want of room, refused
-    /// because nobody is there.
+    /// Accepted by a level, passed to the default forwarder, dropped, sent, refused for lack of room, refused
+    /// without an attached process.
     pub up: u64,
     pub passes: u64,
     pub drops: u64,
@@ -52,7 +52,7 @@ impl Below {
         Nanos(self.begin.elapsed().as_nanos() as u64)
     }
 
-    /// Offers a frame that came in by port 0.
+    /// Offers a frame received by port 0.
     pub fn offer(&mut self, seat: SeatId, frame: &[u8]) -> Result<(), Refused> {
         self.offer_at(self.now(), seat, frame)
     }
@@ -73,7 +73,7 @@ impl Below {
         offered
     }
 
-    /// What a node does between two batches.
+    /// A node's work between two batches.
     pub fn turn(&mut self) {
         self.turn_at(self.now());
     }
@@ -100,7 +100,7 @@ impl Below {
         assert_eq!(self.pool.live(), self.punt.kept());
     }
 
-    /// Goes on until `done`, offering what `more` does.
+    /// Repeats until `done`, offering what `more` does.
     pub fn until(&mut self, mut more: impl FnMut(&mut Self), mut done: impl FnMut(&Self) -> bool) {
         let begin = Instant::now();
         while !done(self) {

@@ -1,4 +1,4 @@
-//! Bodies of packets, and time for them.
+//! Requests for bodies of packets, and their cost.
 
 use super::*;
 
@@ -31,13 +31,13 @@ fn a_body_waits_for_room() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
     bench.offer(5, &frame(MAX_FRAME)).unwrap();
     bench.told().unwrap();
-    // The ring has 4096 lines, of which each body takes 1025. One is copied in one go.
+    // The ring has 4096 lines, of which each body takes 1025. One is copied per call.
     for _ in 0..5 {
         bench.say(down::FETCH, [0, 0, u64::from(MAX_FRAME as u32) << 32], &[]);
     }
     bench.answer(0, send(3));
-    // (whether the other side reads one first, bodies given, packets sent): what was said after a fetch waits
-    // for it.
+    // (whether the other side reads one first, bodies given, packets sent): messages after a fetch wait for
+    // it.
     let rounds = [
         (false, 1, 0),
         (false, 2, 0),
@@ -63,7 +63,7 @@ fn a_body_waits_for_room() {
 fn who_asks_for_bodies_and_reads_none_is_cut_off() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
     // Even if no packet is up: each of these is an empty body, one of 4096 lines, and a fault, of which 1000
-    // a second are forgiven.
+    // a second are tolerated.
     for at in 0..120 {
         for _ in 0..40 {
             bench.say(down::FETCH, [7, 0, 0], &[]);
@@ -76,8 +76,8 @@ fn who_asks_for_bodies_and_reads_none_is_cut_off() {
     assert_eq!(bench.seat.counts.last_cut, Some(Cut::Stalled));
 }
 
-/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us a millisecond: what is
-/// begun with a little left is finished.
+/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us per millisecond: work
+/// begun with a small balance is finished.
 #[test]
 fn packets_go_up_as_far_as_time_is_set_aside() {
     let mut bench = Bench::new(Limits::default(), 1_000_000_000);
@@ -88,18 +88,18 @@ fn packets_go_up_as_far_as_time_is_set_aside() {
     assert_eq!((bench.seat.counts.over_time, bench.seat.counts.over_rate), (176, 0));
     let up = (0..200).filter(|_| bench.offer(2 * MS, &frame(60)).is_ok()).count();
     assert_eq!(up, 3);
-    // Answers are paid for: they come back though no time is left.
+    // Verdicts are paid in advance: packets come back though no time is left.
     for token in 0..28 {
         bench.answer(token, Verdict::Pass);
     }
     assert_eq!((bench.collect(2 * MS).passed.len(), bench.seat.counts.worker_ns), (28, 28 * TRIP));
-    // What the seat was promised of it is its own.
+    // A guarantee belongs to its attachment.
     bench.seat.time = Allowance::new(1_000_000);
     let up = (0..200).filter(|_| bench.offer(2 * MS, &frame(60)).is_ok()).count();
     assert_eq!(up, 25);
 }
 
-/// Bodies and new packets wait for time, and so does what was said after them; bytes are paid for.
+/// Bodies and new packets wait for time, as do later messages; bytes are paid for.
 #[test]
 fn what_is_asked_for_waits_for_time() {
     let limits = Limits { answer_within: Nanos(200 * MS), ..Limits::default() };

@@ -1,4 +1,4 @@
-//! Processes that are late, leave, or write nonsense.
+//! Processes that are late, leave, or write invalid data.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
         (0..100).for_each(|_| bench.offer(at, &frame(60)).unwrap());
         assert_eq!(bench.collect(at + 20 * MS).passed.len(), 100);
         for _ in 0..100 {
-            // Half of them it asks for bytes first.
+            // For half of them it requests bytes first.
             if next % 2 == 0 {
                 bench.say(down::FETCH, [next, 0, 5 << 32], &[]);
             }
@@ -54,7 +54,7 @@ fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
     }
     let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
     assert_eq!((verdicts, late, faults, cut), (0, 20_000, 0, 0));
-    // Three that are late allow for three answers about packets that have been up, not for others; the
+    // Three late packets allow three answers about packets that have been up, but not about others; the
     // twenty-first fault is one too many.
     (0..3).for_each(|_| bench.offer(20_000 * MS, &frame(60)).unwrap());
     bench.collect(20_020 * MS);
@@ -74,7 +74,7 @@ fn packets_given_back_are_late_and_no_fault() {
     for round in 0..20 {
         let (at, token) = (round * 60 * MS, 2 * round);
         (0..2).for_each(|_| bench.offer(at, &frame(60)).unwrap());
-        // One in time, one when it has been taken back already: either is a word, and nobody is silent.
+        // One in time, one after it was taken back: both are activity.
         bench.say(down::RETURN, [token, 0, 0], &[]);
         assert_eq!(bench.collect(at + 15 * MS).passed.len(), 1);
         assert_eq!(bench.collect(at + 20 * MS).passed.len(), 1);
@@ -136,11 +136,11 @@ fn a_successor_does_not_speak_about_its_forerunners_packets() {
     assert_eq!((bench.seat.counts.returned, bench.seat.counts.came), (1, 2));
 }
 
-/// How often the scribbler writes: its leaps of the index alone lead far beyond the ring's end, so that
-/// whoever looks at last has something to notice, however the two threads took turns.
+/// Number of writes: the index jumps alone lead far beyond the ring's end, so that the final check always
+/// finds a fault, however the threads are interleaved.
 const SCRIBBLES: usize = 100_000;
 
-/// The same hostility from another thread, at any moment: what is checked is what is used.
+/// The same hostile writes from another thread, at any moment: checked values are the ones used.
 #[test]
 fn words_that_change_while_they_are_read_do_no_harm() {
     let limits = Limits { packets: 64, faults: 1_000_000, ..Limits::default() };
@@ -166,7 +166,7 @@ fn words_that_change_while_they_are_read_do_no_harm() {
     });
 }
 
-/// Writes records that are nearly right all over the ring that leads down, and moves its index by leaps.
+/// Writes nearly valid records all over the downward ring, and moves its index by jumps.
 fn scribble(memory: &Memory, seed: u64) {
     let mut dice = seed;
     let mut roll = || {
@@ -192,14 +192,14 @@ fn scribble(memory: &Memory, seed: u64) {
     }
 }
 
-/// What a hostile process does between two looks.
+/// Actions of a hostile process between two polls.
 #[derive(Debug, Clone)]
 enum Deed {
     /// Writes a word anywhere.
     Word(usize, u64),
-    /// Writes a record, right or wrong, with a token.
+    /// Writes a valid or invalid record with a token.
     Record(u16, u64, u64, u64, usize),
-    /// Writes a line of anything where the next record begins.
+    /// Writes an arbitrary line where the next record begins.
     Line([u64; 8]),
     /// Reads what went up.
     Read,
@@ -223,8 +223,8 @@ fn deed() -> impl Strategy<Value = Deed> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever it writes, wherever: nothing panics, no packet is lost or comes back twice, and what the node
-    /// holds is what it says.
+    /// Whatever it writes, wherever: nothing panics, no packet is lost or comes back twice, and the node's
+    /// count is correct.
     #[test]
     fn a_hostile_process_loses_its_place_and_nothing_else(deeds in proptest::collection::vec(deed(), 1..200)) {
         let mut bench = Bench::new(Limits { packets: 64, ..Limits::default() }, 1_000_000);

@@ -1,4 +1,4 @@
-//! Seats with both sides in one thread: the process is whatever the test writes into the memory.
+//! Attachments with both sides in one thread: the test acts as the process by writing into the memory.
 
 mod bodies;
 mod faults;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 const PORTS: &[u16] = &[0, 3, 7];
 const MS: u64 = 1_000_000;
 
-/// A seat, what its node has, and the other side.
+/// An attachment, its node's state, and the other side.
 struct Bench {
     seat: Seat,
     pool: Pool,
@@ -28,7 +28,7 @@ struct Bench {
     up: Reader,
     down: Writer,
     status: Arc<Status>,
-    /// Its other end, which has to be open.
+    /// Its other end, which must stay open.
     _socket: UnixStream,
 }
 
@@ -115,7 +115,7 @@ impl Bench {
         back
     }
 
-    /// What the other side is told next.
+    /// The next record for the other side.
     fn told(&mut self) -> Option<(Opening, Facts, Vec<u8>)> {
         let available = self.up.available().unwrap();
         if available == 0 {
@@ -207,7 +207,7 @@ fn new_packets_go_out_of_the_nodes_ports_only() {
         assert_eq!(bench.collect(MS).sent, sent, "{len} bytes to {port}");
     }
     assert_eq!((bench.seat.counts.made, bench.seat.counts.faults), (2, 3));
-    // 1000 a second and 126 at once were promised; two are gone.
+    // 1000 a second and 126 at once were guaranteed; two are gone.
     for _ in 0..200 {
         bench.say(down::NEW, [0, send(3).word(), 0], &frame(60));
     }
@@ -221,7 +221,7 @@ fn full_and_beyond_the_promise_are_refused() {
     let mut bench = Bench::new(limits, 1_000_000);
     (0..16).for_each(|n| bench.offer(n, &frame(60)).unwrap());
     assert_eq!(bench.offer(20, &frame(60)), Err(Refused::Full));
-    // The oldest holds back those after it.
+    // The oldest blocks those after it.
     (1..16).for_each(|token| bench.answer(token, Verdict::Drop));
     assert_eq!(bench.collect(MS).dropped, 15);
     assert_eq!(bench.offer(MS, &frame(60)), Err(Refused::Full));
@@ -239,12 +239,12 @@ fn full_and_beyond_the_promise_are_refused() {
 fn who_sleeps_is_woken_once_a_batch_and_not_too_often() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
     bench.memory.words()[crate::layout::ASLEEP].store(1, Ordering::Relaxed);
-    // One each microsecond: sixteen at once, then one each 100 µs.
+    // One per microsecond: sixteen at once, then one every 100 µs.
     for n in 0..200u64 {
         bench.offer(n * 1000, &frame(60)).unwrap();
     }
     assert_eq!(bench.seat.counts.wakes, 16 + 1);
-    // What was owed is made good, when it may be and it still sleeps.
+    // The pending wake-up is sent once it is allowed and the process still sleeps.
     bench.collect(400_000);
     assert_eq!(bench.seat.counts.wakes, 18);
     bench.collect(900_000);
