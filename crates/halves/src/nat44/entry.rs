@@ -1,4 +1,4 @@
-//! Bindings as the program's map has them, and as they are told of.
+//! Bindings in the format of the program's map, and in messages.
 
 use super::packet::{TCP, UDP};
 use super::table::Endpoint;
@@ -7,8 +7,7 @@ use crate::post::Entry;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
-/// Both entries of a binding, inside and external, of whose first packet this is noted of TCP, and which came
-/// at this time.
+/// Both entries of a binding, inside and external, with the TCP note of its first packet, and its time.
 pub(super) fn entries((inside, external): (Endpoint, Endpoint), noted: u16, time: u64) -> [Entry; 2] {
     [(0, inside, external, noted, 1u64), (1, external, inside, 0, 0)].map(
         |(side, from, to, noted, packets)| {
@@ -19,19 +18,19 @@ pub(super) fn entries((inside, external): (Endpoint, Endpoint), noted: u16, time
     )
 }
 
-/// An endpoint as the program's map has it.
+/// An endpoint in the format of the program's map.
 fn end(endpoint: Endpoint) -> [u8; 6] {
     let ([a, b, c, d], [high, low]) = (endpoint.address.octets(), endpoint.port.to_be_bytes());
     [a, b, c, d, high, low]
 }
 
-/// The key of an entry: side 0 is of the source, 1 of the destination.
+/// The key of an entry: side 0 for the source, 1 for the destination.
 pub(super) fn key(endpoint: Endpoint, side: u8) -> Vec<u8> {
     [&end(endpoint)[..], &[endpoint.protocol, side]].concat()
 }
 
-/// A side of a binding, read from the program's map: 0 of the source, 1 of the destination; from what to
-/// what, and what was noted. None if it is none.
+/// Parses one side of a binding from the program's map: 0 for the source, 1 for the destination; both
+/// endpoints, and the note. None if it is invalid.
 pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Noted)> {
     let (&[.., protocol, side], end) = (key.first_chunk::<8>()?, |bytes: &[u8]| {
         let &[a, b, c, d, high, low] = bytes.first_chunk()?;

@@ -1,4 +1,4 @@
-//! Networks and ports as they are written on the command line.
+//! Networks and ports in command-line syntax.
 
 use longwire_scenario::Network;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,13 +11,12 @@ pub(super) struct Network4 {
 }
 
 impl Network4 {
-    /// Reads one; the address may be any of its.
+    /// Parses a network; the address may be any of its addresses.
     pub fn read(text: &str) -> Result<Self, String> {
         Self::with_address(text).map(|(network, _)| network)
     }
 
-    /// Reads addresses that can be given to packets: one, or all of a network, which is to begin with the
-    /// address.
+    /// Parses external addresses: one, or all of a network, which must begin with the address.
     pub fn external(text: &str) -> Result<Self, String> {
         let (network, address) = Self::with_address(text)?;
         let first = Ipv4Addr::from(network.address);
@@ -41,7 +40,7 @@ impl Network4 {
         ))
     }
 
-    /// Reads one, and the address as it is written.
+    /// Parses a network and the address as written.
     fn with_address(text: &str) -> Result<(Self, Ipv4Addr), String> {
         let written: Network = text.parse()?;
         let network = written.masked();
@@ -58,7 +57,7 @@ impl Network4 {
         u32::from(address) & self.mask == self.address
     }
 
-    /// Whether they have an address in common.
+    /// Whether they overlap.
     pub fn meets(&self, other: &Self) -> bool {
         let mask = self.mask & other.mask;
         self.address & mask == other.address & mask
@@ -69,7 +68,7 @@ impl Network4 {
         self.address.into()
     }
 
-    /// How many addresses it has.
+    /// Number of addresses.
     pub fn count(&self) -> u64 {
         u64::from(!self.mask) + 1
     }
@@ -78,7 +77,7 @@ impl Network4 {
         (self.address..=self.address | !self.mask).map(Ipv4Addr::from).collect()
     }
 
-    /// As the program has it: address, mask.
+    /// The program's format: address, mask.
     pub fn bytes(&self) -> [u8; 8] {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&self.address.to_be_bytes());
