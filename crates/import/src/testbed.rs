@@ -1,4 +1,4 @@
-//! Emulab's own commands in ns scripts: `tb-set-link-loss`, `tb-set-lan-simplex-params` and their kin.
+//! Emulab's own commands in ns scripts: `tb-set-link-loss`, `tb-set-lan-simplex-params` and similar ones.
 
 use super::ImportError;
 use super::ns::{MOST, Object, Script, read};

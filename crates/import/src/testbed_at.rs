@@ -1,16 +1,16 @@
-//! Events of Emulab: what its delay agent makes of them.
+//! Events of Emulab, as handled by its delay agent.
 //!
-//! Each direction of a link is a pipe of dummynet: pipe0 that from the first node, pipe1 that back; of a
-//! LAN's cable pipe0 leads to the LAN. The agent takes whole kbit/s and whole milliseconds and passes over
-//! what stands behind the digits; a `LIMIT` counts packets; a LAN's queues are those of pipe0
-//! (event/delay-agent/callback.c, `get_new_link_params`).
+//! Each direction of a link is a dummynet pipe: pipe0 from the first node, pipe1 back; pipe0 of a LAN's cable
+//! leads to the LAN. The agent reads whole kbit/s and whole milliseconds and ignores what follows the digits;
+//! a `LIMIT` counts packets; a LAN's queues are those of pipe0 (event/delay-agent/callback.c,
+//! `get_new_link_params`).
 
 use super::ImportError;
 use super::ns::{LONGEST_DELAY, Script, Setting, read, seconds};
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::Share;
 
-/// Parameters of a pipe's queue, and what they are called in scripts.
+/// Parameters of a pipe's queue, with their names in scripts.
 const OF_QUEUES: [(&str, &str); 6] = [
     ("LIMIT", "limit_"),
     ("QUEUE-IN-BYTES", "queue-in-bytes_"),
@@ -72,7 +72,7 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// What Emulab's delay agent makes of `KEY=VALUE`; none if it is not the link's.
+    /// The delay agent's interpretation of `KEY=VALUE`; none if it is not a link parameter.
     pub(super) fn modified(
         &mut self,
         line: usize,
@@ -103,7 +103,7 @@ impl Script<'_> {
         Ok(Some(setting))
     }
 
-    /// Says what an event to both pipes of a LAN's cables does: `make-lan` shares what it is given among two
+    /// Notes the effect of an event on both pipes of a LAN's cables: `make-lan` splits its values between two
     /// pipes, the agent does not.
     pub(super) fn tell_of_lans(
         &mut self,
@@ -139,7 +139,7 @@ impl Script<'_> {
         self.topology.nodes[self.topology.edges[edge].ends.1].lan
     }
 
-    /// `$q set limit_ 20` at a time: an event to the one pipe of the queue. Whether there is such a
+    /// `$q set limit_ 20` at a time: an event for the queue's pipe. Returns whether there is such a
     /// parameter.
     pub(super) fn event_of_queue(
         &mut self,
@@ -185,8 +185,8 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Says what the agent makes of flags: a `LIMIT` clears that of bytes, and without `PIPE` the others go
-    /// from pipe to pipe.
+    /// Notes the agent's handling of flags: a `LIMIT` clears the flag for bytes, and without `PIPE` the
+    /// others are copied from pipe to pipe.
     fn tell_of_flags(
         &mut self,
         line: usize,
@@ -246,7 +246,7 @@ fn set_queues(
     if key == "LIMIT" {
         queues[first].count_bytes(false);
         if both {
-            // As the agent does, the other way round than for the rest.
+            // As in the agent, in the reverse order of the rest.
             let flags = queues[1].clone();
             queues[0].take_flags(&flags);
         }
@@ -254,7 +254,7 @@ fn set_queues(
     Ok(())
 }
 
-/// The whole number at the front, as C's `atoi` reads it, and what stands behind it.
+/// The leading whole number, as parsed by C's `atoi`, and the rest.
 fn leading(text: &str) -> Option<(u64, String)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     Some((text[..digits].parse().ok()?, text[digits..].to_owned()))

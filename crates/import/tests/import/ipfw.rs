@@ -119,8 +119,7 @@ fn ipfw_queues_that_drop_early() {
     tells(&profile, &["profile wifi.profile", "no rule leads into a pipe"]);
 }
 
-/// What ipfw sets where nothing is said: marks in fq_codel and fq_pie, none in codel and pie
-/// (sbin/ipfw/dummynet.c).
+/// ipfw's defaults: marks in fq_codel and fq_pie, none in codel and pie (sbin/ipfw/dummynet.c).
 #[test]
 fn marks_are_those_of_dummynet() {
     let table = [
@@ -135,7 +134,7 @@ fn marks_are_those_of_dummynet() {
     }
 }
 
-/// A scheduler without a pipe has that of its own number; a queue has a length and a discipline of its own.
+/// A scheduler without a pipe uses the pipe with its own number; a queue has its own length and discipline.
 #[test]
 fn schedulers_and_queues_lead_to_pipes() {
     let script = "sudo /usr/sbin/dnctl pipe 1 config bw 10Mbit/s\ndnctl -q sched 1 config type fq_pie target 15ms quantum 300\n\
@@ -202,7 +201,7 @@ const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/
 const FIRST: &str = "rate = \"1 Mbit/s\"";
 const SECOND: &str = "rate = \"2 Mbit/s\"";
 const THIRD: &str = "rate = \"3 Mbit/s\"";
-/// What stands behind the pipes and rules, lines that are there then and that are not, and what is told.
+/// Commands after the pipes and rules, expected and unexpected lines, and notes.
 type Taken = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 const TAKEN: [Taken; 14] = [
     (
@@ -248,21 +247,21 @@ const TAKEN: [Taken; 14] = [
         &[FIRST, SECOND],
         &["line 1: pipe 1: line 5"],
     ),
-    // Rules are asked by their numbers.
+    // Rules are evaluated by number.
     (
         "ipfw pipe 3 config bw 3Mbit/s\nipfw add 50 pipe 3 ip from any to any out",
         &[THIRD, SECOND],
         &[FIRST],
         &["ipfw add 100 pipe 1 ip from any to any out: an earlier rule", "line 1: pipe 1: no rule"],
     ),
-    // The last one is 300 here: that of the highest and 100.
+    // The last one is 300 here: the highest plus 100.
     (
         "ipfw add pipe 1 ip from any to any in\nipfw delete 300",
         &[FIRST, SECOND],
         &[],
         &["line 5: ipfw add pipe 1 ip from any to any in: line 6"],
     ),
-    // At the end, and where it is not known whether it comes.
+    // At the end, and where execution is uncertain.
     (
         "ipfw show\nipfw -f flush\nipfw pipe flush",
         &[FIRST, SECOND],
@@ -277,13 +276,13 @@ const TAKEN: [Taken; 14] = [
     ),
 ];
 
-/// What is taken away again is gone, in the order of the script; each rule and pipe that goes is told.
+/// Deleted rules and pipes are gone, in the order of the script, each with a note.
 #[test]
 fn deletions_come_in_their_order() {
     for (more, wanted, unwanted, told) in TAKEN {
         let imported = from(Format::Ipfw, &format!("{PIPES}{more}"));
         has(&imported, wanted);
-        // The last line with a rate is that of the traffic.
+        // The last line with a rate belongs to the traffic.
         let rates: Vec<&str> = lines(&imported).into_iter().filter(|line| line.starts_with("rate")).collect();
         assert!(
             unwanted.iter().all(|line| !rates[..rates.len() - 1].contains(line)),
@@ -303,7 +302,7 @@ fn pipes_that_nothing_leads_into() {
     silent(&from(Format::Ipfw, pairs), &["pipe 1: no rule"]);
 }
 
-/// A burst is bytes, and k are 1024 of them (expand_number of libutil).
+/// A burst is in bytes, and k is 1024 (expand_number of libutil).
 #[test]
 fn bursts_are_bytes() {
     for (given, text) in [("10KBytes", "10 KiB"), ("64k", "64 KiB"), ("3000", "3 kB"), ("1M", "1 MiB")] {
@@ -313,7 +312,7 @@ fn bursts_are_bytes() {
     refused(Format::Ipfw, "ipfw pipe 1 config bw 1Mbit/s burst 10Kbit", "burst: \"10Kbit\"");
 }
 
-/// Functions of a script get their arguments; those that nothing calls are carried out once.
+/// Functions of a script get their arguments; uncalled ones are executed once.
 #[test]
 fn functions_of_scripts() {
     let script = "#!/bin/sh\nfw() { /sbin/ipfw -q \"$@\"; }\nshape() {\n  local pipe=$1 rate=$2\n  fw pipe $pipe config bw ${rate}Mbit/s delay ${3:-5}\n}\n\
@@ -331,7 +330,7 @@ fn functions_of_scripts() {
     plan(&imported);
 }
 
-/// Branches of a case that start, stop, and both: what comes twice is the same.
+/// Branches of a case that start, stop, and both: repeated rules count once.
 #[test]
 fn starts_and_restarts() {
     let script = "start() {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | pfctl -f -\n}\n\

@@ -53,7 +53,7 @@ fn traces_of_mahimahi() {
     let imported = import(Format::Mahimahi, &[file("up", "0\n5\n5\n"), file("down", "1\n")]).unwrap();
     has(&imported, &["rate = { kind = \"trace\", file = \"down\", end = \"loop\" }"]);
     assert!(imported.notes.is_empty());
-    // What no link can play is refused with its line.
+    // A trace that no link can play is refused with its line.
     for (text, wanted) in [("0\n0\n0\n", "up"), ("5\n3\n", "line 2")] {
         let error = import(Format::Mahimahi, &[file("up", text)]).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");

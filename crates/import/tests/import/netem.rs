@@ -1,9 +1,9 @@
-//! netem: its options, commands of tc, and what tc shows.
+//! netem: its options, commands of tc, and output of tc.
 
 use crate::{from, has, plan, refused, silent, tells, way};
 use longwire_import::Format;
 
-/// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
+/// Options, and the resulting line. tc-netem(8); percentages may lack their sign (parse_percent of tc).
 pub const NETEM: [(&str, &str); 36] = [
     ("delay 100ms", "delay = \"100 ms\""),
     ("latency 1.5s", "delay = \"1.5 s\""),
@@ -66,7 +66,7 @@ pub const NETEM: [(&str, &str); 36] = [
     ("rate 1mbit 20", "overhead = \"34\""),
     ("rate 1mbit packetoverhead -14", "overhead = \"0\""),
     ("rate 1mbit 10 48 5", "framing = \"atm\""),
-    // Here the trailer of 8 bytes comes on top: ⌈(packet + 14 + 10) / 48⌉ cells.
+    // Here the trailer of 8 bytes is added: ⌈(packet + 14 + 10) / 48⌉ cells.
     ("rate 1mbit 10 48 5", "overhead = \"16\""),
     // tc reads a limit as a size, and a seed in any base.
     ("rate 1mbit limit 10k", "queue = \"10240 packets\""),
@@ -77,7 +77,7 @@ pub const NETEM: [(&str, &str); 36] = [
         "slot 10ms 20ms packets 5",
         "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \"5\" }",
     ),
-    // More than 31 bits of nanoseconds, which kernels without the fixes of 2026 do not keep.
+    // More than 31 bits of nanoseconds, which kernels without the fixes of 2026 do not store.
     (
         "slot 3s 5s packets 5",
         "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"3 s\", max = \"5 s\", packets = \"5\" }",
@@ -162,7 +162,7 @@ fn what_tc_shows() {
     tells(&imported, &["line 2: qdisc noqueue", "seed"]);
 }
 
-/// Abbreviations as iproute2's `matches` takes them: the first option that begins so.
+/// Abbreviations as in iproute2's `matches`: the first option with this beginning.
 #[test]
 fn abbreviations_are_those_of_tc() {
     let table = [
@@ -183,7 +183,7 @@ fn abbreviations_are_those_of_tc() {
     for (options, line) in table {
         has(&from(Format::Netem, &format!("tc q a dev eth0 root netem {options}")), &[line]);
     }
-    // What is no beginning of an option is none.
+    // A word that is no beginning of an option is refused.
     for wrong in ["dely 10ms", "losss 1%", "duplicates 1%", "j 10ms"] {
         refused(Format::Netem, &format!("tc qdisc add dev eth0 root netem {wrong}"), "netem has no option");
     }
@@ -191,7 +191,7 @@ fn abbreviations_are_those_of_tc() {
     has(&from(Format::Netem, bucket), &["queue = \"54.096 kB\""]);
 }
 
-/// netem averages each draw with the last; of 1% 25% next to nothing is lost.
+/// netem averages each draw with the last; with 1% 25% next to nothing is lost.
 #[test]
 fn correlations_are_told() {
     let imported = from(
@@ -212,7 +212,7 @@ fn correlations_are_told() {
     assert!(from(Format::Netem, "delay 10ms 1ms loss 1% duplicate 1%").notes.is_empty());
 }
 
-/// Of the commands for one interface the last is taken, and what the kernel keeps of those before.
+/// Of the commands for one interface the last is used, with what the kernel keeps of earlier ones.
 #[test]
 fn later_commands_for_one_interface() {
     let script = "tc qdisc add dev eth0 root netem rate 1mbit delay 10ms loss 1%\nsleep 10\n\
@@ -230,7 +230,7 @@ fn later_commands_for_one_interface() {
             "line 4: tc qdisc del dev eth0 root: not carried over: the link keeps what line 3 sets",
         ],
     );
-    // A new one keeps nothing, and one like the one before needs no word.
+    // A new qdisc keeps nothing, and an identical one needs no note.
     let anew = "tc qdisc add dev eth0 root netem rate 1mbit\ntc qdisc del dev eth0 root\ntc qdisc add dev eth0 root netem delay 5ms";
     let imported = from(Format::Netem, anew);
     assert!(!imported.scenario.contains("\nrate = \"1 Mbit/s\"\nframing"), "{}", imported.scenario);
@@ -265,8 +265,7 @@ fn netem_refuses_what_tc_refuses() {
     refused(Format::Netem, "a\ntc qdisc add dev eth0 root netem delay x", "line 2: delay");
 }
 
-/// netem sends a packet that is early past its delay and its rate: one link, whose delay comes before its
-/// queue.
+/// netem sends an early packet without delay and rate: one link, whose delay precedes its queue.
 #[test]
 fn what_is_reordered_passes_by_the_rate() {
     let imported = from(Format::Netem, "delay 10ms reorder 25% gap 5 loss 1% rate 1mbit limit 200");
@@ -287,7 +286,7 @@ fn what_is_reordered_passes_by_the_rate() {
             "delay = { kind = \"jitter\", delay = \"10 ms\", jitter = \"1 ms\", distribution = \"uniform\", order = \"keep\", before = \"queue\" }",
         ],
     );
-    // Without a rate there is nothing more to pass by, and without reordering nothing that does.
+    // Without a rate there is nothing to bypass, and without reordering no packet that does.
     let imported = from(Format::Netem, "delay 10ms reorder 25%");
     has(&imported, &["delay = \"10 ms\"", "reorder = { kind = \"independent\", probability = \"25 %\" }"]);
     let imported = from(Format::Netem, "delay 10ms rate 1mbit");

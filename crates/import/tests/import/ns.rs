@@ -1,4 +1,4 @@
-//! Scripts of ns, and of testbeds that read them.
+//! Scripts of ns, and of testbeds.
 
 use crate::{from, has, lines, plan, refused, tells, way};
 use longwire_import::{Format, Imported};
@@ -47,7 +47,7 @@ fn ns_scripts() {
         $ns rtproto Static
         $ns run
     "#;
-    // Braces keep Tcl from replacing $core: what is meant is known only when the time has come.
+    // Braces keep Tcl from replacing $core, which is only resolved at its time.
     let script = script.replace("{$core up}", "\"$core up\"");
     let imported = from(Format::Ns, &script);
     has(
@@ -102,7 +102,8 @@ fn networks_without_leaves_and_with_loops() {
     parse("pair.toml", &alone.scenario).unwrap();
 }
 
-/// Emulab hands a limit on as bytes (delaysetup), ns-2 multiplies it by mean_pktsize_ (drop-tail.cc, red.cc).
+/// Emulab passes a limit on as bytes (delaysetup), ns-2 multiplies it by mean_pktsize_ (drop-tail.cc,
+/// red.cc).
 #[test]
 fn queues_in_bytes() {
     let script = |first: &str, kind: &str, more: &str| {
@@ -122,7 +123,7 @@ fn queues_in_bytes() {
     let emulab = from(Format::Ns, &script("source tb_compat.tcl", "DropTail", ""));
     has(&emulab, &["queue = \"75 B\""]);
     tells(&emulab, &["Emulab takes limit_ for bytes"]);
-    // RED by itself: bytes, gentle, thresholds 5 and 15 up to 2000 packets/s, a weight of 1 - e^(-1/2000).
+    // RED's defaults: bytes, gentle, thresholds 5 and 15 up to 2000 packets/s, a weight of 1 - e^(-1/2000).
     let red = "queue = { kind = \"red\", limit = \"37.5 kB\", min = \"5\", max = \"15\", max-p = \"10 %\", weight = \"0.0005\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" }";
     has(&from(Format::Ns, &script("", "RED", "")), &[red]);
 }
@@ -169,7 +170,7 @@ pub fn row(first: &str, more: &str) -> Imported {
     imported
 }
 
-/// What `$ns at` does to links of ns-2 (ns-lib.tcl: `bandwidth` and `delay` are of one direction unless
+/// Effects of `$ns at` on links of ns-2 (ns-lib.tcl: `bandwidth` and `delay` apply to one direction unless
 /// `duplex` is added).
 #[test]
 fn changes_of_ns2_during_the_run() {
@@ -219,8 +220,8 @@ fn changes_of_ns2_during_the_run() {
     );
 }
 
-/// Up from 0.5 s for 2 s, then down for 1 s, up for 2 s, …; what would come after the finish does not, but
-/// for the link's being up.
+/// Up from 0.5 s for 2 s, then down for 1 s, up for 2 s, …; nothing happens after the finish, except that the
+/// link is up.
 #[test]
 fn route_models_switch_links() {
     let down = |time: &str, more: &str| format!("time = \"{time}\", link = \"b-c\", {more}state = \"down\"");
@@ -318,7 +319,7 @@ fn queues_that_are_here_are_carried_over() {
     );
 }
 
-/// What an error model loses can be set before and during the run, wherever it was attached before.
+/// The loss of an error model can be set before and during the run, wherever it was attached before.
 #[test]
 fn error_models_change() {
     let imported = row(
@@ -329,8 +330,7 @@ fn error_models_change() {
     assert_eq!(events(&imported), ["time = \"2 s\", link = \"b-c\", loss = \"50 %\""]);
 }
 
-/// Procedures make links, change them, and may end where something is not known here; then what they did
-/// before counts.
+/// Procedures make links, change them, and may fail at an unknown command; their earlier effects remain.
 #[test]
 fn procedures() {
     let script = r#"

@@ -4,7 +4,7 @@ use crate::ns::{events, row};
 use crate::{from, has, lines, silent, tells};
 use longwire_import::Format;
 
-/// `set` with one argument reads, and changes nothing: the values are those that are set, or ns' own.
+/// `set` with one argument reads without effect: the values set, or ns's defaults.
 #[test]
 fn reading_a_value() {
     let table = [
@@ -31,7 +31,7 @@ fn reading_a_value() {
         assert_eq!(delay, Some(&*wanted).filter(|_| read != "0"), "{value}\n{}", imported.scenario);
         silent(&imported, &["set "]);
     }
-    // During the run they are what events have made of them.
+    // During the run, values include the changes of events.
     let during = row(
         "",
         "set q [[$ns link $a $b] queue]\n$ns at 1.0 \"$q set limit_ 40; $ns bandwidth $a $b 2Mb\"\n\
@@ -46,8 +46,7 @@ fn reading_a_value() {
     silent(&row("", "set em [new ErrorModel]\n$ns lossmodel $em $a $b\nputs [$em set rate_]"), &["rate_"]);
 }
 
-/// The unit and the rate of an error model may be set in either order; what counts is what they are in the
-/// end.
+/// The unit and the rate of an error model may be set in either order; the final values apply.
 #[test]
 fn units_of_error_models() {
     const MODEL: &str = "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n";
@@ -125,7 +124,7 @@ fn notes_have_the_names_of_the_script() {
     silent(&imported, &["…", "_o"]);
 }
 
-/// ns-2 works thresholds out by the rate: half of what comes in 5 ms. They are whole packets here.
+/// ns-2 derives thresholds from the rate: half of the arrivals in 5 ms. Here they are whole packets.
 #[test]
 fn thresholds_between_whole_packets() {
     let of = |rate: &str, before: &str| {
@@ -157,7 +156,8 @@ fn thresholds_between_whole_packets() {
     }
 }
 
-/// ns-2 fills in the upper threshold once, when the run begins: three times the lower one of then.
+/// ns-2 fills in the upper threshold once, at the beginning of the run: three times the lower one at that
+/// time.
 #[test]
 fn a_threshold_that_changes_leaves_the_other() {
     let imported = from(
@@ -170,7 +170,7 @@ fn a_threshold_that_changes_leaves_the_other() {
     }
 }
 
-/// Comparisons of texts, random numbers, and the channel of a procedure that writes down windows.
+/// Comparisons of texts, random numbers, and the channel of a procedure that records windows.
 #[test]
 fn what_scripts_of_ns2_compute_with() {
     let script = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\nset kind RED\n\
@@ -188,8 +188,8 @@ fn what_scripts_of_ns2_compute_with() {
     tells(&imported, &["uniform 0 5: a random number there", "rand() * 100): a random number there"]);
 }
 
-/// Procedures that trace, as ns-2's tutorials have them, call themselves again; they are gone through once.
-/// So are those that change something, of which that is said.
+/// Procedures that trace, as in ns-2's tutorials, call themselves again; they are executed once. So are those
+/// that change something, with a note.
 #[test]
 fn procedures_that_come_again_end() {
     let trace = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset tcp [new Agent/TCP]\nset sink [new Agent/TCPSink]\n\
@@ -218,7 +218,7 @@ fn procedures_that_come_again_end() {
     );
 }
 
-/// What a random variable gives is its mean: with ns-2's defaults, and with what is set.
+/// A random variable gives its mean, with ns-2's defaults and with explicit settings.
 #[test]
 fn random_variables_give_their_means() {
     for (variable, wanted) in [

@@ -1,4 +1,4 @@
-//! What is written can be read.
+//! Written scenarios are valid.
 
 use crate::netem::NETEM;
 use crate::{command, file, from, plan};
@@ -19,7 +19,7 @@ fn what_exists_is_read() {
     }
 }
 
-/// Every option of every format, with files that are there: what is written can be read.
+/// Every option of every format, with existing files: the written scenario is valid.
 #[test]
 fn every_option_is_read() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("every-option");

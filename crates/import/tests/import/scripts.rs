@@ -1,10 +1,10 @@
-//! Scripts as people have them: shells around the commands, tutorials, hand-written set-ups. What comes out
-//! is read, and says the same.
+//! Realistic scripts: shells around the commands, tutorials, hand-written set-ups. The results are valid and
+//! equivalent.
 
 use crate::{file, from, has, plan, refused, tells};
 use longwire_import::{Format, import};
 
-/// A script, lines that come of it, and what is said of it.
+/// A script, its resulting lines, and its notes.
 type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 fn all(format: Format, cases: &[Case]) {
@@ -20,7 +20,7 @@ fn all(format: Format, cases: &[Case]) {
 fn scripts_of_tc() {
     const HALF: &str = "loss = \"0.5 %\"";
     let cases: &[Case] = &[
-        // Variables, defaults, redirections, a clean-up that may fail.
+        // Variables, defaults, redirections, a cleanup that may fail.
         (
             "#!/usr/bin/env bash\nset -euo pipefail\nIF=\"${IFACE:-eth0}\"\nLAT=\"${LAT:-60ms}\"\nJIT=\"${JIT:-10ms}\"\nLOSS=\"${LOSS:-0.5%}\"\n\
              tc qdisc del dev \"$IF\" root 2>/dev/null || true\n\
@@ -29,7 +29,7 @@ fn scripts_of_tc() {
             &[HALF, "rate = { kind = \"token-bucket\", rate = \"10 Mbit/s\", burst = \"4 KiB\" }"],
             &[],
         ),
-        // The command in a variable, numbers without units, ifb for what comes in.
+        // The command in a variable, numbers without units, ifb for incoming packets.
         (
             "TC=\"sudo tc\"\nDEV=enp3s0\nDELAY_MS=20\nmodprobe ifb\nip link set dev ifb0 up\n$TC qdisc add dev $DEV ingress\n\
              $TC filter add dev $DEV parent ffff: \\\n   protocol ip u32 match u32 0 0 flowid 1:1 action mirred egress redirect dev ifb0\n\
@@ -54,7 +54,7 @@ fn scripts_of_tc() {
             &["name = \"eth1-1\"", "name = \"eth2-2\"", "queue = \"200 packets\""],
             &["limit 200"],
         ),
-        // Namespaces: two interfaces of one name.
+        // Namespaces: two interfaces with the same name.
         (
             "ip netns add h1; ip netns add h2\nip netns exec h1 tc qdisc add dev veth0 root netem delay 5ms\n\
              tc -n h2 qdisc add dev veth0 root netem delay 7ms loss 0.5%\n",
@@ -74,7 +74,7 @@ fn scripts_of_tc() {
             &["name = \"eth0\""],
             &["tc qdisc show dev eth0: it changes nothing"],
         ),
-        // Rates of classes are told, and so is a size table.
+        // Class rates are noted, and so is a size table.
         (
             "tc qdisc add dev lo root handle 1: htb default 10\ntc class add dev lo parent 1: classid 1:10 htb rate 100Mbit quantum 1500\n\
              tc qdisc add dev lo parent 1:10 stab overhead 4 linklayer atm handle 10: netem delay 50ms",
@@ -88,7 +88,7 @@ fn scripts_of_tc() {
 #[test]
 fn scripts_of_ipfw_and_dnctl() {
     let cases: &[Case] = &[
-        // Rules by a variable, as in FreeBSD's handbook.
+        // Rules in a variable, as in FreeBSD's handbook.
         (
             "#!/bin/sh\nfwcmd=\"/sbin/ipfw -q\"\ncmd=\"ipfw -q add\"\npif=\"em0\"\n$fwcmd -f flush\n$cmd 00005 allow all from any to any via lo0\n\
              $fwcmd pipe 1 config bw 300Kbit/s delay 50 plr 0.01\n$cmd 00100 pipe 1 ip from any to any out via $pif\n\
@@ -133,7 +133,7 @@ fn scripts_of_ipfw_and_dnctl() {
 
 #[test]
 fn scripts_of_ns2() {
-    /// What nearly all of them begin and end with.
+    /// The usual beginning and end.
     const HEAD: &str = "set ns [new Simulator]\n$ns color 1 Blue\nset nf [open out.nam w]\n$ns namtrace-all $nf\n\
         proc finish {} {\n  global ns nf\n  $ns flush-trace\n  close $nf\n  exec nam out.nam &\n  exit 0\n}\n";
     const TAIL: &str = "set tcp [new Agent/TCP]\n$tcp set class_ 2\n$ns attach-agent $n0 $tcp\nset sink [new Agent/TCPSink]\n\
@@ -208,7 +208,7 @@ fn commands_of_mahimahi() {
 
 #[test]
 fn traces_of_theaterq_as_they_are_published() {
-    // Ten fields: QUEUE_ID stands behind ROUTE_ID; a rate of -1 sends without limit.
+    // Ten fields: QUEUE_ID follows ROUTE_ID; a rate of -1 sends without limit.
     let ten = "KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID,QUEUE_ID\n1000,5000000,0,-1,0,100,0,0,1,1\n2000,5000000,0,1000000,0,100,0,0,1,2\n";
     let options =
         "sudo TC_LIB_DIR=tclib tc qdisc add dev eth0 root handle 1 theaterq ingest EXTENDED syncgroup 0";
@@ -218,7 +218,7 @@ fn traces_of_theaterq_as_they_are_published() {
     tells(&imported, &["t.csv: ROUTE_ID", "t.csv: QUEUE_ID", "syncgroup 0", "ingest EXTENDED"]);
 }
 
-/// What a script says around the commands that count makes no noise; what has no value is asked for.
+/// Other commands around the relevant ones cause no notes; missing values are requested.
 #[test]
 fn shells_around_commands() {
     let script = "set -e\ntc qdisc del dev eth0 root || true\ncase \"$1\" in\n 3g) tc qdisc add dev eth0 root netem delay 150ms ;;\n *) echo usage; exit 1 ;;\nesac\n";
