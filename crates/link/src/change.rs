@@ -2,10 +2,10 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
+use crate::chain::{Chain, Either};
 use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
-use crate::judge::{Chain, Either};
 use crate::link::Link;
 use crate::queue::Queue;
 use crate::registry::NONE;

@@ -2,18 +2,21 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
-use crate::counters::{Histogram, LinkStats, Rare};
+use crate::chain::{Chain, Either};
+use crate::change;
+use crate::counters::LinkStats;
 use crate::delay::{Delay, before_queue};
+use crate::fate::Arrival;
 use crate::fifo::Fifo;
 use crate::has;
-use crate::judge::Chain;
+use crate::histogram::Histogram;
 use crate::link::{Link, Surroundings};
 use crate::medium::Medium;
 use crate::profile::{Loss, Profile};
 use crate::queue::Queue;
+use crate::rare::Rare;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
-use crate::{change, judge};
 use longwire_block::{Dice, Spec, Values};
 use longwire_packet::{Handle, Meta, Pool, huge_vec, prefetch, prefetch_whole};
 use longwire_units::Nanos;
@@ -41,18 +44,6 @@ pub struct Links {
     pub(crate) seed: u64,
     pub(crate) spread: Nanos,
     begin: Nanos,
-}
-
-/// What has become of a packet that arrived at a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Arrival {
-    /// It leaves at this very moment, with `Meta::leave` set, and nothing else does.
-    Through,
-    /// The link has it, or had it, and does not want to be looked at sooner than before.
-    Kept,
-    /// The same, and the link's deadline may be another.
-    Stirred,
 }
 
 /// Why a link could not be changed. Nothing of the change was carried out.
@@ -99,7 +90,7 @@ impl Links {
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
         let (mut background, mut before) = (None, false);
         for (spec, values) in config.blocks() {
-            if let Some(judge) = judge::Either::build(spec, values, || dice(spec)) {
+            if let Some(judge) = Either::build(spec, values, || dice(spec)) {
                 judges.push(judge);
             } else if let Some(block) = Queue::build(spec, values, || dice(spec)) {
                 queue = Some(block);

@@ -1,7 +1,8 @@
 //! Traffic made to spoil what the engine remembers of a bridge's decisions, against the same traffic past a bridge of which nothing is
 //! remembered: in turns, so that both see the same machine.
 
-use crate::engine::{Case, Punctual, checked, setup, source, speed};
+use super::{Case, checked, setup, source, speed};
+use crate::punctual::Punctual;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::{Node, Outbox, Port, PortError, PortStats, Stamp};
 use longwire_engine::{Home, Report, Seat};

@@ -3,13 +3,14 @@
 //! What counts is what a model is when it is used, in whatever order its settings stand. Its unit is that of its command `unit`
 //! (errmodel.cc): packets, unless it names bytes, bits or a time.
 
-use super::ImportError;
-use super::ns::{Object, Script, Setting, read};
-use super::quantity::Share;
+use super::{Object, Script, Setting};
+use crate::ImportError;
+use crate::ns_value::read;
+use crate::quantity::Share;
 
 /// An error model: what it loses of packets, and what it counts instead, if it does.
 #[derive(Debug, Clone)]
-pub(super) struct Errors {
+pub(crate) struct Errors {
     rate: Share,
     unit: Option<Unit>,
 }

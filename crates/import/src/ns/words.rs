@@ -1,6 +1,6 @@
 //! How notes on ns scripts name things: by the script's own words.
 
-use super::ns::{Object, Script};
+use super::{Object, Script};
 
 /// What is said of random numbers.
 pub(super) const DRAWN: &str = "a random number there; here its mean is taken: write the value that you need";
@@ -20,7 +20,7 @@ pub(super) fn drawn(words: &[String]) -> Option<String> {
 
 /// A `RandomVariable` of ns-2: its kind, and what is set of it.
 #[derive(Debug, Clone)]
-pub(super) struct Variable {
+pub(crate) struct Variable {
     kind: &'static str,
     settings: Vec<(String, f64)>,
 }
@@ -82,7 +82,7 @@ impl Script<'_> {
 
     /// A note about a command that is not carried over, or not exactly. Where `words` are the end of the command that is carried out,
     /// all of it is told.
-    pub(super) fn tell(&mut self, line: usize, words: &[String], why: &str) {
+    pub(crate) fn tell(&mut self, line: usize, words: &[String], why: &str) {
         if self.notes.full() {
             return;
         }

@@ -1,10 +1,10 @@
 //! netem's models of loss.
 
-use super::ImportError;
-use super::netem::pair;
-use super::quantity::Share;
-use super::stage::Stage;
-use super::words::Words;
+use super::pair;
+use crate::ImportError;
+use crate::quantity::Share;
+use crate::stage::Stage;
+use crate::words::Words;
 
 /// A loss with its parameters.
 #[derive(Debug)]

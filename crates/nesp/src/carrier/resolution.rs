@@ -1,6 +1,6 @@
 //! Answers for the hardware address of the UDP form's addresses: ARP for IPv4, neighbour discovery for IPv6.
 
-use crate::carrier::{
+use super::{
     ARP, Carrier, IPV6, IPV6_HEADER, OWN_ADDRESS, SHORTEST_FRAME, Wanted, carried, checksum, payload,
     pseudo_header,
 };
@@ -24,12 +24,12 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
 /// Whether an ARP packet asks for `address`.
-pub(crate) fn asks(packet: &[u8], address: Ipv4Addr) -> bool {
+pub(super) fn asks(packet: &[u8], address: Ipv4Addr) -> bool {
     packet.starts_with(&ARP_REQUEST) && packet.get(24..28).is_some_and(|target| target == address.octets())
 }
 
 /// Whether an IPv6 packet is a neighbour solicitation for `address`, by the rules of RFC 4861 section 7.1.1 but for its options.
-pub(crate) fn solicits(packet: &[u8], address: Ipv6Addr) -> bool {
+pub(super) fn solicits(packet: &[u8], address: Ipv6Addr) -> bool {
     let Some((ip, rest)) = packet.split_first_chunk::<IPV6_HEADER>() else { return false };
     let length = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
     let Some(message) = rest.get(..length).filter(|message| message.len() >= SOLICITATION_LENGTH) else {

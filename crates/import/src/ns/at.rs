@@ -3,14 +3,15 @@
 //! What stands in `at` is carried out when the rest of the script has been, in the order of its times. What ns-2 makes of route
 //! models is that of its rtglib/dynamics.tcl; their defaults are those of ns-default.tcl.
 
-use super::ImportError;
-use super::ns::{MOST, Object, Script, Setting, read, seconds};
-use super::ns_queue::{Dialect, Queue};
-use super::quantity::ns_rate;
-use super::sheet::quoted;
-use super::stage::Stage;
-use super::tcl::{Tcl, items};
-use super::topology::{Change, written_rate};
+use super::{MOST, Object, Script, Setting};
+use crate::ImportError;
+use crate::ns_queue::{Dialect, Queue};
+use crate::ns_value::{read, seconds};
+use crate::quantity::ns_rate;
+use crate::quoted::quoted;
+use crate::stage::Stage;
+use crate::tcl::{Tcl, items};
+use crate::topology::{Change, written_rate};
 use longwire_units::Nanos;
 
 /// Commands for a time.
@@ -165,7 +166,7 @@ impl Script<'_> {
     }
 
     /// Gives a direction this queue from now on. What ns-2 works out by the link, it works out when the run begins.
-    pub(super) fn put_queue(
+    pub(crate) fn put_queue(
         &mut self,
         line: usize,
         (edge, forward): (usize, bool),
@@ -180,7 +181,7 @@ impl Script<'_> {
     }
 
     /// Sets these directions of links from now on.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         line: usize,
         edges: &[usize],

@@ -3,10 +3,10 @@
 //! Deletions count in the script's order. Those of which it is not known whether they come (they stand in an `if`, or the like) are left
 //! out, and so are those at the end of a script that takes everything down again.
 
-use super::ipfw::{Table, behind_tool, object};
-use super::lines::Line;
-use super::words::named;
-use super::{ImportError, Notes};
+use super::{Table, behind_tool, object};
+use crate::lines::Line;
+use crate::words::named;
+use crate::{ImportError, Notes};
 use std::ops::RangeInclusive;
 
 /// What a command deletes.

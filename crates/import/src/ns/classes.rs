@@ -1,8 +1,8 @@
 //! Commands of ns-2 for whole classes of queues.
 
-use super::ImportError;
-use super::ns::{Preset, Script};
-use super::ns_queue::Queue;
+use super::{Preset, Script};
+use crate::ImportError;
+use crate::ns_queue::Queue;
 
 /// Most settings for all queues that are kept.
 const MOST_DEFAULTS: usize = 100;
