@@ -1,8 +1,8 @@
 //! Walks through the code: the files that a reader opens who follows something from end to end.
 //!
-//! `benches/walks.toml` lists each walk as functions, `FILE::FUNCTION`, in the order in which they are read. A step must exist, and its body must
-//! name the next function, unless the step says how the walk gets there (`via`: a table or a type that the body names, which leads to the next).
-//! So a walk cannot leave anything out without failing, and its number of files is counted, not estimated.
+//! `benches/walks.toml` lists each walk as functions, `FILE::FUNCTION`, in the order in which they are read. A function must exist, and the body of
+//! one that was read before must name it, unless the step says what leads to it (`via`: a name in such a body, as of a trait's method or a table). So
+//! a walk cannot skip a function without failing, and its number of files is counted, not estimated.
 
 use anyhow::{Context, Result, bail};
 use longwire_report::{Report, Row};
@@ -20,12 +20,12 @@ struct Walk {
     steps: Vec<Step>,
 }
 
-/// A function, by its file, and how the walk goes on from there.
+/// A function, by its file, and how the walk gets there.
 #[derive(Debug, PartialEq, Eq)]
 struct Step {
     file: String,
     function: String,
-    /// What the body names instead of the next function.
+    /// What a body names that was read before, if not the function.
     via: Option<String>,
 }
 
@@ -115,24 +115,25 @@ impl Walk {
         files
     }
 
-    /// Steps that do not exist, or do not lead to the next.
+    /// Functions that do not exist, or that nothing leads to.
     fn faults(&self, source: impl Fn(&str) -> Option<String>) -> Vec<String> {
         let mut faults = Vec::new();
-        for (at, Step { file, function, via }) in self.steps.iter().enumerate() {
+        let mut read: Vec<String> = Vec::new();
+        for Step { file, function, via } in &self.steps {
             let Some(text) = source(file) else {
                 faults.push(format!("there is no {file}"));
                 continue;
             };
-            let bodies = bodies(&text, function);
-            if bodies.is_empty() {
+            let found = bodies(&text, function);
+            if found.is_empty() {
                 faults.push(format!("{file} has no function {function}"));
                 continue;
             }
-            let Some(next) = self.steps.get(at + 1) else { continue };
-            let named = via.as_deref().unwrap_or(&next.function);
-            if !bodies.iter().any(|body| names(body, named)) {
-                faults.push(format!("{file}: {function} does not name {named}"));
+            let named = via.as_deref().unwrap_or(function);
+            if !read.is_empty() && !read.iter().any(|body| names(body, named)) {
+                faults.push(format!("nothing that was read before {file}::{function} names {named}"));
             }
+            read.extend(found);
         }
         faults
     }
@@ -179,9 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn a_step_leads_to_the_next() {
-        assert_eq!(faults(&["a.rs::first", "a.rs::second via TABLE", "a.rs::first"]), [""; 0]);
-        assert_eq!(faults(&["a.rs::second", "a.rs::first"]), ["a.rs: second does not name first"]);
+    fn every_function_is_named_before_it_is_read() {
+        assert_eq!(faults(&["a.rs::first", "a.rs::second"]), [""; 0]);
+        assert_eq!(faults(&["a.rs::second", "a.rs::first via TABLE"]), [""; 0]);
+        let nothing = "nothing that was read before a.rs::first names first";
+        assert_eq!(faults(&["a.rs::second", "a.rs::first"]), [nothing]);
         assert_eq!(faults(&["a.rs::sec"]), ["a.rs has no function sec"]);
         assert_eq!(faults(&["b.rs::first"]), ["there is no b.rs"]);
     }
