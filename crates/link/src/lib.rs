@@ -45,12 +45,13 @@ mod train;
 pub mod transmit;
 mod wire;
 
+pub use change::ChangeError;
 pub use counters::LinkStats;
 pub use fate::Arrival;
 pub use fifo::Fifo;
 pub use histogram::Histogram;
 pub use judge::Judge;
-pub use links::{ChangeError, Links};
+pub use links::Links;
 pub use medium::{MEDIA, check_medium, medium_profiles, medium_rate};
 pub use plain::{Firsts, Passed, Stop};
 pub use registry::{LinkConfig, NONE, registry, without};

@@ -167,6 +167,19 @@ impl Links {
         }
         (packets.len(), Stop::Done)
     }
+
+    /// Lets packets leave that leave by `until`, with `Meta::leave` set, one after the other, until `out` says that it has enough. When the
+    /// link wants to be looked at next: by then, if there are more.
+    #[inline(always)]
+    pub fn release_each(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        until: Nanos,
+        out: impl FnMut(Handle, &Meta) -> bool,
+    ) -> Nanos {
+        self.links[link as usize].release_each(pool, until, out)
+    }
 }
 
 impl Link {

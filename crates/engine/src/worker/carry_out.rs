@@ -4,11 +4,7 @@
 use super::Worker;
 use crate::events::{Event, Of, Turn};
 use crate::order::EVENT_PLACE;
-use longwire_block::change::{Blocks, Edit};
 use longwire_units::Nanos;
-
-/// Why a source can't be changed.
-const NO_SOURCE: &str = "nothing is sent by its port";
 
 impl Worker {
     /// Carries out every change of links up to `until`.
@@ -94,25 +90,5 @@ impl Worker {
             };
             self.schedules.of(of).refuse(time, &what, &why);
         }
-    }
-
-    /// Makes a link or source of what `edits` make of it: all of them or none.
-    pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
-        let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
-        match of {
-            Of::Links => self.emulation.change(&mut self.pool, place, now, &changes)?,
-            Of::Sources => self.set_source(place, &changes, now)?,
-        }
-        self.schedules.of(of).note(place, blocks);
-        Ok(())
-    }
-
-    fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
-        // A change by hand may find frames that are due and have not come in: they come before it.
-        let seat = &self.schedules.seats[source as usize];
-        let port = &mut self.ports.slots[seat.port as usize].port;
-        let now = port.next_arrival().map_or(now, |next| now.min(next));
-        let known = changes.iter().all(|(spec, values)| port.change_source(now, &seat.name, spec, values));
-        if known { Ok(()) } else { Err(NO_SOURCE.into()) }
     }
 }

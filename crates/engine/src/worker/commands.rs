@@ -1,16 +1,58 @@
-//! Several changes at one instant are made, or none.
+//! Commands of other threads: questions, and changes of several things at one instant, which are made all or none.
 
 use super::{Order, Worker};
 use crate::events::{Of, Placed};
-use crate::remote::Step;
+use crate::remote::{Command, Step};
+use crate::stats::{FlowStats, Report};
 use longwire_block::change::{Blocks, Edit};
 use longwire_units::Nanos;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+/// Why a source can't be changed.
+const NO_SOURCE: &str = "nothing is sent by its port";
 
 /// Most groups of changes that wait for their time at one worker: of links, and of sources.
 const MOST_WAITING: usize = 256;
 
 impl Worker {
+    /// Carries out what has been asked since the last look.
+    pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
+        while let Ok(command) = commands.try_recv() {
+            // A look at the links' counters carries out what has happened on them by now.
+            if !matches!(command, Command::Look(_)) {
+                self.books.did((now.0, 0));
+            }
+            match command {
+                Command::Look(look) => look(&mut self.emulation.links, now),
+                Command::Flow(reply) => {
+                    // Whoever asked may have gone away.
+                    let _ = reply.send((FlowStats::of(&self.books.flow), now));
+                }
+                Command::Report(reply) => {
+                    let mut report = Report::default();
+                    self.add_to(&mut report, now);
+                    let _ = reply.send((report, Box::new(self.books.lateness.clone())));
+                }
+                Command::MadeOf { what: (of, place), reply } => {
+                    let _ = reply.send(self.schedules.of(of).made_of(place).map(Arc::clone));
+                }
+                Command::Change { changes, step, reply } => {
+                    let _ = reply.send(self.together(changes, step, now));
+                }
+                Command::AtNode { place, act } => {
+                    // Without the node the reply is dropped, and who asked hears that nobody answers.
+                    self.nodes.change_all(now);
+                    if let Some(node) = self.nodes.all.get_mut(place as usize) {
+                        act(&mut **node, now);
+                        // It may have to be told the time sooner than it was.
+                        self.nodes.ask_again(place as usize, self.earliest_turn());
+                    }
+                }
+            }
+        }
+    }
+
     /// Sees to a group of changes, and answers when they are made.
     pub(crate) fn together(&mut self, changes: Vec<Placed>, step: Step, now: Nanos) -> Result<Nanos, String> {
         for change in &changes {
@@ -79,6 +121,26 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Makes a link or source of what `edits` make of it: all of them or none.
+    pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
+        let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
+        match of {
+            Of::Links => self.emulation.change(&mut self.pool, place, now, &changes)?,
+            Of::Sources => self.set_source(place, &changes, now)?,
+        }
+        self.schedules.of(of).note(place, blocks);
+        Ok(())
+    }
+
+    fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
+        // A change by hand may find frames that are due and have not come in: they come before it.
+        let seat = &self.schedules.seats[source as usize];
+        let port = &mut self.ports.slots[seat.port as usize].port;
+        let now = port.next_arrival().map_or(now, |next| now.min(next));
+        let known = changes.iter().all(|(spec, values)| port.change_source(now, &seat.name, spec, values));
+        if known { Ok(()) } else { Err(NO_SOURCE.into()) }
     }
 }
 
