@@ -1,35 +1,18 @@
 //! Nodes, which join links and ports: bridges and routers.
 
-use crate::{DropReason, NodeStats, Outbox, Stations};
-use longwire_packet::{Batch, Meta, Pool};
+use crate::{NodeStats, Outbox, Stations};
+use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::task::Waker;
 
-/// Limit on the number of ports: their places in the plan are below this.
-pub const MAX_PORTS: usize = 0xff00;
-
-/// `Meta::out_port` of a packet for every port of its node except its input port.
-pub const FLOOD: u16 = 0xffff;
-
-/// `Meta::out_port` of a packet that its node keeps and later returns through the [`Outbox`].
-pub const KEPT: u16 = 0xfffe;
-
-/// `Meta::out_port` of a packet addressed to the node itself.
-pub const CONSUMED: u16 = 0xfffd;
-
-/// The lowest `Meta::out_port` that means a drop: the number of the [`DropReason`] is added.
-pub const REFUSED: u16 = 0xff00;
-
 /// A bridge or router, which decides where packets from its ports go. It is [`Any`], so that code that knows
 /// its type can inspect and change it between two batches.
 pub trait Node: Any + Send {
-    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node,
-    /// [`FLOOD`], [`KEPT`], [`CONSUMED`], or through [`refuse`].
-    ///
-    /// All packets came in by ports of this node (`in_port`); `arrival` is the time of each and never
-    /// decreases. Packets that the node makes or releases go into `out`, which is empty at the call. Their
-    /// `in_port` is set; for a packet that did not come in by a port it is its output port.
+    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node, [`FLOOD`](crate::FLOOD), [`KEPT`](crate::KEPT),
+    /// [`CONSUMED`](crate::CONSUMED), or through [`refuse`](crate::refuse). All packets came in by ports of this node (`in_port`); `arrival` is the time of each and
+    /// never decreases. What the node makes, or lets go that it kept, it puts into `out`, which is empty: packets with `in_port` set, which
+    /// is their own out port for what did not come in by one.
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox);
 
     /// The ports of this node by place in the plan, ascending: the targets of a flooded packet.
@@ -74,20 +57,3 @@ pub trait Node: Any + Send {
         0
     }
 }
-
-/// Marks a packet as dropped by its node.
-#[inline]
-pub fn refuse(meta: &mut Meta, reason: DropReason) {
-    meta.out_port = REFUSED + reason as u16;
-}
-
-/// The reason for which a node dropped the packet, if it did.
-#[inline]
-pub fn refusal(meta: &Meta) -> Option<DropReason> {
-    match meta.out_port.checked_sub(REFUSED) {
-        Some(index) => DropReason::from_index(index as usize),
-        None => None,
-    }
-}
-
-const _: () = assert!(REFUSED as usize + DropReason::COUNT < CONSUMED as usize);

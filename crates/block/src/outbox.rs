@@ -1,7 +1,7 @@
 //! Output of a node besides its decisions about incoming packets.
 
 use crate::DropReason;
-use crate::node::REFUSED;
+use crate::decision::REFUSED;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod capacity_rows;
+mod causes;
 pub mod commands;
 mod flow_rows;
 pub mod json;
@@ -74,7 +75,7 @@ pub fn main() -> ExitCode {
             let (red, plain) =
                 if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
             // If the message can't be written, the exit status still reports the error.
-            let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", outcome::chain(&error));
+            let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
             if as_json {
                 print_error(&json::of_error(&error));
             }

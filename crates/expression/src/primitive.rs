@@ -3,7 +3,7 @@
 //! Offsets are relative to `link_type`, the position of the EtherType: 12, plus 4 after each `vlan`.
 
 use crate::builder::{Block, Builder};
-use crate::program::{Load, Relation, Width};
+use crate::question::{Load, Relation, Width};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {

@@ -1,6 +1,6 @@
 //! The fastest form of tests: eight bytes of the frame in a register, and one comparison.
 
-use crate::program::{Load, Question, Relation, Test, Width};
+use crate::question::{Load, Question, Relation, Test, Width};
 
 /// Bytes of a window.
 pub(crate) const WIDTH: usize = 8;
@@ -110,7 +110,8 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Known, MATCH, MISS, Program};
+    use crate::program::{MATCH, MISS, Program};
+    use crate::question::Known;
 
     /// Compares with the test itself, for bytes within a frame, at its end and beyond, and for values that do
     /// not fit.

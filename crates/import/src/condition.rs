@@ -1,3 +1,4 @@
+//! Shell tests whose result is determined by the script alone: test(1).
 
 /// Whether a command is a test.
 pub(super) fn is_test(words: &[String]) -> bool {

@@ -5,8 +5,9 @@
 //! `match`. Rules without a pair make one link in each direction between hosts `a` and `b`: `out` rules apply
 //! to the direction from `a`.
 
+mod delete;
+
 use super::dummynet::Pipe;
-use super::ipfw_delete::Deletion;
 use super::lines::Line;
 use super::quantity::whole;
 use super::sheet::{Host, Link, Sheet};
@@ -14,6 +15,7 @@ use super::sleeps::Clock;
 use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
+use delete::Deletion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 

@@ -57,7 +57,7 @@ fn is_trace(text: &str) -> bool {
     lines.peek().is_some() && lines.all(|line| line.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a link can play the trace: what it would refuse then is refused now, with the line.
+/// Whether a link can play the trace: what it would refuse later is refused now, with the line.
 fn playable(name: &str, text: &str) -> Result<(), ImportError> {
     let fix = format!("correct {name}");
     match Opportunities::parse(text) {
@@ -276,7 +276,7 @@ fn queue(line: usize, kind: &str, arguments: &str, notes: &mut Notes) -> Result<
     let limited = limit.clone().unwrap_or_else(|| "unlimited".into());
     Ok(match kind {
         "infinite" => "\"unlimited\"".into(),
-        "droptail" => super::sheet::quoted(&limited),
+        "droptail" => super::quoted::quoted(&limited),
         "drophead" => super::stage::block("head-drop", &[("limit", limited)]),
         "codel" | "pie" => {
             parameters.insert(0, ("limit", limited));

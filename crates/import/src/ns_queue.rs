@@ -4,7 +4,7 @@
 //! (lanlink.tcl). ns-2 reads them as packets, of `mean_pktsize_` bytes each if a queue is measured in bytes
 //! (drop-tail.cc, red.cc); its defaults are those of ns-default.tcl, in version 2.35.
 
-use super::ns::{read, seconds};
+use super::ns_value::{read, seconds};
 use super::quantity::{Share, plain, whole};
 use super::stage::Stage;
 use super::{ImportError, Notes};
@@ -183,6 +183,7 @@ impl Queue {
             "thresh_" => self.min = Some(read(line, key, value, "5", threshold)?),
             "maxthresh_" => self.max = Some(read(line, key, value, "15", threshold)?),
             "linterm_" => self.linterm = Some(read(line, key, value, "10", positive)?),
+            // -1 and 0 mean automatic in ns-2.
             "q_weight_" if value.is_some_and(|value| value.starts_with('-') || value == "0") => {
                 self.weight = None;
             }

@@ -6,8 +6,9 @@
 //! `get_new_link_params`).
 
 use super::ImportError;
-use super::ns::{LONGEST_DELAY, Script, Setting, read, seconds};
+use super::ns::{LONGEST_DELAY, Script, Setting};
 use super::ns_queue::{Dialect, Queue};
+use super::ns_value::{read, seconds};
 use super::quantity::Share;
 
 /// Parameters of a pipe's queue, with their names in scripts.

@@ -1,4 +1,4 @@
-//! Items of bodies: objects, settings, errors. Each item has a type, a length and a value.
+//! What bodies list: objects, settings, errors. Each item is its type, its length and its value.
 
 use crate::message::Malformed;
 use std::borrow::Cow;
@@ -12,15 +12,20 @@ pub enum Kind {
     Source,
     /// A shared medium.
     Medium,
-    /// A router: its routes, and the weights of flows that share its processors.
+    /// A router: its routes.
     Router,
-    /// A program of a router, as `ROUTER/NAME`.
-    Program,
+    /// A program of a router, by `ROUTER/NAME`.
+    Forwarder,
+    /// A flow that shares a router's processors, by `ROUTER/FLOW`: its weight.
+    Flow,
+    /// A port.
+    Port,
 }
 
 impl Kind {
-    /// All kinds, in the order of lists.
-    pub const ALL: [Self; 5] = [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Program];
+    /// All kinds, in the order in which lists have them.
+    pub const ALL: [Self; 7] =
+        [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Forwarder, Self::Flow, Self::Port];
 
     /// Its number in an item, from 1.
     const fn number(self) -> u8 {
@@ -34,7 +39,9 @@ impl Kind {
             Self::Source => "source",
             Self::Medium => "medium",
             Self::Router => "router",
-            Self::Program => "program",
+            Self::Forwarder => "forwarder",
+            Self::Flow => "flow",
+            Self::Port => "port",
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The shared key, and the keys for authenticating messages, one for each direction and purpose.
 
-use crate::message::TAG;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
@@ -10,6 +9,9 @@ use thiserror::Error;
 pub const SHORTEST_KEY: usize = 16;
 /// The most.
 const LONGEST_KEY: usize = 64;
+
+/// Bytes of an authenticator.
+pub const TAG: usize = 16;
 
 /// Secret shared by operator and emulator. It is never printed.
 #[derive(Clone)]

@@ -5,6 +5,7 @@ use crate::allowance::{Allowance, Common};
 use crate::cut::Cut;
 use crate::inline::Inline;
 use crate::layout::Class;
+use crate::level::{Level, SeatId, Seated};
 use crate::limits::Limits;
 use crate::seat::{Counts, Refused, Seat};
 use crate::way::Way;
@@ -22,64 +23,9 @@ const ARRIVALS: usize = 64;
 /// Most seats of a level.
 const MOST: usize = crate::turns::MOST;
 
-/// Identifies an attachment of a [`Punt`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SeatId(pub(crate) Level, pub(crate) usize);
-
-impl SeatId {
-    /// The attachment for a process with this number: they are numbered as they are added, and freed numbers
-    /// are reused.
-    pub const fn control(number: usize) -> Self {
-        Self(Level::Control, number)
-    }
-
-    /// The attachment for a service with this number.
-    pub const fn slow(number: usize) -> Self {
-        Self(Level::Slow, number)
-    }
-
-    /// Whether it is for a process.
-    pub const fn is_control(self) -> bool {
-        matches!(self.0, Level::Control)
-    }
-}
-
-/// The two kinds of seats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Level {
-    Control,
-    Slow,
-}
-
-impl Level {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Control => "control",
-            Self::Slow => "slow-path",
-        }
-    }
-}
-
 /// A ring to the worker, by which processes or services attach.
 #[derive(Debug)]
 pub struct Door(pub(crate) Producer<Attach>);
-
-/// An attachment for statistics.
-#[derive(Debug, Clone, Copy)]
-pub struct Seated<'p> {
-    /// Which.
-    pub seat: SeatId,
-    /// `slow-path` or `control`.
-    pub level: &'static str,
-    /// Its name.
-    pub name: &'p str,
-    /// Whether someone sits there.
-    pub is_taken: bool,
-    /// Packets that are up now.
-    pub kept: u64,
-    /// What became of the others.
-    pub counts: Counts,
-}
 
 /// Packets of one node that are up. Belongs to the node, and is used on its worker only.
 ///

@@ -5,7 +5,7 @@ use crate::counters::{Counters, Happened};
 use crate::discipline::{SPECS, Spec};
 use crate::lines::Lines;
 use crate::table::NONE;
-use crate::{Settings, SettingsError, Warning, Weight};
+use crate::{Refusal, Settings, SettingsError, Warning, Weight};
 use longwire_units::Nanos;
 use thiserror::Error;
 
@@ -71,23 +71,6 @@ pub struct Granted {
     pub estimate: Nanos,
 }
 
-/// Reason why a packet was not accepted. It is counted; the caller keeps the packet, and drops it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Refusal {
-    /// Its flow's queue is full.
-    #[error("the flow's queue is full")]
-    QueueFull,
-    /// The flow table is full, and no flow is idle.
-    #[error("the flow table is full")]
-    TableFull,
-    /// Its flow has used its share of the packet memory, or none is left.
-    #[error("there is no room for more packets of the flow")]
-    NoRoom,
-    /// The message has no valid handle.
-    #[error("the handle is invalid")]
-    Invalid,
-}
-
 /// Reason why a flow can't be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FlowError {
@@ -150,7 +133,7 @@ impl Scheduler {
         self.lines.spec()
     }
 
-    /// Warnings about settings that work, but not as expected.
+    /// A setting that works, but not as expected.
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(self.backlog.settings())
     }

@@ -1,6 +1,7 @@
 //! Traits of derived structs: the row, and conversion of values to typed fields.
 
-use crate::value::{Limit, Millionths, Value, Values};
+use crate::value::{Limit, Millionths, Value};
+use crate::values::Values;
 use crate::{Spec, SpecError};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::any::Any;

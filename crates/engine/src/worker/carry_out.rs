@@ -1,15 +1,10 @@
 //! Execution of a worker's changes: of links in their place among departures and arrivals, of traffic sources
 //! before the first frame that they affect.
 
-use super::{Order, Worker};
+use super::Worker;
 use crate::events::{Event, Of, Turn};
 use crate::order::EVENT_PLACE;
-use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
-use std::sync::Arc;
-
-/// Reason for which a source can't be changed.
-const NO_SOURCE: &str = "nothing is sent by its port";
 
 impl Worker {
     /// Makes every change of links up to `until`.
@@ -95,51 +90,5 @@ impl Worker {
             };
             self.schedules.of(of).refuse(time, &what, &why);
         }
-    }
-
-    /// Changes a link or source at `now` and returns its blocks; `base` is used if it has not changed before.
-    pub(crate) fn change(
-        &mut self,
-        (of, place): (Of, u32),
-        base: Arc<Blocks>,
-        edits: &[Edit],
-        ramp: Option<Ramp>,
-        now: Nanos,
-    ) -> Result<Arc<Blocks>, String> {
-        let base = self.schedules.of(of).made_of_or(place, base);
-        match ramp {
-            Some(ramp) => {
-                if of == Of::Links {
-                    // Steps have an exact place from now on.
-                    self.order = Order::Exact;
-                }
-                self.schedules.ramp(of, place, edits, ramp, now, false)?;
-            }
-            None => {
-                self.schedules.of(of).cancel(place, edits);
-                self.apply(of, place, edits, now)?;
-            }
-        }
-        Ok(self.schedules.of(of).made_of(place).map_or(base, Arc::clone))
-    }
-
-    /// Applies `edits` to a link or source: all of them or none.
-    pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
-        let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
-        match of {
-            Of::Links => self.emulation.change(&mut self.pool, place, now, &changes)?,
-            Of::Sources => self.set_source(place, &changes, now)?,
-        }
-        self.schedules.of(of).note(place, blocks);
-        Ok(())
-    }
-
-    fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
-        // At a manual change, frames that are due may not have been received yet: they come first.
-        let seat = &self.schedules.seats[source as usize];
-        let port = &mut self.ports.slots[seat.port as usize].port;
-        let now = port.next_arrival().map_or(now, |next| now.min(next));
-        let known = changes.iter().all(|(spec, values)| port.change_source(now, &seat.name, spec, values));
-        if known { Ok(()) } else { Err(NO_SOURCE.into()) }
     }
 }
