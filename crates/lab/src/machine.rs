@@ -9,9 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use longwire_netlink::{Socket, interface_index, link};
 use serde::{Deserialize, Serialize};
 
-use crate::links::{Links, interface_index};
 use crate::namespace::{NAMES, Namespace, NamespaceId};
 use crate::state::{Guard, ROOT, write_whole};
 use crate::{Cidr, LabError, firewall};
@@ -69,8 +69,8 @@ pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
 /// The name is this run's while its state stands, so an interface of this name is, too.
 fn delete_link(name: &str) -> Result<(), LabError> {
     let Ok(index) = interface_index(name) else { return Ok(()) };
-    Links::open()
-        .and_then(|mut links| links.delete_link(index))
+    Socket::route()
+        .and_then(|socket| link::unless_gone(socket.request(link::delete(index))))
         .map_err(LabError::system(format!("removing interface {name}")))
 }
 

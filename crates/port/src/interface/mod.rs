@@ -4,7 +4,6 @@
 mod claim;
 mod counters;
 mod error;
-mod netlink;
 mod offload;
 
 pub use claim::Claim;
@@ -12,16 +11,18 @@ pub(crate) use counters::Counters;
 pub use error::OpenError;
 pub use offload::{Feature, Features, OffloadGuard};
 
+use longwire_netlink::{LinkSettings, Socket, link};
 use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
 /// A network interface of the namespace in which it was looked up, whatever namespace the caller is in later.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Interface {
     /// A netlink socket, which also stands for the namespace in which it was made.
-    control: OwnedFd,
+    control: Arc<Socket>,
     name: String,
     index: u32,
 }
@@ -44,23 +45,11 @@ impl Interface {
     /// No such name, or no socket to be had.
     pub fn open(name: &str) -> Result<Self, OpenError> {
         let mut request = Request::named(name)?;
-        let control = netlink::socket().map_err(|e| OpenError::from_io(name, "open a control socket", e))?;
+        let control = Socket::route().map_err(|e| OpenError::from_io(name, "open a control socket", e))?;
         request
             .call(control.as_fd(), libc::SIOCGIFINDEX)
             .map_err(|e| OpenError::from_io(name, "look it up", e))?;
-        Ok(Self { control, name: name.into(), index: request.word() as u32 })
-    }
-
-    /// A second handle on the same interface.
-    ///
-    /// # Errors
-    /// Too many open files.
-    pub fn try_clone(&self) -> Result<Self, OpenError> {
-        let control = self
-            .control
-            .try_clone()
-            .map_err(|e| OpenError::from_io(&self.name, "open a second handle", e))?;
-        Ok(Self { control, name: self.name.clone(), index: self.index })
+        Ok(Self { control: Arc::new(control), name: name.into(), index: request.word() as u32 })
     }
 
     /// Its name when it was looked up.
@@ -168,16 +157,9 @@ impl Interface {
     /// # Errors
     /// No right to do so.
     pub fn set_queue_length(&self, packets: u32) -> Result<(), OpenError> {
-        const IFINFO: usize = 16;
-        const ATTRIBUTE: usize = 8;
-        let mut message = [0u8; netlink::HEADER + IFINFO + ATTRIBUTE];
-        netlink::head(&mut message, libc::RTM_NEWLINK, libc::NLM_F_ACK);
-        // struct ifinfomsg: family, padding, type, index, flags, change; then the attribute's length, type and value.
-        message[20..24].copy_from_slice(&self.index.to_ne_bytes());
-        message[32..34].copy_from_slice(&(ATTRIBUTE as u16).to_ne_bytes());
-        message[34..36].copy_from_slice(&libc::IFLA_TXQLEN.to_ne_bytes());
-        message[36..].copy_from_slice(&packets.to_ne_bytes());
-        netlink::command(self.control.as_fd(), &message)
+        let settings = LinkSettings { queue_length: Some(packets), ..LinkSettings::default() };
+        self.control
+            .request(link::change(self.index, &settings))
             .map_err(|e| OpenError::from_io(&self.name, "set its queue length", e))
     }
 
@@ -247,8 +229,9 @@ impl Interface {
         let mut request = EthtoolRequest { name, data: words.as_mut_ptr(), rest: [0; 16] };
         // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and at least as long as its
         // command says, which each caller sees to.
-        let result =
-            unsafe { libc::ioctl(self.control.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        let result = unsafe {
+            libc::ioctl(self.control.as_fd().as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request)
+        };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 

@@ -129,13 +129,7 @@ impl AfPacket {
         for _ in 0..queues {
             let group = (queues > 1).then_some(&mut group);
             let shared = Arc::clone(&shared);
-            sockets.push(Self::open_socket(
-                name,
-                interface.try_clone()?,
-                (options, with_header),
-                group,
-                shared,
-            )?);
+            sockets.push(Self::open_socket(name, interface.clone(), (options, with_header), group, shared)?);
         }
         if let Some(last) = sockets.last_mut() {
             let counters = Counters::open(interface.name())?;

@@ -96,7 +96,7 @@ fn deal(
             sockets,
             sender,
             umem: Arc::clone(umem),
-            interface: ready.interface.try_clone()?,
+            interface: ready.interface.clone(),
             lost: lost.take(),
             mtu: ready.mtu,
             max_mtu: buffers.max_mtu(),
