@@ -10,12 +10,13 @@ use std::process::Command;
 use longwire_netlink::{Neighbour, Route, Socket, interface_index, neighbour, route};
 
 use crate::host::{HostState, INTERFACE};
-use crate::lab::{check_instance, new_state};
-use crate::machine::{self, Forwarding};
+use crate::lab::new_state;
+use crate::machine;
+use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::relay::Relay;
 use crate::resolver::{self, Resolver};
-use crate::state::{Guard, State, folder_of, write_whole};
+use crate::state::{Forwarding, Guard, State, folder_of, write_whole};
 use crate::{Cidr, Host, HostSpec, Lab, LabError, Mac, Wiring};
 
 /// Name of the near end, as a host of the lab.

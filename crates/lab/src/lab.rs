@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use longwire_netlink::{LinkSettings, Socket, interface_index, link};
 
-use crate::host::{HostState, INTERFACE, check_name};
+use crate::host::{HostState, INTERFACE};
 use crate::machine;
+use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
@@ -271,10 +272,6 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
         swept.push(state.instance);
     }
     result.map(|()| swept)
-}
-
-pub(crate) fn check_instance(instance: &str) -> Result<(), LabError> {
-    check_name("lab", instance, 32)
 }
 
 /// The state of a lab owned by this process.

@@ -35,6 +35,7 @@ mod firewall;
 mod host;
 mod lab;
 mod machine;
+mod names;
 mod namespace;
 mod nftables;
 mod offload;

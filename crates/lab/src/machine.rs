@@ -13,22 +13,11 @@ use longwire_netlink::{Socket, interface_index, link};
 use serde::{Deserialize, Serialize};
 
 use crate::namespace::{NAMES, Namespace, NamespaceId};
-use crate::state::{Guard, ROOT, write_whole};
-use crate::{Cidr, LabError, firewall};
+use crate::state::{Forwarding, Guard, ROOT, write_whole};
+use crate::{LabError, firewall};
 
 const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
 const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
-
-/// One run's use of the machine's network.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Forwarding {
-    /// The machine's namespace, as the run found it.
-    pub machine: NamespaceId,
-    /// The interface in the machine's namespace.
-    pub uplink: String,
-    /// The network behind it.
-    pub network: Cidr,
-}
 
 /// Lets packets from behind the uplink out, under the machine's own address.
 pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {

@@ -125,11 +125,11 @@ impl Socket {
         Ok(whole)
     }
 
-    /// Sends a question that one message answers, and reads that into `buffer`.
+    /// Sends a question that one message answers, and reads that into `buffer`. Allocates nothing.
     ///
     /// # Errors
     /// What the kernel answers instead.
-    pub fn ask<'b>(&self, mut question: Message, buffer: &'b mut [u8]) -> io::Result<Reply<'b>> {
+    pub fn ask<'b>(&self, question: &mut Message, buffer: &'b mut [u8]) -> io::Result<Reply<'b>> {
         let mut last = self.lock();
         let sequence = next(&mut last);
         self.send(question.finish(sequence))?;
@@ -255,10 +255,10 @@ mod tests {
         let socket = Socket::route().unwrap();
         let mut buffer = vec![0; LONGEST];
         assert_eq!(
-            socket.ask(link::ask(1 << 30), &mut buffer).unwrap_err().raw_os_error(),
+            socket.ask(&mut link::ask(1 << 30), &mut buffer).unwrap_err().raw_os_error(),
             Some(libc::ENODEV)
         );
-        let reply = socket.ask(link::ask(1), &mut buffer).unwrap();
+        let reply = socket.ask(&mut link::ask(1), &mut buffer).unwrap();
         assert_eq!(Link::read(reply.body).unwrap().unwrap().index, 1);
     }
 
@@ -275,7 +275,7 @@ mod tests {
                             refused.unwrap_err().raw_os_error(),
                             Some(libc::ENODEV | libc::EPERM)
                         ));
-                        socket.ask(link::ask(1), &mut buffer).unwrap();
+                        socket.ask(&mut link::ask(1), &mut buffer).unwrap();
                     }
                 });
             }

@@ -1,7 +1,9 @@
 //! The kernel's own counters of an interface, through one small netlink message.
 
-use super::{Interface, OpenError};
+use super::Interface;
 use longwire_netlink::{Message, Reply, Socket, attributes};
+use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Frames the kernel lost on an interface since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,10 +14,11 @@ pub(crate) struct Lost {
     pub(crate) sent: u64,
 }
 
-/// Reads counters of interfaces of the namespace in which it was opened.
+/// Reads the counters of an interface, in the namespace in which it was looked up.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    socket: Socket,
+    socket: Arc<Socket>,
+    question: RefCell<Message>,
 }
 
 /// Offsets in `struct rtnl_link_stats64` (linux/if_link.h).
@@ -30,16 +33,15 @@ const RTM_GETSTATS: u16 = 94;
 const LINK_64: u16 = 1;
 
 impl Counters {
-    /// For interfaces of the calling thread's namespace.
-    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
-        let socket = Socket::route().map_err(|e| OpenError::from_io(name, "open a netlink socket", e))?;
-        Ok(Self { socket })
+    /// Those of `interface`.
+    pub(crate) fn of(interface: &Interface) -> Self {
+        Self { socket: Arc::clone(&interface.control), question: question(interface.index()).into() }
     }
 
-    /// What `interface` has lost, or none if it is gone.
-    pub(crate) fn lost(&self, interface: &Interface) -> Option<Lost> {
+    /// What the interface has lost, or none if it is gone. Does not allocate.
+    pub(crate) fn lost(&self) -> Option<Lost> {
         let mut buffer = [0u8; 1024];
-        parse(self.socket.ask(question(interface.index()), &mut buffer).ok()?)
+        parse(self.socket.ask(&mut self.question.borrow_mut(), &mut buffer).ok()?)
     }
 }
 
@@ -67,12 +69,12 @@ mod tests {
     #[test]
     fn reads_the_loopback_and_misses_the_missing() {
         let lo = Interface::open("lo").unwrap();
-        let counters = Counters::open("lo").unwrap();
-        assert!(counters.lost(&lo).is_some());
-        let gone = Interface { index: 1 << 30, ..lo.clone() };
-        assert_eq!(counters.lost(&gone), None);
+        let counters = Counters::of(&lo);
+        assert!(counters.lost().is_some());
+        let gone = Counters::of(&Interface { index: 1 << 30, ..lo.clone() });
+        assert_eq!(gone.lost(), None);
         // The answer to the one does not disturb the next.
-        assert!(counters.lost(&lo).is_some());
+        assert!(counters.lost().is_some());
     }
 
     #[test]

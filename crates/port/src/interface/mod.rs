@@ -11,10 +11,9 @@ pub(crate) use counters::Counters;
 pub use error::OpenError;
 pub use offload::{Feature, Features, OffloadGuard};
 
-use longwire_netlink::{LinkSettings, Socket, link};
-use std::ffi::CStr;
+use longwire_netlink::{Address, LinkSettings, Socket, address, link};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -181,29 +180,19 @@ impl Interface {
         Ok(text(&bytes))
     }
 
-    /// Its addresses, when asked from the namespace it is in.
+    /// Its addresses in the namespace in which it was looked up.
     ///
     /// # Errors
     /// The system gives no list.
     pub fn addresses(&self) -> Result<Vec<IpAddr>, OpenError> {
-        let mut list = std::ptr::null_mut();
-        // SAFETY: `list` is a valid place for the pointer that getifaddrs stores.
-        if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-            return Err(OpenError::last(&self.name, "list addresses"));
-        }
         let mut found = Vec::new();
-        let mut at = list;
-        while !at.is_null() {
-            // SAFETY: `at` is a node of the list, which lives until freeifaddrs below; its name is a C string.
-            let (node, name) = unsafe { (&*at, CStr::from_ptr((*at).ifa_name)) };
-            if name.to_bytes() == self.name.as_bytes() {
-                // SAFETY: ifa_addr is null or a socket address of the family it names, as `ip_of` needs.
-                found.extend(unsafe { ip_of(node.ifa_addr) });
-            }
-            at = node.ifa_next;
-        }
-        // SAFETY: the list came from getifaddrs and nothing refers to it any more.
-        unsafe { libc::freeifaddrs(list) };
+        let mut note = |body: &[u8]| match Address::read(body) {
+            Ok(Some(own)) if own.index == self.index => found.push(own.address),
+            _ => {}
+        };
+        self.control
+            .dump(address::list(), |_, body| note(body))
+            .map_err(|e| OpenError::from_io(&self.name, "list its addresses", e))?;
         Ok(found)
     }
 
@@ -322,30 +311,6 @@ impl Request {
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-/// The IP address in a socket address, if it is one.
-///
-/// # Safety
-/// `address` is null or points to a socket address as long as its family says.
-unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: not null, so a socket address of the family it names, as the caller promises.
-    unsafe {
-        match i32::from((*address).sa_family) {
-            libc::AF_INET => {
-                let v4 = address.cast::<libc::sockaddr_in>().read_unaligned();
-                Some(Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes()).into())
-            }
-            libc::AF_INET6 => {
-                let v6 = address.cast::<libc::sockaddr_in6>().read_unaligned();
-                Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
-            }
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Ready {
         let queues = queues(&interface)?;
         queues.suffice(plan.queues.into(), interface.name())?;
         let prepared = prepare(&interface, plan.far_end)?;
-        let lost = Lost::new(&interface, prepared.found)?;
+        let lost = Lost::new(&interface, prepared.found.as_ref())?;
         Ok(Self {
             name: plan.name,
             interface,

@@ -51,35 +51,31 @@ pub(super) fn prepare_generic(own: &Interface) -> Result<OffloadGuard, OpenError
     OffloadGuard::turn_off(own, &[Feature::Gro])
 }
 
-/// What the kernel loses on the way to the sockets, as its own counters tell.
+/// What the kernel loses on the way to the sockets, as its own counters tell. Of a veth pair these are the other end's, whose frames are lost
+/// when our receive queue is full; what the near end counts the sockets count as well.
 pub(super) struct Lost {
-    counters: Counters,
-    /// The other end of a veth pair, whose frames are lost when our receive queue is full. What the near end counts
-    /// the sockets count as well.
-    far: Option<Interface>,
-    is_veth: bool,
+    counters: Option<Counters>,
+    is_far: bool,
     before: u64,
 }
 
 impl Lost {
     /// Counts from now on; `far` is the other end of a veth pair, if it is in the calling thread's namespace.
-    pub(super) fn new(own: &Interface, far: Option<Interface>) -> Result<Self, OpenError> {
-        let is_veth = own.driver()? == "veth";
-        let mut lost = Self { counters: Counters::open(own.name())?, far, is_veth, before: 0 };
-        lost.before = lost.now(own);
+    pub(super) fn new(own: &Interface, far: Option<&Interface>) -> Result<Self, OpenError> {
+        let near = if own.driver()? == "veth" { None } else { Some(own) };
+        let counters = far.or(near).map(Counters::of);
+        let mut lost = Self { counters, is_far: far.is_some(), before: 0 };
+        lost.before = lost.now();
         Ok(lost)
     }
 
-    pub(super) fn since_opening(&self, own: &Interface) -> u64 {
-        self.now(own).saturating_sub(self.before)
+    pub(super) fn since_opening(&self) -> u64 {
+        self.now().saturating_sub(self.before)
     }
 
-    fn now(&self, own: &Interface) -> u64 {
-        match (&self.far, self.is_veth) {
-            (Some(far), _) => self.counters.lost(far).map_or(0, |lost| lost.sent),
-            (None, true) => 0,
-            (None, false) => self.counters.lost(own).map_or(0, |lost| lost.received),
-        }
+    fn now(&self) -> u64 {
+        let lost = self.counters.as_ref().and_then(Counters::lost);
+        lost.map_or(0, |lost| if self.is_far { lost.sent } else { lost.received })
     }
 }
 
@@ -130,7 +126,7 @@ fn peer(own: &Interface) -> Result<Option<Interface>, OpenError> {
 fn link(own: &Interface) -> Result<Link, OpenError> {
     let ask = || {
         let mut buffer = vec![0; LONGEST];
-        let reply = Socket::route()?.ask(link::ask(own.index()), &mut buffer)?.body;
+        let reply = Socket::route()?.ask(&mut link::ask(own.index()), &mut buffer)?.body;
         Link::read(reply).ok().flatten().ok_or(io::Error::from(io::ErrorKind::InvalidData))
     };
     ask().map_err(|e| OpenError::from_io(own.name(), "ask what it is", e))
