@@ -44,6 +44,9 @@ pub fn of_error(error: &Error) -> Value {
         if let Some(ClientError::Refused(problem)) = cause.downcast_ref() {
             return Some(of_problem(problem));
         }
+        if let Some(ClientError::NoObject { near: Some((_, near)), .. }) = cause.downcast_ref() {
+            return Some(Fields::new(&crate::outcome::chain(error)).with("suggestion", near));
+        }
         if let Some(imported) = cause.downcast_ref::<ImportError>() {
             let fields = Fields::new(&crate::causes::chain(error)).with("fix", &imported.fix);
             return Some(if imported.line > 0 { fields.at("line", imported.line) } else { fields });

@@ -5,7 +5,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_assemble::Built;
 use longwire_block::change::Edit;
 use longwire_block::path::LinkRef;
-use longwire_engine::{Remote, Run, Target};
+use longwire_engine::{Change, Remote, Run, Target};
 use longwire_report::Row;
 use longwire_scenario::with_defaults;
 use std::sync::Arc;
@@ -124,7 +124,8 @@ impl Loaded {
         let target = Target::Link(self.links[place as usize]);
         let begin = Instant::now();
         remote.made_of(target)?;
-        remote.change(target, Arc::new(base), vec![edit], None)?;
+        let change = Change { target, base: Arc::new(base), edits: vec![edit], ramp: None };
+        remote.change(vec![change], None)?;
         Ok(begin.elapsed().as_nanos() as f64)
     }
 }

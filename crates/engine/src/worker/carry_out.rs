@@ -1,12 +1,11 @@
 //! How a worker carries its changes out: on links in their place among departures and arrivals, on traffic sources before
 //! the first frame that may be another one.
 
-use super::{Order, Worker};
+use super::Worker;
 use crate::events::{Event, Of, Turn};
 use crate::order::EVENT_PLACE;
-use longwire_block::change::{Blocks, Edit, Ramp};
+use longwire_block::change::{Blocks, Edit};
 use longwire_units::Nanos;
-use std::sync::Arc;
 
 /// Why a source can't be changed.
 const NO_SOURCE: &str = "nothing is sent by its port";
@@ -95,33 +94,6 @@ impl Worker {
             };
             self.schedules.of(of).refuse(time, &what, &why);
         }
-    }
-
-    /// Changes a link or source that is made of `base` unless it has changed before, at `now`, and answers what it is made
-    /// of then.
-    pub(crate) fn change(
-        &mut self,
-        (of, place): (Of, u32),
-        base: Arc<Blocks>,
-        edits: &[Edit],
-        ramp: Option<Ramp>,
-        now: Nanos,
-    ) -> Result<Arc<Blocks>, String> {
-        let base = self.schedules.of(of).made_of_or(place, base);
-        match ramp {
-            Some(ramp) => {
-                if of == Of::Links {
-                    // Steps have their exact place from now on.
-                    self.order = Order::Exact;
-                }
-                self.schedules.ramp(of, place, edits, ramp, now, false)?;
-            }
-            None => {
-                self.schedules.of(of).cancel(place, edits);
-                self.apply(of, place, edits, now)?;
-            }
-        }
-        Ok(self.schedules.of(of).made_of(place).map_or(base, Arc::clone))
     }
 
     /// Makes a link or source of what `edits` make of it: all of them or none.

@@ -29,10 +29,7 @@ impl Worker {
                 Command::MadeOf { what: (of, place), reply } => {
                     let _ = reply.send(self.schedules.of(of).made_of(place).map(Arc::clone));
                 }
-                Command::Change { what, base, edits, ramp, reply } => {
-                    let _ = reply.send(self.change(what, base, &edits, ramp, now));
-                }
-                Command::Together { changes, step, reply } => {
+                Command::Change { changes, step, reply } => {
                     let _ = reply.send(self.together(changes, step, now));
                 }
                 Command::AtNode { place, act } => {

@@ -50,23 +50,33 @@ impl Worker {
         }
     }
 
-    /// Makes them. If a link, medium or source refuses, those before it are as they were.
+    /// Makes them, and begins the ramps. If a link, medium or source refuses, those before it are as they were.
     fn make(&mut self, changes: &[Placed], now: Nanos) -> Result<(), String> {
-        let mut before: Vec<((Of, u32), Arc<Blocks>)> = Vec::new();
-        for (done, Placed { what: (of, place), base, edits }) in changes.iter().enumerate() {
-            before.push(((*of, *place), self.schedules.of(*of).made_of_or(*place, Arc::clone(base))));
+        let mut before: Vec<((Of, u32), Vec<Edit>)> = Vec::new();
+        for Placed { what: (of, place), base, edits, .. } in
+            changes.iter().filter(|change| change.ramp.is_none())
+        {
+            let blocks = self.schedules.of(*of).made_of_or(*place, Arc::clone(base));
             if let Err(why) = self.apply(*of, *place, edits, now) {
-                for (((of, place), blocks), Placed { edits, .. }) in
-                    before.iter().zip(changes).take(done).rev()
-                {
+                for ((of, place), undo) in before.iter().rev() {
                     // They were made of it a moment ago.
-                    let _ = self.apply(*of, *place, &back(blocks, edits), now);
+                    let _ = self.apply(*of, *place, undo, now);
                 }
                 return Err(why);
             }
+            before.push(((*of, *place), back(&blocks, edits)));
         }
-        for Placed { what: (of, place), edits, .. } in changes {
-            self.schedules.of(*of).cancel(*place, edits);
+        for Placed { what: (of, place), edits, ramp, .. } in changes {
+            match ramp {
+                Some(ramp) => {
+                    if *of == Of::Links {
+                        // Steps have their exact place from now on.
+                        self.order = Order::Exact;
+                    }
+                    self.schedules.ramp(*of, *place, edits, *ramp, now, false)?;
+                }
+                None => self.schedules.of(*of).cancel(*place, edits),
+            }
         }
         Ok(())
     }

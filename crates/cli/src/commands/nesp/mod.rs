@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(setting("queue=50 ms").unwrap(), Item::Setting("queue".into(), "50 ms".into()));
         assert_eq!(setting("loss=").unwrap(), Item::Setting("loss".into(), "".into()));
         assert!(setting("rate").is_err() && setting("=5").is_err());
-        assert_eq!(object("program:west/seen"), Item::Object(Kind::Program, "west/seen".into()));
+        assert_eq!(object("forwarder:west/seen"), Item::Object(Kind::Forwarder, "west/seen".into()));
         assert!(setting(&format!("data={}", "0".repeat(1000))).is_ok());
         let error = setting(&format!("data={}", "0".repeat(1001))).unwrap_err().to_string();
         assert_eq!(error, "data: a value has at most 1000 bytes, this one 1001");

@@ -1,29 +1,23 @@
-//! The links of a run by name, with their settings as of now, and changes to them as people write them.
+//! The settings of links, as people write them.
 
-use longwire_block::change::{Blocks, Edit, Ramp};
+use super::changing::{Changing, Now, Words};
+use super::settings::{Pair, of_ramps};
+use longwire_block::change::{Blocks, Edit};
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
-use longwire_control::SetError;
-use longwire_engine::{Remote, RemoteError, Report, Target, Together};
+use longwire_control::{Kind, SetError, Settable};
+use longwire_engine::{Report, Target};
 use longwire_scenario::library::{SHIPPED, Shipped, Way};
 use longwire_scenario::{
     About, Asked, LinkFault, Plan, ScenarioError, block_meant, called_elsewhere, kind_meant, link_edit,
     removal_meant, suggestion, unplanned_target, with_defaults,
 };
-use longwire_units::Nanos;
-use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The parameter that says which block a key is to have.
 const KIND: &str = "kind";
-/// The settings that make a ramp of the others, and say how far apart its steps are.
-const RAMP: &str = "ramp";
-const STEP: &str = "ramp.step";
-/// Most steps of a ramp, as of a scenario's.
-const MOST_STEPS: u64 = 1_000_000;
-
 /// A setting that somebody gave: how it is written, the parameter it means (none for a mere value), its text.
 struct Setting<'s> {
     written: &'s str,
@@ -31,81 +25,45 @@ struct Setting<'s> {
     text: &'s str,
 }
 
-/// What a link's name means, as places in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meant {
-    /// A link.
-    One(u32),
-    /// Both directions of a duplex link, forward first.
-    Duplex([u32; 2]),
-}
+/// The links of a run.
+pub type LiveLinks = Changing<LinkWords>;
 
-impl Meant {
-    /// The places, one or two.
-    pub fn places(&self) -> &[u32] {
-        match self {
-            Self::One(place) => std::slice::from_ref(place),
-            Self::Duplex(both) => both,
-        }
-    }
-}
-
-/// The links of a run. What a million links are made of is kept once for each profile, and for those that were changed.
+/// How links are set: by the registry of their blocks.
 #[derive(Debug)]
-pub struct LiveLinks {
+pub struct LinkWords {
     registry: Vec<&'static Spec>,
-    /// By place in the plan.
-    names: Arc<[String]>,
-    /// Places in the order of the names.
-    by_name: Vec<u32>,
-    refs: Vec<LinkRef>,
-    profile_of: Vec<u32>,
-    profiles: Vec<Blocks>,
-    changed: Mutex<HashMap<u32, Arc<Blocks>>>,
 }
 
 impl LiveLinks {
     /// The links of `plan`, which the engine finds at `refs`; without these they can be shown, but not changed.
-    pub fn new(plan: &Plan, refs: Vec<LinkRef>) -> Self {
+    pub fn new(plan: &Plan, refs: &[LinkRef]) -> Self {
         let registry = longwire_link::registry();
-        let names: Vec<String> = plan.links.iter().map(|link| link.name.to_string()).collect();
-        let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
-        by_name.sort_unstable_by_key(|&place| &names[place as usize]);
-        Self {
-            names: names.into(),
-            by_name,
-            refs,
-            profile_of: plan.links.iter().map(|link| link.profile).collect(),
-            profiles: plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &registry)).collect(),
-            changed: Mutex::default(),
-            registry,
-        }
+        let names = plan.links.iter().map(|link| link.name.to_string()).collect();
+        let planned = plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &registry)).collect();
+        let profiles = plan.links.iter().map(|link| link.profile).collect();
+        let targets = refs.iter().map(|&link| Target::Link(link)).collect();
+        Self::made(LinkWords { registry }, names, targets, (planned, profiles))
     }
 
-    /// The names of the links, by place in the plan.
-    pub fn names(&self) -> Arc<[String]> {
-        Arc::clone(&self.names)
+    /// Notes what links are made of now, as `report` tells.
+    pub fn note_report(&self, report: &Report) {
+        self.note(
+            report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?)))),
+        );
+    }
+}
+
+impl Words for LinkWords {
+    const KIND: Kind = Kind::Link;
+
+    fn edits(&self, link: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+        let pairs = with_profile(pairs, link.name)?;
+        let edits = self.edits_of(link.blocks, &pairs.iter().collect::<Vec<_>>())?;
+        check_ways(link.planned, &edits)?;
+        Ok(edits)
     }
 
-    /// The place in the plan of the link called `name`.
-    pub fn place(&self, name: &str) -> Option<u32> {
-        let found = self.by_name.binary_search_by(|&place| self.names[place as usize].as_str().cmp(name));
-        found.ok().map(|at| self.by_name[at])
-    }
-
-    /// The places in the plan of what `name` means: a link, or both directions of a duplex link.
-    pub fn meant(&self, name: &str) -> Option<Meant> {
-        if let Some(place) = self.place(name) {
-            return Some(Meant::One(place));
-        }
-        let direction = |which| self.place(&format!("{name}.{which}"));
-        Some(Meant::Duplex([direction("forward")?, direction("backward")?]))
-    }
-
-    /// A link's settings as text that setting them would take; `place` is its place in the plan.
-    pub fn settings(&self, place: u32) -> BTreeMap<String, String> {
-        let changed = self.lock();
-        let blocks = self.blocks(&changed, place);
+    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
         let each = blocks.iter().flat_map(|(spec, values)| {
             let params = spec.params.iter().zip(values.as_slice()).enumerate();
             let params =
@@ -116,94 +74,34 @@ impl LiveLinks {
         each.collect()
     }
 
-    /// The same as JSON.
-    pub fn settings_json(&self, place: usize) -> Map<String, Value> {
-        self.settings(place as u32).into_iter().map(|(key, text)| (key, text.into())).collect()
-    }
-
-    /// Changes the settings of a link, or of both directions of a duplex link, all of them or none; what is not named is kept.
-    /// The pairs `ramp` and `ramp.step` make a ramp of the others, which takes so long.
-    ///
-    /// # Errors
-    /// If there is no such link, a setting can't be that, or the engine refuses. Nothing has changed then, unless the engine
-    /// refused the second direction only.
-    pub fn set(&self, remote: &Remote, name: &str, pairs: &[(String, String)]) -> Result<Meant, SetError> {
-        let meant = self.meant(name).ok_or_else(|| SetError::UnknownLink(name.into()))?;
-        let (ramp, pairs) = ramp_of(pairs)?;
-        // Held until the engine has answered, so that changes take effect in the order in which they are noted.
-        let mut changed = self.lock();
-        let planned = meant.places().iter().map(|&place| {
-            let (link, edits) = self.planned_change(remote, &changed, place, (ramp, &pairs))?;
-            Ok((place, link, edits))
+    fn settable(&self) -> Vec<Settable> {
+        let mut all: Vec<Settable> = Vec::new();
+        let mut add = |key: String, help, takes: &dyn Fn() -> String| {
+            if all.iter().all(|known| known.key != key) {
+                all.push(Settable { key, help, takes: takes() });
+            }
+        };
+        for spec in &self.registry {
+            for (index, param) in spec.params.iter().enumerate() {
+                add(self.key(spec, index), param.help, &|| param.takes());
+            }
+            let kinds = || self.registry.iter().filter(|row| row.key == spec.key).map(|row| row.kind);
+            if kinds().count() > 1 {
+                add(format!("{}.{KIND}", spec.key), "which kind it is", &|| {
+                    kinds().collect::<Vec<_>>().join(", ")
+                });
+            }
+        }
+        add(PROFILE.into(), "sets what a profile says", &|| {
+            SHIPPED.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
         });
-        for (place, link, edits) in planned.collect::<Result<Vec<_>, SetError>>()? {
-            let base = Arc::new(self.planned(place).clone());
-            let gone = |error| refusal(error, ramp);
-            changed.insert(place, remote.change(link, base, edits, ramp).map_err(gone)?);
-        }
-        Ok(meant)
+        all.into_iter().chain(of_ramps()).collect()
     }
+}
 
-    /// What a change of a link's settings, or of both directions of a duplex link, means, for several that are made together.
-    ///
-    /// # Errors
-    /// If there is no such link, or a setting can't be that.
-    pub fn together(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<Vec<Together>, SetError> {
-        let meant = self.meant(name).ok_or_else(|| SetError::UnknownLink(name.into()))?;
-        let pairs: Vec<&Pair> = pairs.iter().collect();
-        let changed = self.lock();
-        let each = meant.places().iter().map(|&place| {
-            let (target, edits) = self.planned_change(remote, &changed, place, (None, &pairs))?;
-            Ok(Together { target, base: Arc::new(self.planned(place).clone()), edits })
-        });
-        each.collect()
-    }
-
-    /// Looks what a link is made of now: a change may have come at its time.
-    pub fn look(&self, remote: &Remote, place: u32) {
-        let link = self.refs.get(place as usize).copied();
-        if let Some(Ok(Some(now))) = link.map(|link| remote.made_of(Target::Link(link))) {
-            self.lock().insert(place, now);
-        }
-    }
-
-    /// What `pairs` mean for the link at `place`, checked.
-    fn planned_change(
-        &self,
-        remote: &Remote,
-        changed: &HashMap<u32, Arc<Blocks>>,
-        place: u32,
-        (ramp, pairs): (Option<Ramp>, &[&Pair]),
-    ) -> Result<(Target, Vec<Edit>), SetError> {
-        let link = *self
-            .refs
-            .get(place as usize)
-            .ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
-        let link = Target::Link(link);
-        let now = remote.made_of(link).map_err(|error| refusal(error, ramp))?;
-        let made_of = now.as_deref().unwrap_or_else(|| self.blocks(changed, place));
-        let pairs = with_profile(pairs, &self.names[place as usize])?;
-        let edits = self.edits(made_of, &pairs.iter().collect::<Vec<_>>())?;
-        // A ramp ends at a value.
-        let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(made_of);
-        if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
-            let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, without ramp";
-            return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
-        }
-        check_ways(self.planned(place), &edits)?;
-        Ok((link, edits))
-    }
-
-    /// Notes what links are made of now, as `report` tells.
-    pub fn note(&self, report: &Report) {
-        let mut changed = self.lock();
-        let told =
-            report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?))));
-        changed.extend(told);
-    }
-
+impl LinkWords {
     /// What `pairs` of key and text mean for a link that is made of `blocks`.
-    fn edits(&self, blocks: &Blocks, pairs: &[&(String, String)]) -> Result<Vec<Edit>, SetError> {
+    fn edits_of(&self, blocks: &Blocks, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
         for (written, text) in pairs {
             let found = self.find(written).or_else(|| self.find_among(written, pairs, blocks));
@@ -373,21 +271,7 @@ impl LiveLinks {
             let reason = format!("a link has no such setting; did you mean \"{meant}\"?");
             return SetError::Value { key: key.into(), reason };
         }
-        SetError::UnknownKey { key: key.into(), known }
-    }
-
-    fn blocks<'a>(&'a self, changed: &'a HashMap<u32, Arc<Blocks>>, place: u32) -> &'a Blocks {
-        changed.get(&place).map_or(self.planned(place), |blocks| blocks)
-    }
-
-    /// What a link is made of in the plan.
-    fn planned(&self, place: u32) -> &Blocks {
-        &self.profiles[self.profile_of[place as usize] as usize]
-    }
-
-    /// What is noted is whole even if who held the lock broke.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        SetError::UnknownKey { kind: Kind::Link, key: key.into(), known }
     }
 }
 
@@ -438,43 +322,6 @@ fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     Err(SetError::Value { key: "filter".into(), reason })
 }
 
-/// A pair of setting and text.
-pub(crate) type Pair = (String, String);
-
-/// The ramp that pairs of setting and text ask for, and the other pairs.
-pub(crate) fn ramp_of(pairs: &[Pair]) -> Result<(Option<Ramp>, Vec<&Pair>), SetError> {
-    let time = |name: &str| {
-        let Some((_, text)) = pairs.iter().find(|(key, _)| key == name) else { return Ok(None) };
-        let wrong = |reason: String| SetError::Value { key: name.into(), reason };
-        match text.parse::<Nanos>() {
-            Ok(Nanos::ZERO) => Err(wrong("it has to be longer than 0; write 5s, say".into())),
-            Ok(time) => Ok(Some(time)),
-            Err(error) => Err(wrong(error.to_string())),
-        }
-    };
-    let wrong = |reason: String| Err(SetError::Value { key: STEP.into(), reason });
-    let ramp = match (time(RAMP)?, time(STEP)?) {
-        (None, None) => None,
-        (None, Some(_)) => return wrong("a step has no meaning without a ramp; add one of 5s, say".into()),
-        (Some(over), None) => Some(Ramp::new(over)),
-        (Some(over), Some(step)) => Some(Ramp { over, step }),
-    };
-    if let Some(ramp) = ramp.filter(|ramp| ramp.steps() > MOST_STEPS) {
-        return wrong(format!("{} steps are more than {MOST_STEPS}; make them longer", ramp.steps()));
-    }
-    let others = pairs.iter().filter(|(key, _)| key != RAMP && key != STEP).collect();
-    Ok((ramp, others))
-}
-
-/// What a run says that does not change something.
-pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
-    match (error, ramp) {
-        (RemoteError::Gone, _) => SetError::Unavailable(RemoteError::Gone.to_string()),
-        (RemoteError::Refused(reason), Some(_)) => SetError::Value { key: RAMP.into(), reason },
-        (RemoteError::Refused(reason), None) => SetError::Refused(reason),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -484,20 +331,19 @@ mod tests {
             address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
             delay = \"20 ms\"\nframing = \"ip\"\n";
         let plan = longwire_scenario::parse("x.toml", text).unwrap();
-        LiveLinks::new(&plan, vec![LinkRef::new(0, 0), LinkRef::new(0, 1)])
+        LiveLinks::new(&plan, &[LinkRef::new(0, 0), LinkRef::new(0, 1)])
     }
 
     fn changed(pairs: &[(&str, &str)]) -> Result<Vec<String>, String> {
         let links = links();
         let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let pairs: Vec<_> = pairs.iter().collect();
-        let nothing = HashMap::new();
-        let blocks = links.blocks(&nothing, 0);
-        let edits = links.edits(blocks, &pairs).map_err(|e| e.to_string())?;
+        let (blocks, words) = (&*links.known(0), links.words());
+        let edits = words.edits_of(blocks, &pairs).map_err(|e| e.to_string())?;
         let shown = edits.iter().map(|edit| {
             let (spec, values) = edit.apply(blocks).unwrap();
             let texts = spec.params.iter().zip(values.as_slice()).map(|(p, v)| v.print(p.kind));
-            let kind = if links.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
+            let kind = if words.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
             format!("{}{kind}: {}", spec.key, texts.collect::<Vec<_>>().join(", "))
         });
         Ok(shown.collect())
@@ -583,18 +429,17 @@ mod tests {
             ]
         );
         let remade: Vec<_> = settings.into_iter().collect();
-        let nothing = HashMap::new();
-        let edits = links.edits(links.blocks(&nothing, 0), &remade.iter().collect::<Vec<_>>()).unwrap();
+        let edits = links.words().edits_of(&links.known(0), &remade.iter().collect::<Vec<_>>()).unwrap();
         assert!(edits.len() >= 3);
     }
 
     #[test]
     fn packets_are_steered_only_where_a_way_was_planned() {
         let links = links();
-        let planned = links.planned(0);
+        let planned = &*links.known(0);
         let edits = |rules: &str| {
             let pairs = [("filter".to_string(), rules.to_string())];
-            links.edits(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
+            links.words().edits_of(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
         };
         let error = check_ways(planned, &edits("steer other if udp")).unwrap_err().to_string();
         assert!(
@@ -611,24 +456,6 @@ mod tests {
         // The engine knows targets by their number.
         assert!(check_ways(&with_filter, &edits("steer two if udp\nsteer one")).is_err());
         assert!(check_ways(&with_filter, &edits("steer one\nsteer two\nsteer three")).is_err());
-    }
-
-    #[test]
-    fn ramps_are_read_and_taken_out() {
-        let of = |pairs: &[(&str, &str)]| {
-            let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-            ramp_of(&pairs).map(|(ramp, others)| (ramp, others.len())).map_err(|error| error.to_string())
-        };
-        let ramp = |over, step| Some(Ramp { over: Nanos::from_millis(over), step: Nanos::from_millis(step) });
-        assert_eq!(of(&[("rate", "1mbit")]), Ok((None, 1)));
-        assert_eq!(of(&[("rate", "1mbit"), ("ramp", "10 s")]), Ok((ramp(10_000, 100), 1)));
-        assert_eq!(
-            of(&[("ramp", "10 s"), ("ramp.step", "2s"), ("delay", "1ms")]),
-            Ok((ramp(10_000, 2000), 1))
-        );
-        assert!(of(&[("ramp", "0s")]).unwrap_err().starts_with("ramp: it has to be longer than 0"));
-        assert!(of(&[("ramp.step", "1s")]).unwrap_err().starts_with("ramp.step: a step has no meaning"));
-        assert!(of(&[("ramp", "2000 s"), ("ramp.step", "1ms")]).unwrap_err().contains("2000000 steps"));
     }
 
     #[test]

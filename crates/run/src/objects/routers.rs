@@ -1,14 +1,13 @@
 //! The routers of a run by name, with their routes as of now, and changes to them as people write them.
 
-use crate::leases::Leases;
-use crate::program_rows::Installed;
-use longwire_assemble::{Levels, change_router};
-use longwire_control::{RoutePage, SetError};
+use crate::programs::leases::Leases;
+use crate::programs::rows::Installed;
+use longwire_assemble::Levels;
+use longwire_control::{Kind, RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
 use longwire_router::{Router, Way};
-use longwire_scenario::{Network, Plan, RouteChange, RoutedTo, RouterRoute, WrittenRoute};
-use longwire_sched::Weight;
+use longwire_scenario::{Network, Plan, RouterRoute};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,26 +56,6 @@ impl LiveRouters {
         list.map_err(|error| gone(&error))
     }
 
-    /// Gives a router a route, `text` being one as `ip route` writes it, or takes the one to the network `text` away.
-    ///
-    /// # Errors
-    /// If there is no such router, the text is no such route, or the router refuses; nothing has changed then.
-    pub fn change(&self, remote: &Remote, name: &str, add: bool, text: &str) -> Result<(), SetError> {
-        let place = self.place(name)?;
-        self.check_has_routes(place)?;
-        let wrong = |reason: String| SetError::Value { key: "route".into(), reason };
-        let change = if add {
-            let route = WrittenRoute::read(text).and_then(|route| self.plan.routers[place].route(&route));
-            RouteChange::Add(route.map_err(wrong)?)
-        } else {
-            let to = text.parse::<RoutedTo>().map_err(wrong)?;
-            self.plan.routers[place].removal(to).map_err(wrong)?
-        };
-        let change = move |router: &mut Router, _| change_router(router, &[change], &[]);
-        let done = remote.at_node(self.refs[place], change);
-        done.map_err(|error| gone(&error))?.map_err(wrong)
-    }
-
     /// Whether a router's routes are changed here.
     ///
     /// # Errors
@@ -107,20 +86,6 @@ impl LiveRouters {
         &self.leases
     }
 
-    /// Gives a flow that shares a router's processors another weight.
-    ///
-    /// # Errors
-    /// If there is no such router or flow, or it can't have this weight; nothing has changed then.
-    pub fn weigh(&self, remote: &Remote, name: &str, flow: &str, weight: i64) -> Result<(), SetError> {
-        let place = self.place(name)?;
-        let wrong = |key: &str, reason: String| SetError::Value { key: key.into(), reason };
-        let weight = Weight::new(weight).map_err(|error| wrong("weight", error.to_string()))?;
-        let flow = flow.to_owned();
-        let done = remote
-            .at_node(self.refs[place], move |router: &mut Router, _| router.set_flow_weight(&flow, weight));
-        done.map_err(|error| gone(&error))?.map_err(|error| wrong("flow", error.to_string()))
-    }
-
     /// The plan.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
@@ -139,7 +104,7 @@ impl LiveRouters {
     /// The place in the plan of the router called `name`.
     pub(crate) fn place(&self, name: &str) -> Result<usize, SetError> {
         let place = self.plan.routers.iter().position(|router| &*router.name == name);
-        place.ok_or_else(|| SetError::UnknownRouter(name.into()))
+        place.ok_or_else(|| SetError::Unknown { kind: Kind::Router, name: name.into() })
     }
 }
 

@@ -1,13 +1,14 @@
-//! A run's routers and their programs as settings by name: what NESP reads and changes.
+//! Routers, their flows and their programs as settings by name.
 //!
-//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes behind the network, and a
-//! setting `weight.FLOW` for each flow with a name that shares its processors. A program is called `ROUTER/NAME`.
+//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes behind the network. A flow with a name
+//! that shares its processors is called `ROUTER/FLOW` and has a setting `weight`. A program is called `ROUTER/NAME`.
 
-use crate::live::Pair;
-use crate::live_forwarders::wrong;
-use crate::live_routers::{LiveRouters, gone};
+use super::ObjectChange;
+use super::routers::{LiveRouters, gone};
+use super::settings::Pair;
+use crate::programs::wrong;
 use longwire_assemble::change_router;
-use longwire_control::{ForwarderAsk, SetError};
+use longwire_control::{ForwarderAsk, Kind, NewForwarder, SetError, Settable, State, Typed};
 use longwire_engine::Remote;
 use longwire_router::Router;
 use longwire_scenario::{RouteChange, RoutedTo, WrittenForwarder, WrittenRoute};
@@ -17,7 +18,8 @@ use std::collections::BTreeMap;
 
 /// What settings of routers begin with.
 const ROUTE: &str = "route.";
-const WEIGHT: &str = "weight.";
+/// The setting of a flow.
+const WEIGHT: &str = "weight";
 /// The setting that installs a program or removes it, and that of its state.
 const PROGRAM: &str = "program";
 const DATA: &str = "data";
@@ -30,16 +32,12 @@ const PLAIN: [&str; 5] = [PROGRAM, "state", "port", "via", "queue"];
 const KEY: [&str; 5] = ["source", "source-port", "destination", "destination-port", "protocol"];
 
 impl LiveRouters {
-    /// A router's settings; none if there is no such router.
+    /// A router's settings: its routes, but for those to its own addresses.
     ///
     /// # Errors
-    /// If it does not answer.
-    pub fn settings(
-        &self,
-        remote: &Remote,
-        name: &str,
-    ) -> Result<Option<BTreeMap<String, String>>, SetError> {
-        let Ok(place) = self.place(name) else { return Ok(None) };
+    /// If there is no such router, or it does not answer.
+    pub fn settings(&self, remote: &Remote, name: &str) -> Result<BTreeMap<String, String>, SetError> {
+        let place = self.place(name)?;
         let router = &self.plan().routers[place];
         let mut settings = BTreeMap::new();
         for route in self.known_routes(remote, place)? {
@@ -52,41 +50,75 @@ impl LiveRouters {
             };
             settings.insert(format!("{ROUTE}{to}"), way.to_owned());
         }
-        let processors = remote.at_node(self.node(place), |router: &mut Router, _| router.processors());
-        let flows = processors.map_err(|error| gone(&error))?.map(|all| all.flows).unwrap_or_default();
-        let named = router.sharing.iter().flat_map(|sharing| &sharing.flows);
-        for named in named {
-            if let Some(flow) = flows.iter().find(|flow| *flow.flow == *named.name) {
-                settings.insert(format!("{WEIGHT}{}", named.name), flow.weight.to_string());
-            }
-        }
-        Ok(Some(settings))
+        Ok(settings)
     }
 
-    /// Changes a router's routes and the weights of its flows: all at one instant, or none.
+    /// The names of the flows that share routers' processors, `ROUTER/FLOW`.
+    pub fn flow_names(&self) -> Vec<String> {
+        let each = self.plan().routers.iter().flat_map(|router| {
+            let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
+            flows.map(|flow| format!("{}/{}", router.name, flow.name))
+        });
+        each.collect()
+    }
+
+    /// A flow's weight, and what it has counted.
     ///
     /// # Errors
-    /// If there is no such router, or something can't be so.
-    pub fn set_router(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<(), SetError> {
-        let place = self.place(name)?;
-        let (mut routes, mut weights) = (Vec::new(), Vec::new());
-        for (key, value) in pairs {
-            let refused = |reason: String| wrong(key, reason);
-            if let Some(to) = key.strip_prefix(ROUTE) {
+    /// If there is no such flow, or its router does not answer.
+    pub fn flow(&self, remote: &Remote, name: &str) -> Result<(BTreeMap<String, String>, Value), SetError> {
+        let (place, flow) = self.flow_place(name)?;
+        let processors = remote.at_node(self.node(place), |router: &mut Router, _| router.processors());
+        let flows = processors.map_err(|error| gone(&error))?.map(|all| all.flows).unwrap_or_default();
+        let found = flows.iter().find(|known| *known.flow == *flow);
+        let found = found.ok_or_else(|| SetError::Unavailable("the router does not know it now".into()))?;
+        let settings = BTreeMap::from([(WEIGHT.to_owned(), found.weight.to_string())]);
+        Ok((settings, serde_json::to_value(found).unwrap_or_default()))
+    }
+
+    /// A flow's router by its place in the plan, and its name there.
+    fn flow_place<'n>(&self, name: &'n str) -> Result<(usize, &'n str), SetError> {
+        let none = || SetError::Unknown { kind: Kind::Flow, name: name.into() };
+        let (router, flow) = name.split_once('/').ok_or_else(none)?;
+        let place = self.place(router).map_err(|_| none())?;
+        let mut flows = self.plan().routers[place].sharing.iter().flat_map(|sharing| &sharing.flows);
+        if flows.any(|known| *known.name == *flow) { Ok((place, flow)) } else { Err(none()) }
+    }
+
+    /// Changes routes of a router and weights of its flows: all at one instant, or none.
+    ///
+    /// # Errors
+    /// If there is no such router or flow, they are of several routers, or something can't be so.
+    pub fn set(&self, remote: &Remote, changes: &[ObjectChange]) -> Result<(), SetError> {
+        let (mut routes, mut weights, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for ObjectChange { kind, name, pairs } in changes {
+            if *kind == Kind::Flow {
+                let (place, flow) = self.flow_place(name)?;
+                places.push(place);
+                for (key, value) in pairs {
+                    weights.push((Box::from(flow), weight(key, value)?));
+                }
+                continue;
+            }
+            let place = self.place(name)?;
+            places.push(place);
+            for (key, value) in pairs {
+                let Some(to) = key.strip_prefix(ROUTE) else {
+                    let known = vec!["route.NETWORK, such as route.10.1.0.0/16".to_owned()];
+                    return Err(SetError::UnknownKey { kind: Kind::Router, key: key.clone(), known });
+                };
                 self.check_has_routes(place)?;
-                routes.push(self.route_change(place, to, value).map_err(refused)?);
-            } else if let Some(flow) = key.strip_prefix(WEIGHT) {
-                let number = value.parse().ok().and_then(|weight| Weight::new(weight).ok());
-                let wanted = || format!("\"{value}\" is no weight; give a whole number, 1 to 65535");
-                weights.push((Box::from(flow), number.ok_or_else(|| refused(wanted()))?));
-            } else {
-                let known = "a router has route.NETWORK, such as route.10.1.0.0/16, and weight.FLOW";
-                return Err(refused(known.into()));
+                let change = self.route_change(place, to, value);
+                routes.push(change.map_err(|reason| wrong(key, reason))?);
             }
         }
+        places.dedup();
+        let [place] = places[..] else {
+            return Err(SetError::Refused("changes of several routers can't be made at one instant".into()));
+        };
         let change = move |router: &mut Router, _| change_router(router, &routes, &weights);
         let done = remote.at_node(self.node(place), change);
-        done.map_err(|error| gone(&error))?.map_err(|reason| wrong("router", reason))
+        done.map_err(|error| gone(&error))?.map_err(|reason| wrong(changes[0].kind.word(), reason))
     }
 
     fn route_change(&self, place: usize, to: &str, value: &str) -> Result<RouteChange, String> {
@@ -135,7 +167,7 @@ impl LiveRouters {
             };
             settings.insert(key.to_owned(), text);
         }
-        let held = self.forwarders(remote, router, &ForwarderAsk::Get { fid, kind: None })?;
+        let held = self.forwarders(remote, router, &ForwarderAsk::Get(fid, Typed::default()))?;
         // A part of it would be taken for all.
         if let Some(data) = held["data"].as_str().filter(|data| data.len() <= 2 * LONGEST_DATA) {
             settings.insert(DATA.into(), data.to_owned());
@@ -153,7 +185,7 @@ impl LiveRouters {
         let none = |there: &str| wrong(PROGRAM, format!("there is {there} program \"{name}\""));
         let (router, ask) = match (program, there) {
             (Some("" | NONE), Some((router, found))) if pairs.len() == 1 => {
-                (router, ForwarderAsk::Remove { fid: number_of(&found)? })
+                (router, ForwarderAsk::Remove(number_of(&found)?))
             }
             (Some("" | NONE), Some(_)) => {
                 return Err(wrong(PROGRAM, "what is removed has no settings".into()));
@@ -163,11 +195,11 @@ impl LiveRouters {
             (Some(_), None) => {
                 let (router, called) = self.named(name)?;
                 let forwarder = written(called, pairs)?;
-                (router, ForwarderAsk::Install { forwarder, object: None, lease: None })
+                (router, ForwarderAsk::Install(NewForwarder { forwarder, ..NewForwarder::default() }))
             }
             (None, Some((router, found))) => match pairs {
                 [(key, data)] if key == DATA => {
-                    (router, ForwarderAsk::Set { fid: number_of(&found)?, data: data.clone(), kind: None })
+                    (router, ForwarderAsk::Set(number_of(&found)?, State { data: data.clone(), kind: None }))
                 }
                 _ => {
                     let reason = "of a program that is there only data can be set; all else is chosen when it is installed";
@@ -190,7 +222,7 @@ impl LiveRouters {
     /// A program by its name, as it is listed, and its router; none if there is no such program.
     fn program<'n>(&self, remote: &Remote, name: &'n str) -> Result<Option<(&'n str, Value)>, SetError> {
         let (router, called) = self.named(name)?;
-        let mut list = self.forwarders(remote, router, &ForwarderAsk::List {})?;
+        let mut list = self.forwarders(remote, router, &ForwarderAsk::List)?;
         let all = list["forwarders"].as_array_mut().map(std::mem::take).unwrap_or_default();
         let mut same = all.into_iter().filter(|one| one["name"] == called);
         let first = same.next();
@@ -201,6 +233,53 @@ impl LiveRouters {
         }
         Ok(first.map(|program| (router, program)))
     }
+}
+
+/// What a change of a router may name.
+pub(super) fn of_routers() -> Vec<Settable> {
+    let takes = "where it leads, as ip route writes it: via 10.0.0.2; none to remove it".to_owned();
+    vec![Settable { key: "route.NETWORK".into(), help: "a route to that network", takes }]
+}
+
+/// What a change of a flow may name.
+pub(super) fn of_flows() -> Vec<Settable> {
+    let takes = "a whole number from 1 to 65535".to_owned();
+    vec![Settable { key: WEIGHT.into(), help: "its share compared with others'", takes }]
+}
+
+/// What a change of a forwarder may name.
+pub(super) fn of_forwarders() -> Vec<Settable> {
+    let setting = |key: &str, help, takes: &str| Settable { key: key.into(), help, takes: takes.into() };
+    let mut all = vec![
+        setting(DATA, "what its state holds", "hexadecimal digits, two a byte"),
+        setting(
+            PROGRAM,
+            "installs a program that comes with Longwire; none removes it",
+            "a program's name, or none",
+        ),
+        setting("constants.NAME", "a constant of a new program", "a number, or several"),
+        setting("maps.NAME", "the size of a map of a new program", "a number of entries"),
+    ];
+    all.extend(
+        PLAIN[1..].iter().map(|key| setting(key, "of a new program", "what a scenario's forwarder takes")),
+    );
+    all.extend(KEY.map(|key| {
+        setting(
+            &format!("key.{key}"),
+            "of a new program: whose packets it gets",
+            "an address, a port or a protocol",
+        )
+    }));
+    all
+}
+
+fn weight(key: &str, value: &str) -> Result<Weight, SetError> {
+    if key != WEIGHT {
+        let known = vec![WEIGHT.to_owned()];
+        return Err(SetError::UnknownKey { kind: Kind::Flow, key: key.into(), known });
+    }
+    let number = value.trim().parse().ok().and_then(|weight| Weight::new(weight).ok());
+    number.ok_or_else(|| wrong(key, format!("\"{value}\" is no weight; give a whole number, 1 to 65535")))
 }
 
 fn number_of(program: &Value) -> Result<u32, SetError> {

@@ -1,8 +1,8 @@
 //! Programs of routers in the report of a run. What `forwarder list`, `get` and `map` say of one while it runs is in its row, in
 //! the same fields.
 
-use crate::live_forwarders::one;
-use crate::{live_events, live_maps};
+use super::one;
+use super::{events, maps};
 use longwire_report::Row;
 use longwire_router::{Forwarder, Forwarders};
 use longwire_scenario::{Plan, Router, digits};
@@ -62,7 +62,7 @@ fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
     for map in forwarder.maps().all() {
         let spec = map.spec();
         if spec.kind.is_ring() {
-            let (shown, bytes) = live_events::waiting(forwarder, map, MOST_ENTRIES, MOST_BYTES.min(*room));
+            let (shown, bytes) = events::waiting(forwarder, map, MOST_ENTRIES, MOST_BYTES.min(*room));
             *room = room.saturating_sub(bytes);
             contents.push(shown);
             continue;
@@ -70,10 +70,10 @@ fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
         let entry = spec.key_size as usize + spec.value_size as usize * map.copies() as usize;
         let most = MOST_ENTRIES.min(MOST_BYTES.min(*room) / entry);
         *room -= entry * most.min(map.len() as usize);
-        contents.push(live_maps::contents(forwarder, map, most, true));
+        contents.push(maps::contents(forwarder, map, most, true));
     }
     row.extra("data", digits(&forwarder.state().get()))
-        .extra("maps", live_maps::all(forwarder))
+        .extra("maps", maps::all(forwarder))
         .extra("contents", contents)
 }
 

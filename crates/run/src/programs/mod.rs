@@ -1,11 +1,18 @@
 //! The programs of a run's routers: looked at, installed, removed and changed as people write them.
 
-use crate::leases::LENGTHS;
-use crate::live_routers::{LiveRouters, gone};
-use crate::{fields, live_events, live_maps};
+pub mod events;
+pub(crate) mod fields;
+pub mod leases;
+pub mod maps;
+mod replace;
+pub mod rows;
+
+use crate::objects::routers::{LiveRouters, gone};
+use leases::LENGTHS;
+
 use longwire_assemble::{Levels, LevelsError};
 use longwire_block::Node;
-use longwire_control::{ForwarderAsk, SetError};
+use longwire_control::{Entries, ForwarderAsk, NewForwarder, Rings, SetError, State, Typed};
 use longwire_engine::{NodeRef, Remote};
 use longwire_program::{Resource, Shipped};
 use longwire_punt::SeatId;
@@ -44,27 +51,24 @@ impl LiveRouters {
     ) -> Result<Value, SetError> {
         let (place, at) = (self.place(name)?, At { router });
         match ask {
-            ForwarderAsk::List {} => at.table().map(|table| self.listed(place, &table)),
-            ForwarderAsk::Install { forwarder, object, lease } => {
-                let lease = lease.as_deref().map(lease_of).transpose()?;
-                let installed = self.install(&at, place, forwarder, object.as_deref())?;
+            ForwarderAsk::List => at.table().map(|table| self.listed(place, &table)),
+            ForwarderAsk::Install(new) => {
+                let lease = new.lease.as_deref().map(lease_of).transpose()?;
+                let installed = self.install(&at, place, new)?;
                 let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
                 if let (Some(length), Some(fid)) = (lease, fid) {
                     self.leases().give((place, fid), length, Instant::now());
                 }
                 Ok(installed)
             }
-            ForwarderAsk::Replace { fid, forwarder, object } => {
-                self.replace(&at, place, *fid, (forwarder, object.as_deref()))
-            }
-            ForwarderAsk::Renew { fids } => self.renew(place, fids),
-            ForwarderAsk::Levels {} => self.seats(&at, place),
-            ForwarderAsk::Remove { fid } => self.remove(&at, place, *fid),
-            ForwarderAsk::Get { fid, kind } => {
+            ForwarderAsk::Replace(fid, new) => self.replace(&at, place, *fid, new),
+            ForwarderAsk::Renew(fids) => self.renew(place, fids),
+            ForwarderAsk::Levels => self.seats(&at, place),
+            ForwarderAsk::Remove(fid) => self.remove(&at, place, *fid),
+            ForwarderAsk::Get(fid, Typed { kind }) => {
                 let fid = *fid;
                 let forwarder = at.forwarder(fid)?;
-                let shape =
-                    kind.as_deref().map(|kind| live_maps::named_type(&forwarder, kind)).transpose()?;
+                let shape = kind.as_deref().map(|kind| maps::named_type(&forwarder, kind)).transpose()?;
                 let data = at.ask(move |router| router.data(Fid(fid)))?.ok_or_else(|| unknown(fid))?;
                 let mut answer = json!({ "fid": fid, "data": digits(&data), "cost": cost(&forwarder) });
                 if let Some(shape) = shape {
@@ -72,23 +76,17 @@ impl LiveRouters {
                 }
                 Ok(answer)
             }
-            ForwarderAsk::Set { fid, data, kind } => at.set(*fid, data, kind.as_deref()),
-            ForwarderAsk::Events { fid, map, kind } => {
-                live_events::taken(&*at.forwarder(*fid)?, map.as_deref(), kind.as_deref())
+            ForwarderAsk::Set(fid, State { data, kind }) => at.set(*fid, data, kind.as_deref()),
+            ForwarderAsk::Events(fid, Rings { map, kind }) => {
+                events::taken(&*at.forwarder(*fid)?, map.as_deref(), kind.as_deref())
             }
-            ForwarderAsk::Map { fid, map, key, fields } => {
-                live_maps::shown(&*at.forwarder(*fid)?, (map.as_deref(), key.as_deref()), *fields)
+            ForwarderAsk::Maps(fid) => Ok(json!({ "fid": fid, "maps": maps::all(&*at.forwarder(*fid)?) })),
+            ForwarderAsk::Map(fid, map, Entries { key, fields }) => {
+                maps::shown(&*at.forwarder(*fid)?, (map, key.as_deref()), *fields)
             }
-            ForwarderAsk::Update { fid, map, key, value } => {
-                live_maps::update(&*at.forwarder(*fid)?, map, key, value)
-            }
-            ForwarderAsk::Delete { fid, map, key } => {
-                live_maps::prune(&*at.forwarder(*fid)?, map, std::slice::from_ref(key))
-            }
-            ForwarderAsk::Prune { fid, map, keys } => live_maps::prune(&*at.forwarder(*fid)?, map, keys),
-            ForwarderAsk::Values { fid, map, keys } => live_maps::values(&*at.forwarder(*fid)?, map, keys),
-            ForwarderAsk::Fill { fid, map, entries } => live_maps::fill(&*at.forwarder(*fid)?, map, entries),
-            ForwarderAsk::Clear { fid, map } => live_maps::clear(&*at.forwarder(*fid)?, map),
+            ForwarderAsk::Write(fid, map, change) => maps::write(&*at.forwarder(*fid)?, map, change),
+            ForwarderAsk::Values(fid, map, keys) => maps::values(&*at.forwarder(*fid)?, map, keys),
+            ForwarderAsk::Clear(fid, map) => maps::clear(&*at.forwarder(*fid)?, map),
         }
     }
 
@@ -96,10 +94,9 @@ impl LiveRouters {
         &self,
         at: &At<'_, R>,
         place: usize,
-        written: &Value,
-        object: Option<&str>,
+        new: &NewForwarder,
     ) -> Result<Value, SetError> {
-        let (written, mut request) = self.requested(place, written, object)?;
+        let (written, mut request) = self.requested(place, new)?;
         request.installation.above = match &request.above {
             Some(above) => Some(self.give_seat(at, place, above)?),
             None => None,
@@ -131,12 +128,11 @@ impl LiveRouters {
     pub(crate) fn requested(
         &self,
         place: usize,
-        written: &Value,
-        object: Option<&str>,
+        NewForwarder { forwarder, object, .. }: &NewForwarder,
     ) -> Result<(WrittenForwarder, ForwarderRequest), SetError> {
-        let written: WrittenForwarder =
-            serde_json::from_value(written.clone()).map_err(|error| wrong("forwarder", error.to_string()))?;
-        let object = match object {
+        let written: WrittenForwarder = serde_json::from_value(forwarder.clone())
+            .map_err(|error| wrong("forwarder", error.to_string()))?;
+        let object = match object.as_deref() {
             Some(digits) => bytes("object", digits)?.into(),
             // The instance reads no files that others name.
             None if Shipped::named(&written.program).is_none() && !written.lets_all_pass() => {
@@ -307,7 +303,7 @@ impl<R: Reached> At<'_, R> {
     fn set(&self, fid: u32, data: &str, kind: Option<&str>) -> Result<Value, SetError> {
         let forwarder = self.forwarder(fid)?;
         let data = match kind {
-            Some(kind) => fields::read(&live_maps::named_type(&forwarder, kind)?, data)
+            Some(kind) => fields::read(&maps::named_type(&forwarder, kind)?, data)
                 .map_err(|fault| wrong("data", fault.to_string()))?,
             None => bytes("data", data)?,
         };

@@ -1,8 +1,8 @@
 //! The maps of a run's programs: looked at and changed as people write them.
 
-use crate::live_forwarders::{bytes, in_bytes, wrong};
-use crate::{fields, live_events};
-use longwire_control::SetError;
+use super::{bytes, in_bytes, wrong};
+use super::{events, fields};
+use longwire_control::{MapChange, SetError};
 use longwire_program::map::Refusal;
 use longwire_program::{Map, Shape, ShapeError, Types};
 use longwire_router::Forwarder;
@@ -12,19 +12,16 @@ use serde_json::{Value, json};
 /// Most entries of a map that are shown at once: as many as any forwarder has that comes with Longwire.
 const MOST_ENTRIES: usize = 65_536;
 
-/// The maps of a program, or the entries of one, or one entry.
+/// The entries of a program's map, or one entry.
 ///
 /// # Errors
 /// If there is no such map, or it has no such key.
 pub fn shown(
     forwarder: &Forwarder,
-    (name, key): (Option<&str>, Option<&str>),
+    (name, key): (&str, Option<&str>),
     by_fields: bool,
 ) -> Result<Value, SetError> {
     let fid = forwarder.fid().0;
-    let Some(name) = name else {
-        return Ok(json!({ "fid": fid, "maps": all(forwarder) }));
-    };
     let map = named(forwarder, name)?;
     if let Some(key) = key {
         let found = key_of(forwarder, map, key)?;
@@ -84,39 +81,23 @@ pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Valu
     Ok(json!({ "fid": forwarder.fid().0, "map": name, "values": values }))
 }
 
-/// Writes an entry.
+/// Removes entries as far as they are there, then writes others, each in this order.
 ///
 /// # Errors
-/// If there is no such map, its keys or values have other lengths, it has no such number, it is full, or it holds constants.
-pub fn update(forwarder: &Forwarder, name: &str, key: &str, value: &str) -> Result<Value, SetError> {
-    write(forwarder, named(forwarder, name)?, (key, value))?;
-    Ok(json!({ "fid": forwarder.fid().0, "map": name }))
-}
-
-/// Writes entries, in this order.
-///
-/// # Errors
-/// As [`update`]; those before the wrong one are written.
-pub fn fill(forwarder: &Forwarder, name: &str, entries: &[(String, String)]) -> Result<Value, SetError> {
+/// If there is no such map, its keys or values have other lengths, it has no such number, it is full, it holds constants, or entries are to be
+/// removed that are always there; what comes before the wrong one is done.
+pub fn write(forwarder: &Forwarder, name: &str, change: &MapChange) -> Result<Value, SetError> {
     let map = named(forwarder, name)?;
-    entries.iter().try_for_each(|(key, value)| write(forwarder, map, (key, value)))?;
-    Ok(json!({ "fid": forwarder.fid().0, "map": name, "entries": entries.len() }))
-}
-
-/// Removes entries, as far as they are there.
-///
-/// # Errors
-/// If there is no such map, its keys have another length, or its entries are always there.
-pub fn prune(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Value, SetError> {
-    let map = named(forwarder, name)?;
-    if map.spec().kind.is_array() {
+    if map.spec().kind.is_array() && !change.remove.is_empty() {
         let why = format!("{name} is an array, whose entries are always there: write zeros instead");
         return Err(wrong("map", why));
     }
-    for key in keys {
+    for key in &change.remove {
         removed(map, map.delete(&key_of(forwarder, map, key)?))?;
     }
-    Ok(json!({ "fid": forwarder.fid().0, "map": name }))
+    change.write.iter().try_for_each(|(key, value)| write_one(forwarder, map, (key, value)))?;
+    let fid = forwarder.fid().0;
+    Ok(json!({ "fid": fid, "map": name, "removed": change.remove.len(), "written": change.write.len() }))
 }
 
 /// Removes all entries, or makes them zero if they stay.
@@ -148,7 +129,7 @@ fn removed(map: &Map, done: Result<(), Refusal>) -> Result<(), SetError> {
     }
 }
 
-fn write(forwarder: &Forwarder, map: &Map, (key, value): (&str, &str)) -> Result<(), SetError> {
+fn write_one(forwarder: &Forwarder, map: &Map, (key, value): (&str, &str)) -> Result<(), SetError> {
     let (name, wanted) = (&map.spec().name, map.spec().value_size);
     if map.spec().is_constant() {
         return Err(wrong("map", format!("{name}: {}", Refusal::Constant)));
@@ -213,7 +194,7 @@ fn led_fields(map: &Map, key: &[u8]) -> Option<Value> {
 fn described(map: &Map) -> Value {
     let spec = map.spec();
     if let Some(stats) = map.ring_stats() {
-        return live_events::ring(map, &stats);
+        return events::ring(map, &stats);
     }
     json!({
         "name": spec.name,

@@ -1,7 +1,7 @@
 //! The records that a run's programs have written into their rings: taken out, and shown as people read them.
 
-use crate::live_forwarders::wrong;
-use crate::{fields, live_maps};
+use super::wrong;
+use super::{fields, maps};
 use longwire_control::SetError;
 use longwire_program::map::{Record, RingStats};
 use longwire_program::{Map, Shape};
@@ -18,9 +18,9 @@ const MOST_BYTES: usize = 1 << 20;
 /// # Errors
 /// If there is no such ring or type, or the program has no ring.
 pub fn taken(forwarder: &Forwarder, name: Option<&str>, kind: Option<&str>) -> Result<Value, SetError> {
-    let shape = kind.map(|kind| live_maps::named_type(forwarder, kind)).transpose()?;
+    let shape = kind.map(|kind| maps::named_type(forwarder, kind)).transpose()?;
     let rings = match name {
-        Some(name) => vec![live_maps::named(forwarder, name)?],
+        Some(name) => vec![maps::named(forwarder, name)?],
         None => forwarder
             .maps()
             .all()

@@ -1,8 +1,8 @@
 //! A program of a run's router in the place of another: what it keeps, and what is new.
 
-use crate::live_forwarders::{At, Reached, refused, unknown, wrong};
-use crate::live_routers::LiveRouters;
-use longwire_control::SetError;
+use super::{At, Reached, refused, unknown, wrong};
+use crate::objects::routers::LiveRouters;
+use longwire_control::{NewForwarder, SetError};
 use longwire_router::{Fid, Forwarder};
 use longwire_scenario::fields_of_programs;
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ impl LiveRouters {
         at: &At<'_, R>,
         place: usize,
         fid: u32,
-        (written, object): (&Value, Option<&str>),
+        new: &NewForwarder,
     ) -> Result<Value, SetError> {
         let named = at.forwarder(fid)?.installation().name.clone();
-        let (mut written, mut request) = self.requested(place, written, object)?;
+        let (mut written, mut request) = self.requested(place, new)?;
         if let Some(field) = fields_of_programs(&written) {
             let why = "a program that takes another's place has that of the other: leave it out, or remove the other and install this one";
             return Err(wrong(field, why.into()));
