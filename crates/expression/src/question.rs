@@ -1,4 +1,5 @@
-//! What a compiled expression asks of a frame: where values are read, what is computed of them, and how they are compared.
+//! What a compiled expression asks of a frame: where values are read, what is computed of them, and how they
+//! are compared.
 
 /// How many bytes are read, in network order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

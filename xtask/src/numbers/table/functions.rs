@@ -1,7 +1,7 @@
 //! Tables of functions: sums by project, the functions of each object with what was measured, and those
 //! that do not load with the reason.
 
-use super::table::cell;
+use super::cell;
 use longwire_report::{Row, Scalar};
 use serde_json::Value;
 
