@@ -3,6 +3,8 @@
 
 mod bench;
 mod ci;
+mod files;
+mod finding;
 mod fuzz;
 mod instructions;
 mod new;

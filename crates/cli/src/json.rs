@@ -45,7 +45,7 @@ pub fn of_error(error: &Error) -> Value {
             return Some(of_problem(problem));
         }
         if let Some(ClientError::NoObject { near: Some((_, near)), .. }) = cause.downcast_ref() {
-            return Some(Fields::new(&crate::outcome::chain(error)).with("suggestion", near));
+            return Some(Fields::new(&crate::causes::chain(error)).with("suggestion", near));
         }
         if let Some(imported) = cause.downcast_ref::<ImportError>() {
             let fields = Fields::new(&crate::causes::chain(error)).with("fix", &imported.fix);

@@ -2,15 +2,13 @@
 //! change says which settings it takes.
 
 use crate::object::{Kind, Settable};
-use crate::routes::described;
 use serde_json::{Map, Value, json};
 
 /// The endpoints that are written once for all kinds.
 const GENERIC: [&str; 2] = ["/v1/{kind}", "/v1/{kind}/{name}"];
 
-/// The OpenAPI document of the API of an instance in which changes may name these settings.
-pub fn document(settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
-    let mut document = serde_json::to_value(described().split_for_parts().1).unwrap_or_default();
+/// The document with the endpoints of each kind, in which changes may name these settings.
+pub(crate) fn for_each_kind(mut document: Value, settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
     for path in GENERIC {
         let generic =
             document["paths"].as_object_mut().and_then(|paths| paths.remove(path)).unwrap_or_default();

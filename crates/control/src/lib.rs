@@ -19,11 +19,11 @@ mod routes;
 mod server;
 
 pub use client::{Client, ClientError, list};
-pub use document::document;
 pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
 pub use instance::{Info, Instance, RoutePage, SetError};
 pub use longwire_rundir::{PlaceError, directory, prepare};
 pub use object::{Kind, Object, ObjectPage, Settable};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
+pub use routes::document;
 pub use server::{Server, StartError};

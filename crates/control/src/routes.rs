@@ -6,10 +6,10 @@
 )]
 
 use crate::changes::Changes;
-use crate::document::document;
+use crate::document::for_each_kind;
 use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
-use crate::object::{Kind, Object, ObjectPage, OneObject};
+use crate::object::{Kind, Object, ObjectPage, OneObject, Settable};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, blocking};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -64,6 +64,12 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(object, set))
         .routes(routes!(router_routes))
         .merge(forwarder_routes::described())
+}
+
+/// The OpenAPI document of the API of an instance in which changes may name these settings.
+pub fn document(settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
+    let written = serde_json::to_value(described().split_for_parts().1).unwrap_or_default();
+    for_each_kind(written, settable)
 }
 
 /// Says which instance answers.

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use longwire_netlink::{LinkSettings, Socket, link};
 use serde::Serialize;
 
 use crate::firewall;
-use crate::links::{Links, VethEnd};
 use crate::namespace::{check, on_a_thread};
 use crate::user_namespace::refused;
 
@@ -76,8 +76,8 @@ pub(crate) fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Se
 fn try_namespaces() -> Result<&'static str, String> {
     in_a_new_namespace(|| Ok(()))
         .map_err(|e| format!("a network namespace can't be made: {e}; run as root"))?;
-    let end = |name| VethEnd { name, group: 0, mac: None, mtu: 1500, namespace: None };
-    in_a_new_namespace(|| Links::open()?.create_veth(&end("a"), &end("b")))
+    let end = |name| LinkSettings { name: Some(name), ..LinkSettings::default() };
+    in_a_new_namespace(|| Socket::route()?.request(link::new_veth(&end("a"), &end("b"))))
         .map_err(|e| format!("a veth pair can't be made: {e}; the kernel's module `veth` may be missing"))?;
     Ok("a namespace and a veth pair were made")
 }

@@ -9,9 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use longwire_netlink::{Address, Hop, LinkSettings, Socket, address, interface_index, link, route};
 use serde::{Deserialize, Serialize};
 
-use crate::links::{LinkChange, Links, interface_index};
+use crate::names::check_name;
 use crate::namespace::{check, enter};
 use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
 
@@ -217,7 +218,7 @@ impl Host {
         let doing = |what: String| LabError::system(format!("host {}: {what}", spec.name));
         self.run(|| {
             let name = &self.state.interface;
-            let mut links = Links::open().map_err(doing("opening a netlink socket".to_owned()))?;
+            let socket = Socket::route().map_err(doing("opening a netlink socket".to_owned()))?;
             let index = interface_index(name).map_err(doing(format!("finding interface {name}")))?;
             if self.state.namespace.is_none() {
                 quiet::without_ipv6_on(name);
@@ -225,35 +226,24 @@ impl Host {
             if spec.wiring == (Wiring::Veth { offload: false }) {
                 offload::turn_off(name).map_err(doing(format!("turning offloads off on {name}")))?;
             }
-            let change = LinkChange { mac: spec.mac, mtu: Some(spec.mtu), up: true, ..LinkChange::default() };
-            links.change_link(index, &change).map_err(doing(format!("bringing {name} up")))?;
-            for address in &spec.addresses {
-                links.add_address(index, *address).map_err(doing(format!("giving it address {address}")))?;
+            let mac = spec.mac.map(|mac| mac.0);
+            let settings = LinkSettings { mac, mtu: Some(spec.mtu), up: true, ..LinkSettings::default() };
+            let done = |request, what| socket.request(request).map_err(doing(what));
+            done(link::change(index, &settings), format!("bringing {name} up"))?;
+            for own in &spec.addresses {
+                let (address, prefix) = (own.address(), own.prefix());
+                let request = address::add(&Address { index, address, prefix });
+                done(request, format!("giving it address {own}"))?;
             }
-            for route in spec.all_routes() {
-                links.add_route(index, route).map_err(doing(format!("adding the route to {}", route.to)))?;
+            for Route { to, via } in spec.all_routes() {
+                let network = to.network();
+                let hops = vec![Hop::new(index, via)];
+                let request = route::add(&route::Route::new(network.address(), network.prefix(), hops));
+                done(request, format!("adding the route to {to}"))?;
             }
             Ok(())
         })?
     }
-}
-
-/// Refuses names that don't fit a file name, a host name, or a line of a table.
-pub(crate) fn check_name(what: &'static str, name: &str, longest: usize) -> Result<(), LabError> {
-    let error = |reason| Err(LabError::Name { what, name: name.to_owned(), reason });
-    if name.is_empty() || name.len() > longest {
-        return error("too long or empty; use 1 to 32 characters for a lab, 1 to 63 for a host");
-    }
-    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return error("starts with something else than a letter or a digit");
-    }
-    if name.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.')) {
-        return error("use letters, digits, \"-\", \"_\" and \".\" only");
-    }
-    if what == "host" && matches!(name, "core" | "localhost") {
-        return error("means something else already; choose another");
-    }
-    Ok(())
 }
 
 /// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this process and its
@@ -346,16 +336,5 @@ mod tests {
             })
             .contains("outside 1280")
         );
-    }
-
-    #[test]
-    fn names_are_safe_as_files() {
-        for name in ["a", "node-1", "a.b_c", "9"] {
-            check_name("host", name, 63).unwrap();
-        }
-        let long = "x".repeat(64);
-        for name in ["", ".", "..", "a/b", "-a", "ä", "a b", "core", "localhost", &long] {
-            assert!(check_name("host", name, 63).is_err(), "{name}");
-        }
     }
 }

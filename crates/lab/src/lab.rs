@@ -6,9 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::host::{HostState, INTERFACE, check_name};
-use crate::links::{LinkChange, Links, VethEnd, interface_index};
+use longwire_netlink::{LinkSettings, Socket, interface_index, link};
+
+use crate::host::{HostState, INTERFACE};
 use crate::machine;
+use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
@@ -150,14 +152,12 @@ impl Lab {
         let host = self.host(host)?;
         let doing = || LabError::system(format!("moving interface {interface} into host {}", host.name()));
         self.in_core(|| {
-            let mut links = Links::open()?;
-            let index = interface_index(interface)?;
-            let to = LinkChange {
+            let to = LinkSettings {
                 name: Some(host.interface()),
                 namespace: Some(host.namespace().as_fd()),
-                ..LinkChange::default()
+                ..LinkSettings::default()
             };
-            links.change_link(index, &to)
+            Socket::route()?.request(link::change(interface_index(interface)?, &to))
         })?
         .map_err(doing())?;
         host.configure()
@@ -274,10 +274,6 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
     result.map(|()| swept)
 }
 
-pub(crate) fn check_instance(instance: &str) -> Result<(), LabError> {
-    check_name("lab", instance, 32)
-}
-
 /// The state of a lab owned by this process.
 pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<State, LabError> {
     Ok(State {
@@ -333,28 +329,28 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
 }
 
 pub(crate) fn loopback_up() -> Result<(), LabError> {
-    let up = LinkChange { up: true, ..LinkChange::default() };
-    Links::open()
-        .and_then(|mut links| links.change_link(interface_index("lo")?, &up))
-        .map_err(LabError::system("bringing the loopback up"))
+    set_up("lo").map_err(LabError::system("bringing the loopback up"))
+}
+
+fn set_up(interface: &str) -> io::Result<()> {
+    let up = LinkSettings { up: true, ..LinkSettings::default() };
+    Socket::route()?.request(link::change(interface_index(interface)?, &up))
 }
 
 /// Makes a veth pair with one end in the core and one in the host.
 fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
     let spec = host.spec();
-    let outer = VethEnd { name: port, group: PORTS, mac: None, mtu: spec.mtu, namespace: None };
-    let inner = VethEnd {
-        name: host.interface(),
-        group: 0,
-        mac: spec.mac,
-        mtu: spec.mtu,
+    let alike = LinkSettings { mtu: Some(spec.mtu), ..LinkSettings::default() };
+    let outer = LinkSettings { name: Some(port), group: Some(PORTS), ..alike };
+    let inner = LinkSettings {
+        name: Some(host.interface()),
+        mac: spec.mac.map(|mac| mac.0),
         namespace: Some(host.namespace().as_fd()),
+        ..alike
     };
     core.run(|| {
-        let mut links = Links::open()?;
-        links.create_veth(&outer, &inner)?;
-        let up = LinkChange { up: true, ..LinkChange::default() };
-        links.change_link(interface_index(port)?, &up)
+        Socket::route()?.request(link::new_veth(&outer, &inner))?;
+        set_up(port)
     })?
     .map_err(LabError::system(format!("wiring host {} with a veth pair", spec.name)))
 }
@@ -414,7 +410,7 @@ fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
 /// has sockets in it.
 fn delete_ports(state: &State) -> Result<(), LabError> {
     let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
-    let entered = core.run(|| Links::open()?.delete_group(PORTS));
+    let entered = core.run(|| link::unless_gone(Socket::route()?.request(link::delete_group(PORTS))));
     match entered {
         Ok(result) => result.map_err(LabError::system("removing veth pairs")),
         // A run that died between making the name and binding it left an ordinary file: nothing to enter.

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lab::{check_instance, loopback_up};
+use crate::lab::loopback_up;
+use crate::names::check_instance;
 use crate::namespace::{NAMES, check, mount};
 use crate::state::ROOT;
 use crate::world::World;

@@ -1,4 +1,5 @@
-//! What a link has of its own. A plain link has nothing until it serves a train or a change, or drops a packet.
+//! What a link has of its own. A plain link has nothing until it serves a train or a change, or drops a
+//! packet.
 
 use crate::blocks::Blocks;
 use crate::line::Line;

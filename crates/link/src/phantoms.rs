@@ -1,7 +1,7 @@
-//! Background packets at a link: they stand in the queue and take their time to be sent, and exist nowhere else.
+//! Background packets at a link: they stand in the queue, take their time to be sent, and exist nowhere else.
 //!
-//! They pass the same queue discipline as all others, as UDP datagrams of one flow without ECN; filters and impairments don't
-//! see them, and when their last bit is sent they end.
+//! They pass the same queue discipline as all others, as UDP datagrams of one flow without ECN; filters and
+//! impairments don't see them, and when their last bit is sent they end.
 
 use crate::background::Background;
 use crate::has;

@@ -1,7 +1,7 @@
 //! Carriers of a namespace's interfaces: the link state that programs there see.
 
-use longwire_lab::netlink::{Message, Socket};
 use longwire_lab::{LabError, Namespace};
+use longwire_netlink::{LinkSettings, Socket, link};
 use std::io;
 
 /// Control over the carriers of a namespace's interfaces.
@@ -15,7 +15,7 @@ impl Carriers {
     /// The namespace can't be entered.
     pub fn of(namespace: &Namespace) -> Result<Self, LabError> {
         let doing = |source| LabError::System { doing: "reaching a router's namespace".into(), source };
-        namespace.run(|| Socket::open(libc::NETLINK_ROUTE))?.map(Self).map_err(doing)
+        namespace.run(Socket::route)?.map(Self).map_err(doing)
     }
 
     /// Sets the carrier of the interface with this index on or off (linux/if_link.h, `IFLA_CARRIER`). Its
@@ -23,12 +23,7 @@ impl Carriers {
     ///
     /// # Errors
     /// The kernel's refusal: there is no such interface, or its kind controls its own carrier.
-    pub fn set(&mut self, index: u32, on: bool) -> io::Result<()> {
-        let mut m = Message::new(libc::RTM_NEWLINK, 0);
-        m.bytes(&[libc::AF_UNSPEC as u8, 0, 0, 0]);
-        m.bytes(&index.to_ne_bytes());
-        m.bytes(&[0; 8]);
-        m.attribute(libc::IFLA_CARRIER, &[u8::from(on)]);
-        self.0.request(m)
+    pub fn set(&self, index: u32, on: bool) -> io::Result<()> {
+        self.0.request(link::change(index, &LinkSettings { carrier: Some(on), ..LinkSettings::default() }))
     }
 }

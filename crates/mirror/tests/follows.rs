@@ -1,11 +1,11 @@
 //! A router that follows a namespace of this machine. Without the right to make one the tests are skipped
 //! with a message.
 
-use longwire_lab::netlink::{Message, Socket};
-use longwire_lab::{Namespace, abilities, interface_index};
+use longwire_lab::{Namespace, abilities};
 use longwire_mirror::{
     Change, Destination, HopSpec, Mirror, Pair, PortSpec, RouteSpec, Target, configure, routes_of,
 };
+use longwire_netlink::{Message, Socket, interface_index};
 use longwire_router::{Member, NextHop, Router, RouterConfig, RouterPort, Way};
 use longwire_units::Nanos;
 use std::net::IpAddr;
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// With this receive buffer of the mirror, in bytes.
-    fn with_room(test: &str, room: Option<i32>) -> Option<Self> {
+    fn with_room(test: &str, room: Option<usize>) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
             if !ability.available {
@@ -330,8 +330,7 @@ fn flood(namespace: &Namespace, most: u32) {
             m.attribute(libc::RTA_OIF, &index.to_ne_bytes());
             m
         };
-        let ends =
-            Socket::open(libc::NETLINK_ROUTE).unwrap().requests((0..most).map(request).collect()).unwrap();
+        let ends = Socket::route().unwrap().requests((0..most).map(request).collect()).unwrap();
         assert!(ends.iter().all(Option::is_none), "{:?}", ends.iter().flatten().next());
     };
     namespace.run(add).unwrap();

@@ -1,6 +1,7 @@
 //! Handmade, truncated and arbitrary messages of the kernel.
 
-use longwire_mirror::{Change, KernelHop, KernelMember, Malformed, Told, View, read};
+use longwire_mirror::{Change, KernelHop, KernelMember, Told, View, read};
+use longwire_netlink::Malformed;
 use longwire_router::{Known, Member, NextHop, Way};
 use proptest::prelude::*;
 use std::net::IpAddr;

@@ -20,8 +20,10 @@
 //!
 //! generates the tables of functions described in [`functions`].
 
-use super::{FOLDER, commands, functions};
-use crate::tidy::File;
+mod functions;
+
+use super::{FOLDER, commands};
+use crate::files::File;
 use longwire_report::{Report, Row, Scalar, in_unit};
 use serde_json::Value;
 

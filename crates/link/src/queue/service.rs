@@ -5,8 +5,8 @@ use longwire_block::Verdict;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 
-/// A link whose discipline has been taken out for a moment, so that both can be changed: its way through the discipline, compiled for each.
-/// Packets are given with the time and the bytes that they count.
+/// A link whose discipline has been taken out for a moment, so that both can be changed: its way through the
+/// discipline, compiled for each. A packet comes with the time and the bytes that it counts.
 pub trait Service {
     /// See [`Discipline::enter`].
     fn enter<Q: Discipline>(&mut self, queue: &mut Q, packet: (Handle, Nanos, u64)) -> Verdict;

@@ -7,7 +7,8 @@
 //! like. Helpers are called through [`Machine::call`].
 //!
 //! - `order`: functions, and an order of instructions in which nothing comes before what leads to it;
-//! - `translate`: a function, with `visits`, the way from packet to packet; `arithmetic`, `access`, `call`: its instructions;
+//! - `translate`: a function, with `visits`, the way from packet to packet;
+//! - `arithmetic`, `access`, `call`: its instructions;
 //! - `run`: what compiled code works on, and what it calls; `visit`: what it returned of packets;
 //! - `memory`: where the code lies, and for how long.
 //!

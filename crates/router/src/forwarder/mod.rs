@@ -6,7 +6,8 @@
 //! - `routes`: what programs get from outside, routes above all;
 //! - `code`: how one is run; `exit`: programs that entries of maps name;
 //! - `bench`: what they work with; `cost`: what programs take, measured now and then;
-//! - `through`: packets on their way; `ruling`: what is made of them; `plain`: if programs only let them pass or not; `errand`: on another thread.
+//! - `ruling`: what programs have made of a packet;
+//! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
 

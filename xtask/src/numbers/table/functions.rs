@@ -1,7 +1,7 @@
 //! Tables of functions: totals by project, the measured functions of each object, and functions that do not
 //! load with the reason.
 
-use super::table::cell;
+use super::cell;
 use longwire_report::{Row, Scalar};
 use serde_json::Value;
 
