@@ -1,6 +1,6 @@
-//! Active queue management in front of real TCP: connections that always have something to send share a bottleneck with
-//! pings, as RFC 7928 has it for its first scenarios: TCP-friendly senders (section 5.1), delay and goodput judged together
-//! (section 2), without ECN and with it.
+//! Active queue management in front of real TCP: connections that always have something to send share a
+//! bottleneck with pings, as RFC 7928 has it for its first scenarios: TCP-friendly senders (section 5.1),
+//! delay and goodput judged together (section 2), without ECN and with it.
 
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
@@ -129,7 +129,8 @@ struct Seen {
     report: Report,
 }
 
-/// A bottleneck from `a` to `b`, delay either way, and hosts that are new, so that TCP remembers nothing of earlier trials.
+/// A bottleneck from `a` to `b`, delay either way, and hosts that are new, so that TCP remembers nothing of
+/// earlier trials.
 fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<Seen, BenchError> {
     let world = World::new(Driver::Tap, true)?;
     for host in world.hosts() {

@@ -1,5 +1,5 @@
-//! What the things cost on this machine that admission prices: each by programs that do it more and less often, in a router; what is not in the
-//! packet besides as a cache miss.
+//! What the things cost on this machine that admission prices: each by programs that do it more and less
+//! often, in a router; what is not in the packet besides as a cache miss.
 
 use crate::latency::latency;
 use crate::rig::{FRAME, Frame, Rig, Said, in_turns};
@@ -18,7 +18,8 @@ const FAR: usize = 256 << 20;
 const QUICK_FAR: usize = 16 << 20;
 const PREFIXES: u32 = 1_000_000;
 const QUICK_PREFIXES: u32 = 10_000;
-/// Cache lines that a search in a hash map touches at most, besides the value: two buckets of 16 words, and the key; one that changes something touches two more.
+/// Cache lines that a search in a hash map touches at most, besides the value: two buckets of 16 words, and
+/// the key; one that changes something touches two more.
 const SEARCHED: u64 = 5;
 const CHANGED: u64 = 7;
 
@@ -95,7 +96,8 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         .with(Item::StateLine, picoseconds(miss))
         .with(Item::MapLine, picoseconds(miss))
         .with(Item::PortLookup, lookup)
-        // Both take a turn by one atomic exchange and write one line; a ring that nobody reads can't be measured.
+        // Both take a turn by one atomic exchange and write one line; a ring that nobody reads can't be
+        // measured.
         .with(Item::Record, update);
     let [classify, forward] = desk.router()?;
     Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })

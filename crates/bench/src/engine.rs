@@ -1,5 +1,6 @@
-//! The engine by itself, memory to memory on one core: every packet is a buffer of its own, written by the source and
-//! read by the sink; classification by address, queue, delay stage, dice, counters and lateness are on.
+//! The engine by itself, memory to memory on one core: every packet is a buffer of its own, written by the
+//! source and read by the sink; classification by address, queue, delay stage, dice, counters and lateness
+//! are on.
 
 mod loading;
 mod poisoning;

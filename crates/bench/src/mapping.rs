@@ -1,5 +1,6 @@
-//! One worker against two that share the work: each with its own ports and links, or one with the ports and the other with the links, as in
-//! Joglekar's thesis "High Capacity Network Link Emulation Using Network Processors", section 4.1.2. Memory to memory, by turns.
+//! One worker against two that share the work: each with its own ports and links, or one with the ports and
+//! the other with the links, as in Joglekar's thesis "High Capacity Network Link Emulation Using Network
+//! Processors", section 4.1.2. Memory to memory, by turns.
 
 use crate::engine::{checked, speed};
 use crate::punctual::Punctual;
@@ -56,7 +57,8 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 impl Links {
-    /// One worker's packets a second, and as a multiple of that what two workers carry under each other mapping.
+    /// One worker's packets a second, and as a multiple of that what two workers carry under each other
+    /// mapping.
     ///
     /// # Errors
     /// It is time to stop, or this machine can't run two workers.

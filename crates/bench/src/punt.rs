@@ -1,4 +1,5 @@
-//! Packets a second through the levels above: a worker's side that does nothing else, and a process or service that sends all back.
+//! Packets a second through the levels above: a worker's side that does nothing else, and a process or
+//! service that sends all back.
 
 use crate::guest::{Guest, NAME, RATE, Work, spin};
 use crate::{BenchError, Sample, Settings};
@@ -28,7 +29,8 @@ pub enum Level {
     Control,
 }
 
-/// Packets a second of so many bytes without FCS, up to a level and back: the best of many short times within `time`.
+/// Packets a second of so many bytes without FCS, up to a level and back: the best of many short times within
+/// `time`.
 ///
 /// # Errors
 /// The level can't be had, or it was at fault.
@@ -223,8 +225,9 @@ impl Above {
         }
     }
 
-    /// The best of many short times, on the first processor. On a shared machine both sides run at once only now and then; that is what
-    /// a time must be short for, and it is long enough for many times the packets that are up at once.
+    /// The best of many short times, on the first processor. On a shared machine both sides run at once only
+    /// now and then; that is what a time must be short for, and it is long enough for many times the packets
+    /// that are up at once.
     fn rate(&mut self, time: Duration) -> f64 {
         const SHORT: Duration = Duration::from_millis(5);
         let mut best = 0.0f64;

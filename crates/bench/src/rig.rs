@@ -1,4 +1,5 @@
-//! A router between eight ports in memory, driven batch by batch without an engine, so that its own time can be told.
+//! A router between eight ports in memory, driven batch by batch without an engine, so that its own time can
+//! be told.
 
 use crate::{BenchError, Sample};
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
@@ -295,8 +296,8 @@ impl Rig {
         self.pool.free(handle);
     }
 
-    /// How long the router takes for a batch of these frames, with what it takes to bring them in and out left out. All packets
-    /// have the same time.
+    /// How long the router takes for a batch of these frames, with what it takes to bring them in and out
+    /// left out. All packets have the same time.
     pub fn time_batch(&mut self, frames: &[(u16, Frame)]) -> Duration {
         let batch = self.take_in(frames.iter().map(|(port, frame)| (*port, frame)));
         let before = Instant::now();
@@ -309,8 +310,8 @@ impl Rig {
     }
 }
 
-/// Nanoseconds a packet in each of several routers that take turns, a batch at a time: what disturbs one disturbs all. Each has its own frames, a
-/// batch of them or less.
+/// Nanoseconds a packet in each of several routers that take turns, a batch at a time: what disturbs one
+/// disturbs all. Each has its own frames, a batch of them or less.
 ///
 /// # Errors
 /// What `go_on` answers, which is asked now and then.

@@ -1,5 +1,5 @@
-//! What this system lets this process do, and why not. Each is tried, in a namespace or process of its own that
-//! ends at once, rather than guessed.
+//! What this system lets this process do, and why not. Each is tried, in a namespace or process of its own
+//! that ends at once, rather than guessed.
 #![allow(unsafe_code)]
 
 use std::fs::File;

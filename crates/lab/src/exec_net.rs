@@ -1,5 +1,6 @@
-//! Two ends for one command: the *near* end is the command's own namespace; behind the emulated link, the *far*
-//! end is this machine's network, or, without privileges, a closed namespace for services started there.
+//! Two ends for one command: the *near* end is the command's own namespace; behind the emulated link, the
+//! *far* end is this machine's network, or, without privileges, a closed namespace for services started
+//! there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -172,8 +173,8 @@ impl ExecNet {
         self.lab.down()
     }
 
-    /// Tells one end the other's hardware address. Asked for over the link, it would cost a command's first packet another
-    /// trip there and back, and a link that loses packets would lose the question.
+    /// Tells one end the other's hardware address. Asked for over the link, it would cost a command's first
+    /// packet another trip there and back, and a link that loses packets would lose the question.
     fn introduce(&self, end: &Host, other: &Host) -> Result<(), LabError> {
         let Some(mac) = other.spec().mac else { return Ok(()) };
         let doing = |what: &str| LabError::system(format!("{what} for the {} end's neighbour", end.name()));
@@ -238,7 +239,8 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, IpAddr), LabError> {
     Ok((State { forwarding, ..new_state(instance, vec![near, far_end])? }, far))
 }
 
-/// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC 2544).
+/// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC
+/// 2544).
 const RANGES: [(Ipv4Addr, u8); 3] =
     [(Ipv4Addr::new(100, 64, 0, 0), 10), (Ipv4Addr::new(10, 0, 0, 0), 8), (Ipv4Addr::new(198, 18, 0, 0), 15)];
 

@@ -117,7 +117,8 @@ pub enum Wiring {
     },
     /// A TAP device that the engine makes in the core namespace and hands over with [`crate::Lab::adopt`].
     Tap,
-    /// None: who uses the host makes interfaces in it, and gives them their addresses. It is set up as a router is.
+    /// None: who uses the host makes interfaces in it, and gives them their addresses. It is set up as a
+    /// router is.
     Own,
 }
 
@@ -186,8 +187,8 @@ impl Host {
         self.namespace.run(f)
     }
 
-    /// A command that runs inside the host, where the lab's host names resolve and `/sys` shows the host's interfaces. It
-    /// is spawned and waited for like any other.
+    /// A command that runs inside the host, where the lab's host names resolve and `/sys` shows the host's
+    /// interfaces. It is spawned and waited for like any other.
     ///
     /// # Errors
     /// When the process is out of file descriptors.
@@ -246,8 +247,8 @@ impl Host {
     }
 }
 
-/// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this process and its
-/// children only. Runs between fork and exec.
+/// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this
+/// process and its children only. Runs between fork and exec.
 fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     if files.is_empty() && !own_network {
         return Ok(());
@@ -273,8 +274,9 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts the `/sys` of the network namespace that this process is in. What is mounted below `/sys`, such as control groups,
-/// stays: programs use it. Where the kernel does not allow it (a container that masks parts of `/sys`), the machine's stays.
+/// Mounts the `/sys` of the network namespace that this process is in. What is mounted below `/sys`, such as
+/// control groups, stays: programs use it. Where the kernel does not allow it (a container that masks parts
+/// of `/sys`), the machine's stays.
 fn show_sys() {
     const KEPT: [&std::ffi::CStr; 4] =
         [c"/sys/fs/cgroup", c"/sys/fs/bpf", c"/sys/kernel/debug", c"/sys/kernel/tracing"];

@@ -117,8 +117,8 @@ impl Namespace {
         let path = path_of(name);
         let Ok(target) = CString::new(path.as_os_str().as_encoded_bytes()) else { return Ok(()) };
         // SAFETY: a live string with its closing zero. A failure means that nothing is mounted here (made in
-        // another mount namespace, or a run that died between the two steps): the file then goes all the same,
-        // and with it, the kernel takes away what other mount namespaces have on it.
+        // another mount namespace, or a run that died between the two steps): the file then goes all the
+        // same, and with it, the kernel takes away what other mount namespaces have on it.
         unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) };
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -128,8 +128,8 @@ impl Namespace {
         }
     }
 
-    /// Runs `f` on a new thread inside this namespace and waits for it. Sockets and devices opened there belong
-    /// to the namespace and keep working from any thread.
+    /// Runs `f` on a new thread inside this namespace and waits for it. Sockets and devices opened there
+    /// belong to the namespace and keep working from any thread.
     ///
     /// # Errors
     /// When the kernel refuses to let the thread in.
@@ -168,8 +168,8 @@ pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
 }
 
-/// Makes the folder of names a shared mount, as `ip netns add` would: did that come later, it would put a mount over
-/// ours that hides them and keeps them busy.
+/// Makes the folder of names a shared mount, as `ip netns add` would: did that come later, it would put a
+/// mount over ours that hides them and keeps them busy.
 fn share(names: &Path) -> io::Result<()> {
     let make_shared = || mount(None, names, libc::MS_SHARED | libc::MS_REC);
     match make_shared() {
@@ -187,7 +187,8 @@ pub(crate) fn mount(source: Option<&Path>, target: &Path, flags: libc::c_ulong) 
     let c = |path: &Path| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::from);
     let (source, target) = (source.map(c).transpose()?, c(target)?);
     let source = source.as_ref().map_or(std::ptr::null(), |s| s.as_ptr());
-    // SAFETY: both strings live until the call returns; a bind or a change of propagation takes no type or data.
+    // SAFETY: both strings live until the call returns; a bind or a change of propagation takes no type or
+    // data.
     check(unsafe { libc::mount(source, target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
 }
 

@@ -34,7 +34,8 @@ pub fn turn_off(interface: &str) -> io::Result<()> {
             *to = from.cast_signed();
         }
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
-        // SAFETY: the request and the value it points to outlive the call; both have the layout the kernel expects.
+        // SAFETY: the request and the value it points to outlive the call; both have the layout the kernel
+        // expects.
         let result =
             check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) });
         match result {

@@ -1,5 +1,5 @@
-//! Processes around a lab: ending the programs that still run inside when it is taken down, ending the process that
-//! holds it, and being one that holds a lab in the background.
+//! Processes around a lab: ending the programs that still run inside when it is taken down, ending the
+//! process that holds it, and being one that holds a lab in the background.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -38,8 +38,8 @@ impl LabInfo {
         self.process.is_some()
     }
 
-    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen from here
-    /// has not, nor has a lab that no process holds.
+    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen
+    /// from here has not, nor has a lab that no process holds.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
         match &self.process {
             Some(process) => ends_before(process, Instant::now() + patience),
@@ -48,8 +48,8 @@ impl LabInfo {
     }
 }
 
-/// Ends every process inside the named namespaces, other than this one: first asking, then not. The namespaces
-/// are the lab's own, so whatever runs in them was started through the lab.
+/// Ends every process inside the named namespaces, other than this one: first asking, then not. The
+/// namespaces are the lab's own, so whatever runs in them was started through the lab.
 pub fn end_all_in<'a>(namespaces: impl Iterator<Item = &'a str>) {
     let own = NamespaceId::at(&PathBuf::from("/proc/self/ns/net")).ok();
     let ids: Vec<_> = namespaces

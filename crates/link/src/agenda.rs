@@ -1,8 +1,9 @@
-//! What is to happen at which time, earliest first: a priority queue for times of which hardly any comes before one already
-//! taken.
+//! What is to happen at which time, earliest first: a priority queue for times of which hardly any comes
+//! before one already taken.
 //!
-//! Most entries lie in a [`Ring`] of buckets, a calendar whose days are so short that most have an entry or none: there an entry costs the
-//! same however many there are. What does not fit its bucket lies in a heap beside it, which is all that small agendas have.
+//! Most entries lie in a [`Ring`] of buckets, a calendar whose days are so short that most have an entry or
+//! none: there an entry costs the same however many there are. What does not fit its bucket lies in a heap
+//! beside it, which is all that small agendas have.
 
 use crate::entry::Entry;
 use crate::ring::{Ring, What};
@@ -14,8 +15,8 @@ pub(crate) struct Agenda<T: What> {
     /// The earliest time in `over`: the end of time if there is none.
     over_first: u64,
     len: usize,
-    /// What does not fit there: for days gone by or full days; and all that a small agenda has. Of equal times here and in the ring, those there
-    /// were added before.
+    /// What does not fit there: for days gone by or full days; and all that a small agenda has. Of equal
+    /// times here and in the ring, those there were added before.
     over: BinaryHeap<Entry<T>>,
     ring: Option<Box<Ring<T>>>,
     /// How many have gone to a heap.

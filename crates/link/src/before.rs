@@ -1,7 +1,8 @@
 //! The delay before the queue: packets travel first, and arrive at the queue when they have.
 //!
-//! The Osaka paper's propagation delay ("Realizing a Network Emulator System with Intel IXP1200 Network Processor", II-B.2)
-//! stands before the output port's buffer. Filters and impairments judge a packet when it comes to the link, as always.
+//! The Osaka paper's propagation delay ("Realizing a Network Emulator System with Intel IXP1200 Network
+//! Processor", II-B.2) stands before the output port's buffer. Filters and impairments judge a packet when it
+//! comes to the link, as always.
 
 use crate::delay::constant::Constant;
 use crate::delay::{Delay, Order};
@@ -22,7 +23,8 @@ impl Link {
 
     /// Lets the link's delay come before the queue, or behind it. Whether it did not.
     ///
-    /// A link that has had a delay before its queue keeps one, of no time: what arrives stays behind what travels there.
+    /// A link that has had a delay before its queue keeps one, of no time: what arrives stays behind what
+    /// travels there.
     pub(crate) fn place_delay(&mut self, before: bool) -> bool {
         if before == self.front().is_some_and(|front| front.holds) {
             return false;

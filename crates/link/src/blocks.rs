@@ -1,4 +1,5 @@
-//! What a link has of its own: blocks, and what stands between them. A plain link has none until it serves a train or a change, or drops a packet.
+//! What a link has of its own: blocks, and what stands between them. A plain link has none until it serves a
+//! train or a change, or drops a packet.
 
 use crate::chain::Chain;
 use crate::delay::{Delay, Order};
@@ -18,8 +19,8 @@ pub(crate) struct Blocks {
     pub wire: Chain,
     /// What becomes of the order of packets, as the delay says.
     pub order: Order,
-    /// The latest time at which a packet leaves the line that keeps its place, or has left; on a decided link, as long as that does not follow from
-    /// what is on the line.
+    /// The latest time at which a packet leaves the line that keeps its place, or has left; on a decided
+    /// link, as long as that does not follow from what is on the line.
     pub last: Nanos,
     /// The packet being sent, or none; none on a decided link.
     pub sending: Handle,

@@ -1,5 +1,5 @@
-//! The filters and impairments of a link, in order: those that judge a packet when it arrives, and those that do it on
-//! the wire.
+//! The filters and impairments of a link, in order: those that judge a packet when it arrives, and those that
+//! do it on the wire.
 
 use crate::filter::Filter;
 use crate::impair::Impair;

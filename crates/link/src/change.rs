@@ -52,9 +52,10 @@ impl fmt::Display for ChangeError {
 impl std::error::Error for ChangeError {}
 
 impl Links {
-    /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent goes at
-    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay. A block of another
-    /// kind takes the old one's place: a queue takes over its packets, a transmitter what is left of the one being sent.
+    /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent goes
+    /// at the new rate, packets whose transmission ends later have the new delay, waiting packets stay. A
+    /// block of another kind takes the old one's place: a queue takes over its packets, a transmitter what is
+    /// left of the one being sent.
     ///
     /// # Errors
     /// If a row is of no stage; nothing is changed then.
@@ -192,8 +193,9 @@ fn change_delay(
     }
 }
 
-/// Waiting packets go over to a queue of another kind in the order in which they would have been sent; one of the same kind sees to it that they
-/// stand where its new parameters want them. None is asked about again, dropped or marked.
+/// Waiting packets go over to a queue of another kind in the order in which they would have been sent; one of
+/// the same kind sees to it that they stand where its new parameters want them. None is asked about again,
+/// dropped or marked.
 fn change_queue(
     link: &mut Link,
     pool: &mut Pool,
@@ -312,7 +314,8 @@ impl Link {
         }
     }
 
-    /// Notes what packets count, when the one being sent is finished, and whether they wait for opportunities.
+    /// Notes what packets count, when the one being sent is finished, and whether they wait for
+    /// opportunities.
     pub(crate) fn note_transmit(&mut self) {
         self.note_law();
         let transmit = &mut self.blocks().transmit;
@@ -335,7 +338,8 @@ impl Link {
         waiting
     }
 
-    /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.
+    /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer
+    /// do.
     pub(crate) fn note_order(&mut self) {
         let (line, _, blocks) = self.parts();
         blocks.order = blocks.delay.order();

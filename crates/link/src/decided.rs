@@ -1,14 +1,17 @@
-//! Links on which all is decided when a packet arrives: a queue that only decides whom to let in (tail drop, RED and those like it), a transmitter that
-//! foresees when a packet is sent, a constant delay, and any judges before the queue. Where sending takes no time
-//! whatever delay there is, and judges on the wire: each packet is sent the moment it comes.
+//! Links on which all is decided when a packet arrives: a queue that only decides whom to let in (tail drop,
+//! RED and those like it), a transmitter that foresees when a packet is sent, a constant delay, and any
+//! judges before the queue. Where sending takes no time whatever delay there is, and judges on the wire: each
+//! packet is sent the moment it comes.
 //!
-//! f and e follow from what the link knows at the arrival, so a packet goes to the delay line at once and has two events, its arrival and its
-//! leaving; nothing happens at f. The packets that still wait are the last ones of the line, from `Line::waits` on, and each one's f is its
-//! e less the delay. How many these are is counted anew only where it matters: when tail drop would refuse a packet, before another discipline is
+//! f and e follow from what the link knows at the arrival, so a packet goes to the delay line at once and has
+//! two events, its arrival and its leaving; nothing happens at f. The packets that still wait are the last
+//! ones of the line, from `Line::waits` on, and each one's f is its e less the delay. How many these are is
+//! counted anew only where it matters: when tail drop would refuse a packet, before another discipline is
 //! asked, and when somebody wants to know.
 //!
-//! Whatever can't be done so makes the link a served one, in which packets wait in a list ([`Link::serve`]): trains, and every change. It is
-//! decided again when it is idle, or at the end of the change, unless an earlier delay holds packets up: then e does not tell f.
+//! Whatever can't be done so makes the link a served one, in which packets wait in a list ([`Link::serve`]):
+//! trains, and every change. It is decided again when it is idle, or at the end of the change, unless an
+//! earlier delay holds packets up: then e does not tell f.
 
 use crate::fate::{Affected, Arrival, Fate};
 use crate::fifo::Fifo;
@@ -21,7 +24,8 @@ use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
 impl Link {
-    /// Notes whether all is decided when packets arrive, as the blocks are now, and what its profile is. The link must be served.
+    /// Notes whether all is decided when packets arrive, as the blocks are now, and what its profile is. The
+    /// link must be served.
     pub(crate) fn note_decidable(&mut self) {
         self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN);
         let mut profile = Profile::of(self.blocks());
@@ -63,7 +67,8 @@ impl Link {
         self.line.features & has::DECIDED != 0
     }
 
-    /// Before a packet, and no train, that arrives at `now`, and before the first: an idle link becomes a decided one, if it can.
+    /// Before a packet, and no train, that arrives at `now`, and before the first: an idle link becomes a
+    /// decided one, if it can.
     #[inline]
     pub(crate) fn begin_to_decide(&mut self, now: Nanos) {
         if self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
@@ -74,14 +79,16 @@ impl Link {
         }
     }
 
-    /// Whether a packet that is sent at `finish` leaves when the delay says, and not because of one before it.
+    /// Whether a packet that is sent at `finish` leaves when the delay says, and not because of one before
+    /// it.
     #[inline]
     fn leaves_in_order(&self, finish: Nanos) -> bool {
         let least = self.profile.delay;
         !self.line.is_irregular() && self.known_blocks().is_none_or(|blocks| blocks.last <= finish + least)
     }
 
-    /// What the arrival of a packet means for whoever looks after the link, after what has become of it. What leaves at this moment leaves.
+    /// What the arrival of a packet means for whoever looks after the link, after what has become of it. What
+    /// leaves at this moment leaves.
     #[inline]
     pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, handle: Handle, fate: Fate) -> Arrival {
         let arrival = match fate {
@@ -199,7 +206,8 @@ impl Link {
         self.waiting.packets < before
     }
 
-    /// Makes a decided link a served one at `now`: what waits goes back to where it waits for the transmitter.
+    /// Makes a decided link a served one at `now`: what waits goes back to where it waits for the
+    /// transmitter.
     #[inline(never)]
     pub(crate) fn serve(&mut self, pool: &mut Pool, now: Nanos) {
         if !self.is_decided() {
@@ -247,8 +255,8 @@ impl Link {
         (self.finish, self.rest) = (first, rest);
     }
 
-    /// After a change: decides about what waits, if the link is one that decides now, unless there is a train, or a packet that does not count
-    /// what it would count if it came now.
+    /// After a change: decides about what waits, if the link is one that decides now, unless there is a
+    /// train, or a packet that does not count what it would count if it came now.
     pub(crate) fn decide_waiting(&mut self, pool: &mut Pool) {
         let decidable = self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE;
         if !decidable || self.blocks().sending.is_none() || !self.leaves_in_order(self.finish) {

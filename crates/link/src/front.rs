@@ -8,7 +8,8 @@ use longwire_units::Nanos;
 /// What a link has whose delay comes before the queue, or came.
 #[derive(Debug)]
 pub(crate) struct Front {
-    /// The link's delay, if it comes before the queue, else none; what comes behind the queue is the other of the two.
+    /// The link's delay, if it comes before the queue, else none; what comes behind the queue is the other of
+    /// the two.
     pub delay: Delay,
     /// Whether it is the link's.
     pub holds: bool,

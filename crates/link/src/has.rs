@@ -27,9 +27,11 @@ pub const OPPORTUNITIES: u16 = 1024;
 /// All can be decided when a packet arrives, as the blocks are; and it has been, for all that the link holds.
 pub const DECIDABLE: u16 = 2048;
 pub const DECIDED: u16 = 4096;
-/// Neither sending nor travelling takes time, and an empty queue lets in whatever comes: see `Link::pass_through`.
+/// Neither sending nor travelling takes time, and an empty queue lets in whatever comes: see
+/// `Link::pass_through`.
 pub const INSTANT: u16 = 8192;
-/// Of those that can be decided: the queue is a tail drop and the rate constant, as [`crate::plain`] takes them.
+/// Of those that can be decided: the queue is a tail drop and the rate constant, as [`crate::plain`] takes
+/// them.
 pub const PLAIN: u16 = 16_384;
 /// It keeps a histogram of lateness.
 pub const HISTOGRAM: u16 = 32_768;

@@ -2,7 +2,8 @@
 
 use longwire_units::Nanos;
 
-/// Counts of times in buckets that are an eighth of their value wide or less: exact up to 15 ns, up to 584 years.
+/// Counts of times in buckets that are an eighth of their value wide or less: exact up to 15 ns, up to 584
+/// years.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,

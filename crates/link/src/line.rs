@@ -1,7 +1,8 @@
 //! The delay line: packets that travel, and when they leave.
 //!
-//! As long as packets leave in the order in which they were sent, at times that never go backwards, a run of them
-//! is all there is. Packets that overtake, and times that must be sorted, lie in agendas that few links have.
+//! As long as packets leave in the order in which they were sent, at times that never go backwards, a run of
+//! them is all there is. Packets that overtake, and times that must be sorted, lie in agendas that few links
+//! have.
 
 use crate::agenda::Agenda;
 use crate::delay::Order;
@@ -15,21 +16,25 @@ pub(crate) struct Line {
     /// When the next packet leaves; never if there is none.
     next: Nanos,
     run: Run,
-    /// On a decided link, the first packet that may still wait, if there are others before it: where it stands.
+    /// On a decided link, the first packet that may still wait, if there are others before it: where it
+    /// stands.
     waits: Place,
     packets: u32,
     /// Whether the heaps hold anything.
     irregular: bool,
-    /// Which of the things that few links have its link has: see `has.rs`. It stands here because there is room.
+    /// Which of the things that few links have its link has: see `has.rs`. It stands here because there is
+    /// room.
     pub features: u16,
 }
 
 /// What a delay line has besides if its packets overtake each other.
 #[derive(Debug, Default)]
 pub(crate) struct Heaps {
-    /// The times at which packets of the list leave, if they are sorted apart from them: as many as it has packets.
+    /// The times at which packets of the list leave, if they are sorted apart from them: as many as it has
+    /// packets.
     slots: Agenda<()>,
-    /// No time of packets that are sorted comes before this: those sent before the last change of the delay leave by then.
+    /// No time of packets that are sorted comes before this: those sent before the last change of the delay
+    /// leave by then.
     pub floor: Nanos,
     /// Packets that keep no place.
     free: Agenda<Handle>,
@@ -72,7 +77,8 @@ impl Line {
         pool.last_of(&self.run).map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave()))
     }
 
-    /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it, which leaves at `last`.
+    /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it, which leaves at
+    /// `last`.
     #[inline]
     pub(crate) fn join(&mut self, last: &mut Nanos, pool: &mut Pool, handle: Handle, leave: Nanos) {
         debug_assert!(!self.irregular);
@@ -82,8 +88,9 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds a single packet of a decided link that leaves at `leave`, as its `Meta` says, and after all that are there: it waits behind the one before it, or
-    /// is the first that may wait. Whether the line was empty.
+    /// Adds a single packet of a decided link that leaves at `leave`, as its `Meta` says, and after all that
+    /// are there: it waits behind the one before it, or is the first that may wait. Whether the line was
+    /// empty.
     #[inline(always)]
     pub(crate) fn join_plain(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos, waits: bool) -> bool {
         debug_assert!(!self.irregular);

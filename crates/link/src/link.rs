@@ -1,8 +1,8 @@
 //! One link: what becomes of a packet from its arrival to its leaving.
 //!
-//! A packet arrives at a; filters and impairments draw their verdict, the queue accepts or drops it; its transmission begins at
-//! s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the queue to the delay line happen
-//! at f, but are carried out when the link is next looked at (see decision 2).
+//! A packet arrives at a; filters and impairments draw their verdict, the queue accepts or drops it; its
+//! transmission begins at s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the
+//! queue to the delay line happen at f, but are carried out when the link is next looked at (see decision 2).
 
 use crate::blocks::Blocks;
 use crate::fate::{Arrival, Coming, Fate};
@@ -18,24 +18,26 @@ use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// A link: two cache lines, so that a million links fit. The first is all that a packet needs that leaves, but for the last of a busy period.
+/// A link: two cache lines, so that a million links fit. The first is all that a packet needs that leaves,
+/// but for the last of a busy period.
 ///
-/// What links have in common lies in a [`Profile`] that they share; what a link has that is more than plain, or does not serve plainly now, in
-/// [`Blocks`] of its own.
+/// What links have in common lies in a [`Profile`] that they share; what a link has that is more than plain,
+/// or does not serve plainly now, in [`Blocks`] of its own.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Link {
     pub line: Line,
     /// The time at which the timing wheel holds this link; never if it does not.
     pub armed: Nanos,
-    // What is counted together does not stand together: compilers would put both into one register first, which takes longer. Segments of a
-    // train count one each.
+    // What is counted together does not stand together: compilers would put both into one register first,
+    // which takes longer. Segments of a train count one each.
     pub out_packets: u64,
     pub out_bytes: u64,
     /// The most nanoseconds that a packet was late; `u32::MAX` if [`Rare::max_late`] says it.
     pub max_late: u32,
     pub waiting: Waiting,
-    /// When it is sent: as the transmitter said when it was begun, or at the last change; on a decided link, when the last one is.
+    /// When it is sent: as the transmitter said when it was begun, or at the last change; on a decided link,
+    /// when the last one is.
     pub finish: Nanos,
     /// The last arrival or end of transmission that was carried out: no later arrival comes before it.
     pub latest: Nanos,
@@ -79,14 +81,15 @@ impl Link {
         }
     }
 
-    /// The time at which a packet stamped `stamp` counts as arriving: never before what the link has already done.
+    /// The time at which a packet stamped `stamp` counts as arriving: never before what the link has already
+    /// done.
     #[inline]
     pub(crate) fn effective_arrival(&self, stamp: Nanos) -> Nanos {
         stamp.max(self.latest)
     }
 
-    /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment, but for itself, is appended to `at.out`; what
-    /// is dropped is counted and freed.
+    /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment, but for itself, is
+    /// appended to `at.out`; what is dropped is counted and freed.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
@@ -151,7 +154,8 @@ impl Link {
             }
         }
         if self.line.is_irregular() && self.line.next() <= now {
-            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
+            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake
+            // it.
             self.release(at.pool, now, at.out);
         }
         let meta = at.pool.meta_mut(handle);
@@ -294,8 +298,9 @@ impl Link {
         self.own.as_ref().is_some_and(|own| !own.sending.is_none())
     }
 
-    /// Lets go of every packet that leaves by `until`, in order, onto `out`. Ends of transmission are carried out
-    /// only as far as that needs, so that an arrival stamped a little earlier still finds the queue as it was.
+    /// Lets go of every packet that leaves by `until`, in order, onto `out`. Ends of transmission are carried
+    /// out only as far as that needs, so that an arrival stamped a little earlier still finds the queue as it
+    /// was.
     #[inline]
     pub(crate) fn expire(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
         while self.wake() <= until {
@@ -363,8 +368,8 @@ impl Link {
         self.waiting.packets + taken - rare.map_or(0, |rare| rare.phantoms)
     }
 
-    /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the queue has a packet
-    /// again.
+    /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the
+    /// queue has a packet again.
     #[inline]
     pub(crate) fn wake(&self) -> Nanos {
         if self.line.features & has::EVENTFUL != 0 {
@@ -382,7 +387,8 @@ impl Link {
         if self.line.features & has::AHEAD == 0 { self.profile.delay } else { Nanos::ZERO }
     }
 
-    /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
+    /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for
+    /// keeping up.
     #[inline(never)]
     fn wake_for_others(&self) -> Nanos {
         if self.line.features & has::MEDIUM != 0 {

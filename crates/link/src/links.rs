@@ -32,7 +32,8 @@ pub struct Links {
     pub(crate) places: Vec<u32>,
     /// How many packets left them later than the run calls faithful.
     late: Vec<u32>,
-    /// The dice of those that lose packets by chance, while they are decided; empty if none is, else as many as there are links.
+    /// The dice of those that lose packets by chance, while they are decided; empty if none is, else as many
+    /// as there are links.
     pub(crate) dice: Vec<Dice>,
     /// Profiles of the links added of late: those that come have the same, mostly.
     recent: Vec<Arc<Profile>>,
@@ -45,8 +46,8 @@ pub struct Links {
 }
 
 impl Links {
-    /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave within `spread` of
-    /// each other stay together.
+    /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave
+    /// within `spread` of each other stay together.
     pub fn with_capacity(capacity: usize, seed: u64, spread: Nanos) -> Self {
         Self {
             links: huge_vec(capacity),
@@ -62,7 +63,8 @@ impl Links {
         }
     }
 
-    /// Adds a link and returns its place here. `place` is its place in the plan; its dice are named by `name`.
+    /// Adds a link and returns its place here. `place` is its place in the plan; its dice are named by
+    /// `name`.
     pub fn add(&mut self, place: u32, name: &str, config: &LinkConfig) -> u32 {
         let dice = |spec: &Spec| Dice::named(self.seed, &format!("links/{name}/{}", spec.key));
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
@@ -147,8 +149,8 @@ impl Links {
         self.dice.resize(self.links.len(), no_dice());
     }
 
-    /// Tells every link and medium when the run begins on the engine's clock: before anything else, and not at all if that
-    /// is zero.
+    /// Tells every link and medium when the run begins on the engine's clock: before anything else, and not
+    /// at all if that is zero.
     pub fn start(&mut self, begin: Nanos) {
         self.begin = begin;
         self.links.iter_mut().for_each(|link| link.start(begin));
@@ -176,7 +178,8 @@ impl Links {
         self.links.is_empty()
     }
 
-    /// Bytes that a link of this configuration takes besides its record and its packets: its blocks, its discipline with its tables, and its histogram.
+    /// Bytes that a link of this configuration takes besides its record and its packets: its blocks, its
+    /// discipline with its tables, and its histogram.
     pub fn tables_of(config: &LinkConfig) -> usize {
         let mut links = Self::with_capacity(1, 0, Nanos::ZERO);
         let link = links.add(0, "", config);
@@ -187,7 +190,8 @@ impl Links {
         blocks + queue.map_or(0, of_queue) + histogram
     }
 
-    /// Bytes of memory that the links' records take, with those beside them that every link has, without what some have of their own.
+    /// Bytes of memory that the links' records take, with those beside them that every link has, without what
+    /// some have of their own.
     pub fn memory_bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
             + (self.places.capacity() + self.late.capacity()) * size_of::<u32>()
@@ -229,7 +233,8 @@ impl Links {
         if of.line.features & has::MEDIUM == 0 { arrival } else { arrival.max(self.latest_on_medium(link)) }
     }
 
-    /// Lets a packet arrive at `Meta::arrival`. What leaves at once, but for itself, goes to `out`, with `Meta::leave` set.
+    /// Lets a packet arrive at `Meta::arrival`. What leaves at once, but for itself, goes to `out`, with
+    /// `Meta::leave` set.
     #[inline]
     pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) -> Arrival {
         let of = &mut self.links[link as usize];
@@ -246,8 +251,8 @@ impl Links {
         }
     }
 
-    /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set. On a medium, carries out what
-    /// happens by then.
+    /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set. On a medium,
+    /// carries out what happens by then.
     #[inline]
     pub fn expire(&mut self, pool: &mut Pool, link: u32, until: Nanos, out: &mut Fifo) {
         match self.links.get_mut(link as usize) {
@@ -265,7 +270,8 @@ impl Links {
         }
     }
 
-    /// The time at which the timing wheel holds a link or medium: kept here because the link's record is at hand.
+    /// The time at which the timing wheel holds a link or medium: kept here because the link's record is at
+    /// hand.
     #[inline]
     pub fn armed(&mut self, link: u32) -> &mut Nanos {
         if link as usize >= self.links.len() {

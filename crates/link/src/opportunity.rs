@@ -1,10 +1,10 @@
 //! Links whose transmitter sends by opportunities, as the cellular links do whose traces mahimahi replays.
 //!
-//! A packet waits in the queue until an opportunity comes. That takes it out of the queue, and as much of it as it has bytes; what is left
-//! of the opportunity is for the next packet, and what is left of the packet for the next opportunity. So an idle transmitter
-//! takes no packet early, the queue discipline sees how long packets wait in an outage, and the packet being sent
-//! does not count against the limit of the queue (Mahimahi: Accurate Record-and-Replay for HTTP, USENIX ATC 2015, section 3.3, and its
-//! `mm-link`).
+//! A packet waits in the queue until an opportunity comes. That takes it out of the queue, and as much of it
+//! as it has bytes; what is left of the opportunity is for the next packet, and what is left of the packet
+//! for the next opportunity. So an idle transmitter takes no packet early, the queue discipline sees how long
+//! packets wait in an outage, and the packet being sent does not count against the limit of the queue
+//! (Mahimahi: Accurate Record-and-Replay for HTTP, USENIX ATC 2015, section 3.3, and its `mm-link`).
 
 use crate::has;
 use crate::link::Link;
@@ -51,7 +51,8 @@ impl Link {
         }
     }
 
-    /// Sends the packet on its way whose last byte an opportunity has taken at `finish`, and goes on with the next.
+    /// Sends the packet on its way whose last byte an opportunity has taken at `finish`, and goes on with the
+    /// next.
     #[inline(never)]
     pub(crate) fn send_off_by_opportunities(&mut self, pool: &mut Pool, finish: Nanos) {
         self.untake();

@@ -11,23 +11,23 @@ use longwire_block::{DropReason, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// The frame that stands for all background packets: Ethernet, IPv4 and UDP headers between addresses for documentation
-/// (RFC 5737), to the discard port.
+/// The frame that stands for all background packets: Ethernet, IPv4 and UDP headers between addresses for
+/// documentation (RFC 5737), to the discard port.
 const FRAME: [u8; 42] = [
     2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0x90, 0xcd, 192, 0, 2, 1,
     192, 0, 2, 2, 0, 9, 0, 9, 0, 8, 0, 0,
 ];
 
-/// In real time a link is looked at no later than this after a background packet has come, lest a long pause leaves it with
-/// much to catch up at once.
+/// In real time a link is looked at no later than this after a background packet has come, lest a long pause
+/// leaves it with much to catch up at once.
 const KEEP_UP: Nanos = Nanos::from_millis(1);
 
 /// Packets are not seen by the engine the moment they are stamped: so much of the time before is left alone.
 const LAG: Nanos = Nanos::from_micros(100);
 
 impl Link {
-    /// Carries out everything up to `now` but leaving, where more than ends of transmission happens: departures
-    /// before arrivals.
+    /// Carries out everything up to `now` but leaving, where more than ends of transmission happens:
+    /// departures before arrivals.
     #[inline(never)]
     pub(crate) fn catch_up_with_others(&mut self, pool: &mut Pool, now: Nanos) {
         loop {

@@ -1,10 +1,13 @@
-//! The plain case, whole: what happens to a packet on a link that loses by chance, lets so many wait, and has a rate and a delay.
+//! The plain case, whole: what happens to a packet on a link that loses by chance, lets so many wait, and has
+//! a rate and a delay.
 //!
-//! The packet arrives at a = max(its stamp, the last a), and may be lost. If the queue has room, sending begins at s = max(a, previous f) and ends at
-//! f = s + bits / rate, rounded down with the remainder carried, and the packet leaves at e = f + delay. All of that is known at the arrival
-//! (`decided.rs` says why), so the packet goes to the delay line at once. Nothing in [`Link::arrive_plain`] looks at what such a link does not have, and
-//! nothing is called. Where judges, a discipline or a transmitter are to be asked, [`Link::ask`] does it, and the packet goes the same way; what is not
-//! decided when it arrives is left to others, untouched.
+//! The packet arrives at a = max(its stamp, the last a), and may be lost. If the queue has room, sending
+//! begins at s = max(a, previous f) and ends at f = s + bits / rate, rounded down with the remainder carried,
+//! and the packet leaves at e = f + delay. All of that is known at the arrival (`decided.rs` says why), so
+//! the packet goes to the delay line at once. Nothing in [`Link::arrive_plain`] looks at what such a link
+//! does not have, and nothing is called. Where judges, a discipline or a transmitter are to be asked,
+//! [`Link::ask`] does it, and the packet goes the same way; what is not decided when it arrives is left to
+//! others, untouched.
 
 use crate::blocks::Blocks;
 use crate::chain::{Chain, Either};
@@ -41,7 +44,8 @@ impl Judged {
     }
 }
 
-/// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a time.
+/// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a
+/// time.
 #[derive(Debug)]
 pub struct Firsts {
     firsts: [(u32, Nanos); BATCH],
@@ -99,9 +103,11 @@ pub struct Passed {
 }
 
 impl Links {
-    /// Lets packets, a batch at most, enter the links that their paths name, in order, at `Meta::arrival`. Paths are those of a worker whose first
-    /// link has the path `here` ([`LinkRef::first_of`](longwire_block::path::LinkRef::first_of)), and which has no media. What leaves at once is given
-    /// to `pass`, which says whether it has no room for another. How many packets have entered, and why no more have.
+    /// Lets packets, a batch at most, enter the links that their paths name, in order, at `Meta::arrival`.
+    /// Paths are those of a worker whose first link has the path `here`
+    /// ([`LinkRef::first_of`](longwire_block::path::LinkRef::first_of)), and which has no media. What leaves
+    /// at once is given to `pass`, which says whether it has no room for another. How many packets have
+    /// entered, and why no more have.
     #[inline(always)]
     pub fn enter(
         &mut self,
@@ -168,8 +174,8 @@ impl Links {
         (packets.len(), Stop::Done)
     }
 
-    /// Lets packets leave that leave by `until`, with `Meta::leave` set, one after the other, until `out` says that it has enough. When the
-    /// link wants to be looked at next: by then, if there are more.
+    /// Lets packets leave that leave by `until`, with `Meta::leave` set, one after the other, until `out`
+    /// says that it has enough. When the link wants to be looked at next: by then, if there are more.
     #[inline(always)]
     pub fn release_each(
         &mut self,
@@ -240,8 +246,8 @@ impl Link {
         self.join_waiting(meta, waiting, bytes, delay)
     }
 
-    /// Asks about a packet to which nothing has happened yet whoever is to be asked: judges, the queue, the transmitter. What judges do to it besides
-    /// goes to `affected`.
+    /// Asks about a packet to which nothing has happened yet whoever is to be asked: judges, the queue, the
+    /// transmitter. What judges do to it besides goes to `affected`.
     #[inline(never)]
     pub(crate) fn ask(
         &mut self,
@@ -338,7 +344,8 @@ impl Link {
         self.in_bytes += u64::from(frame);
     }
 
-    /// Whether a packet that comes now is sent and leaves at that moment, because the link holds nothing and neither takes time there.
+    /// Whether a packet that comes now is sent and leaves at that moment, because the link holds nothing and
+    /// neither takes time there.
     #[inline(always)]
     fn passes_through(&self) -> bool {
         self.line.features & has::INSTANT != 0 && self.line.next() == Nanos::NEVER
@@ -353,7 +360,8 @@ impl Link {
         self.out_bytes += u64::from(meta.wire_len);
     }
 
-    /// Lets a packet that has been counted, and that no judge holds back, through a decided link, into its queue, or says that it is dropped.
+    /// Lets a packet that has been counted, and that no judge holds back, through a decided link, into its
+    /// queue, or says that it is dropped.
     #[inline(always)]
     pub(crate) fn join_decided(
         &mut self,
@@ -394,7 +402,8 @@ impl Link {
         self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 
-    /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], wait behind `waiting`, if it does; it is to join the delay line.
+    /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], wait behind `waiting`, if it
+    /// does; it is to join the delay line.
     #[inline(always)]
     pub(crate) fn join_waiting(
         &mut self,
@@ -410,7 +419,8 @@ impl Link {
         Fate::Joins(leave, waits)
     }
 
-    /// Lets go of packets that leave by `until`, until `out` says that it has enough. When the link wants to be looked at next.
+    /// Lets go of packets that leave by `until`, until `out` says that it has enough. When the link wants to
+    /// be looked at next.
     #[inline(always)]
     pub(crate) fn release_each(
         &mut self,
@@ -456,7 +466,8 @@ impl Link {
         self.waiting.packets > 0 && self.finish > now
     }
 
-    /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew.
+    /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as is known
+    /// without counting anew.
     fn has_room_for(&self, bytes: u64, now: Nanos) -> bool {
         let waiting = if self.is_sending(now) { self.waiting } else { Waiting::default() };
         let Profile { queue, law, asks_transmitter, .. } = *self.profile;

@@ -105,8 +105,8 @@ impl Loss {
         }
     }
 
-    /// Whether the next packet is lost; none if judges are to be asked. Draws once for each, even at 0 %, so that a change of probability leaves
-    /// later draws in place.
+    /// Whether the next packet is lost; none if judges are to be asked. Draws once for each, even at 0 %, so
+    /// that a change of probability leaves later draws in place.
     #[inline(always)]
     pub(crate) fn strikes(self, (dice, number): Draws<'_>) -> Option<bool> {
         match self {

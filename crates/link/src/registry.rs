@@ -41,8 +41,8 @@ static WITHOUT: [Spec; 7] = [
     nothing(crate::background::KEY),
 ];
 
-/// The row that takes a link's block of this key away; none if a link always has one (a rate, a queue), or one that does nothing by
-/// itself (a state that is up).
+/// The row that takes a link's block of this key away; none if a link always has one (a rate, a queue), or
+/// one that does nothing by itself (a state that is up).
 pub fn without(key: &str) -> Option<&'static Spec> {
     WITHOUT.iter().find(|spec| spec.key == key)
 }
@@ -53,7 +53,8 @@ pub struct LinkConfig {
     blocks: Vec<(&'static Spec, Values)>,
     /// Whether the link keeps a histogram of lateness.
     pub histogram: bool,
-    /// Whether it serves packets even where all could be decided when they arrive: the same with more work. Tests compare both.
+    /// Whether it serves packets even where all could be decided when they arrive: the same with more work.
+    /// Tests compare both.
     #[doc(hidden)]
     pub served: bool,
 }

@@ -1,12 +1,13 @@
-//! A calendar of short days: buckets of a few times each, in a ring that goes round with time (Brown, "Calendar queues: a fast O(1)
-//! priority queue implementation for the simulation event set problem", 1988).
+//! A calendar of short days: buckets of a few times each, in a ring that goes round with time (Brown,
+//! "Calendar queues: a fast O(1) priority queue implementation for the simulation event set problem", 1988).
 
 use crate::entry::Entry;
 use longwire_packet::Handle;
 use std::collections::BinaryHeap;
 use std::fmt;
 
-/// What an entry is about, and how it lies in a bucket with its place there in 2^[`MAX_SHIFT`] ns: ordered by that place.
+/// What an entry is about, and how it lies in a bucket with its place there in 2^[`MAX_SHIFT`] ns: ordered by
+/// that place.
 pub(crate) trait What: Copy + fmt::Debug {
     type Lane: Copy + fmt::Debug;
     const EMPTY: Self::Lane;
@@ -81,7 +82,8 @@ pub(crate) struct Ring<T: What> {
     held: usize,
     /// One less than there are buckets.
     mask: u64,
-    /// The number of the bucket from which the last entry was taken. All entries are in buckets from this one on, less than once around.
+    /// The number of the bucket from which the last entry was taken. All entries are in buckets from this one
+    /// on, less than once around.
     cursor: u64,
     /// At which cursor [`Ring::recall`] and [`Ring::is_sparse`] have something to say.
     alarm: u64,
@@ -105,15 +107,16 @@ const BUCKETS: usize = 64;
 struct Block<L> {
     /// Buckets that hold anything.
     some: u64,
-    /// Those that something did not fit into, until the cursor has left them: what comes later must not come before it.
+    /// Those that something did not fit into, until the cursor has left them: what comes later must not come
+    /// before it.
     shut: u64,
     /// In ascending order, equal times as they were added.
     buckets: [[L; LANES]; BUCKETS],
 }
 
 impl<T: What> Ring<T> {
-    /// A ring for entries like these, in order, in place of `old`: about one to a bucket, and farther than all but the last eighth of
-    /// them reach.
+    /// A ring for entries like these, in order, in place of `old`: about one to a bucket, and farther than
+    /// all but the last eighth of them reach.
     pub(crate) fn new(all: &[(u64, T)], old: Option<&Self>) -> Self {
         let first = all.first().map_or(0, |entry| entry.0);
         let reach = all.get(all.len() * 7 / 8).map_or(0, |entry| entry.0) - first;
@@ -181,7 +184,8 @@ impl<T: What> Ring<T> {
         true
     }
 
-    /// Takes the earliest entry, which there is. Whether to call [`Ring::recall`] and [`Ring::is_sparse`] then.
+    /// Takes the earliest entry, which there is. Whether to call [`Ring::recall`] and [`Ring::is_sparse`]
+    /// then.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> (T, bool) {
         let number = self.first >> self.shift;
@@ -208,7 +212,8 @@ impl<T: What> Ring<T> {
         (T::what(lane), number >= self.alarm)
     }
 
-    /// Takes something that did not fit as it was too late, and is so no longer, or is the first that there is.
+    /// Takes something that did not fit as it was too late, and is so no longer, or is the first that there
+    /// is.
     pub(crate) fn recall(&mut self) -> Option<Entry<T>> {
         let number = self.beyond.peek()?.time >> self.shift;
         if self.held > 0 && number - self.cursor > self.mask {
@@ -218,15 +223,16 @@ impl<T: What> Ring<T> {
         self.beyond.pop()
     }
 
-    /// Turns the ring, in which nothing is, so that it has room before and behind a time; back if it is `alone`, as all is gone that ever
-    /// did not fit.
+    /// Turns the ring, in which nothing is, so that it has room before and behind a time; back if it is
+    /// `alone`, as all is gone that ever did not fit.
     pub(crate) fn turn(&mut self, time: u64, alone: bool) {
         let cursor = (time >> self.shift).saturating_sub(self.mask / 2);
         self.leave(if alone { cursor } else { cursor.max(self.cursor) });
         (self.mark, self.misfits) = (self.cursor, 0);
     }
 
-    /// Keeps an entry that did not fit, if that is as it is too late. Other entries at its time go where it goes.
+    /// Keeps an entry that did not fit, if that is as it is too late. Other entries at its time go where it
+    /// goes.
     pub(crate) fn defer(&mut self, entry: Entry<T>) -> bool {
         self.misfits += 1;
         let number = entry.time >> self.shift;
@@ -248,7 +254,8 @@ impl<T: What> Ring<T> {
         self.misfits = 0;
     }
 
-    /// Whether so much did not fit that a ring of other buckets should be tried for the `len` entries that there are.
+    /// Whether so much did not fit that a ring of other buckets should be tried for the `len` entries that
+    /// there are.
     pub(crate) fn is_strained(&mut self, len: usize) -> bool {
         if self.misfits < self.bearable {
             return false;
@@ -305,7 +312,8 @@ impl<T: What> Ring<T> {
         }
     }
 
-    /// The cursor goes to another bucket, or stays: if something did not fit where it was, that does not matter any more.
+    /// The cursor goes to another bucket, or stays: if something did not fit where it was, that does not
+    /// matter any more.
     #[inline(always)]
     fn leave(&mut self, number: u64) {
         if T::DISTINCT {
@@ -328,7 +336,8 @@ fn is_empty<T: What>(lane: T::Lane) -> bool {
     T::place(lane) == T::place(T::EMPTY)
 }
 
-/// Adds a lane to a bucket that has room, behind those of the same place: without jumps, which nobody could guess.
+/// Adds a lane to a bucket that has room, behind those of the same place: without jumps, which nobody could
+/// guess.
 #[inline(always)]
 fn insert<T: What>(lanes: &mut [T::Lane; LANES], new: T::Lane) {
     let [first, second, third, _] = *lanes;

@@ -251,8 +251,8 @@ impl Link {
         self.cross(pool, handle, finish);
     }
 
-    /// Whether a packet goes its way as if the link had nothing that few have: its judges let it pass, and did nothing to it.
-    /// If not, it has been seen to.
+    /// Whether a packet goes its way as if the link had nothing that few have: its judges let it pass, and
+    /// did nothing to it. If not, it has been seen to.
     #[inline(always)]
     fn passes_wire(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) -> bool {
         let meta = pool.meta(handle);
@@ -341,7 +341,8 @@ impl Link {
         self.known_rare().map_or(Nanos::NEVER, |rare| rare.resume)
     }
 
-    /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of it.
+    /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of
+    /// it.
     #[inline(never)]
     pub(crate) fn depart(
         &mut self,

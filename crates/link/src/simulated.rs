@@ -1,5 +1,5 @@
-//! What simulated runs ask of links besides: several workers need packets ahead of their time, and when a run ends all links have
-//! come to the same time, whether anybody would have seen it or not.
+//! What simulated runs ask of links besides: several workers need packets ahead of their time, and when a run
+//! ends all links have come to the same time, whether anybody would have seen it or not.
 
 use crate::fifo::Fifo;
 use crate::has;
@@ -18,13 +18,15 @@ pub struct Lead {
 }
 
 impl Links {
-    /// When a link wants to be looked at next that lets packets go ahead of their time. Only packets on their way do go ahead: ends
-    /// of transmission, and what else happens at a link, come at their time, because of what may arrive before.
+    /// When a link wants to be looked at next that lets packets go ahead of their time. Only packets on their
+    /// way do go ahead: ends of transmission, and what else happens at a link, come at their time, because of
+    /// what may arrive before.
     pub fn deadline_ahead(&self, link: u32, lead: Lead) -> Nanos {
         self.links[link as usize].deadline_ahead(lead)
     }
 
-    /// Carries out what happens on a link by `now`, and lets go of what leaves within the lead after it, to `out`.
+    /// Carries out what happens on a link by `now`, and lets go of what leaves within the lead after it, to
+    /// `out`.
     pub fn expire_ahead(&mut self, pool: &mut Pool, link: u32, now: Nanos, lead: Lead, out: &mut Fifo) {
         let link = &mut self.links[link as usize];
         if link.line.features & has::MEDIUM == 0 {
@@ -50,8 +52,8 @@ impl Links {
         self.links.get(link as usize).map(|link| link.latest)
     }
 
-    /// How long a link that may have lost a packet on the wire waits for it all the same. With background traffic it looks when the
-    /// packet is sent.
+    /// How long a link that may have lost a packet on the wire waits for it all the same. With background
+    /// traffic it looks when the packet is sent.
     pub fn vain_wait(&self, link: u32) -> Nanos {
         let link = &self.links[link as usize];
         let lossy = link.line.features & (has::WIRE | has::LOSSY_DELAY) != 0;
@@ -62,7 +64,8 @@ impl Links {
         }
     }
 
-    /// Carries out everything up to `now` but leaving, on a link: background traffic, too, that nobody has waited for.
+    /// Carries out everything up to `now` but leaving, on a link: background traffic, too, that nobody has
+    /// waited for.
     pub fn catch_up(&mut self, pool: &mut Pool, link: u32, now: Nanos) {
         self.advance_station(pool, link, now);
         self.links[link as usize].catch_up(pool, now);

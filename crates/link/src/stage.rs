@@ -1,10 +1,12 @@
 //! What makes a stage of its blocks.
 
-/// Makes a stage: an enum over its blocks, each in a file of its own, with the calls that the link makes on them.
+/// Makes a stage: an enum over its blocks, each in a file of its own, with the calls that the link makes on
+/// them.
 ///
-/// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small blocks that
-/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`). Calls
-/// behind `ask` change nothing; those behind `apart` are too long to be put in place for either.
+/// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small
+/// blocks that most links have lie in the link's own record (`inline`), all others behind a pointer
+/// (`boxed`). Calls behind `ask` change nothing; those behind `apart` are too long to be put in place for
+/// either.
 macro_rules! stage {
     (
         $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt
@@ -74,7 +76,8 @@ macro_rules! stage {
             /// The blocks that few links have are distinguished here, out of the way of the others.
             #[inline(never)]
             fn $call(stage: &mut $name $(, $arg: $type)*) $(-> $ret)? {
-                /// Each by itself: telling them apart is but a jump then, that saves no registers for any of them.
+                /// Each by itself: telling them apart is but a jump then, that saves no registers for any of
+                /// them.
                 trait Apart: $trait {
                     #[inline(never)]
                     fn apart(&mut self $(, $arg: $type)*) $(-> $ret)? {

@@ -16,8 +16,8 @@ use longwire_units::Nanos;
 const PLACE: u32 = (1 << 31) - 2;
 
 impl Links {
-    /// Adds a shared medium whose stations are these links, which were added before, with their names. The dice of each
-    /// are named by `name` and its own.
+    /// Adds a shared medium whose stations are these links, which were added before, with their names. The
+    /// dice of each are named by `name` and its own.
     ///
     /// # Panics
     /// If `spec` is none of [`MEDIA`](crate::MEDIA).
@@ -208,7 +208,8 @@ impl Links {
         first
     }
 
-    /// Carries out all that happens on a medium by `until`, in its order: ends of transmissions come before arrivals.
+    /// Carries out all that happens on a medium by `until`, in its order: ends of transmissions come before
+    /// arrivals.
     fn advance(&mut self, pool: &mut Pool, number: u32, until: Nanos) {
         loop {
             let (now, link) = self.first(number);

@@ -1,7 +1,8 @@
 //! Trains of segments: each segment is judged, queued and timed as if it had arrived by itself.
 //!
-//! Segments whose leaving times lie within the spread stay together and leave with the last one; the rest is cut
-//! into the fewest sub-trains for which that holds. Lost segments are cut out; what is done to some segments and not to others parts them.
+//! Segments whose leaving times lie within the spread stay together and leave with the last one; the rest is
+//! cut into the fewest sub-trains for which that holds. Lost segments are cut out; what is done to some
+//! segments and not to others parts them.
 
 use crate::fifo::Fifo;
 use crate::has;
@@ -179,7 +180,8 @@ impl Link {
         self.blocks().books.list = parted;
     }
 
-    /// Takes trains apart, as they would have been had they arrived now. One for whose segments the pool has no room stays whole.
+    /// Takes trains apart, as they would have been had they arrived now. One for whose segments the pool has
+    /// no room stays whole.
     pub(crate) fn parted(&mut self, pool: &mut Pool, mut waiting: Fifo, spread: Nanos) -> Fifo {
         let mut parted = Fifo::EMPTY;
         while let Some(handle) = waiting.pop(pool) {
@@ -194,8 +196,9 @@ impl Link {
         parted
     }
 
-    /// After a change of the rate at `now`: takes apart the train being sent, of which `sent` segments are sent, if the others
-    /// no longer leave together. What is sent goes on its way. Returns the bytes of the pieces that now wait.
+    /// After a change of the rate at `now`: takes apart the train being sent, of which `sent` segments are
+    /// sent, if the others no longer leave together. What is sent goes on its way. Returns the bytes of the
+    /// pieces that now wait.
     pub(crate) fn part_sending(&mut self, pool: &mut Pool, now: Nanos, spread: Nanos, sent: u16) -> u64 {
         let train = self.blocks().sending;
         let whole = *pool.meta(train);
@@ -220,8 +223,8 @@ impl Link {
         left - pool.meta(first).counted()
     }
 
-    /// The fewest pieces that a waiting train makes from segment `from` on; none if those leave together, or the pool has no room.
-    /// With the segments before they count the bytes that the train counts.
+    /// The fewest pieces that a waiting train makes from segment `from` on; none if those leave together, or
+    /// the pool has no room. With the segments before they count the bytes that the train counts.
     fn pieces(&mut self, pool: &mut Pool, train: Handle, from: u16, spread: Nanos) -> Option<Fifo> {
         let meta = *pool.meta(train);
         if !meta.is_train() {
@@ -255,7 +258,8 @@ impl Link {
         Some(made)
     }
 
-    /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within `spread`.
+    /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within
+    /// `spread`.
     fn segments_within(&mut self, spread: Nanos, bytes: u64) -> u64 {
         if !self.blocks().queue.whole_trains()
             || !self.blocks().transmit.whole_trains()
@@ -274,9 +278,9 @@ impl Link {
         }
     }
 
-    /// Segments (and their counted bytes) of the train being sent whose last bit has gone by `now`: each leaves the
-    /// queue at its own f, though the train is one packet. Where sending takes no time, all that counts as waiting is
-    /// segments of the train that is arriving, each sent before the next asks.
+    /// Segments (and their counted bytes) of the train being sent whose last bit has gone by `now`: each
+    /// leaves the queue at its own f, though the train is one packet. Where sending takes no time, all that
+    /// counts as waiting is segments of the train that is arriving, each sent before the next asks.
     #[inline]
     pub(crate) fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
         if rate == Rate::UNLIMITED {
@@ -292,7 +296,8 @@ impl Link {
         self.sent_of_this_train(pool, now)
     }
 
-    /// Segments of the packet being sent whose last bit has gone by `now`, if it is a train; never all of them.
+    /// Segments of the packet being sent whose last bit has gone by `now`, if it is a train; never all of
+    /// them.
     pub(crate) fn sent_segments(&mut self, pool: &Pool, now: Nanos) -> u16 {
         self.sent_of_this_train(pool, now).0 as u16
     }

@@ -81,8 +81,8 @@ impl Link {
         }
     }
 
-    /// Sees a packet through the wire that was sent at `finish`, on a link that has judges there, or background
-    /// traffic, or packets that overtake.
+    /// Sees a packet through the wire that was sent at `finish`, on a link that has judges there, or
+    /// background traffic, or packets that overtake.
     #[inline(never)]
     pub(crate) fn cross(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         if pool.meta(handle).flags & Meta::PHANTOM != 0 {
@@ -173,7 +173,8 @@ impl Link {
         }
     }
 
-    /// Lets a packet leave at `now`, when it has come, past the queue, the transmitter and the delay. Judges on the wire see it all the same.
+    /// Lets a packet leave at `now`, when it has come, past the queue, the transmitter and the delay. Judges
+    /// on the wire see it all the same.
     #[inline(never)]
     pub(crate) fn pass_by(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         self.serve(at.pool, now);
@@ -218,8 +219,8 @@ impl Link {
         true
     }
 
-    /// Tells the sender of a packet why it is dropped, if the judge says so. The answer leaves at once, by the port by which the
-    /// packet came in, past all links.
+    /// Tells the sender of a packet why it is dropped, if the judge says so. The answer leaves at once, by
+    /// the port by which the packet came in, past all links.
     #[inline(never)]
     pub(crate) fn answer(&mut self, at: &mut Surroundings<'_>, handle: Handle, effects: &Effects) {
         let Some(mtu) = effects.too_big else { return };
@@ -279,8 +280,8 @@ fn flip(pool: &mut Pool, handle: Handle, flips: &Flips) {
     let bits = 8 * frame.len() as u64;
     let mut wanted = u64::from(flips.count).min(bits);
     let mut dice = Dice::seeded(flips.seed);
-    // Knuth's selection sampling (The Art of Computer Programming, volume 2, 3.4.2, algorithm S): each set of so many
-    // bits is as likely as any other.
+    // Knuth's selection sampling (The Art of Computer Programming, volume 2, 3.4.2, algorithm S): each set of
+    // so many bits is as likely as any other.
     for bit in 0..bits {
         if wanted == 0 {
             return;

@@ -1,5 +1,6 @@
-//! Changes of the queue while packets wait: what has been let in stays in, unmarked and in order, whatever the new discipline would have
-//! let in; an arrival that finds more waiting than the new limit allows costs no more than it brings.
+//! Changes of the queue while packets wait: what has been let in stays in, unmarked and in order, whatever
+//! the new discipline would have let in; an arrival that finds more waiting than the new limit allows costs
+//! no more than it brings.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Spec, Values};
@@ -235,12 +236,14 @@ fn try_change(old: &Setting, new: &Setting, traffic: Traffic) {
     bench.change(at, new);
     let mut changed = bench.stats(at);
     if new.2.contains("queue dualpi2") {
-        // Each of the three classes chooses its next packet at once, and that is where DualPI2 marks what has waited for its step.
+        // Each of the three classes chooses its next packet at once, and that is where DualPI2 marks what has
+        // waited for its step.
         assert!(changed.marked_packets <= before.marked_packets + 3, "{name}: {changed:?}");
         changed.marked_packets = before.marked_packets;
     }
     assert_eq!(changed, before, "{name}: at the change");
-    // Flow 4 has packets waiting wherever it belongs: each that comes costs one, itself or another. Other flows may find room.
+    // Flow 4 has packets waiting wherever it belongs: each that comes costs one, itself or another. Other
+    // flows may find room.
     for number in 1..=11 + u64::from(FLOWS) {
         bench.arrive(at, if number <= 11 { 4 } else { number as u16 - 12 }, 1);
         let stats = bench.stats(at);
@@ -303,12 +306,14 @@ fn the_same_kind_keeps_what_waits() {
     }
 }
 
-/// What a discipline then does is its own law, begun at the change. 720 packets came at 0; 631 of them wait at 89.5 ms, and one goes each millisecond.
+/// What a discipline then does is its own law, begun at the change. 720 packets came at 0; 631 of them wait
+/// at 89.5 ms, and one goes each millisecond.
 ///
-/// CoDel sees the first of them at 90 ms and drops an interval later, at 190; then after 100 ms/√n each, n = 1, 2, …: at 290.0, 360.7, 418.4, 468.4,
-/// 513.1, 553.9, 591.7, 627.1, 660.4 and 692.0. PIE drops arrivals only. DualPI2's p' rises every 16 ms by 0.16·(wait − 15 ms) + 3.2·16 ms,
-/// the wait being the time since 0: .0657, .1339, .2047, .2781, .3541, .4325. The squares, for 16 packets each and for 4 of the last, make 5.02 drops in 100 ms. If
-/// the wait at the change counted as growth, 22.
+/// CoDel sees the first of them at 90 ms and drops an interval later, at 190; then after 100 ms/√n each, n =
+/// 1, 2, …: at 290.0, 360.7, 418.4, 468.4, 513.1, 553.9, 591.7, 627.1, 660.4 and 692.0. PIE drops arrivals
+/// only. DualPI2's p' rises every 16 ms by 0.16·(wait − 15 ms) + 3.2·16 ms, the wait being the time since 0:
+/// .0657, .1339, .2047, .2781, .3541, .4325. The squares, for 16 packets each and for 4 of the last, make
+/// 5.02 drops in 100 ms. If the wait at the change counted as growth, 22.
 #[test]
 fn what_follows_is_the_new_law() {
     let table = [
@@ -332,8 +337,9 @@ fn what_follows_is_the_new_law() {
     }
 }
 
-/// Flow 0 has 30 packets waiting when flow 1 begins. Where flows are kept apart, its packet goes among the next; spread over a single flow, all go in the order in
-/// which they came, those that waited before the change included.
+/// Flow 0 has 30 packets waiting when flow 1 begins. Where flows are kept apart, its packet goes among the
+/// next; spread over a single flow, all go in the order in which they came, those that waited before the
+/// change included.
 #[test]
 fn another_number_of_flows_holds_for_what_waits() {
     for kind in ["drr", "fq-codel", "fq-pie"] {
@@ -349,8 +355,10 @@ fn another_number_of_flows_holds_for_what_waits() {
     }
 }
 
-/// What a discipline counts of its packets, it counts anew where a change makes other packets count: FRED lets a flow have five, and of six that came, the
-/// one being sent no longer counts when there are more flows; ten packets that are In now are more than 6, where RIO with a weight of 1 lets no other In packet in.
+/// What a discipline counts of its packets, it counts anew where a change makes other packets count: FRED
+/// lets a flow have five, and of six that came, the one being sent no longer counts when there are more
+/// flows; ten packets that are In now are more than 6, where RIO with a weight of 1 lets no other In packet
+/// in.
 #[test]
 fn what_is_counted_is_counted_anew() {
     let rio = [("weight", "1"), ("in-min", "5"), ("in-max", "6"), ("out-min", "50"), ("out-max", "60")];

@@ -1,9 +1,9 @@
-//! What every block owes, for every row of the registry and values of every parameter: the same packets leave at the
-//! same times however often and in whatever portions a link is looked at, nothing is lost uncounted, nothing leaves
-//! early, and a change in between neither loses nor reorders.
+//! What every block owes, for every row of the registry and values of every parameter: the same packets leave
+//! at the same times however often and in whatever portions a link is looked at, nothing is lost uncounted,
+//! nothing leaves early, and a change in between neither loses nor reorders.
 //!
-//! A new block is covered by its row; a new kind of parameter needs its values in [`values_of`], and a block that lets
-//! packets overtake each other, its line in [`keeps_order`].
+//! A new block is covered by its row; a new kind of parameter needs its values in [`values_of`], and a block
+//! that lets packets overtake each other, its line in [`keeps_order`].
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
@@ -93,7 +93,8 @@ fn settings(spec: &'static Spec) -> Vec<Values> {
 fn surroundings() -> [LinkConfig; 3] {
     let busy =
         [("mtu", "1500"), ("loss", "10 %"), ("queue", "9 packets"), ("rate", "8 Mbit/s"), ("delay", "3 ms")];
-    // Several segments of a train are sent within the spread, so that it goes in pieces while others ask for room.
+    // Several segments of a train are sent within the spread, so that it goes in pieces while others ask for
+    // room.
     let fast = [("queue", "9 packets"), ("rate", "2 Gbit/s"), ("delay", "50 us")];
     let with = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
     let of = |words: &[(&str, &str)]| words.iter().fold(LinkConfig::default(), with);
@@ -115,7 +116,8 @@ fn cases() -> Vec<(String, LinkConfig)> {
     cases
 }
 
-/// Does something with every case, on all processors, each of which has a pool of its own. The number of a case is its seed.
+/// Does something with every case, on all processors, each of which has a pool of its own. The number of a
+/// case is its seed.
 fn each_case(check: impl Fn(&mut Pool, u64, &str, &LinkConfig) + Sync) {
     let (cases, next) = (cases(), AtomicUsize::new(0));
     let work = || {
@@ -142,7 +144,8 @@ struct Arrival {
     mss: Option<usize>,
 }
 
-/// Packets in bursts and with pauses from nanoseconds to tens of milliseconds; `trains` makes some of them trains.
+/// Packets in bursts and with pauses from nanoseconds to tens of milliseconds; `trains` makes some of them
+/// trains.
 fn traffic(seed: u64, count: usize, trains: bool) -> Vec<Arrival> {
     let mut dice = Dice::named(seed, "traffic");
     let mut at = 1_000_000;
@@ -287,7 +290,8 @@ struct Trace {
     stats: LinkStats,
 }
 
-/// Sends `arrivals` through a link; with `until` the run is stopped there, else everything leaves that ever does.
+/// Sends `arrivals` through a link; with `until` the run is stopped there, else everything leaves that ever
+/// does.
 fn run(
     (config, seed): (&LinkConfig, u64),
     arrivals: &[Arrival],
@@ -360,13 +364,14 @@ fn looks_and_portions_change_nothing() {
     });
 }
 
-/// How many packets are sent through a link: background packets come by the million where a bit of time passes, at the rates that
-/// are tried here.
+/// How many packets are sent through a link: background packets come by the million where a bit of time
+/// passes, at the rates that are tried here.
 fn count(config: &LinkConfig) -> usize {
     if config.block("background").is_some() { 12 } else { 80 }
 }
 
-/// Blocks know the time since the run began, and nothing else of the clock: a run that is recorded can be replayed.
+/// Blocks know the time since the run began, and nothing else of the clock: a run that is recorded can be
+/// replayed.
 #[test]
 fn when_a_run_begins_changes_nothing() {
     each_case(|pool, seed, name, config| {

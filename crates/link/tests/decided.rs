@@ -1,4 +1,5 @@
-//! A link on which all is decided when packets arrive, beside one that serves them: the same seed, arrivals and changes give the same trace.
+//! A link on which all is decided when packets arrive, beside one that serves them: the same seed, arrivals
+//! and changes give the same trace.
 //!
 //! The served one is told to serve, so that its packets wait until they are sent.
 
@@ -198,7 +199,8 @@ fn compare(case: u64) -> usize {
     };
     let loss = ("loss", "independent", vec![("probability", one_of(&mut dice, &["0 %", "0 %", "10 %"]))]);
     let mut blocks = vec![transmitter, delay(&mut dice), queue(&mut dice), loss];
-    // Where sending takes no time, what judges on the wire, and what draws a delay, is asked when a packet arrives.
+    // Where sending takes no time, what judges on the wire, and what draws a delay, is asked when a packet
+    // arrives.
     if case.is_multiple_of(2) {
         blocks.extend(on_the_wire(&mut dice));
     }

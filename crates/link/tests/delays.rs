@@ -1,5 +1,5 @@
-//! What delays with a distribution do to packets on a link: whose delays are distributed as stated, whose mean stays, and
-//! whose order is kept where it is asked for.
+//! What delays with a distribution do to packets on a link: whose delays are distributed as stated, whose
+//! mean stays, and whose order is kept where it is asked for.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Spec, Values};
@@ -238,7 +238,8 @@ fn model((kind, given): Model<'_>) -> (&'static Spec, Values) {
     (spec, Values::read(spec, given).unwrap())
 }
 
-/// When each packet leaves, by its number: they arrive at these times, in ns, and the delays change at others.
+/// When each packet leaves, by its number: they arrive at these times, in ns, and the delays change at
+/// others.
 fn departures(
     keys: &[(&str, &str)],
     first: Model<'_>,
@@ -274,7 +275,8 @@ fn departures(
     left.into_iter().map(Option::unwrap).collect()
 }
 
-/// Six packets come at 0 and are sent at 1, 2, … 6 ms (1000 counted bytes at 8 Mbit/s); after 3.5 ms another delay holds.
+/// Six packets come at 0 and are sent at 1, 2, … 6 ms (1000 counted bytes at 8 Mbit/s); after 3.5 ms another
+/// delay holds.
 #[test]
 fn packets_on_their_way_keep_their_times_when_the_delay_changes() {
     const KEEP: (&str, &str) = ("jitter", "0 ms");
@@ -324,7 +326,8 @@ fn packets_on_their_way_keep_their_times_when_the_delay_changes() {
     assert_eq!(left, [21, 22, 8, 9, 22, 22]);
 }
 
-/// At 5 ms the first four packets are sent, and leave 20 ms after; what is sent then takes 1 to 3 ms, and leaves behind them.
+/// At 5 ms the first four packets are sent, and leave 20 ms after; what is sent then takes 1 to 3 ms, and
+/// leaves behind them.
 #[test]
 fn jitter_that_comes_later_does_not_hasten_what_is_on_its_way() {
     let jitter = [("delay", "2 ms"), ("jitter", "1 ms")];
@@ -334,9 +337,11 @@ fn jitter_that_comes_later_does_not_hasten_what_is_on_its_way() {
     assert_eq!(left[5..], [25_000_000; 3]);
 }
 
-/// Whatever the delays are and become: what was sent before leaves when it would if nothing came after it, and what is sent then, if it keeps its order, at the times at
-/// which it would have left had it been allowed to overtake, sorted, and none before a packet that was sent before it. Only jitter that stays jitter lends its
-/// shorter times as before: what was sent before leaves then no sooner than without the change, and no later than if nothing came after it.
+/// Whatever the delays are and become: what was sent before leaves when it would if nothing came after it,
+/// and what is sent then, if it keeps its order, at the times at which it would have left had it been allowed
+/// to overtake, sorted, and none before a packet that was sent before it. Only jitter that stays jitter lends
+/// its shorter times as before: what was sent before leaves then no sooner than without the change, and no
+/// later than if nothing came after it.
 #[test]
 fn a_change_of_delay_parts_what_was_sent_from_what_comes() {
     let mut dice = Dice::named(1, "changes of delay");
@@ -395,8 +400,9 @@ fn a_change_of_delay_parts_what_was_sent_from_what_comes() {
     }
 }
 
-/// A change to what is there already is none, and one in small steps leaves the mean where it should be: a second at 200 ± 100 ms, then down to 100 ± 100 ms within
-/// four, in steps of 40 ms. Where it falls the mean is that of the packets still on their way, 0.3 s ago at most (7.5 ms).
+/// A change to what is there already is none, and one in small steps leaves the mean where it should be: a
+/// second at 200 ± 100 ms, then down to 100 ± 100 ms within four, in steps of 40 ms. Where it falls the mean
+/// is that of the packets still on their way, 0.3 s ago at most (7.5 ms).
 #[test]
 fn jitter_keeps_its_mean_while_it_changes() {
     let arrivals: Vec<u64> = (0..6000).map(|number| number * 1_000_000).collect();
@@ -418,7 +424,8 @@ fn jitter_keeps_its_mean_while_it_changes() {
         let delays: Vec<_> = std::iter::zip(left, &arrivals).map(|(left, at)| left - at).collect();
         delays.chunks(1000).map(|second| second.iter().sum::<u64>() / 1_000_000_000).collect()
     };
-    // Means of 1000 uniform draws: 57.7 ms / sqrt(1000) = 1.8 ms of deviation, and order moves sums between neighbours.
+    // Means of 1000 uniform draws: 57.7 ms / sqrt(1000) = 1.8 ms of deviation, and order moves sums between
+    // neighbours.
     for (means, late) in [(ramp(&mut (0..=100)), 7.5), (ramp(&mut (0..=100).rev()), 0.0)] {
         for (second, mean) in means.iter().enumerate() {
             let step = (second as f64 - 0.5).clamp(0.0, 4.0) * 25.0;

@@ -70,8 +70,9 @@ impl Bench {
 
 const MILLI: u64 = 1_000_000;
 
-/// What mahimahi's link does, as its code has it: before a packet is queued, the opportunities up to then are spent on those
-/// that wait; each is worth 1504 bytes, and what is left of it when the queue is empty is lost.
+/// What mahimahi's link does, as its code has it: before a packet is queued, the opportunities up to then are
+/// spent on those that wait; each is worth 1504 bytes, and what is left of it when the queue is empty is
+/// lost.
 fn mahimahi(times: &[u64], packets: &[(u64, u64)]) -> Vec<u64> {
     let length = times[times.len() - 1];
     let (mut waiting, mut ends, mut arrivals) =
@@ -133,8 +134,8 @@ fn a_link_with_delivery_opportunities_does_what_mahimahi_does() {
     }
 }
 
-/// 100 µs of 12 Mbit/s every millisecond. One link is busy from the start, another has its first packet in the 500th
-/// round, and the run begins at 3 s of the engine's clock.
+/// 100 µs of 12 Mbit/s every millisecond. One link is busy from the start, another has its first packet in
+/// the 500th round, and the run begins at 3 s of the engine's clock.
 #[test]
 fn links_with_the_same_trace_are_in_step() {
     let begin = 3_000 * MILLI;
@@ -157,7 +158,8 @@ fn links_with_the_same_trace_are_in_step() {
     }
 }
 
-/// Packets that wait for an opportunity, a slot or tokens count against the queue's limit although sending takes no time.
+/// Packets that wait for an opportunity, a slot or tokens count against the queue's limit although sending
+/// takes no time.
 #[test]
 fn who_waits_takes_room_in_the_queue() {
     for (kind, given) in [
@@ -180,8 +182,8 @@ fn who_waits_takes_room_in_the_queue() {
     }
 }
 
-/// A rate that changes every 10 µs, followed through a whole link over a million steps: every packet ends when the integral
-/// of the rate says so.
+/// A rate that changes every 10 µs, followed through a whole link over a million steps: every packet ends
+/// when the integral of the rate says so.
 #[test]
 fn a_trace_of_ten_microseconds_is_followed_exactly() {
     let rate = |step: u64| 1_000_000 + step * 7919 % 99_000_000;

@@ -1,4 +1,5 @@
-//! No text of a rule, a class or a list makes anything panic: the fuzzer's corpus, and its words in any order.
+//! No text of a rule, a class or a list makes anything panic: the fuzzer's corpus, and its words in any
+//! order.
 #![forbid(unsafe_code)]
 
 #[path = "../../../fuzz/corpus.rs"]

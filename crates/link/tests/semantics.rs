@@ -1,4 +1,5 @@
-//! What a link does to packets, in tables that can be checked by hand: the formula of the design, to the nanosecond.
+//! What a link does to packets, in tables that can be checked by hand: the formula of the design, to the
+//! nanosecond.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Values};
@@ -163,7 +164,8 @@ fn a_change_of_delay_is_for_packets_whose_transmission_ends_later_and_never_reor
     (0..3).for_each(|_| link.arrive(0, 1246));
     link.set(3 * MS / 2, "delay", "5 ms");
     link.advance(u64::MAX - 1);
-    // The first is on its way (21 ms). The second ends at 2 + 5 = 7, the third at 8, but both wait for the first.
+    // The first is on its way (21 ms). The second ends at 2 + 5 = 7, the third at 8, but both wait for the
+    // first.
     assert_eq!(link.left, [(21 * MS, 0), (21 * MS, 1), (21 * MS, 2)]);
 }
 
@@ -285,7 +287,8 @@ fn a_lost_segment_is_cut_out_and_the_rest_goes_on() {
     assert_eq!(link.pool.live(), 0);
 }
 
-/// Two trains of nine segments of 1 µs each at 10 Gbit/s come at 0, and the rate changes at 4.5 µs: four and a half segments of the first are sent.
+/// Two trains of nine segments of 1 µs each at 10 Gbit/s come at 0, and the rate changes at 4.5 µs: four and
+/// a half segments of the first are sent.
 #[test]
 fn trains_are_cut_where_a_change_of_rate_parts_their_segments() {
     let slow = |first: u64, step: u64, count: u64| (0..count).map(move |n| (first + n * step, 1u16));
@@ -317,7 +320,8 @@ fn trains_are_cut_where_a_change_of_rate_parts_their_segments() {
     }
 }
 
-/// Segments of a train that waits have delays of their own where delays become jitter, and tokens of their own where the rate becomes a bucket.
+/// Segments of a train that waits have delays of their own where delays become jitter, and tokens of their
+/// own where the rate becomes a bucket.
 #[test]
 fn trains_are_cut_where_another_kind_parts_their_segments() {
     let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
@@ -329,7 +333,8 @@ fn trains_are_cut_where_another_kind_parts_their_segments() {
     let wanted: Vec<_> = [MS + 9_000; 9].into_iter().chain(second).collect();
     assert_eq!(link.times(), wanted, "the one being sent is sent as a whole");
 
-    // One and a half of three segments are sent. What is left of the second takes 625 of 1250 tokens, and the third waits for as many more.
+    // One and a half of three segments are sent. What is left of the second takes 625 of 1250 tokens, and the
+    // third waits for as many more.
     let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
     train(&mut link, 0, 1192 * 3, 1192);
     link.set_kind(1_500, "rate", "token-bucket", &[("rate", "10 Mbit/s"), ("burst", "1250 B")]);
@@ -337,7 +342,8 @@ fn trains_are_cut_where_another_kind_parts_their_segments() {
     assert_eq!(link.times(), [1_500, 1_500, 1_500 + MS / 2]);
 }
 
-/// 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms half of the first is left, which takes tokens of a bucket that is full.
+/// 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms half of the first is left, which takes tokens of a bucket that
+/// is full.
 #[test]
 fn what_is_left_of_a_packet_takes_tokens() {
     let table = [

@@ -60,8 +60,8 @@ impl Arguments {
     }
 
     pub(crate) fn call(&mut self, command: libc::c_int) -> io::Result<libc::c_long> {
-        // SAFETY: the arguments are as long as we say, and what they point to outlives the call, as each caller
-        // below sees to; the kernel reads it only.
+        // SAFETY: the arguments are as long as we say, and what they point to outlives the call, as each
+        // caller below sees to; the kernel reads it only.
         let result =
             unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(self), size_of::<Self>()) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

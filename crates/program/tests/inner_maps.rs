@@ -1,4 +1,5 @@
-//! Maps in maps: what objects say of them, what the verifier lets in and refuses, and what the interpreter makes of it.
+//! Maps in maps: what objects say of them, what the verifier lets in and refuses, and what the interpreter
+//! makes of it.
 
 mod harness;
 

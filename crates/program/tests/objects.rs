@@ -114,7 +114,8 @@ fn constants_are_known_when_a_program_is_verified() {
     let counts: Vec<_> = (0..8).map(|i| number(&counts, i * 8)).collect();
     assert_eq!(counts, [2, 0, 0, 10, 0, 1, 0, 0]);
 
-    // Numbers and arrays of them are told with the program, signed ones as such; not what is of several kinds.
+    // Numbers and arrays of them are told with the program, signed ones as such; not what is of several
+    // kinds.
     let told = |program: &Program| {
         let constants = program.constants.iter();
         constants.map(|(name, numbers)| format!("{name} {numbers:?}")).collect::<Vec<_>>()
@@ -215,7 +216,8 @@ fn programs_that_entries_name_belong_to_the_one_that_redirects() {
         exits,
         [(ExitKind::Port, "stamp"), (ExitKind::Processor, "onward"), (ExitKind::Port, "refuse")]
     );
-    // Each kind of map has those that run where it leads, by the same numbers; values of four bytes have no room.
+    // Each kind of map has those that run where it leads, by the same numbers; values of four bytes have no
+    // room.
     let of_map = |name: &str| program.maps.iter().find(|map| *map.name == *name).unwrap().exits.join(",");
     assert_eq!([of_map("ports"), of_map("processors"), of_map("plain")], ["stamp,,refuse", ",onward,", ""]);
     // Such a program alone can be looked at, and not installed.

@@ -18,7 +18,8 @@ fn run(text: &str) -> Result<u64, Fault> {
     bench.run(&assemble(text).unwrap()).map(|ran| ran.returned).map_err(|stopped| stopped.fault)
 }
 
-/// A program that calls `f` at most `count` times with a number on its stack, which is 0 at first and is returned.
+/// A program that calls `f` at most `count` times with a number on its stack, which is 0 at first and is
+/// returned.
 fn calling(count: &str, f: &str) -> String {
     format!(
         "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop

@@ -1,4 +1,5 @@
-//! Programs that go on with others: what the verifier lets in and refuses, what it costs, and what the interpreter makes of it.
+//! Programs that go on with others: what the verifier lets in and refuses, what it costs, and what the
+//! interpreter makes of it.
 
 mod harness;
 

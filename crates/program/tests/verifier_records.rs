@@ -1,4 +1,5 @@
-//! Records of rings: what the verifier lets in and refuses, and what programs write. Every record is given back once, on every way.
+//! Records of rings: what the verifier lets in and refuses, and what programs write. Every record is given
+//! back once, on every way.
 
 mod harness;
 
@@ -143,7 +144,8 @@ fn arguments_are_what_they_have_to_be() {
     );
 }
 
-/// A record may be kept on the stack, handed to functions and helpers, given back in either way, or not be there.
+/// A record may be kept on the stack, handed to functions and helpers, given back in either way, or not be
+/// there.
 #[test]
 fn what_gives_every_record_back_is_let_in() {
     let discard = "r1 = r6\n r2 = 0\n call ringbuf_discard\n";
@@ -298,7 +300,8 @@ fn packets_follow_what_a_program_says_of_them() {
         ("0x1", 2, 0),
         ("0x6ffffffff", 2, 0),
         ("0x40ffffffff", 0, 0),
-        // More than the packet has; another worker's; none of the two; flags that mean nothing: in the kernel's order.
+        // More than the packet has; another worker's; none of the two; flags that mean nothing: in the
+        // kernel's order.
         ("0x41ffffffff", 2, error(14)),
         ("0x0", 2, error(95)),
         ("0x2", 2, error(7)),
@@ -331,7 +334,8 @@ fn large_values_of_maps_are_written_as_they_are() {
     assert_eq!(bench.maps.at(0).unwrap().take(9, 1 << 20), [record(&value)]);
 }
 
-/// What a program that nobody has verified does wrong stops it, and its records do not stay in the reader's way.
+/// What a program that nobody has verified does wrong stops it, and its records do not stay in the reader's
+/// way.
 #[test]
 fn the_interpreter_notices_what_the_verifier_refuses() {
     let stopped = |bench: &mut Bench, text: &str| bench.run(&assemble(text).unwrap()).unwrap_err().fault;

@@ -1,5 +1,5 @@
-//! A router with a program, so many batches of packets, and nothing else: to be run under an instruction counter with two numbers of batches. The
-//! difference is what these packets took.
+//! A router with a program, so many batches of packets, and nothing else: to be run under an instruction
+//! counter with two numbers of batches. The difference is what these packets took.
 //!
 //! `valgrind --tool=callgrind target/release/examples/instructions sixty 1000`
 

@@ -1,5 +1,5 @@
-//! Packets that go up to services and control processes, and those that come back (T. Spalink and others, "Building a robust software-based router
-//! using network processors", sections 3.6, 3.7 and 4.5).
+//! Packets that go up to services and control processes, and those that come back (T. Spalink and others,
+//! "Building a robust software-based router using network processors", sections 3.6, 3.7 and 4.5).
 
 use crate::classify::{Class, Classify, ETHERNET};
 use crate::state::{Core, Fate};
@@ -107,7 +107,8 @@ impl Above {
         self.punt.flush(now);
     }
 
-    /// Takes back what was decided about. What passes is looked at again, since it may have been changed, and goes by minimal or full IP.
+    /// Takes back what was decided about. What passes is looked at again, since it may have been changed, and
+    /// goes by minimal or full IP.
     pub fn collect<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),

@@ -1,5 +1,6 @@
-//! The control plane beside a router: a system that runs routing protocols, and has a port of its own beside each of the router's. It is given
-//! what is for the router itself, policed by what it is, and what it sends goes out as it is.
+//! The control plane beside a router: a system that runs routing protocols, and has a port of its own beside
+//! each of the router's. It is given what is for the router itself, policed by what it is, and what it sends
+//! goes out as it is.
 
 mod changes;
 mod path;

@@ -24,7 +24,8 @@ pub(crate) struct Opened {
 pub(crate) enum Unopened {
     /// An option says that it is to be dropped.
     Option(BadOptionV6),
-    /// A routing header says that the packet is to go on from here; the type of the header stands at `kind_at`, from the first byte of the IPv6 header.
+    /// A routing header says that the packet is to go on from here; the type of the header stands at
+    /// `kind_at`, from the first byte of the IPv6 header.
     Routed { kind_at: u32 },
     /// It is a part of a larger packet, ends within its headers, or has too many.
     Unreadable,
@@ -57,7 +58,8 @@ impl Unopened {
     }
 }
 
-/// What a packet for the router itself is, behind its extension headers. A fragment that is all there is of its packet is taken for that (RFC 6946).
+/// What a packet for the router itself is, behind its extension headers. A fragment that is all there is of
+/// its packet is taken for that (RFC 6946).
 pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
     const FRAGMENT: usize = 8;
     /// The offset, and that more fragments follow.
@@ -105,8 +107,8 @@ pub(crate) fn bad_hop_by_hop(packet: &[u8]) -> Option<BadOptionV6> {
     }
 }
 
-/// Bytes of a header of options, which begins at `offset` and with the first of `bytes`, if all of them let the packet pass. The two highest bits of one
-/// that is not known say what is to be done (RFC 8200, 4.2).
+/// Bytes of a header of options, which begins at `offset` and with the first of `bytes`, if all of them let
+/// the packet pass. The two highest bits of one that is not known say what is to be done (RFC 8200, 4.2).
 fn options_len(bytes: &[u8], offset: usize) -> Result<usize, Unopened> {
     let options = Ipv6Options::check(bytes).map_err(|_| Unopened::Unreadable)?;
     let len = options.header_len();

@@ -1,4 +1,5 @@
-//! What a router knows of destinations: prefix tables of both kinds, the route caches before them, and next hops.
+//! What a router knows of destinations: prefix tables of both kinds, the route caches before them, and next
+//! hops.
 
 use crate::adjacency::Adjacency;
 use crate::cache::Cache;
@@ -177,7 +178,8 @@ impl Fib {
         self.v6.find(destination).map(|id| self.hops.at(id))
     }
 
-    /// Whether an address may be the router's own, or mean everybody in one of its networks: a quick look; if not, it is not.
+    /// Whether an address may be the router's own, or mean everybody in one of its networks: a quick look; if
+    /// not, it is not.
     #[inline]
     pub fn may_be_own_v4(&self, address: u32) -> bool {
         self.own.may_be(address.into())
@@ -235,7 +237,8 @@ impl Fib {
         self.v4.prefetch_root(destination);
     }
 
-    /// Looks for a batch's destinations, as far as they are of IPv4. Of those that the cache does not know, reads the table's slots ahead of use.
+    /// Looks for a batch's destinations, as far as they are of IPv4. Of those that the cache does not know,
+    /// reads the table's slots ahead of use.
     #[inline]
     pub fn look_ahead_v4(&self, destinations: impl Iterator<Item = Option<u32>>) -> Ahead {
         let mut ahead = Ahead { hops: [None; BATCH], misses: self.cache_v4.misses() };

@@ -47,8 +47,8 @@ struct OwnHop {
 }
 
 impl Core {
-    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7). The packet is to be dropped: it is what its sender
-    /// has sent from here on.
+    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7). The
+    /// packet is to be dropped: it is what its sender has sent from here on.
     pub fn error_v4(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
         self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
@@ -77,7 +77,8 @@ impl Core {
         let packet = &frame[ETHERNET..];
         let Ok(ip) = Ipv6::check(packet) else { return };
         let (source, len) = (ip.source(), (usize::from(ip.payload_len()) + V6).min(packet.len()));
-        // Of an option that nobody knows those who ask for it are told even if they have asked many (RFC 4443, 2.4 e.3).
+        // Of an option that nobody knows those who ask for it are told even if they have asked many (RFC
+        // 4443, 2.4 e.3).
         let is_of_option = (message.0, message.1) == (icmpv6_kind::PARAMETER, UNKNOWN_OPTION);
         let to_many = (frame[0] & 1 == 1 || ip.destination() >> 120 == 0xff) && !is_of_option;
         if to_many || is_icmpv6_error(&ip, packet) || !self.is_elsewhere_v6(source) {
@@ -167,8 +168,9 @@ impl Core {
         Fate::Consumed
     }
 
-    /// The address that answers for what was sent to `destination`, by the port at `place`, if that is one of the router's: an error about a packet
-    /// comes from where its sender has sent it (RFC 1122, 3.2.1.3; RFC 4443, 2.2 a).
+    /// The address that answers for what was sent to `destination`, by the port at `place`, if that is one of
+    /// the router's: an error about a packet comes from where its sender has sent it (RFC 1122, 3.2.1.3; RFC
+    /// 4443, 2.2 a).
     fn asked_v4(&self, place: u16, destination: u32) -> Option<u32> {
         let own = match is_link_local_v4(destination) {
             true => self.ports.at(place).is_some_and(|port| port.has_v4(destination)),

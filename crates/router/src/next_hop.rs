@@ -46,7 +46,8 @@ impl NextHop {
     }
 }
 
-/// An address of either kind as one number: IPv4 addresses as their IPv6 form ::ffff:0:0/96 (RFC 4291, 2.5.5.2).
+/// An address of either kind as one number: IPv4 addresses as their IPv6 form ::ffff:0:0/96 (RFC 4291,
+/// 2.5.5.2).
 pub fn neighbour_key(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => v4_key(address.into()),

@@ -1,8 +1,10 @@
-//! Sources that no packet from outside has: the router's own addresses, and those that mean everybody in its networks (RFC 1812, 5.3.7).
+//! Sources that no packet from outside has: the router's own addresses, and those that mean everybody in its
+//! networks (RFC 1812, 5.3.7).
 //!
-//! Nearly all packets are answered by one bit: addresses are hashed to 4096 of them, and only those whose bit is set are looked up. It is asked
-//! about what has come in, before any program has seen it: programs that translate addresses may well write the router's own. Whole networks
-//! that are the router's, as those of a loopback interface, set all bits: then each source is compared with the few networks there are.
+//! Nearly all packets are answered by one bit: addresses are hashed to 4096 of them, and only those whose bit
+//! is set are looked up. It is asked about what has come in, before any program has seen it: programs that
+//! translate addresses may well write the router's own. Whole networks that are the router's, as those of a
+//! loopback interface, set all bits: then each source is compared with the few networks there are.
 
 use crate::next_hop::NextHop;
 use crate::prefix::{Address, Prefix};
@@ -11,7 +13,8 @@ use crate::prefix::{Address, Prefix};
 const BITS: u32 = 12;
 const WORDS: usize = (1 << BITS) / 64;
 
-/// So many networks of the router's own, of one kind, are compared with a source one by one; of more each is looked up.
+/// So many networks of the router's own, of one kind, are compared with a source one by one; of more each is
+/// looked up.
 const LISTED: usize = 8;
 
 /// What a route leads to: an address, as it is hashed, or a network.

@@ -92,7 +92,8 @@ impl Core {
         out.room() > RESERVED
     }
 
-    /// A new packet of `len` bytes, none if there is no room. It counts as made. It came in by the port at `place`, or is to be taken for that.
+    /// A new packet of `len` bytes, none if there is no room. It counts as made. It came in by the port at
+    /// `place`, or is to be taken for that.
     pub fn make(&mut self, pool: &mut Pool, place: u16, len: usize, out: &mut Outbox) -> Option<Handle> {
         let handle = if Self::may_make(out) { pool.alloc(len) } else { None };
         let Some(handle) = handle else {

@@ -39,7 +39,8 @@ const TO_PORT: u16 = 9;
 /// Where they come from, and up: ports for any use (RFC 6335).
 const FROM_PORT: u16 = 49_152;
 
-/// Opens every port without an interface, for a run in virtual time: captures and traffic sources as named, and sinks.
+/// Opens every port without an interface, for a run in virtual time: captures and traffic sources as named,
+/// and sinks.
 ///
 /// # Errors
 /// A file that can't be used, or a source that can't be.
@@ -67,8 +68,8 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     Ok(open)
 }
 
-/// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and traffic
-/// sources, both from the start of the engine on.
+/// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and
+/// traffic sources, both from the start of the engine on.
 ///
 /// # Errors
 /// An interface or a file that can't be used, or a source that can't be; each says what to do.
@@ -128,7 +129,8 @@ fn open_host(plan: &Plan, host: u32, hosts: Option<&mut TestHosts>) -> anyhow::R
     match host.driver {
         HostDriver::Tap => {
             let options = TapOptions { mac: Some(host.mac.0), mtu: host.mtu, ..TapOptions::default() };
-            // The pattern leaves the number to the kernel: names of hosts can be longer than those of interfaces.
+            // The pattern leaves the number to the kernel: names of hosts can be longer than those of
+            // interfaces.
             let tap = hosts.lab().in_core(|| Tap::create(&host.name, "tap%d", &options))??;
             hosts.adopt(&host.name, tap.interface_name())?;
             Ok(Some(Box::new(tap)))
@@ -238,7 +240,8 @@ fn open_replay(
     Ok(ReplayPort::new(source, !own.is_empty(), capture, origin.beginning.clone()))
 }
 
-/// The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones is their business.
+/// The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones is
+/// their business.
 fn mtu_behind(plan: &Plan, place: usize) -> Option<u32> {
     match plan.ports[place].attachment {
         Attachment::Host(host) => Some(plan.hosts[host as usize].mtu),

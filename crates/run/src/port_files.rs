@@ -1,4 +1,5 @@
-//! The captures that `--input PORT=FILE` and `--output PORT=FILE` name, and the time that all of them count from.
+//! The captures that `--input PORT=FILE` and `--output PORT=FILE` name, and the time that all of them count
+//! from.
 
 use anyhow::{Context, bail, ensure};
 use longwire_port::driver::pcap::{Select, first_stamp, interfaces};
@@ -53,8 +54,8 @@ impl PortFiles {
     /// What the scenario names and what was given, which goes first.
     ///
     /// # Errors
-    /// A port that there is not, that is given two files, or that has traffic sources beside an input; a file that is
-    /// no capture; one file for two purposes.
+    /// A port that there is not, that is given two files, or that has traffic sources beside an input; a file
+    /// that is no capture; one file for two purposes.
     pub fn new(plan: &Plan, inputs: &[PortFile], outputs: &[PortFile]) -> anyhow::Result<Self> {
         let mut captures = vec![Captures::default(); plan.ports.len()];
         for given in inputs {

@@ -63,8 +63,8 @@ pub struct Ended {
 }
 
 impl RealRun {
-    /// Opens the ports of `plan`, starts its engine and its control socket. `hosts` are up already if the plan has any
-    /// (see [`TestHosts::make`]).
+    /// Opens the ports of `plan`, starts its engine and its control socket. `hosts` are up already if the
+    /// plan has any (see [`TestHosts::make`]).
     ///
     /// # Errors
     /// If a port can't be opened, or there is not the memory; the hosts are taken down then.

@@ -37,8 +37,8 @@ impl Watch {
     }
 }
 
-/// The engine's time at which captures and sources begin: 0 in virtual time, the first look at one of them in real time, so
-/// that however long a start takes nothing is late. All ports of a run share it.
+/// The engine's time at which captures and sources begin: 0 in virtual time, the first look at one of them in
+/// real time, so that however long a start takes nothing is late. All ports of a run share it.
 #[derive(Debug, Clone, Default)]
 pub struct Beginning(Arc<OnceLock<Nanos>>);
 
@@ -59,8 +59,9 @@ impl Beginning {
     }
 }
 
-/// The port. Its sources and captures have a clock of their own, which is 0 at the beginning. Frames come from its capture if that is an input, else from its sources; those that are sent to it are
-/// measured, and written to its capture if that is an output.
+/// The port. Its sources and captures have a clock of their own, which is 0 at the beginning. Frames come
+/// from its capture if that is an input, else from its sources; those that are sent to it are measured, and
+/// written to its capture if that is an output.
 pub struct ReplayPort {
     source: SourcePort,
     /// Whether the source has flows.
@@ -75,8 +76,8 @@ pub struct ReplayPort {
 }
 
 impl ReplayPort {
-    /// A port of these. `sends` says whether the source has flows, `capture` comes with whether it has an input and an
-    /// output.
+    /// A port of these. `sends` says whether the source has flows, `capture` comes with whether it has an
+    /// input and an output.
     pub fn new(
         source: SourcePort,
         sends: bool,

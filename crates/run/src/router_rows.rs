@@ -28,7 +28,8 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
     row.extra("cache_hit_rate", hit_rate(stats.cache_hits, stats.cache_misses))
 }
 
-/// What a scheduler has counted, with the names of flows' ports in place of their places, and nothing where no packet has gone to any.
+/// What a scheduler has counted, with the names of flows' ports in place of their places, and nothing where
+/// no packet has gone to any.
 fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
     let flows = processors.get_mut("flows").and_then(Value::as_array_mut);
     for flow in flows.into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! The sections of a scenario file as they are written. Reading, the errors about unknown keys and the JSON schema
-//! all come from these structures and, for what a link is made of, from the block registry.
+//! The sections of a scenario file as they are written. Reading, the errors about unknown keys and the JSON
+//! schema all come from these structures and, for what a link is made of, from the block registry.
 
 use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
@@ -13,8 +13,8 @@ use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// What an entry says of the settings of its row (`[engine]` of `EngineSettings`, and so on), which are no fields here: name, text, place of
-/// the value.
+/// What an entry says of the settings of its row (`[engine]` of `EngineSettings`, and so on), which are no
+/// fields here: name, text, place of the value.
 pub(crate) type Params = Vec<(&'static str, String, Range<usize>)>;
 
 /// A network of Longwire: hosts and ports, bridges, and the links between them.
@@ -151,7 +151,8 @@ pub(crate) struct Port {
     /// Addresses that lie behind it.
     #[serde(default)]
     pub(crate) addresses: Listed<Network>,
-    /// Hardware address of what is behind it, for traffic sources. Default: one made from its place in the file.
+    /// Hardware address of what is behind it, for traffic sources. Default: one made from its place in the
+    /// file.
     pub(crate) mac: Option<Written<Mac>>,
     /// The bridge it hangs on. Default: that of its link, or the only one.
     pub(crate) bridge: Option<Written<Name>>,
@@ -192,10 +193,11 @@ pub(crate) struct Link {
     /// The packets that take it, by address. Default: all that go from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
-    /// "programs": no packet takes it but those that programs of the router where it begins send into it. Default: not so.
+    /// "programs": no packet takes it but those that programs of the router where it begins send into it.
+    /// Default: not so.
     pub(crate) only: Option<Written<Only>>,
-    /// What it is like where its own keys say nothing: a profile such as "lte", or a file of one. Of a simplex link, the way
-    /// forward unless the name ends with .backward.
+    /// What it is like where its own keys say nothing: a profile such as "lte", or a file of one. Of a
+    /// simplex link, the way forward unless the name ends with .backward.
     pub(crate) profile: Option<Written<Text>>,
     /// The shared medium by which it sends, instead of a rate of its own.
     pub(crate) medium: Option<Written<Name>>,
@@ -265,7 +267,8 @@ pub(crate) struct Medium {
     pub(crate) name: Written<Name>,
     /// "half-duplex", "csma-cd" or "dcf".
     pub(crate) kind: Written<Text>,
-    /// A named set of values for its parameters, which its own keys replace. Of dcf: "fhss", "802.11b", "802.11g", "802.11a".
+    /// A named set of values for its parameters, which its own keys replace. Of dcf: "fhss", "802.11b",
+    /// "802.11g", "802.11a".
     pub(crate) profile: Option<Written<Text>>,
     /// Its parameters: name, text, place of the value.
     #[serde(skip)]
@@ -336,8 +339,8 @@ pub(crate) struct At {
     pub(crate) time: Written<Nanos>,
     /// The link, or a list of links; a duplex link's name means both of its directions.
     pub(crate) link: Option<Listed<Name>>,
-    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and what that takes,
-    /// to, destination, packets, for and state.
+    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and
+    /// what that takes, to, destination, packets, for and state.
     pub(crate) source: Option<Listed<Name>>,
     /// The medium, or a list of media, instead of a link; the keys that change are its parameters.
     pub(crate) medium: Option<Listed<Name>>,
@@ -353,7 +356,8 @@ pub(crate) struct At {
     pub(crate) flow: Option<Written<Name>>,
     /// What it weighs from then on, 1 to 65535.
     pub(crate) weight: Option<Written<Weighing>>,
-    /// How long the change takes: values move in steps from what they are to what stands here. Default: at once.
+    /// How long the change takes: values move in steps from what they are to what stands here. Default: at
+    /// once.
     pub(crate) ramp: Option<Written<Nanos>>,
     /// How far apart the steps of a ramp are. Default "100 ms", or a fiftieth of the ramp if that is less.
     pub(crate) step: Option<Written<Nanos>>,

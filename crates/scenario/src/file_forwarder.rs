@@ -14,18 +14,22 @@ use std::net::IpAddr;
 pub(crate) struct Forwarder {
     /// The router.
     pub(crate) router: Written<Name>,
-    /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has made. What it lets pass goes up, if
-    /// where says so; without a program, all packets of the key do.
+    /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has
+    /// made. What it lets pass goes up, if where says so; without a program, all packets of the key do.
     pub(crate) program: Option<Written<Text>>,
     /// The function in the object. Default: the only program.
     pub(crate) function: Option<Written<Text>>,
-    /// Whole numbers that take the place of constants (const volatile) of its object, by name; of an array, with commas between, as a text. Default: what its source says.
+    /// Whole numbers that take the place of constants (const volatile) of its object, by name; of an array,
+    /// with commas between, as a text. Default: what its source says.
     #[serde(default)]
     pub(crate) constants: BTreeMap<String, Written<Constant>>,
-    /// How many entries maps of its object have, by name; of a program array, the names of its programs in order, with commas between, as a text; of a devmap or cpumap, where its entries lead in order, as PORT:PROGRAM or PORT:. Default: what its source says.
+    /// How many entries maps of its object have, by name; of a program array, the names of its programs in
+    /// order, with commas between, as a text; of a devmap or cpumap, where its entries lead in order, as
+    /// PORT:PROGRAM or PORT:. Default: what its source says.
     #[serde(default)]
     pub(crate) maps: BTreeMap<String, Written<Constant>>,
-    /// The programs of its object, of SEC("xdp/devmap") and SEC("xdp/cpumap"), that entries of its devmaps and cpumaps may name: by their numbers from 1, in this order. Default: none.
+    /// The programs of its object, of SEC("xdp/devmap") and SEC("xdp/cpumap"), that entries of its devmaps
+    /// and cpumaps may name: by their numbers from 1, in this order. Default: none.
     #[serde(default)]
     pub(crate) exits: Vec<Written<Text>>,
     /// What it is called. Default: the program's name.
@@ -38,14 +42,18 @@ pub(crate) struct Forwarder {
     pub(crate) data: Option<Written<Text>>,
     /// The port of the router that its packets go out of. Default: as routes say.
     pub(crate) port: Option<Written<Name>>,
-    /// The gateway that its packets go to. Default: as routes say, or the destination itself if a port is named.
+    /// The gateway that its packets go to. Default: as routes say, or the destination itself if a port is
+    /// named.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: what the link says.
+    /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: what the link
+    /// says.
     pub(crate) queue: Option<Written<Whole>>,
-    /// The links that the program may choose, which it numbers from 0 on; they begin at the router's ports. Default: none.
+    /// The links that the program may choose, which it numbers from 0 on; they begin at the router's ports.
+    /// Default: none.
     #[serde(default)]
     pub(crate) links: Vec<Written<Name>>,
-    /// Where its packets go: "data-path", "slow-path" (a service), "control" (another process). Default "data-path".
+    /// Where its packets go: "data-path", "slow-path" (a service), "control" (another process). Default
+    /// "data-path".
     #[serde(rename = "where")]
     pub(crate) level: Option<Written<Text>>,
     /// The service on the slow path: "echo", "witness".
@@ -60,7 +68,8 @@ pub(crate) struct Forwarder {
     pub(crate) mark: Option<Written<Whole>>,
     /// Within which time packets that go up are to be answered, "1 ms" to "10 s". Default "20 ms".
     pub(crate) within: Option<Written<Nanos>>,
-    /// What becomes of packets that are not answered in time, or if nobody is there: "pass" (to the default forwarder), "drop". Default "pass".
+    /// What becomes of packets that are not answered in time, or if nobody is there: "pass" (to the default
+    /// forwarder), "drop". Default "pass".
     pub(crate) otherwise: Option<Written<Text>>,
 }
 

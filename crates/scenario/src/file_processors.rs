@@ -21,7 +21,8 @@ pub(crate) struct NamedFlow {
     pub(crate) cycles: Option<Written<Cycles>>,
 }
 
-/// How many messages the rings between stages hold, and what one takes the scheduler. Real time has `ready`, and with several processors `requests` before each of them.
+/// How many messages the rings between stages hold, and what one takes the scheduler. Real time has `ready`,
+/// and with several processors `requests` before each of them.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table such as { ready = 64 }")]
 pub(crate) struct Rings {
@@ -31,9 +32,10 @@ pub(crate) struct Rings {
     pub(crate) requests: Option<Written<Whole>>,
     /// From the processors back to the estimator. Default 128.
     pub(crate) feedback: Option<Written<Whole>>,
-    /// Processed packets before each port: while there are as many, processors take none of its flows' packets. Default 128.
+    /// Processed packets before each port: while there are as many, processors take none of its flows'
+    /// packets. Default 128.
     pub(crate) ready: Option<Written<Whole>>,
-    /// What the scheduler takes in virtual time for a message: to take a packet in, to give one out, to hear what one cost. Default "0 ns": input and feedback are
-    /// never full then.
+    /// What the scheduler takes in virtual time for a message: to take a packet in, to give one out, to hear
+    /// what one cost. Default "0 ns": input and feedback are never full then.
     pub(crate) step: Option<Written<Nanos>>,
 }

@@ -22,46 +22,59 @@ pub(crate) struct Router {
     /// Routes besides those to the networks of its ports.
     #[serde(default)]
     pub(crate) routes: Vec<RouterRoute>,
-    /// A file with more routes, each on a line as "ip route" prints it: 10.1.0.0/16 via 10.0.0.2, or 10.2.0.0/16 dev PORT.
+    /// A file with more routes, each on a line as "ip route" prints it: 10.1.0.0/16 via 10.0.0.2, or
+    /// 10.2.0.0/16 dev PORT.
     pub(crate) routes_file: Option<Written<Text>>,
     /// Neighbours whose hardware addresses it knows from the start, besides the scenario's hosts.
     #[serde(default)]
     pub(crate) neighbours: Vec<RouterNeighbour>,
     /// The most it does of what costs more than forwarding, for each port.
     pub(crate) police: Option<RouterPolice>,
-    /// "netns": routing protocols run in a network namespace named after the router, whose tables it follows. Default: none. Real time only.
+    /// "netns": routing protocols run in a network namespace named after the router, whose tables it follows.
+    /// Default: none. Real time only.
     pub(crate) control_plane: Option<Written<Text>>,
-    /// How much a packet may cost, programs included: "vrp", the virtual router processor of Spalink and others. Default: anything.
+    /// How much a packet may cost, programs included: "vrp", the virtual router processor of Spalink and
+    /// others. Default: anything.
     pub(crate) profile: Option<Written<Text>>,
     /// The same by the time that this rate leaves between the shortest frames.
     pub(crate) line_rate: Option<Written<Rate>>,
-    /// What things cost: "calibrated" for what "longwire calibrate" has measured on this machine, or a file that it wrote. Default "assumed".
+    /// What things cost: "calibrated" for what "longwire calibrate" has measured on this machine, or a file
+    /// that it wrote. Default "assumed".
     pub(crate) prices: Option<Written<Text>>,
-    /// Who is served next by its processors, such as "gmr3". Default: packets are forwarded when they come, and no processor is taken into account.
+    /// Who is served next by its processors, such as "gmr3". Default: packets are forwarded when they come,
+    /// and no processor is taken into account.
     pub(crate) scheduler: Option<Written<Text>>,
-    /// How many processors it has, 1 to 256. In real time one is the router's worker, and several are threads. Default 1.
+    /// How many processors it has, 1 to 256. In real time one is the router's worker, and several are
+    /// threads. Default 1.
     pub(crate) processors: Option<Written<Whole>>,
     /// The clock of each in virtual time. Default "1 GHz".
     pub(crate) clock: Option<Written<Clock>>,
-    /// What a packet costs in virtual time: 3000, "1000 + 2/byte", "2400..3600". Default: what its programs and forwarding are priced at.
+    /// What a packet costs in virtual time: 3000, "1000 + 2/byte", "2400..3600". Default: what its programs
+    /// and forwarding are priced at.
     pub(crate) cycles: Option<Written<Cycles>>,
     /// The rate at which each port sends. Default: ports take no time.
     pub(crate) port_rate: Option<Written<PortRate>>,
     /// What cbcs charges for a byte, a whole number of nanoseconds. Default: the port's time.
     pub(crate) byte_charge: Option<Written<Nanos>>,
-    /// Cycles that a program may take, after which it is stopped, and which no estimate exceeds. Default: 100 µs of the clock.
+    /// Cycles that a program may take, after which it is stopped, and which no estimate exceeds. Default: 100
+    /// µs of the clock.
     pub(crate) budget: Option<Written<Whole>>,
-    /// What a flow of weight 1 may cost in a round. Default: the largest cost of a packet as far as it is known, and "20 us" at least if cycles and budget don't say it.
+    /// What a flow of weight 1 may cost in a round. Default: the largest cost of a packet as far as it is
+    /// known, and "20 us" at least if cycles and budget don't say it.
     pub(crate) quantum: Option<Written<Nanos>>,
-    /// Bytes that a flow of weight 1 may send in a round of the second half of separate-drr. Default 1518, or the longest frame if that is more.
+    /// Bytes that a flow of weight 1 may send in a round of the second half of separate-drr. Default 1518, or
+    /// the longest frame if that is more.
     pub(crate) quantum_bytes: Option<Written<Whole>>,
     /// How far a flow's two resources may get apart with drfq-dovetail. Default: any distance.
     pub(crate) dovetail: Option<Written<Nanos>>,
-    /// How the cost of a flow's next packet is foretold: "ses 0.5", "ses-shift", "last", "mean", "exact". Default "ses".
+    /// How the cost of a flow's next packet is foretold: "ses 0.5", "ses-shift", "last", "mean", "exact".
+    /// Default "ses".
     pub(crate) estimator: Option<Written<Foretelling>>,
-    /// What is foretold of a flow of which nothing was measured, in cycles. Default: what packets of all its flows took lately.
+    /// What is foretold of a flow of which nothing was measured, in cycles. Default: what packets of all its
+    /// flows took lately.
     pub(crate) first_estimate: Option<Written<Whole>>,
-    /// What tells flows apart that have no names: one or several of source, source-port, destination, destination-port, protocol. Default: all of them.
+    /// What tells flows apart that have no names: one or several of source, source-port, destination,
+    /// destination-port, protocol. Default: all of them.
     #[serde(default)]
     pub(crate) flow_key: Listed<Text>,
     /// Flows with names, and what makes them different.
@@ -71,7 +84,8 @@ pub(crate) struct Router {
     pub(crate) flow_limit: Option<Written<Whole>>,
     /// Flows known at once. Default 1024.
     pub(crate) flow_table: Option<Written<Whole>>,
-    /// Packets of all flows inside at once. Default 4096, or four for each flow of flow-table, up to 65536, if that is more.
+    /// Packets of all flows inside at once. Default 4096, or four for each flow of flow-table, up to 65536,
+    /// if that is more.
     pub(crate) packets: Option<Written<Whole>>,
     /// Messages that the rings between stages hold.
     pub(crate) rings: Option<Rings>,
@@ -89,7 +103,8 @@ pub(crate) struct Router {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterPort {
-    /// A host or port of the scenario, on which the router sits; or a new name, which links can begin and end at.
+    /// A host or port of the scenario, on which the router sits; or a new name, which links can begin and end
+    /// at.
     pub(crate) port: Written<Name>,
     /// Its hardware address. Default: one made from its place in the file.
     pub(crate) mac: Option<Written<Mac>>,
@@ -110,7 +125,8 @@ pub(crate) struct RouterRoute {
     pub(crate) to: Written<RoutedTo>,
     /// The neighbour that knows the way.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the gateway is.
+    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the
+    /// gateway is.
     pub(crate) port: Option<Written<Name>>,
     /// Several of these, each with via or port or both: each flow takes one.
     #[serde(default)]
@@ -125,7 +141,8 @@ pub(crate) struct RouterRoute {
 pub(crate) struct RouterHop {
     /// The neighbour that knows the way.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the gateway is.
+    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the
+    /// gateway is.
     pub(crate) port: Option<Written<Name>>,
     /// Its share of the flows, 1 to 256. Default 1.
     pub(crate) weight: Option<Written<Whole>>,
@@ -183,8 +200,9 @@ pub(crate) struct RouterSlowPath {
     pub(crate) scheduler: Option<Written<Text>>,
     /// How the thread waits: "woken" or "polling". Default "woken".
     pub(crate) wait: Option<Written<LevelWait>>,
-    /// How much of the router's worker is set aside for moving packets there and back, such as "10 %": that much is left out of the budget for programs,
-    /// and no more is taken. Default: nothing is set aside, and there is no bound.
+    /// How much of the router's worker is set aside for moving packets there and back, such as "10 %": that
+    /// much is left out of the budget for programs, and no more is taken. Default: nothing is set aside, and
+    /// there is no bound.
     pub(crate) worker: Option<Written<Probability>>,
 }
 

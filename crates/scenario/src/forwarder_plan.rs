@@ -44,17 +44,19 @@ pub struct ForwarderRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenForwarder {
-    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file. Empty for one that lets all pass, if its
-    /// packets go up.
+    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file. Empty for one
+    /// that lets all pass, if its packets go up.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
     /// The function in the object, if it has several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array, with commas between.
+    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array,
+    /// with commas between.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
-    /// How many entries maps of its object have, by name, or which programs they hold; as its source says without that.
+    /// How many entries maps of its object have, by name, or which programs they hold; as its source says
+    /// without that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub maps: BTreeMap<String, String>,
     /// The programs of its object that entries of its devmaps and cpumaps may name, by their numbers from 1.
@@ -145,7 +147,8 @@ pub(crate) fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFau
     ForwarderFault { field, why: why.into() }
 }
 
-/// The first key of `written` that does not say what the program is, but where it stands: what a program that replaces another can't say.
+/// The first key of `written` that does not say what the program is, but where it stands: what a program that
+/// replaces another can't say.
 pub fn fields_of_programs(written: &WrittenForwarder) -> Option<&'static str> {
     let WrittenForwarder { key, data, port, via, queue, links, .. } = written;
     let WrittenForwarder { level, service, packets, cycles, share, mark, within, otherwise, .. } = written;
@@ -322,7 +325,8 @@ impl ForwarderRequest {
         self.with_data(Forwarder::prepare(program, self.installation.clone(), prices, seed)?)
     }
 
-    /// The same to take the place of one that is installed, with its key, its way and its links, and all of its maps and state that can be kept.
+    /// The same to take the place of one that is installed, with its key, its way and its links, and all of
+    /// its maps and state that can be kept.
     ///
     /// # Errors
     /// As [`ForwarderRequest::prepare`].

@@ -1,4 +1,5 @@
-//! What a router has of the levels above the data path, and who asks for a place there, in a checked plan and as people write it.
+//! What a router has of the levels above the data path, and who asks for a place there, in a checked plan and
+//! as people write it.
 
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
 use crate::words::LevelWait;
@@ -18,8 +19,8 @@ pub struct RouterLevels {
     pub scheduler: &'static str,
     /// How their thread waits.
     pub wait: LevelWait,
-    /// What is set aside of the worker's time for moving packets to services and to processes and back, in nanoseconds a second; none if it is not
-    /// bounded.
+    /// What is set aside of the worker's time for moving packets to services and to processes and back, in
+    /// nanoseconds a second; none if it is not bounded.
     pub worker: [Option<u64>; 2],
 }
 
@@ -45,14 +46,16 @@ impl RouterLevels {
         self.worker.iter().flatten().sum()
     }
 
-    /// How long a service has the slow path for a packet of so many cycles: what virtual time takes it to need.
+    /// How long a service has the slow path for a packet of so many cycles: what virtual time takes it to
+    /// need.
     pub fn time(&self, cycles: u64) -> Nanos {
         let time = u128::from(cycles) * 1_000_000_000 / u128::from(self.slow.cycles.max(1));
         Nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 }
 
-/// A part of each second, in whole nanoseconds, the nearest: what is written in percent is no sum of powers of two.
+/// A part of each second, in whole nanoseconds, the nearest: what is written in percent is no sum of powers
+/// of two.
 pub fn nanoseconds_of(part: Probability) -> u64 {
     ((u128::from(part.bits()) * 1_000_000_000 + (1 << 62)) >> 63) as u64
 }

@@ -1,8 +1,9 @@
 //! Scenario file to checked plan.
 //!
-//! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with it, each
-//! with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same structures. What the
-//! keys mean stands in `docs/book/scenario.md`; the crate `assemble` makes an engine of the plan.
+//! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with
+//! it, each with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same
+//! structures. What the keys mean stands in `docs/book/scenario.md`; the crate `assemble` makes an engine of
+//! the plan.
 #![forbid(unsafe_code)]
 
 mod address;

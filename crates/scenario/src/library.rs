@@ -1,7 +1,8 @@
 //! The profile library: characteristics of links that have names, each with its source.
 //!
-//! A profile is a file under `profiles/` that comes with the program, or one of the user's own. It says what links are like
-//! by the keys of a `[[link]]`: for both ways, for the way `forward` (to the user, down) and for the way `backward` (from the user, up).
+//! A profile is a file under `profiles/` that comes with the program, or one of the user's own. It says what
+//! links are like by the keys of a `[[link]]`: for both ways, for the way `forward` (to the user, down) and
+//! for the way `backward` (from the user, up).
 
 use crate::file::{BlockText, Named};
 use crate::finding::{Findings, ScenarioError};
@@ -101,7 +102,8 @@ impl Shipped {
         SHIPPED.iter().find(|shipped| shipped.name == name)
     }
 
-    /// What one way is like, as pairs of setting and text that make a link so: `delay.kind` and `jitter`, `delay.jitter` and `5 ms`.
+    /// What one way is like, as pairs of setting and text that make a link so: `delay.kind` and `jitter`,
+    /// `delay.jitter` and `5 ms`.
     ///
     /// # Errors
     /// What is wrong with its file: nothing, as the tests see.

@@ -45,7 +45,8 @@ pub struct Plan {
     pub routers: Vec<Router>,
     /// Programs that routers have from the start, in the file's order.
     pub forwarders: Vec<PlannedForwarder>,
-    /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge; then routers.
+    /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge;
+    /// then routers.
     pub segments: Vec<Segment>,
     /// What links are made of; many links share one.
     pub profiles: Vec<Profile>,
@@ -124,7 +125,8 @@ pub struct Port {
     pub segment: u32,
     /// Index of its router, if it is one's.
     pub router: Option<u32>,
-    /// How many workers receive and transmit by it in real time, from the first worker on, each by a queue of its own: 1 to 64.
+    /// How many workers receive and transmit by it in real time, from the first worker on, each by a queue of
+    /// its own: 1 to 64.
     pub queues: u16,
 }
 
@@ -150,7 +152,8 @@ pub enum Attachment {
         /// The device's name.
         interface: String,
     },
-    /// Capture files; relative names count from the scenario's folder. Either may be given when the run starts.
+    /// Capture files; relative names count from the scenario's folder. Either may be given when the run
+    /// starts.
     Pcap {
         /// Frames that come in.
         input: Option<PathBuf>,
@@ -207,7 +210,8 @@ pub struct Bridge {
     pub declared: bool,
 }
 
-/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a router.
+/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a
+/// router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Index of the router that it is, if it is one; it has no bridges then.
@@ -240,7 +244,8 @@ pub struct Delays {
     pub least: Nanos,
     /// The mean delay: of jitter the configured one, of a trace that of its entries over their time.
     pub mean: Nanos,
-    /// How long the link holds a packet that travels longest, and its copies, on average over how often there are any.
+    /// How long the link holds a packet that travels longest, and its copies, on average over how often there
+    /// are any.
     pub held: Nanos,
     /// Whether it does so before the queue: as many packets as come, not as many as are sent.
     pub before_queue: bool,
@@ -277,7 +282,8 @@ pub struct Link {
     pub to: End,
 }
 
-/// A link that packets take instead of another when a filter there says so. Both begin and end at the same places.
+/// A link that packets take instead of another when a filter there says so. Both begin and end at the same
+/// places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steer {
     /// Place of the link with the filter.
@@ -288,7 +294,8 @@ pub struct Steer {
     pub target: u32,
 }
 
-/// A link that packets take instead of another when a router's program says so. Both begin and end at the same places.
+/// A link that packets take instead of another when a router's program says so. Both begin and end at the
+/// same places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wish {
     /// Place of the link that they would take.
@@ -361,8 +368,8 @@ impl Plan {
         self.routers.iter().filter(|router| router.control)
     }
 
-    /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they cross
-    /// unimpaired, `None` if there is no way.
+    /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they
+    /// cross unimpaired, `None` if there is no way.
     pub fn pair_route(&self, in_port: u16, out_port: u16) -> Option<&[u32]> {
         match self.pair_rules.binary_search_by_key(&(in_port, out_port), |rule| (rule.in_port, rule.out_port))
         {

@@ -1,4 +1,5 @@
-//! What a machine was measured to take, as a file that `longwire calibrate` writes: a name a line with its picoseconds. Admission of programs and `longwire check` read it.
+//! What a machine was measured to take, as a file that `longwire calibrate` writes: a name a line with its
+//! picoseconds. Admission of programs and `longwire check` read it.
 
 use crate::engine_prices::{EnginePrices, Price};
 use longwire_program::{Item, Prices};
@@ -82,7 +83,8 @@ pub fn named_prices(prices: &RouterPrices) -> impl Iterator<Item = (&'static str
     names().zip(items.chain([prices.classify, prices.forward]))
 }
 
-/// Reads a list of prices. All that every measurement has must be there; lines that begin with `#` are read over.
+/// Reads a list of prices. All that every measurement has must be there; lines that begin with `#` are read
+/// over.
 ///
 /// # Errors
 /// Names the line and what is wrong with it, or what is missing.
@@ -119,7 +121,8 @@ pub fn read_prices(text: &str) -> Result<Calibrated, PricesError> {
     }
 }
 
-/// The first line that says something says how the file is written. Before there was such a line, files began with an item.
+/// The first line that says something says how the file is written. Before there was such a line, files began
+/// with an item.
 fn check_format(first: Option<(usize, &str)>) -> Result<(), PricesError> {
     let (line, text) = first.ok_or(PricesError::Missing(FORMAT))?;
     let (name, number) = text.split_once('=').ok_or(PricesError::Line { line })?;
@@ -146,7 +149,8 @@ fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesErr
     }
 }
 
-/// The prices that someone means: `assumed`, `calibrated` for this machine's, or a file, whose name counts from `folder`.
+/// The prices that someone means: `assumed`, `calibrated` for this machine's, or a file, whose name counts
+/// from `folder`.
 ///
 /// # Errors
 /// There is no such file, or it is no list of prices: says which, and why.
@@ -183,7 +187,8 @@ pub fn write_prices(prices: &Calibrated, machine: &str) -> String {
     text
 }
 
-/// Where the prices of this machine are: `longwire/prices` in `$XDG_CONFIG_HOME`, or in `~/.config` without that. None if there is neither.
+/// Where the prices of this machine are: `longwire/prices` in `$XDG_CONFIG_HOME`, or in `~/.config` without
+/// that. None if there is neither.
 pub fn own_prices() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;

@@ -150,7 +150,8 @@ impl Term for Foretelling {
     }
 }
 
-/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1 at least. `.5` is `0.5`.
+/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1
+/// at least. `.5` is `0.5`.
 fn alpha_of(text: &str) -> Result<u32, String> {
     let wanted = "above 0 and up to 1, such as \"ses 0.5\"";
     let unread = || {

@@ -4,8 +4,8 @@ use crate::plan::{Attachment, End, Link, Plan};
 use std::collections::HashSet;
 
 impl Plan {
-    /// What is odd about an output queue that is chosen for packets of this router: none of the links that they can come to first has more than
-    /// one, or there is none.
+    /// What is odd about an output queue that is chosen for packets of this router: none of the links that
+    /// they can come to first has more than one, or there is none.
     pub fn one_queue(&self, router: u32) -> Option<String> {
         let mut links = self.first_links(router).peekable();
         let name = &self.routers[router as usize].name;
@@ -24,7 +24,8 @@ impl Plan {
         ))
     }
 
-    /// The links that begin at a router's ports, on either side of them, and those that begin at bridges that these hang on.
+    /// The links that begin at a router's ports, on either side of them, and those that begin at bridges that
+    /// these hang on.
     fn first_links(&self, router: u32) -> impl Iterator<Item = &Link> {
         let of_router = move |place: u16| self.ports[usize::from(place)].router == Some(router);
         let own = move |place: u16| match self.ports[usize::from(place)].attachment {

@@ -28,7 +28,8 @@ pub struct Router {
     pub sharing: Option<SharingConfig>,
     /// Why it can't be run in real time, if it can't.
     pub not_in_real_time: Option<Finding>,
-    /// Whether it has a control plane: a namespace named after it, with an interface named after each of its ports.
+    /// Whether it has a control plane: a namespace named after it, with an interface named after each of its
+    /// ports.
     pub control: bool,
     /// What the levels above can do.
     pub levels: RouterLevels,
@@ -78,7 +79,8 @@ pub struct RouterEvent {
 }
 
 impl RouterEvent {
-    /// What it does, in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev west-south; no route to 10.8.0.0/16`.
+    /// What it does, in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev west-south; no route to
+    /// 10.8.0.0/16`.
     pub fn describe(&self, routers: &[Router]) -> String {
         let router = &routers[self.router as usize];
         let each = self.changes.iter().map(|change| match change {
@@ -114,9 +116,10 @@ pub struct RouterNeighbour {
     pub mac: Mac,
 }
 
-/// A route as it is written: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev east`, `blackhole 10.3.0.0/16`, or to several
-/// next hops, `10.4.0.0/16 nexthop via 10.0.0.2 weight 2 nexthop via 10.0.1.2`; `nexthop` may be left out before a gateway. What `ip route` prints
-/// besides (protocol, scope, source, metric) is read over.
+/// A route as it is written: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev
+/// east`, `blackhole 10.3.0.0/16`, or to several next hops, `10.4.0.0/16 nexthop via 10.0.0.2 weight 2
+/// nexthop via 10.0.1.2`; `nexthop` may be left out before a gateway. What `ip route` prints besides
+/// (protocol, scope, source, metric) is read over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenRoute<'t> {
     /// Where to.
@@ -155,7 +158,8 @@ impl<'t> WrittenRoute<'t> {
     pub fn read(text: &'t str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
         let mut first = words.next();
-        // `ip route` knows several ways of leading nowhere; here all are one, as those of a control plane are.
+        // `ip route` knows several ways of leading nowhere; here all are one, as those of a control plane
+        // are.
         let discard = first.is_some_and(|word| NOWHERE.contains(&word));
         if discard {
             first = words.next();
@@ -309,8 +313,8 @@ impl Router {
     /// The route that is meant by what is written.
     ///
     /// # Errors
-    /// What is wrong with it, and the fix: a port that is not the router's, a gateway that is in none of its networks or is the router
-    /// itself, or a destination that is.
+    /// What is wrong with it, and the fix: a port that is not the router's, a gateway that is in none of its
+    /// networks or is the router itself, or a destination that is.
     pub fn route(&self, written: &WrittenRoute<'_>) -> Result<RouterRoute, String> {
         let to = written.to;
         self.check_changeable(to)?;
@@ -353,10 +357,12 @@ impl Router {
         Ok(NextHop::via(port.place, via))
     }
 
-    /// The port behind which a gateway is: the one that is `named` with it, if one is, else the one in one of whose networks it is.
+    /// The port behind which a gateway is: the one that is `named` with it, if one is, else the one in one of
+    /// whose networks it is.
     ///
     /// # Errors
-    /// If it is no neighbour's address, is in no network and no port is named, or is in a network of another port than that.
+    /// If it is no neighbour's address, is in no network and no port is named, or is in a network of another
+    /// port than that.
     pub(crate) fn port_of_gateway<'r>(
         &'r self,
         via: IpAddr,
@@ -377,7 +383,8 @@ impl Router {
     /// Whether an address may be a neighbour's.
     ///
     /// # Errors
-    /// If it is the router's own, or means everybody or any router in one of its networks: packets sent there would come back, or go nowhere.
+    /// If it is the router's own, or means everybody or any router in one of its networks: packets sent there
+    /// would come back, or go nowhere.
     pub(crate) fn check_neighbour(&self, address: IpAddr) -> Result<(), String> {
         for port in &self.ports {
             let name = &port.name;
@@ -396,7 +403,8 @@ impl Router {
     /// Whether the route to a network may be another one, or none.
     ///
     /// # Errors
-    /// If it is an address of the router itself, or one that means everybody in a network of its ports: what is for these has no other way.
+    /// If it is an address of the router itself, or one that means everybody in a network of its ports: what
+    /// is for these has no other way.
     fn check_changeable(&self, to: Network) -> Result<(), String> {
         let is_own = |net: &Network| to.address == net.address || net.means_all(to.address);
         let own = self.ports.iter().find(|port| to.is_single() && port.addresses.iter().any(is_own));

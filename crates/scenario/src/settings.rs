@@ -1,4 +1,5 @@
-//! The sections whose keys are settings alone: each is declared here, once. Reading, ranges, defaults, help and the schema come from it.
+//! The sections whose keys are settings alone: each is declared here, once. Reading, ranges, defaults, help
+//! and the schema come from it.
 
 use crate::words::{BetweenWorkers, HostDriver, Mapping, Wait};
 use longwire_settings::Settings;
@@ -20,29 +21,31 @@ pub struct EngineSettings {
     /// What a worker does while nothing is due.
     #[setting(default = "sleep-then-spin")]
     pub wait: Wait,
-    /// Which rings packets take from worker to worker: one for each pair (private), or one for each that receives (shared), with a lock and
-    /// less memory.
+    /// Which rings packets take from worker to worker: one for each pair (private), or one for each that
+    /// receives (shared), with a lock and less memory.
     #[setting(name = "between-workers", default = "private")]
     pub between: BetweenWorkers,
-    /// Packet memory of each worker, 1 MiB to 256 GiB; if it is not given, what delays and queues need, up to a quarter of the machine's memory
-    /// and 4 GiB for all workers.
+    /// Packet memory of each worker, 1 MiB to 256 GiB; if it is not given, what delays and queues need, up to
+    /// a quarter of the machine's memory and 4 GiB for all workers.
     #[setting(default = "256 MiB", min = Bytes(1 << 20), max = LARGEST_POOL)]
     pub pool: Bytes,
     /// Whether the scenario says how much packet memory there is; else what the links need may raise it
     /// (`fit_pool` in `longwire-assemble`).
     #[setting(skip)]
     pub pool_given: bool,
-    /// How much of it is touched at the start: what the scenario asks for, or the default. The rest is taken as packets need it.
+    /// How much of it is touched at the start: what the scenario asks for, or the default. The rest is taken
+    /// as packets need it.
     #[setting(skip)]
     pub resident: Bytes,
     /// Processors to pin the workers to, one each; empty to leave that to the system.
     #[setting(skip)]
     pub cpus: Vec<u32>,
-    /// Longest time between the leaving times of segments that stay together in one large packet, at most 1 s.
+    /// Longest time between the leaving times of segments that stay together in one large packet, at most 1
+    /// s.
     #[setting(default = "10 us", max = Nanos::from_secs(1))]
     pub train_spread: Nanos,
-    /// Packets leave at multiples of this, counted from the beginning of the run, as in emulators that are driven by a timer; 0 for any time, at
-    /// most 1 s.
+    /// Packets leave at multiples of this, counted from the beginning of the run, as in emulators that are
+    /// driven by a timer; 0 for any time, at most 1 s.
     #[setting(default = "0 ns", max = Nanos::from_secs(1))]
     pub tick: Nanos,
 }
@@ -94,7 +97,8 @@ pub struct HostSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Settings)]
 #[settings(key = "port", kind = "port", source = "Longwire's own")]
 pub struct PortSettings {
-    /// How many workers receive and transmit by it in real time, each by a queue of its own (af_packet, af_xdp, tap).
+    /// How many workers receive and transmit by it in real time, each by a queue of its own (af_packet,
+    /// af_xdp, tap).
     #[setting(default = "1", min = 1, max = 64)]
     pub queues: u16,
 }

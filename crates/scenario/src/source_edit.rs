@@ -1,4 +1,5 @@
-//! What new settings mean for a traffic source as it is: in the scenario's events and at the control socket alike.
+//! What new settings mean for a traffic source as it is: in the scenario's events and at the control socket
+//! alike.
 
 use crate::places::Places;
 use crate::plan::Source;
@@ -122,8 +123,8 @@ impl<'p> SourceSite<'p> {
     }
 }
 
-/// What `pairs` of key and text mean for a source that is made of `now`, at `site`. The key `model` is another model, which
-/// keeps what both have; files are looked for in `folder`.
+/// What `pairs` of key and text mean for a source that is made of `now`, at `site`. The key `model` is
+/// another model, which keeps what both have; files are looked for in `folder`.
 ///
 /// # Errors
 /// The setting that can't be.
@@ -185,8 +186,8 @@ pub(crate) fn course_value(key: &str, text: &str, address: IpAddr) -> Result<Val
     wrong.map_or(Ok(value), |what| Err(SourceFault::new(key, what, "")))
 }
 
-/// What the model and its keys mean for a source that is made of `now`, or of nothing yet: then the model is the first, unless they say
-/// another.
+/// What the model and its keys mean for a source that is made of `now`, or of nothing yet: then the model is
+/// the first, unless they say another.
 pub(crate) fn model_edit(
     now: &Blocks,
     pairs: &[(&str, &str)],

@@ -57,10 +57,11 @@ words! {
     Mapping "a mapping" {
         /// One worker does everything.
         Single = "single",
-        /// Ports and links are spread over workers, links beside the ports from which packets enter them, as far as all get as many:
-        /// a packet is handled start to end by one worker where it can be.
+        /// Ports and links are spread over workers, links beside the ports from which packets enter them, as
+        /// far as all get as many: a packet is handled start to end by one worker where it can be.
         Parallel = "parallel",
-        /// Some workers have the ports, and receive, classify and transmit; the others have the links, and emulate.
+        /// Some workers have the ports, and receive, classify and transmit; the others have the links, and
+        /// emulate.
         Pipeline = "pipeline",
     }
 }

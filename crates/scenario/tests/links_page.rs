@@ -1,5 +1,5 @@
-//! The reference page of link characteristics has every kind and parameter of the registry, with its default, source and an
-//! example; the page of profiles is the library's list.
+//! The reference page of link characteristics has every kind and parameter of the registry, with its default,
+//! source and an example; the page of profiles is the library's list.
 #![forbid(unsafe_code)]
 
 use longwire_block::Spec;

@@ -18,7 +18,8 @@ fn mistakes(text: &str) -> ScenarioError {
     }
 }
 
-/// Checks that the first error stands at `place` (line:column), begins with `field` and says each of `wanted`.
+/// Checks that the first error stands at `place` (line:column), begins with `field` and says each of
+/// `wanted`.
 fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str]) {
     let text = format!("{before}{snippet}");
     let error = mistakes(&text);
@@ -31,7 +32,8 @@ fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str])
     assert!(told.contains('^'), "{told}");
 }
 
-/// A queue has a worker of its own, with a node of its own, and only a relay between two ports is the same at several.
+/// A queue has a worker of its own, with a node of its own, and only a relay between two ports is the same at
+/// several.
 #[test]
 fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
     let port = |name: &str, rest: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"tap\"\n{rest}\n");

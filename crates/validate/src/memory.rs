@@ -1,5 +1,5 @@
-//! The engine by itself, from memory to memory in real time: how many packets it carries, what they cost, and how late
-//! they leave.
+//! The engine by itself, from memory to memory in real time: how many packets it carries, what they cost, and
+//! how late they leave.
 
 use crate::Settings;
 use crate::ends::Shared;

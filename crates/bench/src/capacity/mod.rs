@@ -1,4 +1,5 @@
-//! What scenarios take of a core, as `longwire check` predicts it from this machine's prices, beside what they take.
+//! What scenarios take of a core, as `longwire check` predicts it from this machine's prices, beside what
+//! they take.
 
 pub(crate) mod drive;
 mod drivers;
@@ -20,7 +21,8 @@ const TOLD_AT: f64 = 1e6;
 /// A driver that was not measured, and why.
 pub type Skipped = (&'static str, String);
 
-/// The engine's prices on this machine, and those of its port drivers; beside them the drivers that were not measured.
+/// The engine's prices on this machine, and those of its port drivers; beside them the drivers that were not
+/// measured.
 ///
 /// # Errors
 /// It is time to stop, or there is not the memory.

@@ -1,4 +1,5 @@
-//! Scenarios of very many links: how long until one runs, and how long until a running one has changed a link.
+//! Scenarios of very many links: how long until one runs, and how long until a running one has changed a
+//! link.
 
 use crate::capacity::drive::{Course, links, ports};
 use crate::{BenchError, Sample, Settings};

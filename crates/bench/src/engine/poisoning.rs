@@ -1,5 +1,5 @@
-//! Traffic made to spoil what the engine remembers of a bridge's decisions, against the same traffic past a bridge of which nothing is
-//! remembered: in turns, so that both see the same machine.
+//! Traffic made to spoil what the engine remembers of a bridge's decisions, against the same traffic past a
+//! bridge of which nothing is remembered: in turns, so that both see the same machine.
 
 use super::{Case, checked, setup, source, speed};
 use crate::punctual::Punctual;

@@ -5,7 +5,8 @@
 use longwire_clock::{monotonic, realtime};
 use serde::{Deserialize, Serialize};
 
-/// How long before a moment [`wait_until`] stops sleeping and starts spinning, in nanoseconds: more than a wake-up takes.
+/// How long before a moment [`wait_until`] stops sleeping and starts spinning, in nanoseconds: more than a
+/// wake-up takes.
 const SPIN_NS: u64 = 100_000;
 
 /// The nanoseconds of a time since the clock's start, 0 if before.
@@ -16,7 +17,8 @@ pub(super) fn nanos(time: &libc::timespec) -> u64 {
 
 /// How far the wall clock is ahead of the monotonic one, known ever better the more often it is measured.
 ///
-/// Both clocks run at the same adjusted rate, so that their difference changes only when the wall clock is set.
+/// Both clocks run at the same adjusted rate, so that their difference changes only when the wall clock is
+/// set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WallOffset {
     offset: i64,
@@ -48,13 +50,15 @@ impl WallOffset {
     }
 }
 
-/// Lets this thread's sleeps end when they should, rather than up to 50 µs later (prctl(2), PR_SET_TIMERSLACK).
+/// Lets this thread's sleeps end when they should, rather than up to 50 µs later (prctl(2),
+/// PR_SET_TIMERSLACK).
 pub(super) fn precise_sleeps() {
     // SAFETY: the call takes a number and touches no memory; failing only makes sleeps less precise.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
 
-/// Waits until the monotonic clock shows `moment`: sleeps to 100 µs before it, then spins. Returns the time at which it ended.
+/// Waits until the monotonic clock shows `moment`: sleeps to 100 µs before it, then spins. Returns the time
+/// at which it ended.
 pub(super) fn wait_until(moment: u64) -> u64 {
     loop {
         let now = monotonic().0;
@@ -72,7 +76,8 @@ pub(super) fn wait_until(moment: u64) -> u64 {
 /// Sleeps until the monotonic clock shows `moment`, or a signal comes.
 fn sleep_until(moment: u64) {
     let time = timespec(moment);
-    // SAFETY: `time` is valid for the call, which writes nothing for an absolute time; interrupted sleeps are the caller's to repeat.
+    // SAFETY: `time` is valid for the call, which writes nothing for an absolute time; interrupted sleeps are
+    // the caller's to repeat.
     unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
 }
 

@@ -1,4 +1,5 @@
-//! The control connection: one line of JSON says what is to come, one answers that it may begin, one tells the end, one the result.
+//! The control connection: one line of JSON says what is to come, one answers that it may begin, one tells
+//! the end, one the result.
 //!
 //! ```text
 //! sender                                   receiver
@@ -38,7 +39,8 @@ const RESULT_LINE: usize = 512 << 10;
 pub struct Receiver {
     /// Address and control port.
     pub address: SocketAddr,
-    /// Where packets and data connections go, if not to the receiver's address and the port it names: a relay, a forwarded port.
+    /// Where packets and data connections go, if not to the receiver's address and the port it names: a
+    /// relay, a forwarded port.
     pub data: Option<SocketAddr>,
     /// How long to wait for each of its answers; more than the path's round trip.
     pub patience: Duration,
@@ -190,7 +192,8 @@ impl Control {
         self.read_until(what, end, &mut |_| Ok(()))?.ok_or(Error::Silent { what, after: patience })
     }
 
-    /// Waits for a line until the monotonic clock shows `end`, calling `tick` about five times a second; none if no line came.
+    /// Waits for a line until the monotonic clock shows `end`, calling `tick` about five times a second; none
+    /// if no line came.
     pub fn read_until<T: DeserializeOwned>(
         &mut self,
         what: &'static str,

@@ -5,8 +5,9 @@
 //!       magic  version  flow id   sequence   send time, CLOCK_MONOTONIC, ns
 //! ```
 //!
-//! All in network byte order. 18 bytes, because with UDP and IPv4 they make the shortest Ethernet frame there is; the pair of wall clock and
-//! monotonic clock that places the send time among other clocks is exchanged once, over the control connection.
+//! All in network byte order. 18 bytes, because with UDP and IPv4 they make the shortest Ethernet frame there
+//! is; the pair of wall clock and monotonic clock that places the send time among other clocks is exchanged
+//! once, over the control connection.
 
 /// Bytes of the header, and so the smallest payload.
 pub const HEADER_BYTES: usize = 18;

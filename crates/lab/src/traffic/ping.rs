@@ -27,7 +27,8 @@ pub struct Ping {
     pub target: IpAddr,
     /// How many requests, 1 to [`MAX_REQUESTS`].
     pub count: u32,
-    /// From one request to the next, in nanoseconds, 10 µs to a minute; they overlap if it is less than the round-trip time.
+    /// From one request to the next, in nanoseconds, 10 µs to a minute; they overlap if it is less than the
+    /// round-trip time.
     pub interval_ns: u64,
     /// Bytes after the echo header, [`HEADER_BYTES`] to [`MAX_PAYLOAD`].
     pub payload: usize,
@@ -188,7 +189,8 @@ impl<'a> Pinger<'a> {
     fn request(&mut self) -> Result<(), Error> {
         let now = monotonic().0;
         let header = Header { flow: self.flow, sequence: self.sent, sent: now };
-        // Datagram sockets and ICMPv6 get identifier or checksum from the kernel; what is written here does no harm.
+        // Datagram sockets and ICMPv6 get identifier or checksum from the kernel; what is written here does
+        // no harm.
         echo_request(&mut self.packet, self.ping.target.is_ipv4(), &header);
         self.departures[self.sent as usize] = now;
         self.sent += 1;

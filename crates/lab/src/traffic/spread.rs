@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 /// Buckets for each doubling: quantiles are exact to 1/128 of their distance from the first value.
 const PER_OCTAVE: usize = 128;
 const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
-/// Distances from the first value are told apart up to 2⁴² ns, 73 minutes; what lies beyond shares the last bucket.
+/// Distances from the first value are told apart up to 2⁴² ns, 73 minutes; what lies beyond shares the last
+/// bucket.
 const LARGEST_BITS: u32 = 42;
 const BUCKETS: usize = PER_OCTAVE * (LARGEST_BITS - OCTAVE_BITS + 1) as usize;
 
 /// Collects times in nanoseconds in bounded memory, all of it allocated at the start.
 ///
-/// The histogram is centred on the first value: a link with 100 ms of delay and 10 µs of jitter gets its quantiles to a fraction
-/// of a microsecond, and clocks that are hours apart do no harm.
+/// The histogram is centred on the first value: a link with 100 ms of delay and 10 µs of jitter gets its
+/// quantiles to a fraction of a microsecond, and clocks that are hours apart do no harm.
 ///
 /// ```
 /// use longwire_lab::traffic::Spread;
@@ -120,7 +121,8 @@ fn middle(bucket: usize) -> i64 {
     low + ((1i64 << shift) >> 1)
 }
 
-/// How times are spread. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their distance from the first time recorded.
+/// How times are spread. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their distance
+/// from the first time recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How many times.

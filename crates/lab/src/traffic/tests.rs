@@ -12,7 +12,8 @@ use std::thread;
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Runs `client` against a server, which serves as many sessions as `client` makes; returns both sides' outcomes.
+/// Runs `client` against a server, which serves as many sessions as `client` makes; returns both sides'
+/// outcomes.
 fn with_server<T>(client: impl FnOnce(Receiver) -> T) -> (T, Vec<Session>) {
     let server = Server::bind(LOOPBACK).unwrap();
     let receiver = Receiver::at(server.address().unwrap());
@@ -378,7 +379,8 @@ fn stranger(sender: &TcpStream, receiver: &TcpStream, data: &UdpSocket) {
     hand_on(receiver, sender);
 }
 
-/// A response can be thousands of times as large as its request: only the control connection's address gets one.
+/// A response can be thousands of times as large as its request: only the control connection's address gets
+/// one.
 #[test]
 fn other_addresses_are_not_answered() {
     let ((), sessions) = with_server(|receiver| {

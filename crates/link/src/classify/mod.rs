@@ -12,14 +12,16 @@ use table::{Key, Table};
 pub struct Among {
     /// All their flags, or-ed together.
     pub flags: u8,
-    /// The largest `Meta::out_port`: whether their node has decided something else about one of them than to which port it goes.
+    /// The largest `Meta::out_port`: whether their node has decided something else about one of them than to
+    /// which port it goes.
     pub last_port: u16,
 }
 
 /// Chooses a packet's path. Made once from the plan; every worker that takes packets in has one.
 ///
-/// Lookups are exact matches: (source, destination) over IPv4 or IPv6, then (in port, out port). ARP, neighbour
-/// discovery, non-IP and VLAN-tagged frames take the port pair's path; what matches nothing crosses unimpaired.
+/// Lookups are exact matches: (source, destination) over IPv4 or IPv6, then (in port, out port). ARP,
+/// neighbour discovery, non-IP and VLAN-tagged frames take the port pair's path; what matches nothing crosses
+/// unimpaired.
 #[derive(Debug)]
 pub struct Classifier {
     v4: Table<u64>,
@@ -28,8 +30,8 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// A classifier of these rules: addresses or ports to paths (see `block::path`). Of two rules with the same key
-    /// the first holds.
+    /// A classifier of these rules: addresses or ports to paths (see `block::path`). Of two rules with the
+    /// same key the first holds.
     pub fn new(v4: &[((u32, u32), u32)], v6: &[((u128, u128), u32)], ports: &[((u16, u16), u32)]) -> Self {
         Self {
             v4: Table::new(
@@ -44,8 +46,8 @@ impl Classifier {
         }
     }
 
-    /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and says what there is among them. What goes to no
-    /// single port has no path then that means anything.
+    /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and says what
+    /// there is among them. What goes to no single port has no path then that means anything.
     pub fn classify(&self, pool: &mut Pool, batch: &Batch) -> Among {
         self.fetch(pool, batch);
         let mut among = Among { flags: 0, last_port: 0 };
@@ -81,8 +83,8 @@ impl Classifier {
         self.v4.is_large()
     }
 
-    /// Where a plain packet of IPv4 is looked for that begins with this line, and its key ([`Classifier::find_plain`]); what is read there is fetched
-    /// into the cache if the table is `LARGE`.
+    /// Where a plain packet of IPv4 is looked for that begins with this line, and its key
+    /// ([`Classifier::find_plain`]); what is read there is fetched into the cache if the table is `LARGE`.
     #[inline(always)]
     pub fn home_of_plain<const LARGE: bool>(&self, line: &FirstLine) -> (usize, u64) {
         let key = v4_key_of(line);
@@ -156,13 +158,15 @@ impl Classifier {
     }
 }
 
-/// The hash by which a pair of IPv4 addresses, source above destination, is looked for: what a measurement of it takes.
+/// The hash by which a pair of IPv4 addresses, source above destination, is looked for: what a measurement of
+/// it takes.
 #[inline]
 pub fn hash_v4_key(key: u64) -> u64 {
     key.hash()
 }
 
-/// The key of an IPv4 packet without VLAN tags and options, as most are: what [`longwire_wire::addresses`] would find.
+/// The key of an IPv4 packet without VLAN tags and options, as most are: what [`longwire_wire::addresses`]
+/// would find.
 #[inline]
 pub fn plain_v4(meta: &Meta, line: &FirstLine) -> Option<u64> {
     let [_, _, _, _, _, _, _, _, _, _, _, _, 8, 0, 0x45, ..] = line else { return None };

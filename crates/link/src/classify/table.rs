@@ -4,7 +4,8 @@ use longwire_packet::{huge_vec, prefetch};
 
 /// Most entries of a table that lies in the near caches.
 const MANY: usize = 512;
-/// Keys of a bucket: as many as share a cache line with their values, where a key is a pair of IPv4 addresses.
+/// Keys of a bucket: as many as share a cache line with their values, where a key is a pair of IPv4
+/// addresses.
 const KEYS: usize = 5;
 
 /// From keys to 32-bit values.
@@ -130,7 +131,8 @@ impl<K: Key> Table<K> {
         size_of_val(&*self.buckets)
     }
 
-    /// The bucket to look in first: the hash scaled to the table, so that its size need not be a power of two.
+    /// The bucket to look in first: the hash scaled to the table, so that its size need not be a power of
+    /// two.
     #[inline]
     pub(super) fn home(&self, key: K) -> usize {
         ((u128::from(key.hash()) * self.buckets.len() as u128) >> 64) as usize
@@ -141,7 +143,8 @@ impl<K: Key> Bucket<K> {
     /// The value of a key, or [`VACANT`].
     #[inline(always)]
     fn find(&self, key: K) -> u32 {
-        // From the last, since what is free comes last, and its keys mean nothing. Nothing is asked on the way: which one it is can't be foreseen.
+        // From the last, since what is free comes last, and its keys mean nothing. Nothing is asked on the
+        // way: which one it is can't be foreseen.
         let pairs = self.keys.iter().zip(&self.values).rev();
         pairs.fold(VACANT, |found, (held, value)| if *held == key { *value } else { found })
     }
@@ -168,8 +171,9 @@ mod tests {
         }
     }
 
-    /// Three quarters full, with five keys a bucket and as a random hash would spread them, a key finds its home full once in seven times (Knuth, The Art of
-    /// Computer Programming 3, 6.4, has the tables of buckets). Addresses in sequence must not do much worse.
+    /// Three quarters full, with five keys a bucket and as a random hash would spread them, a key finds its
+    /// home full once in seven times (Knuth, The Art of Computer Programming 3, 6.4, has the tables of
+    /// buckets). Addresses in sequence must not do much worse.
     #[test]
     fn sequential_keys_spread() {
         let key = |n: u64| (0x0a00_0000 + n) << 32 | (0x0a80_0000 + n);

@@ -8,8 +8,8 @@ use longwire_settings::Settings;
 use longwire_units::{Nanos, Probability};
 use std::sync::Arc;
 
-/// Delays each packet by a time drawn from the distribution itself, without a mean or a jitter of its own. What a dummynet
-/// profile loses is lost on the wire, each segment of a train by itself.
+/// Delays each packet by a time drawn from the distribution itself, without a mean or a jitter of its own.
+/// What a dummynet profile loses is lost on the wire, each segment of a train by itself.
 ///
 /// Order, correlation and trains are as [`super::jitter::Jitter`] has them.
 #[derive(Debug)]
@@ -28,7 +28,8 @@ pub struct Distribution {
     source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1"
 )]
 pub struct DistributionSettings {
-    /// a file of delays, in ms where they have no unit: samples, points "x, C(x)", or a dummynet profile (with its loss)
+    /// a file of delays, in ms where they have no unit: samples, points "x, C(x)", or a dummynet profile
+    /// (with its loss)
     #[setting(grammar = TIMES)]
     pub distribution: Arc<Times>,
     #[setting(like = CORRELATION)]

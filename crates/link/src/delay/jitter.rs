@@ -8,15 +8,17 @@ use longwire_units::{Nanos, Probability};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Delays each packet by T + J·x, T being `delay`, J `jitter` and x drawn from the distribution; by 0 where that is negative.
+/// Delays each packet by T + J·x, T being `delay`, J `jitter` and x drawn from the distribution; by 0 where
+/// that is negative.
 ///
-/// What is cut off at 0 adds to the mean: for a normal distribution with T = J it becomes 1.083·T, with T = 2·J 1.0042·T; with
-/// T = 4·J nothing is cut. With `order = "keep"` packets leave in the order in which they were sent, at the times T + J·x after
-/// they were sent, sorted: the mean stays T, but under load the spread shrinks, since early packets change places with late
-/// ones. With `order = "reorder"` each packet keeps its own time and overtakes.
+/// What is cut off at 0 adds to the mean: for a normal distribution with T = J it becomes 1.083·T, with T =
+/// 2·J 1.0042·T; with T = 4·J nothing is cut. With `order = "keep"` packets leave in the order in which they
+/// were sent, at the times T + J·x after they were sent, sorted: the mean stays T, but under load the spread
+/// shrinks, since early packets change places with late ones. With `order = "reorder"` each packet keeps its
+/// own time and overtakes.
 ///
-/// Consecutive delays with a `correlation` of ρ are, with the probability ρ, the same: see [`Draws`] for how that differs
-/// from netem. The segments of a train have a delay each.
+/// Consecutive delays with a `correlation` of ρ are, with the probability ρ, the same: see [`Draws`] for how
+/// that differs from netem. The segments of a train have a delay each.
 #[derive(Debug)]
 pub struct Jitter {
     delay: Nanos,
@@ -31,8 +33,9 @@ pub struct Jitter {
 
 /// Parameters that packets on their way were sent under.
 ///
-/// Sorted packets leave as early as they do because later ones lend them shorter times. Those lent under new parameters
-/// must not be shorter than they would have been under these, until the last of those packets has left.
+/// Sorted packets leave as early as they do because later ones lend them shorter times. Those lent under new
+/// parameters must not be shorter than they would have been under these, until the last of those packets has
+/// left.
 #[derive(Debug)]
 struct Past {
     until: Nanos,
@@ -41,8 +44,8 @@ struct Past {
     shape: Arc<Shape>,
 }
 
-/// Parameters that delays with a distribution have in common: how consecutive ones depend on each other, and what
-/// becomes of the packets' order.
+/// Parameters that delays with a distribution have in common: how consecutive ones depend on each other, and
+/// what becomes of the packets' order.
 pub(super) const CORRELATION: Param = Param {
     name: "correlation",
     kind: ParamKind::Probability,
@@ -67,13 +70,13 @@ pub struct JitterSettings {
     /// mean one-way delay, 0 to 100 s
     #[setting(max = Nanos::from_secs(100))]
     pub delay: Nanos,
-    /// what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, for the others it is the
-    /// standard deviation (of pareto 0.83 and pareto-normal 0.84 of it, as their tables in tc-netem have it); a delay below 0
-    /// becomes 0
+    /// what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, for the
+    /// others it is the standard deviation (of pareto 0.83 and pareto-normal 0.84 of it, as their tables in
+    /// tc-netem have it); a delay below 0 becomes 0
     #[setting(max = Nanos::from_secs(100))]
     pub jitter: Nanos,
-    /// uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem table, or samples, points "x,
-    /// C(x)" or a dummynet profile, brought to mean 0 and deviation 1
+    /// uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem table, or
+    /// samples, points "x, C(x)" or a dummynet profile, brought to mean 0 and deviation 1
     #[setting(default = "uniform", grammar = SHAPE)]
     pub distribution: Arc<Shape>,
     #[setting(like = CORRELATION)]

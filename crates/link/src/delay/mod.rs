@@ -20,8 +20,8 @@ pub enum Order {
     /// None leaves before the one sent before it: e = max(f + delay, previous e).
     #[default]
     InOrder,
-    /// Each contributes the time f + delay, and packets leave in the order in which they were sent at these times,
-    /// sorted: the mean delay stays what it is, and no delay falls below the least.
+    /// Each contributes the time f + delay, and packets leave in the order in which they were sent at these
+    /// times, sorted: the mean delay stays what it is, and no delay falls below the least.
     Sorted,
     /// Each leaves at f + delay, whatever the others do.
     Free,
@@ -66,7 +66,8 @@ pub fn before_queue(spec: &Spec, values: &Values) -> bool {
 
 /// A delay model.
 pub trait Travel: Block {
-    /// How long the packet travels whose transmission ended, or which arrived before the queue, at `finish`. Asked once a packet.
+    /// How long the packet travels whose transmission ended, or which arrived before the queue, at `finish`.
+    /// Asked once a packet.
     fn travel(&mut self, finish: Nanos) -> Nanos;
 
     /// No packet travels less until the next change: the link need not be woken sooner after a transmission.
@@ -82,8 +83,9 @@ pub trait Travel: Block {
         Order::InOrder
     }
 
-    /// Said before a change of parameters, while packets that keep their order leave until then: whether the delays that come see to it
-    /// that those leave no sooner because of the change. If not, what is sent later leaves behind them.
+    /// Said before a change of parameters, while packets that keep their order leave until then: whether the
+    /// delays that come see to it that those leave no sooner because of the change. If not, what is sent
+    /// later leaves behind them.
     fn hand_over(&mut self, _: Nanos) -> bool {
         false
     }
@@ -93,8 +95,8 @@ pub trait Travel: Block {
         false
     }
 
-    /// Whether a packet, or segment of a train, is lost on the way. Asked once for each of a block that may lose any, before its
-    /// [`Travel::travel`].
+    /// Whether a packet, or segment of a train, is lost on the way. Asked once for each of a block that may
+    /// lose any, before its [`Travel::travel`].
     fn loses(&mut self) -> bool {
         false
     }

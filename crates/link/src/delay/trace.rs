@@ -7,10 +7,11 @@ use longwire_trace::{Cursor, End, Series};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// Delays each packet by what the trace says at the end of its transmission, counted from the start of the run.
+/// Delays each packet by what the trace says at the end of its transmission, counted from the start of the
+/// run.
 ///
-/// Where the delay falls faster than time passes, packets catch up with those before them and leave together: their
-/// order stays.
+/// Where the delay falls faster than time passes, packets catch up with those before them and leave together:
+/// their order stays.
 #[derive(Debug)]
 pub struct Trace {
     series: Option<Arc<Series<Nanos>>>,

@@ -5,8 +5,8 @@ use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_wire::l3_offset;
 
-/// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the MTU. Segments of a train are
-/// judged one by one.
+/// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the
+/// MTU. Segments of a train are judged one by one.
 #[derive(Debug)]
 pub struct Mtu {
     mtu: u32,

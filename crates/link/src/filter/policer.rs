@@ -53,8 +53,8 @@ impl Bucket {
         self.allowance = allowance;
     }
 
-    /// Whether a frame of `bytes` (without FCS) passes at `now`. It counts as the rate of a link counts it: at least 64
-    /// bytes with its FCS. One that does not pass takes nothing.
+    /// Whether a frame of `bytes` (without FCS) passes at `now`. It counts as the rate of a link counts it:
+    /// at least 64 bytes with its FCS. One that does not pass takes nothing.
     #[inline]
     pub fn passes(&mut self, now: Nanos, bytes: u32) -> bool {
         let rate = self.allowance.rate;
@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn nothing_is_rounded_away() {
-        // 1 Gbit/s and a third, a frame a microsecond: of 166.625 bytes made, 100 are wanted; of 84 at 672 Mbit/s, 84.
+        // 1 Gbit/s and a third, a frame a microsecond: of 166.625 bytes made, 100 are wanted; of 84 at 672
+        // Mbit/s, 84.
         let mut exact = bucket(672_000_000, 84);
         assert!((0..10_000u64).all(|n| exact.passes(Nanos(n * 1000), 80)));
         let mut less = bucket(671_999_999, 84);

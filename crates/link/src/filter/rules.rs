@@ -7,8 +7,9 @@ use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Verdict};
 use longwire_settings::Settings;
 use std::sync::Arc;
 
-/// Applies rules. The first that drops a packet, lets it pass or steers it ends the search; a band, a mark, a DSCP and a
-/// rate that was not exceeded are noted, and the next rule is asked. Conditions see the packet as it arrived.
+/// Applies rules. The first that drops a packet, lets it pass or steers it ends the search; a band, a mark, a
+/// DSCP and a rate that was not exceeded are noted, and the next rule is asked. Conditions see the packet as
+/// it arrived.
 #[derive(Debug)]
 pub struct Rules {
     set: Option<Arc<RuleSet>>,
@@ -37,8 +38,8 @@ const RULES: Grammar = Grammar {
 #[derive(Debug, Settings)]
 #[settings(key = "filter", kind = "rules", source = "pcap-filter(7); RFC 2475, section 2.3")]
 pub struct RulesSettings {
-    /// one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, dscp N, steer LINK, or police
-    /// RATE [burst SIZE]; EXPRESSION is as tcpdump takes it
+    /// one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, dscp N,
+    /// steer LINK, or police RATE [burst SIZE]; EXPRESSION is as tcpdump takes it
     #[setting(grammar = RULES)]
     pub rules: Arc<RuleSet>,
 }
@@ -52,7 +53,8 @@ impl Block for Rules {
         block
     }
 
-    /// Takes new rules. The first rule with a rate goes on with what the first one before had left, and so on.
+    /// Takes new rules. The first rule with a rate goes on with what the first one before had left, and so
+    /// on.
     fn change(&mut self, settings: RulesSettings) {
         self.set = Some(settings.rules);
         let Some(set) = &self.set else { return };
@@ -87,7 +89,8 @@ impl Judge for Rules {
     }
 }
 
-/// Does what a rule says; the verdict, if it ends the search. By itself, so that looking for it is a short loop.
+/// Does what a rule says; the verdict, if it ends the search. By itself, so that looking for it is a short
+/// loop.
 #[inline(never)]
 fn apply(action: Action, buckets: &mut [Bucket], offer: &mut Offer<'_>) -> Option<Verdict> {
     match action {

@@ -5,7 +5,8 @@ use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
 use longwire_settings::{Choice, Settings};
 use longwire_units::Nanos;
 
-/// A link that is up or down until it is changed. While it is down, what arrives is dropped; what it had taken goes on.
+/// A link that is up or down until it is changed. While it is down, what arrives is dropped; what it had
+/// taken goes on.
 #[derive(Debug)]
 pub struct Fixed {
     up: bool,

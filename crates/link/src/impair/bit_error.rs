@@ -7,11 +7,13 @@ use longwire_random::math::{NEG_LN_SHIFT, ln, neg_ln};
 use longwire_settings::{Choice, Settings};
 use longwire_units::Probability;
 
-/// Gets each bit wrong with the same probability, the bit error rate. A frame has used its bandwidth when it is hit; then it
-/// is dropped, as a card does that finds a bad frame check sequence, or delivered with the bits flipped.
+/// Gets each bit wrong with the same probability, the bit error rate. A frame has used its bandwidth when it
+/// is hit; then it is dropped, as a card does that finds a bad frame check sequence, or delivered with the
+/// bits flipped.
 ///
-/// What is drawn is the number of good bits up to the next bad one: geometric, ⌊ln u / ln(1 − rate)⌋, once for each bad bit
-/// however many frames pass in between. A frame of n bits is hit with 1 − (1 − rate)ⁿ, then, as it should be.
+/// What is drawn is the number of good bits up to the next bad one: geometric, ⌊ln u / ln(1 − rate)⌋, once
+/// for each bad bit however many frames pass in between. A frame of n bits is hit with 1 − (1 − rate)ⁿ, then,
+/// as it should be.
 #[derive(Debug)]
 pub struct BitError {
     /// Good bits left before the next bad one; none if there is no bad one.
@@ -47,7 +49,8 @@ pub(crate) enum Action {
 pub struct BitErrorSettings {
     /// bit error rate, such as 1e-6; 0 to 0.5 (higher ones count as that)
     rate: Probability,
-    /// drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped and its checksums left
+    /// drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped and its
+    /// checksums left
     #[setting(default = "drop")]
     action: Action,
     #[setting(like = HEADERS_PARAM)]
@@ -64,8 +67,8 @@ impl Block for BitError {
         block
     }
 
-    /// Takes a new rate; the place of the next bad bit is drawn anew if it has changed, which for a process without
-    /// memory changes nothing else.
+    /// Takes a new rate; the place of the next bad bit is drawn anew if it has changed, which for a process
+    /// without memory changes nothing else.
     fn change(&mut self, settings: BitErrorSettings) {
         let rate = settings.rate;
         (self.deliver, self.spare_headers) =
@@ -122,10 +125,12 @@ impl BitError {
     }
 }
 
-/// See [`BitError::mean`]. Computed when a rate is set, with operations that are exact or our own on every machine.
+/// See [`BitError::mean`]. Computed when a rate is set, with operations that are exact or our own on every
+/// machine.
 fn mean(rate: Probability) -> u64 {
     let rate = rate.as_f64().min(0.5);
-    // ln(1 − rate) loses all digits for small rates, of which the series has plenty: −rate − rate²/2 − rate³/3.
+    // ln(1 − rate) loses all digits for small rates, of which the series has plenty: −rate − rate²/2 −
+    // rate³/3.
     let exponent = if rate < 1e-4 { rate * (1.0 + rate * (0.5 + rate / 3.0)) } else { -ln(1.0 - rate) };
     if exponent <= 0.0 { u64::MAX } else { ((1u64 << MEAN_SHIFT) as f64 / exponent) as u64 }
 }

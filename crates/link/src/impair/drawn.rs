@@ -7,8 +7,9 @@ use longwire_random::quantile::{CHANCES, Chances};
 use longwire_settings::Settings;
 use std::sync::Arc;
 
-/// Draws for each packet a probability from a distribution, and loses the packet with it. Over many packets the share lost is
-/// the distribution's mean; what a distribution adds is that single packets are in more or less danger.
+/// Draws for each packet a probability from a distribution, and loses the packet with it. Over many packets
+/// the share lost is the distribution's mean; what a distribution adds is that single packets are in more or
+/// less danger.
 #[derive(Debug)]
 pub struct Drawn {
     chances: Option<Arc<Chances>>,
@@ -68,7 +69,8 @@ mod tests {
     use super::*;
     use longwire_units::Nanos;
 
-    /// A probability spread evenly from 0 to 10 % loses 5 % of 200 000 packets, inside four deviations √(np(1 − p)).
+    /// A probability spread evenly from 0 to 10 % loses 5 % of 200 000 packets, inside four deviations √(np(1
+    /// − p)).
     #[test]
     fn loses_the_mean_of_the_distribution() {
         let values = DrawnSettings::read(&[("distribution", "0 0; 0.1 1")]).unwrap();

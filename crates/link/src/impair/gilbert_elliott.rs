@@ -97,7 +97,8 @@ impl Judge for GilbertElliott {
     }
 }
 
-/// The same channel, given as people think of it: the share of packets lost, and how many one after the other.
+/// The same channel, given as people think of it: the share of packets lost, and how many one after the
+/// other.
 #[derive(Debug)]
 pub struct Burst {
     channel: Channel,
@@ -115,8 +116,8 @@ pub struct Burst {
 pub struct BurstSettings {
     /// share of packets lost, 0 % to 100 %
     loss: Probability,
-    /// mean number of packets lost one after the other, 1 to 1000000; longer if the loss can't be had otherwise: above burst /
-    /// (burst + 1)
+    /// mean number of packets lost one after the other, 1 to 1000000; longer if the loss can't be had
+    /// otherwise: above burst / (burst + 1)
     #[setting(default = "4", min = 1_000_000, max = 1_000_000_000_000)]
     burst: Millionths,
     #[setting(like = WHERE_PARAM)]
@@ -152,8 +153,9 @@ impl Judge for Burst {
     }
 }
 
-/// p and r of a channel that loses `loss` in bursts of `burst` millionths of a packet: r = 1/burst, p = r·loss/(1 − loss). Where
-/// that is above 1, p = 1 and r = (1 − loss)/loss: the loss is kept, and bursts are longer.
+/// p and r of a channel that loses `loss` in bursts of `burst` millionths of a packet: r = 1/burst, p =
+/// r·loss/(1 − loss). Where that is above 1, p = 1 and r = (1 − loss)/loss: the loss is kept, and bursts are
+/// longer.
 fn transitions(loss: Probability, burst: u64) -> (Probability, Probability) {
     let one = u128::from(Probability::ONE.bits());
     let lost = u128::from(loss.bits());
@@ -191,8 +193,8 @@ mod tests {
         (lost / fates.len() as f64, lost / bursts)
     }
 
-    /// p = .01, r = .25, h = 0, k = 1 lose p/(p + r) = 3.846 % in bursts of 4. Over n packets the share's deviation is
-    /// √(π(1 − π)(1 + λ)/(1 − λ)/n) with λ = 1 − p − r, a burst's is √(1 − r)/r.
+    /// p = .01, r = .25, h = 0, k = 1 lose p/(p + r) = 3.846 % in bursts of 4. Over n packets the share's
+    /// deviation is √(π(1 − π)(1 + λ)/(1 − λ)/n) with λ = 1 − p − r, a burst's is √(1 − r)/r.
     #[test]
     fn loses_what_the_formula_says() {
         let n = 1_000_000;

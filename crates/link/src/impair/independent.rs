@@ -53,7 +53,8 @@ impl Independent {
         Self { probability, dice, on_wire: false, mark: false }
     }
 
-    /// Whether it strikes the next packet. Draws once for each, even at 0 %, so that a change of probability leaves later draws in place.
+    /// Whether it strikes the next packet. Draws once for each, even at 0 %, so that a change of probability
+    /// leaves later draws in place.
     #[inline(always)]
     fn strikes(&mut self) -> bool {
         self.probability.happens(self.dice.draw())

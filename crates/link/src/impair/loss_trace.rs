@@ -74,7 +74,8 @@ impl Block for LossTrace {
 }
 
 impl Judge for LossTrace {
-    /// Draws once for each packet whatever the probability, so that another trace leaves later draws in place.
+    /// Draws once for each packet whatever the probability, so that another trace leaves later draws in
+    /// place.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let now = offer.now.since(self.begin);
@@ -134,7 +135,8 @@ mod tests {
         }
     }
 
-    /// TheaterQ's LOSS is a fraction of 2³² − 1: 2147483648 is one half. 40 000 packets, in the 99 % binomial interval.
+    /// TheaterQ's LOSS is a fraction of 2³² − 1: 2147483648 is one half. 40 000 packets, in the 99 % binomial
+    /// interval.
     #[test]
     fn loses_the_share_that_the_trace_says() {
         let mut is_lost = losses("1000,0,0,429496730,0\n1000,0,0,2147483648,0\n", "loop", Nanos::ZERO);

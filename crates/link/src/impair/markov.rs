@@ -6,8 +6,9 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Probability;
 
-/// A chain of four states: received in a gap (1), received in a burst (2), lost in a burst (3), lost alone (4).
-/// From 4 it always goes back to 1. At each packet the chain moves, and the state it comes to is the packet's fate.
+/// A chain of four states: received in a gap (1), received in a burst (2), lost in a burst (3), lost alone
+/// (4). From 4 it always goes back to 1. At each packet the chain moves, and the state it comes to is the
+/// packet's fate.
 #[derive(Debug)]
 pub struct Markov {
     p13: u64,
@@ -122,8 +123,8 @@ mod tests {
         lost as f64 / f64::from(n)
     }
 
-    /// With p32 = p14 = 0 the chain is Gilbert's: π₃ = p13/(p13 + p31). With all, the balance of the four states gives
-    /// π₁ = 1/(1 + p14 + p13/p31·(1 + p32/p23)), loss π₁·(p13/p31 + p14).
+    /// With p32 = p14 = 0 the chain is Gilbert's: π₃ = p13/(p13 + p31). With all, the balance of the four
+    /// states gives π₁ = 1/(1 + p14 + p13/p31·(1 + p32/p23)), loss π₁·(p13/p31 + p14).
     #[test]
     fn the_share_is_the_stationary_one() {
         let two = share(&[("p13", "1 %"), ("p31", "25 %")], 1_000_000);

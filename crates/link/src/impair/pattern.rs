@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loses every n-th packet, and the packets of a list. Packets are numbered from 1 as they come; segments of a train count one
-/// each.
+/// Loses every n-th packet, and the packets of a list. Packets are numbered from 1 as they come; segments of
+/// a train count one each.
 #[derive(Debug)]
 pub struct Pattern {
     every: u64,

@@ -6,12 +6,12 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::{Choice, Settings};
 use longwire_units::{Nanos, Probability};
 
-/// Lets some packets travel less than the link's delay, so that they overtake those sent before, or leave the moment they come, so that
-/// they overtake those that wait, too. The others keep their delay.
+/// Lets some packets travel less than the link's delay, so that they overtake those sent before, or leave the
+/// moment they come, so that they overtake those that wait, too. The others keep their delay.
 ///
-/// netem puts a packet that it sends early at the head of its queue, with the present as its time: neither the delay nor the rate, nor a slot
-/// is for it, nor does the rate count it when it times those behind it (Linux net/sched/sch_netem.c, `netem_enqueue` and
-/// `netem_dequeue`).
+/// netem puts a packet that it sends early at the head of its queue, with the present as its time: neither
+/// the delay nor the rate, nor a slot is for it, nor does the rate count it when it times those behind it
+/// (Linux net/sched/sch_netem.c, `netem_enqueue` and `netem_dequeue`).
 #[derive(Debug)]
 pub struct Reorder {
     chance: Chance,
@@ -49,8 +49,8 @@ pub struct ReorderSettings {
     /// how much less than the delay they travel, at most the whole of it
     #[setting(default = "100 s", max = Nanos::from_secs(100))]
     by: Nanos,
-    /// what they pass by: delay (of which "by" is taken), or link: the queue, the rate and the delay, so that they leave the
-    /// moment they come
+    /// what they pass by: delay (of which "by" is taken), or link: the queue, the rate and the delay, so that
+    /// they leave the moment they come
     #[setting(default = "delay")]
     past: Past,
 }

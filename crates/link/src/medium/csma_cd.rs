@@ -1,15 +1,15 @@
 //! A local network on one wire: stations that listen before they send and while they send (CSMA/CD).
 //!
-//! Signals need the same time between any two stations, as through a hub with cables of one length. Every station follows
-//! the processes of IEEE 802.3, 4.2.8, for half duplex: deference, transmission, back-off.
+//! Signals need the same time between any two stations, as through a hub with cables of one length. Every
+//! station follows the processes of IEEE 802.3, 4.2.8, for half duplex: deference, transmission, back-off.
 
 use super::{Access, Frame, Step};
 use longwire_block::{Dice, Values};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Preamble and start delimiter; the gap between packets, of which the first two thirds are listened to; the jam; the most
-/// attempts, and the highest exponent of the back-off (IEEE 802.3, 4.4.2).
+/// Preamble and start delimiter; the gap between packets, of which the first two thirds are listened to; the
+/// jam; the most attempts, and the highest exponent of the back-off (IEEE 802.3, 4.4.2).
 const PREAMBLE: u64 = 64;
 const GAP: u64 = 96;
 const GAP_LISTENED: u64 = 64;
@@ -333,8 +333,8 @@ impl Gap {
     }
 }
 
-/// Whether a station still sends its shortest frame when it hears another that began before it could hear the first:
-/// at most two propagation times after its beginning, and the part of the gap that is not listened to.
+/// Whether a station still sends its shortest frame when it hears another that began before it could hear the
+/// first: at most two propagation times after its beginning, and the part of the gap that is not listened to.
 pub(super) fn notices_collisions(values: &Values) -> bool {
     let CsmaCdSettings { rate, propagation, slot } = CsmaCdSettings::of(values);
     let twice = propagation.0.saturating_mul(2);
@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(ends, [1_220_800, 1_220_800 + 1_230_400, 1_220_800 + 2 * 1_230_400]);
     }
 
-    /// 1518 bytes and the preamble are 12 208 bits. The frame under way at 10 Mbit/s ends as it would; then the gap of 9.6 µs, or
-    /// of 960 ns at 100 Mbit/s if the change came before it.
+    /// 1518 bytes and the preamble are 12 208 bits. The frame under way at 10 Mbit/s ends as it would; then
+    /// the gap of 9.6 µs, or of 960 ns at 100 Mbit/s if the change came before it.
     #[test]
     fn another_rate_holds_from_the_next_frame_on() {
         let fast =
@@ -403,8 +403,8 @@ mod tests {
         lan.request(0, 0, (1518, 0));
         assert_eq!(lan.run(4_999), []);
         lan.request(1, 4_999, (1518, 4_999));
-        // The second hears the first at 5 µs, the first the second at 9.999 µs: both end their preambles of 6.4 µs, and
-        // jam for 3.2 µs.
+        // The second hears the first at 5 µs, the first the second at 9.999 µs: both end their preambles of
+        // 6.4 µs, and jam for 3.2 µs.
         lan.run(5_000);
         let end = |lan: &Bench<CsmaCd>, station: usize| lan.access.stations[station].sending.unwrap().end;
         assert_eq!(end(&lan, 1), Nanos(4_999 + 6_400 + 3_200));
@@ -427,7 +427,8 @@ mod tests {
         assert!(given_up > 0 && collisions >= 16 * given_up, "{given_up} of {collisions}");
     }
 
-    /// No two frames overlap that were sent: each takes its time between the end of the one before and its own.
+    /// No two frames overlap that were sent: each takes its time between the end of the one before and its
+    /// own.
     #[test]
     fn what_is_sent_has_the_wire_for_itself() {
         let mut lan = wire(20, &[("propagation", "20 us")]);
@@ -444,10 +445,11 @@ mod tests {
         sent * (8 * bytes + PREAMBLE + GAP) as f64 * 100.0 / seen.last().unwrap().0 as f64
     }
 
-    /// Metcalfe and Boggs' stations do not back off by themselves: with n of them, each tries in a slot (two propagation times)
-    /// with probability 1/n, which is best. Everything else is the machine's. Their efficiency is 1/(1 + 2 (e − 1) a), or
-    /// 1/(1 + 3.44 a), of which the usual 1/(1 + 5 a) is a careful form: in fact a frame also needs a propagation time to clear the wire,
-    /// and a collision its jam and gap.
+    /// Metcalfe and Boggs' stations do not back off by themselves: with n of them, each tries in a slot (two
+    /// propagation times) with probability 1/n, which is best. Everything else is the machine's. Their
+    /// efficiency is 1/(1 + 2 (e − 1) a), or 1/(1 + 3.44 a), of which the usual 1/(1 + 5 a) is a careful
+    /// form: in fact a frame also needs a propagation time to clear the wire, and a collision its jam and
+    /// gap.
     #[test]
     fn stations_that_try_at_the_best_rate_reach_one_over_one_plus_five_a() {
         for (bytes, a) in
@@ -485,8 +487,8 @@ mod tests {
         sent as f64 * (8 * bytes + PREAMBLE + GAP) as f64 * 100.0 / last as f64
     }
 
-    /// Two stations whose back-off begins with the same collision collide 1 + 1/2 + 1/2·1/4 + 1/2·1/4·1/8 + … = 1.6416 times
-    /// in the mean: after the k-th collision each draws one of 2^k slots.
+    /// Two stations whose back-off begins with the same collision collide 1 + 1/2 + 1/2·1/4 + 1/2·1/4·1/8 + …
+    /// = 1.6416 times in the mean: after the k-th collision each draws one of 2^k slots.
     #[test]
     fn two_stations_collide_as_often_as_their_windows_say() {
         let mut lan = wire(2, &[("propagation", "5 us")]);
@@ -501,9 +503,10 @@ mod tests {
         assert!((mean - 1.6416).abs() < 4.0 * (0.548f64 / f64::from(rounds)).sqrt(), "{mean}");
     }
 
-    /// Stations as the standard has them. The formula lets contention begin anew after each frame; here who has just sent draws from
-    /// the smallest windows, and takes the wire again before those that have collided often (the capture effect): the fewer
-    /// stations and the shorter frames, the more of the wire is used.
+    /// Stations as the standard has them. The formula lets contention begin anew after each frame; here who
+    /// has just sent draws from the smallest windows, and takes the wire again before those that have
+    /// collided often (the capture effect): the fewer stations and the shorter frames, the more of the wire
+    /// is used.
     #[test]
     fn truncated_binary_exponential_back_off_is_near_the_formula_for_many_stations_and_long_frames() {
         for (bytes, propagation, a) in [
@@ -523,8 +526,8 @@ mod tests {
         }
     }
 
-    /// In the long run each station gets its share, but a frame is often followed by another of the same station: with two stations,
-    /// by far more than every other time.
+    /// In the long run each station gets its share, but a frame is often followed by another of the same
+    /// station: with two stations, by far more than every other time.
     #[test]
     fn shares_are_equal_in_the_long_run_and_captured_in_the_short() {
         let mut lan = wire(2, &[]);

@@ -1,19 +1,21 @@
 //! A Wi-Fi cell: stations that share a channel by the distributed coordination function of IEEE 802.11.
 //!
-//! All hear each other. Time goes in slots from the end of the interframe space after each busy period; stations begin to
-//! send at the beginning of a slot only, and those that begin in the same slot collide. Slots in which nobody can begin are
-//! not looked at one by one: the least back-off counter says how many there are.
+//! All hear each other. Time goes in slots from the end of the interframe space after each busy period;
+//! stations begin to send at the beginning of a slot only, and those that begin in the same slot collide.
+//! Slots in which nobody can begin are not looked at one by one: the least back-off counter says how many
+//! there are.
 
 use super::{Access, Frame, Step};
 use longwire_block::{Dice, Values};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Values of physical layers (IEEE 802.11-2016: clause 16, HR/DSSS, is 802.11b; clause 17, OFDM, 802.11a; clause 18, ERP, 802.11g). Acknowledgements
-/// go at the highest basic rate: 2 Mbit/s with the long preamble, 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the
-/// lowest rate, 1 Mbit/s or with OFDM 6 Mbit/s (EIFS = SIFS + ACK + DIFS). 802.11g's frames and acknowledgements end with 6 µs of signal
-/// extension, which is counted with their preambles. Headers: 28 bytes of MAC header and FCS, 8 of LLC and SNAP. Attempts are those of
-/// `dot11ShortRetryLimit`.
+/// Values of physical layers (IEEE 802.11-2016: clause 16, HR/DSSS, is 802.11b; clause 17, OFDM, 802.11a;
+/// clause 18, ERP, 802.11g). Acknowledgements go at the highest basic rate: 2 Mbit/s with the long preamble,
+/// 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the lowest rate, 1 Mbit/s
+/// or with OFDM 6 Mbit/s (EIFS = SIFS + ACK + DIFS). 802.11g's frames and acknowledgements end with 6 µs of
+/// signal extension, which is counted with their preambles. Headers: 28 bytes of MAC header and FCS, 8 of LLC
+/// and SNAP. Attempts are those of `dot11ShortRetryLimit`.
 pub(super) const PROFILES: &[(&str, &[(&str, &str)])] = &[
     ("fhss", &[]),
     (
@@ -130,8 +132,8 @@ enum Phase {
     Colliding { end: Nanos },
 }
 
-/// Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that nobody notices before the acknowledgement is
-/// missing.
+/// Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that nobody notices before the
+/// acknowledgement is missing.
 ///
 /// The defaults are the FHSS physical layer's values of Bianchi's table II.
 #[derive(Debug, Settings)]
@@ -363,8 +365,8 @@ impl Access for Dcf {
         Step::Unseen
     }
 
-    /// What is on the air stays as it is, and the space after it if that has begun. Of the slots to let go by those stay
-    /// that are left, the one that has begun included.
+    /// What is on the air stays as it is, and the space after it if that has begun. Of the slots to let go by
+    /// those stay that are left, the one that has begun included.
     fn change(&mut self, values: &Values, now: Nanos) {
         let old = std::mem::replace(&mut self.air, Air::new(&DcfSettings::of(values)));
         if matches!(self.phase, Phase::Counting) && now > self.origin && old.slot != self.air.slot {
@@ -409,8 +411,8 @@ mod tests {
         let mut cell = cell(1, &[]);
         cell.request(0, 1_000_000, (BYTES, 1_000_000));
         assert_eq!(cell.run(20_000_000), [(1_000_000 + FRAME, 0, true)]);
-        // Acknowledgement and DIFS end 28 + 240 + 1 + 128 µs later, and the longest back-off 31 slots after that: a frame
-        // that comes later than all this goes at the next slot.
+        // Acknowledgement and DIFS end 28 + 240 + 1 + 128 µs later, and the longest back-off 31 slots after
+        // that: a frame that comes later than all this goes at the next slot.
         let origin: u64 = 1_000_000 + FRAME + 397_000;
         cell.request(0, origin + 40 * 50_000 + 7, (BYTES, 0));
         assert_eq!(cell.run(99_000_000), [(origin + 41 * 50_000 + FRAME, 0, true)]);
@@ -466,7 +468,8 @@ mod tests {
         assert_eq!(seen, [(FRAME, 0, true), (origin + counter * 50_000 + FAST, 1, true)]);
     }
 
-    /// Half-way through the third of its slots of 50 µs they become 10 µs long: that one is over at once, and the others take 10 µs.
+    /// Half-way through the third of its slots of 50 µs they become 10 µs long: that one is over at once, and
+    /// the others take 10 µs.
     #[test]
     fn slots_that_are_left_have_the_new_length() {
         let mut cell = cell(2, &[]);
@@ -489,8 +492,8 @@ mod tests {
         assert_eq!(cell.access.air.frame(1500), Nanos((20 + 57 * 4) * 1000));
     }
 
-    /// Throughput of `stations` that always have a frame: the share of the time in which payload is sent; and the successes
-    /// and collided transmissions seen.
+    /// Throughput of `stations` that always have a frame: the share of the time in which payload is sent; and
+    /// the successes and collided transmissions seen.
     fn saturation(stations: u32, given: &[(&str, &str)], seconds: u64) -> (f64, u64, u64) {
         let mut cell = cell(stations, given);
         let seen = cell.saturate(stations, BYTES, seconds * 1_000_000_000);
@@ -499,9 +502,10 @@ mod tests {
         (seen.len() as f64 * 8184e3 / end as f64, seen.len() as u64, collided)
     }
 
-    /// Bianchi's model (equations 7, 9 and 13), W = 32, m = 3, beside stations that are simulated. The model lets frozen
-    /// counters count the busy slot, stations do not, so they need not agree exactly: a per cent is allowed for that,
-    /// and what chance does in so many frames. Time between two successes has a standard deviation below its mean.
+    /// Bianchi's model (equations 7, 9 and 13), W = 32, m = 3, beside stations that are simulated. The model
+    /// lets frozen counters count the busy slot, stations do not, so they need not agree exactly: a per cent
+    /// is allowed for that, and what chance does in so many frames. Time between two successes has a standard
+    /// deviation below its mean.
     #[test]
     fn saturation_throughput_is_near_bianchis_model() {
         for (stations, basic, with_rts) in

@@ -8,8 +8,9 @@ use longwire_block::{Block, Dice, Values};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Of the packets at the heads of the stations' queues, the one is sent first that arrived first; at equal times, that
-/// of the first station. Times are those of one link of constant rate: within a busy period the remainder is carried.
+/// Of the packets at the heads of the stations' queues, the one is sent first that arrived first; at equal
+/// times, that of the first station. Times are those of one link of constant rate: within a busy period the
+/// remainder is carried.
 #[derive(Debug)]
 pub(crate) struct HalfDuplex {
     transmit: Constant,
@@ -114,8 +115,8 @@ mod tests {
     use super::*;
     use crate::medium::tests::Bench;
 
-    /// 8 Mbit/s: a microsecond a byte. Two stations, 100 bytes each, that always have a packet, take turns without a gap;
-    /// of two that came at the same time the first station's goes first.
+    /// 8 Mbit/s: a microsecond a byte. Two stations, 100 bytes each, that always have a packet, take turns
+    /// without a gap; of two that came at the same time the first station's goes first.
     #[test]
     fn takes_packets_in_the_order_of_their_arrival() {
         let values = Values::read(&HalfDuplexSettings::SPEC, &[("rate", "8 Mbit/s")]).unwrap();
@@ -131,8 +132,8 @@ mod tests {
         assert_eq!(bench.run(700_000), [(400_000, 0, true), (500_000, 2, true), (600_000, 1, true)]);
     }
 
-    /// 100 bytes at 8 Mbit/s, half sent at 50 µs; the other half takes 25 µs at 16 Mbit/s, as does half of the next one, whose
-    /// other half takes 100 µs at 4 Mbit/s.
+    /// 100 bytes at 8 Mbit/s, half sent at 50 µs; the other half takes 25 µs at 16 Mbit/s, as does half of
+    /// the next one, whose other half takes 100 µs at 4 Mbit/s.
     #[test]
     fn another_rate_holds_for_bits_not_yet_sent() {
         let values = |rate| Values::read(&HalfDuplexSettings::SPEC, &[("rate", rate)]).unwrap();

@@ -1,8 +1,8 @@
 //! Shared media: links that send in turns, or get in each other's way.
 //!
-//! Each member link is a station: it keeps its judges, its queue and its delay, and its transmitter asks the medium. The
-//! medium simulates who sends when, and says when a packet was sent, or given up. It has a deadline of its own in the timing
-//! wheel, under a number behind those of the links.
+//! Each member link is a station: it keeps its judges, its queue and its delay, and its transmitter asks the
+//! medium. The medium simulates who sends when, and says when a packet was sent, or given up. It has a
+//! deadline of its own in the timing wheel, under a number behind those of the links.
 
 mod csma_cd;
 mod dcf;
@@ -43,7 +43,8 @@ pub(crate) enum Step {
     GivenUp(u32),
 }
 
-/// How stations share a medium: a state machine that is told what they want, and takes one step after the other.
+/// How stations share a medium: a state machine that is told what they want, and takes one step after the
+/// other.
 pub(crate) trait Access {
     /// Told before anything else: when the run begins on the engine's clock. Slots count from there.
     fn start(&mut self, _begin: Nanos) {}
@@ -57,7 +58,8 @@ pub(crate) trait Access {
     /// Takes the next step.
     fn step(&mut self) -> Step;
 
-    /// Takes other values of its row, which [`check_medium`] has looked at. All steps up to `now` have been taken.
+    /// Takes other values of its row, which [`check_medium`] has looked at. All steps up to `now` have been
+    /// taken.
     fn change(&mut self, values: &Values, now: Nanos);
 
     /// How often the station has sent in vain.
@@ -99,7 +101,8 @@ pub(crate) struct Backlogs {
 }
 
 impl Backlogs {
-    /// Packets of 1024 bytes in the 16 kB after which PIE's estimator averages (RFC 8033, section 5.2, DQ_THRESHOLD).
+    /// Packets of 1024 bytes in the 16 kB after which PIE's estimator averages (RFC 8033, section 5.2,
+    /// DQ_THRESHOLD).
     const CYCLE: u64 = 16;
 
     fn new(stations: usize) -> Self {
@@ -167,7 +170,8 @@ impl Medium {
     }
 }
 
-/// Named sets of values for the parameters of a kind of medium: each a name, and parameters with their values.
+/// Named sets of values for the parameters of a kind of medium: each a name, and parameters with their
+/// values.
 pub fn medium_profiles(spec: &Spec) -> &'static [(&'static str, &'static [(&'static str, &'static str)])] {
     if spec.is(&DcfSettings::SPEC) { dcf::PROFILES } else { &[] }
 }

@@ -1,4 +1,5 @@
-//! Adaptive RED: RED whose highest probability is steered so that the average stays halfway between the thresholds.
+//! Adaptive RED: RED whose highest probability is steered so that the average stays halfway between the
+//! thresholds.
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
@@ -10,9 +11,10 @@ use longwire_units::{Bytes, Nanos, Probability, Rate};
 
 /// Gentle RED with a max-p that adapts (Floyd, Gummadi & Shenker 2001, figure 2).
 ///
-/// Every `interval`, where the average is above min + 0.6·(max − min), max-p grows by min(0.01, max-p/4), up to 50 %; where it is below min +
-/// 0.4·(max − min), max-p shrinks to nine tenths, down to 1 %. The weight follows the rate: 1 − e^(−1/C), C usual packets a second.
-/// Adaptations that fell between two packets are made up for when the second comes.
+/// Every `interval`, where the average is above min + 0.6·(max − min), max-p grows by min(0.01, max-p/4), up
+/// to 50 %; where it is below min + 0.4·(max − min), max-p shrinks to nine tenths, down to 1 %. The weight
+/// follows the rate: 1 − e^(−1/C), C usual packets a second. Adaptations that fell between two packets are
+/// made up for when the second comes.
 #[derive(Debug)]
 pub struct Ared {
     average: Average,
@@ -166,7 +168,8 @@ impl Ared {
 mod tests {
     use super::*;
 
-    /// (average, max-p before, after) in thousandths, by hand; thresholds 5 and 15, so that the target is 9 … 11.
+    /// (average, max-p before, after) in thousandths, by hand; thresholds 5 and 15, so that the target is 9 …
+    /// 11.
     #[test]
     fn adapts_as_the_paper_says() {
         let mut queue = Ared::build(Settings::read(&[]).unwrap(), Dice::named(1, "ared"));

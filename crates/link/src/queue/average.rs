@@ -1,6 +1,7 @@
-//! The average queue length of the RED family: an exponentially weighted moving average of the length that arrivals find, which
-//! falls while the queue is idle as if small packets had found it empty (Floyd & Jacobson, "Random early detection gateways for
-//! congestion avoidance", 1993, its detailed algorithm; for the small packets, section 11).
+//! The average queue length of the RED family: an exponentially weighted moving average of the length that
+//! arrivals find, which falls while the queue is idle as if small packets had found it empty (Floyd &
+//! Jacobson, "Random early detection gateways for congestion avoidance", 1993, its detailed algorithm; for
+//! the small packets, section 11).
 
 use longwire_units::{Nanos, Rate};
 
@@ -51,8 +52,8 @@ impl Average {
         self.decay = (per_nanobit * UNIT as f64 * UNIT as f64 * UNIT as f64) as u64;
     }
 
-    /// Takes the weight 1 − e^(−1/C) of ARED, where C is how many usual packets `rate` sends a second: the average has a time
-    /// constant of one second at any rate.
+    /// Takes the weight 1 − e^(−1/C) of ARED, where C is how many usual packets `rate` sends a second: the
+    /// average has a time constant of one second at any rate.
     pub(super) fn set_weight_for(&mut self, rate: Rate, mean_packet: u64) {
         if rate == Rate::UNLIMITED || rate == Rate::STALLED {
             // Nothing waits, or nothing is sent: any weight will do.
@@ -101,8 +102,8 @@ impl Average {
         self.idle_since = self.idle_since.max(now);
     }
 
-    /// What becomes of the average if the queue stays empty until `now`: avg·(1 − w)^m, where m is how many usual packets
-    /// could have been sent; m may have a fraction.
+    /// What becomes of the average if the queue stays empty until `now`: avg·(1 − w)^m, where m is how many
+    /// usual packets could have been sent; m may have a fraction.
     pub(super) fn faded(&self, now: Nanos, rate: Rate) -> u64 {
         if self.value == 0 {
             return 0;

@@ -1,7 +1,8 @@
-//! Classes of packets given by a text, one a line, and the discipline that lets a scheduler choose among them.
+//! Classes of packets given by a text, one a line, and the discipline that lets a scheduler choose among
+//! them.
 //!
-//! `NAME SETTINGS [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]`: which settings there are is the scheduler's. Blank lines and
-//! lines that begin with `#` are left out.
+//! `NAME SETTINGS [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]`: which settings there are is
+//! the scheduler's. Blank lines and lines that begin with `#` are left out.
 
 use super::lane::Lanes;
 use super::leaf::{CLASSES, Joined, Leaf, LeafPlan, rows};
@@ -269,14 +270,15 @@ impl<P> ClassSet<P> {
         Ok(Self { limits, queues, conditions, default: default as u32, clamps: false, plan })
     }
 
-    /// Classes with these limits to which nothing but a filter gives packets; `default` is for those to which it gives none. A class beyond the last
-    /// is the last.
+    /// Classes with these limits to which nothing but a filter gives packets; `default` is for those to which
+    /// it gives none. A class beyond the last is the last.
     pub(super) fn bands(limits: Vec<Limit>, default: usize, plan: P) -> Self {
         let default = default.min(limits.len().saturating_sub(1)) as u32;
         let queues = limits.iter().map(|_| None).collect();
         Self { limits: limits.into(), queues, conditions: [].into(), default, clamps: true, plan }
     }
-    /// The class of a packet: the one that a filter says, else the first whose condition holds, else the first without one.
+    /// The class of a packet: the one that a filter says, else the first whose condition holds, else the
+    /// first without one.
     #[inline]
     fn class_of(&self, pool: &Pool, handle: Handle) -> usize {
         let meta = pool.meta(handle);
@@ -416,7 +418,8 @@ where
         Next::Packet(handle)
     }
 
-    /// Class by class, or where time decides which sends, in the order in which it came. The classes begin anew.
+    /// Class by class, or where time decides which sends, in the order in which it came. The classes begin
+    /// anew.
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let waiting = self.now.lanes.drain(pool);
         self.now = State::new(Arc::clone(&self.wanted), &mut self.dice);

@@ -27,8 +27,9 @@ pub(super) const INTERVAL: Param = Param {
 
 /// A first-in-first-out queue under CoDel.
 ///
-/// A packet has waited from its arrival until the transmitter takes it. A queue in which no more waits than the longest packet so far
-/// is left alone. The RFC (section 5.3) would have the interface's MTU there, which a link has not.
+/// A packet has waited from its arrival until the transmitter takes it. A queue in which no more waits than
+/// the longest packet so far is left alone. The RFC (section 5.3) would have the interface's MTU there, which
+/// a link has not.
 #[derive(Debug)]
 pub struct Codel {
     law: Law,
@@ -123,7 +124,8 @@ impl Discipline for Codel {
         std::mem::take(&mut self.queue.fifo)
     }
 
-    /// A packet that finds the transmitter idle has not waited, and the last look at the empty queue ended any dropping state.
+    /// A packet that finds the transmitter idle has not waited, and the last look at the empty queue ended
+    /// any dropping state.
     #[inline]
     fn direct(&self) -> bool {
         true

@@ -1,5 +1,5 @@
-//! CoDel's control law: when a queue in which every packet has waited too long for too long drops, and how the drops come
-//! closer together (RFC 8289, sections 5.3 to 5.6).
+//! CoDel's control law: when a queue in which every packet has waited too long for too long drops, and how
+//! the drops come closer together (RFC 8289, sections 5.3 to 5.6).
 
 use super::Hall;
 use longwire_block::DropReason;
@@ -37,7 +37,8 @@ pub(super) struct Codel {
     dropping: bool,
 }
 
-/// Packets whose last dropping state ended less than this many intervals ago go on at its rate (RFC 8289, section 5.5).
+/// Packets whose last dropping state ended less than this many intervals ago go on at its rate (RFC 8289,
+/// section 5.5).
 const MEMORY: u64 = 16;
 
 impl Codel {
@@ -96,7 +97,8 @@ impl Codel {
         head
     }
 
-    /// Whether packets have waited longer than the target for an interval, `head` the last of them (section 5.6, dodequeue).
+    /// Whether packets have waited longer than the target for an interval, `head` the last of them (section
+    /// 5.6, dodequeue).
     #[inline(always)]
     fn is_over(&mut self, settings: &Terms, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
         let Some(head) = head else {
@@ -115,7 +117,8 @@ impl Codel {
         hall.now >= self.first_above
     }
 
-    /// Enters the dropping state with its first drop done. If the last one is not long past, its rate is a good one to start with.
+    /// Enters the dropping state with its first drop done. If the last one is not long past, its rate is a
+    /// good one to start with.
     fn enter(&mut self, settings: &Terms, now: Nanos) {
         self.dropping = true;
         let more = self.count.wrapping_sub(self.last_count);
@@ -165,7 +168,8 @@ mod tests {
         }
     }
 
-    /// Section 5.5: after 10 more drops than at its start, and within 16 intervals, the next state starts at 10; later at 1.
+    /// Section 5.5: after 10 more drops than at its start, and within 16 intervals, the next state starts at
+    /// 10; later at 1.
     #[test]
     fn remembers_the_last_dropping_state() {
         let settings = Terms { target: Nanos(5), interval: Nanos(100), marks: false, longest: 0 };

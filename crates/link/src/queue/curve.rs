@@ -1,8 +1,8 @@
 //! Service curves of two pieces: how much service is due by when, and when so much is.
 //!
-//! Times are nanoseconds, service is bytes. Slopes are kept as 2⁻⁵⁸ bytes a nanosecond and as 2⁻³⁹ nanoseconds a byte, each right to one
-//! part in 10¹⁰ from 300 bit/s to 400 Gbit/s; products have 128 bits, and what exceeds a range stays at its end. Nothing is divided once a curve
-//! has been read.
+//! Times are nanoseconds, service is bytes. Slopes are kept as 2⁻⁵⁸ bytes a nanosecond and as 2⁻³⁹
+//! nanoseconds a byte, each right to one part in 10¹⁰ from 300 bit/s to 400 Gbit/s; products have 128 bits,
+//! and what exceeds a range stays at its end. Nothing is divided once a curve has been read.
 
 use longwire_units::{Nanos, Rate};
 
@@ -115,8 +115,8 @@ impl Curve {
 
     /// Lowers it to what a curve that begins at (x, y) allows.
     ///
-    /// Two pieces are enough: of convex curves the one that is lower at x is lower from there on; of concave ones the first piece
-    /// of the new can cut the second piece of the old once.
+    /// Two pieces are enough: of convex curves the one that is lower at x is lower from there on; of concave
+    /// ones the first piece of the new can cut the second piece of the old once.
     pub(super) fn join(&mut self, service: &Service, x: u128, y: u64) {
         let old = self.at(service, x);
         if old < y {
@@ -138,7 +138,8 @@ impl Curve {
         *self = Self { x, y, width, height: service.first.bytes_in(width) };
     }
 
-    /// The same without its first piece, if that is the flatter one: from when on packets are eligible, so that deadlines can be met later.
+    /// The same without its first piece, if that is the flatter one: from when on packets are eligible, so
+    /// that deadlines can be met later.
     #[inline]
     pub(super) fn eligible(&self, service: &Service) -> Self {
         if service.is_convex() { Self { width: 0, height: 0, ..*self } } else { *self }
@@ -184,7 +185,8 @@ mod tests {
         assert_eq!(curve.inverse(&never, 20_001), u128::MAX);
     }
 
-    /// A class with 2 bytes/µs for 10 ms, then 1, becomes active again: (when, with how much service) → knee of the joined curve.
+    /// A class with 2 bytes/µs for 10 ms, then 1, becomes active again: (when, with how much service) → knee
+    /// of the joined curve.
     #[test]
     fn a_burst_comes_back_as_far_as_it_was_not_used() {
         let concave = service(2, 10, 1);

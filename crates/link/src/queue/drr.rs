@@ -14,8 +14,10 @@ const NONE: u32 = u32::MAX;
 
 /// Flows by hash, each served up to `quantum` bytes a round, and what it could not use before.
 ///
-/// Every arrival joins. When more waits than `limit` allows, the flow with most bytes loses packets from its head (the paper's buffer
-/// stealing); where that is since the limit has been lowered, an arrival costs no more than it brings. A quantum below the longest packet makes rounds in which nothing is sent: each costs a step for each flow.
+/// Every arrival joins. When more waits than `limit` allows, the flow with most bytes loses packets from its
+/// head (the paper's buffer stealing); where that is since the limit has been lowered, an arrival costs no
+/// more than it brings. A quantum below the longest packet makes rounds in which nothing is sent: each costs
+/// a step for each flow.
 #[derive(Debug)]
 pub struct Drr {
     flows: Vec<Flow>,

@@ -1,4 +1,5 @@
-//! DualPI2: one queue for senders that slow down a little at every mark, one for all others, and a controller that couples them.
+//! DualPI2: one queue for senders that slow down a little at every mark, one for all others, and a controller
+//! that couples them.
 
 use super::pie::{ALPHA, BETA, TARGET, UPDATE};
 use super::pie_law::{Gains, ONE, Ticks};
@@ -13,14 +14,17 @@ use longwire_wire::{Ecn, ecn};
 
 /// DualPI2, the dual-queue coupled AQM.
 ///
-/// ECT(1) and CE go to the low-latency queue (RFC 9331), all else to the classic one. Every `update` the base probability p' is corrected
-/// by the longer of the two heads' waiting times. Classic packets are dropped, or marked if they are ECN-capable, with p'²; low-latency
-/// packets are marked with coupling·p', and always once they have waited for `step` with others behind them (the step that RFC 9332, appendix A.1,
-/// note c, allows in place of its ramp from 0.8 to 1.2 ms, and that Linux has). From p' = 1/coupling on the link is overloaded, and both are
-/// dropped with p'² (appendix A.2). Likelihoods are summed up, not drawn (appendix A.1, `recur`), and one of 1 is certain.
+/// ECT(1) and CE go to the low-latency queue (RFC 9331), all else to the classic one. Every `update` the base
+/// probability p' is corrected by the longer of the two heads' waiting times. Classic packets are dropped, or
+/// marked if they are ECN-capable, with p'²; low-latency packets are marked with coupling·p', and always once
+/// they have waited for `step` with others behind them (the step that RFC 9332, appendix A.1, note c, allows
+/// in place of its ramp from 0.8 to 1.2 ms, and that Linux has). From p' = 1/coupling on the link is
+/// overloaded, and both are dropped with p'² (appendix A.2). Likelihoods are summed up, not drawn (appendix
+/// A.1, `recur`), and one of 1 is certain.
 ///
-/// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes when both have packets: a weighted
-/// round robin with credit, which an idle link forgets (appendix A.1). A tenth is what Linux has; the RFC says no more than that it is to be small.
+/// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes
+/// when both have packets: a weighted round robin with credit, which an idle link forgets (appendix A.1). A
+/// tenth is what Linux has; the RFC says no more than that it is to be small.
 #[derive(Debug)]
 pub struct DualPi2 {
     /// Classic and low-latency.
@@ -129,8 +133,9 @@ impl Discipline for DualPi2 {
         }
     }
 
-    /// What p' answers to is the wait above the target, and how it changes from now on. Were it taken to have grown from nothing, as
-    /// RFC 9332, appendix A.1, begins with an empty queue, one correction by a wait of 0.6 s would drop all that waits.
+    /// What p' answers to is the wait above the target, and how it changes from now on. Were it taken to have
+    /// grown from nothing, as RFC 9332, appendix A.1, begins with an empty queue, one correction by a wait of
+    /// 0.6 s would drop all that waits.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
             self.push(hall, handle);
@@ -175,7 +180,8 @@ impl DualPi2 {
         self.lanes.each_ref().map(|lane| lane.head)
     }
 
-    /// Corrects p' for every time that is due (appendix A.2, dualpi2_update). Since the last event, the same packets are first.
+    /// Corrects p' for every time that is due (appendix A.2, dualpi2_update). Since the last event, the same
+    /// packets are first.
     #[inline]
     fn catch_up(&mut self, now: Nanos) {
         let heads = self.heads();
@@ -268,8 +274,9 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// By hand: after 16 ms the first packet has waited for them, and p' = 0.16·(16 − 15 ms) + 3.2·16 ms = 0.05136. Classic packets are hit with
-    /// its square, low-latency ones with its double, and of 100 000 as many as that makes.
+    /// By hand: after 16 ms the first packet has waited for them, and p' = 0.16·(16 − 15 ms) + 3.2·16 ms =
+    /// 0.05136. Classic packets are hit with its square, low-latency ones with its double, and of 100 000 as
+    /// many as that makes.
     #[test]
     fn the_probabilities_are_coupled() {
         let mut queue = DualPi2::build(Settings::read(&[]).unwrap(), Dice::named(1, ""));

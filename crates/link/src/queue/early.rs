@@ -1,5 +1,6 @@
-//! The early drops of the RED family: with a probability that grows with the average, evenly spaced
-//! (Floyd & Jacobson, "Random early detection gateways for congestion avoidance", 1993, the second of its two methods).
+//! The early drops of the RED family: with a probability that grows with the average, evenly spaced (Floyd &
+//! Jacobson, "Random early detection gateways for congestion avoidance", 1993, the second of its two
+//! methods).
 
 use super::average::UNIT;
 use longwire_block::Dice;
@@ -27,7 +28,8 @@ pub(super) struct Early {
     max: u64,
     /// The average from which everything is refused.
     end: u64,
-    /// Probability (2⁻³²) per packet or byte of the average, in steps of 2⁻⁵⁶: below `max`, and from there to `end`.
+    /// Probability (2⁻³²) per packet or byte of the average, in steps of 2⁻⁵⁶: below `max`, and from there to
+    /// `end`.
     slopes: [u64; 2],
     /// Probability at `max`, in steps of 2⁻³².
     max_p: u64,
@@ -40,8 +42,9 @@ impl Early {
         Self { dice, min: 0, max: 0, end: 0, slopes: [0; 2], max_p: 0, count: 0 }
     }
 
-    /// Takes thresholds in packets or bytes (`max` is at least `min`), the probability at `max` in steps of 2⁻³², and whether
-    /// it rises on from there to 1 at twice `max` (Floyd, "Recommendation on using the gentle variant of RED", 2000).
+    /// Takes thresholds in packets or bytes (`max` is at least `min`), the probability at `max` in steps of
+    /// 2⁻³², and whether it rises on from there to 1 at twice `max` (Floyd, "Recommendation on using the
+    /// gentle variant of RED", 2000).
     pub(super) fn set(&mut self, (min, max): (u64, u64), max_p: u64, gentle: bool) {
         let max = max.max(min);
         (self.min, self.max, self.max_p) = (min << 32, max << 32, max_p);
@@ -150,7 +153,8 @@ mod tests {
         assert_eq!(both.judge(length(7) - 1, CERTAIN), Outcome::Spared);
     }
 
-    /// With p_b = 1/50 the gaps are uniform on 1 … 50: chi-square with 49 degrees of freedom, 99.99 % below 96.
+    /// With p_b = 1/50 the gaps are uniform on 1 … 50: chi-square with 49 degrees of freedom, 99.99 % below
+    /// 96.
     #[test]
     fn gaps_are_uniform() {
         let mut early = early((0, 10), CERTAIN / 10, false);

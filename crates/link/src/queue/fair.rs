@@ -1,4 +1,5 @@
-//! Queues of flows that take turns: deficit round robin with flows that were idle served first (RFC 8290, section 4).
+//! Queues of flows that take turns: deficit round robin with flows that were idle served first (RFC 8290,
+//! section 4).
 
 use super::flow::{flow_hash, slot};
 use super::settings::Limit;
@@ -48,8 +49,8 @@ impl<S: Default> Flows<S> {
         Self { flows: Vec::new(), fresh: none, old: none, quantum: 0, wanted: 0, seed: dice.draw() }
     }
 
-    /// Takes how many flows there are, and bytes of a turn. With another number, packets that wait are to be taken out and put in again:
-    /// [`Flows::is_stale`].
+    /// Takes how many flows there are, and bytes of a turn. With another number, packets that wait are to be
+    /// taken out and put in again: [`Flows::is_stale`].
     pub(super) fn set(&mut self, flows: u64, quantum: u64) {
         self.wanted = flows as usize;
         self.quantum = quantum as i64;
@@ -151,8 +152,9 @@ impl<S: Default> Flows<S> {
         }
     }
 
-    /// Drops from the head of the flow with most bytes waiting: half of them, but at most 64 packets. Section 4.1 has half of the packets; bytes
-    /// are what Linux goes by. If too much waited `before` the arrival, as a limit was lowered, only what the arrival brought.
+    /// Drops from the head of the flow with most bytes waiting: half of them, but at most 64 packets. Section
+    /// 4.1 has half of the packets; bytes are what Linux goes by. If too much waited `before` the arrival, as
+    /// a limit was lowered, only what the arrival brought.
     #[inline(never)]
     fn make_room(&mut self, hall: &mut Hall<'_>, before: (u64, u64), limits: [Limit; 2]) {
         let lowered = limits.iter().any(|limit| limit.is_exceeded(before.0, before.1, hall.rate));

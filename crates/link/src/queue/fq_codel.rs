@@ -21,10 +21,11 @@ pub(super) const MEMORY: Param = Param {
 
 /// Fair queueing with CoDel on every flow.
 ///
-/// Every arrival joins. If more waits than `limit` or `memory` allow, the flow with most bytes loses packets from its head, half of its
-/// bytes (as in Linux; the RFC has half of its packets) but 64 packets at the most; where that is since a limit has been lowered, an arrival
-/// costs no more than it brings. A flow's queue in which no more waits than the longest packet
-/// so far is left alone by CoDel. The 64 bytes or so of each flow are allocated with the link.
+/// Every arrival joins. If more waits than `limit` or `memory` allow, the flow with most bytes loses packets
+/// from its head, half of its bytes (as in Linux; the RFC has half of its packets) but 64 packets at the
+/// most; where that is since a limit has been lowered, an arrival costs no more than it brings. A flow's
+/// queue in which no more waits than the longest packet so far is left alone by CoDel. The 64 bytes or so of
+/// each flow are allocated with the link.
 #[derive(Debug)]
 pub struct FqCodel {
     flows: Flows<Codel>,

@@ -14,8 +14,9 @@ use longwire_units::{Bytes, Nanos};
 
 /// Fair queueing with PIE on every flow.
 ///
-/// The waiting time of a flow is that of the packet it sent last, and nothing once it has no more: its share of the rate is not known.
-/// Each flow has corrections of its own, made up for when it sends or receives. Limits as in FQ-CoDel.
+/// The waiting time of a flow is that of the packet it sent last, and nothing once it has no more: its share
+/// of the rate is not known. Each flow has corrections of its own, made up for when it sends or receives.
+/// Limits as in FQ-CoDel.
 #[derive(Debug)]
 pub struct FqPie {
     flows: Flows<State>,

@@ -1,4 +1,5 @@
-//! Flow RED: RED that counts each flow's packets, spares those with few and holds those with many to their share.
+//! Flow RED: RED that counts each flow's packets, spares those with few and holds those with many to their
+//! share.
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
@@ -13,11 +14,13 @@ use longwire_units::{Bytes, Probability};
 
 /// FRED with two-packet buffering (Lin & Morris 1997, with the extension for many flows).
 ///
-/// A flow may have `min` packets in the queue, or two while the average is at `max` or above; one that asks for more is dropped and has a strike. A flow
-/// with strikes gets no more than the average flow. Between `min` and `max`, flows with at least `min-q` packets and an average share are dropped at
-/// random. From `max` on nothing is: a flow without strikes is sure of its two. This variant is known by guaranteeing each flow some packets
-/// (Stoica, Shenker & Zhang, "Core-stateless fair queueing", 1998, where it is FRED-2); the other drops everything there, as RED does.
-/// The average is also updated when packets leave. Packets count until they are sent; flows that hash alike count as one.
+/// A flow may have `min` packets in the queue, or two while the average is at `max` or above; one that asks
+/// for more is dropped and has a strike. A flow with strikes gets no more than the average flow. Between
+/// `min` and `max`, flows with at least `min-q` packets and an average share are dropped at random. From
+/// `max` on nothing is: a flow without strikes is sure of its two. This variant is known by guaranteeing each
+/// flow some packets (Stoica, Shenker & Zhang, "Core-stateless fair queueing", 1998, where it is FRED-2); the
+/// other drops everything there, as RED does. The average is also updated when packets leave. Packets count
+/// until they are sent; flows that hash alike count as one.
 #[derive(Debug)]
 pub struct Fred {
     average: Average,
@@ -61,7 +64,8 @@ pub struct FredSettings {
     max_p: Probability,
     #[setting(like = WEIGHT)]
     weight: Millionths,
-    /// flows with fewer packets are not dropped at random, 1 to 1000; the paper has 2, and 4 for large buffers
+    /// flows with fewer packets are not dropped at random, 1 to 1000; the paper has 2, and 4 for large
+    /// buffers
     #[setting(default = "2", min = 1, max = 1000)]
     min_q: u64,
     #[setting(like = FLOWS)]
@@ -94,7 +98,8 @@ impl Block for Fred {
         block
     }
 
-    /// Takes new parameters; the average stays. With another number of flows, they begin anew with the packets that wait.
+    /// Takes new parameters; the average stays. With another number of flows, they begin anew with the
+    /// packets that wait.
     fn change(&mut self, settings: FredSettings) {
         let (min, max, max_p, weight) =
             (settings.min, settings.max, settings.max_p.bits(), settings.weight.0);
@@ -216,7 +221,8 @@ impl Fred {
     }
 }
 
-/// The average flow's packets: the average by the number of flows, but at least one. Compared without a division.
+/// The average flow's packets: the average by the number of flows, but at least one. Compared without a
+/// division.
 #[derive(Clone, Copy)]
 struct Share {
     /// In steps of 2⁻³².

@@ -132,7 +132,8 @@ impl Hall<'_> {
         self.pool.free(handle);
     }
 
-    /// Marks a packet as having met congestion. Whether it could be: else it is for the discipline to drop it.
+    /// Marks a packet as having met congestion. Whether it could be: else it is for the discipline to drop
+    /// it.
     pub fn mark(&mut self, handle: Handle) -> bool {
         let marked = longwire_wire::mark_ce(self.pool.data_mut(handle));
         if marked {

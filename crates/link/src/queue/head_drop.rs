@@ -9,9 +9,10 @@ use longwire_settings::Settings;
 
 /// A first-in-first-out queue that drops at its head.
 ///
-/// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the packet being sent
-/// stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits. Where more waits than the limit allows
-/// because that has been lowered, an arrival costs no more than it brings.
+/// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the
+/// packet being sent stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits.
+/// Where more waits than the limit allows because that has been lowered, an arrival costs no more than it
+/// brings.
 #[derive(Debug)]
 pub struct HeadDrop {
     limit: Limit,

@@ -1,4 +1,5 @@
-//! A binary heap of numbered items, of which each can be moved or taken out: nothing is allocated once it is made.
+//! A binary heap of numbered items, of which each can be moved or taken out: nothing is allocated once it is
+//! made.
 
 /// No place.
 const NONE: u32 = u32::MAX;

@@ -1,4 +1,5 @@
-//! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each a service curve.
+//! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each a
+//! service curve.
 
 use super::classes::{ClassError, ClassSet, Classed, Line, read_lines};
 use super::curve::Service;
@@ -27,17 +28,19 @@ const CLASSES: Grammar = Grammar {
 
 /// Hierarchical fair service curves.
 ///
-/// - `rt`: what a class is guaranteed whatever the others do: a packet leaves at most the time of one longest packet after its deadline, as long as
-///   the guarantees together fit the rate.
-/// - `ls`: how the rest is shared among siblings, in proportion. A class without it gets what is guaranteed and no more.
-/// - `ul`: the most a class gets by sharing, whether or not others want it; what is guaranteed counts, and is sent beyond it. What it did not use
-///   is kept for 10 ms.
+/// - `rt`: what a class is guaranteed whatever the others do: a packet leaves at most the time of one longest
+///   packet after its deadline, as long as the guarantees together fit the rate.
+/// - `ls`: how the rest is shared among siblings, in proportion. A class without it gets what is guaranteed
+///   and no more.
+/// - `ul`: the most a class gets by sharing, whether or not others want it; what is guaranteed counts, and is
+///   sent beyond it. What it did not use is kept for 10 ms.
 ///
-/// Virtual times have 128 bits and never overflow, real ones are nanoseconds; see the precision of slopes in the book. Each packet costs
-/// O(depth · log n).
+/// Virtual times have 128 bits and never overflow, real ones are nanoseconds; see the precision of slopes in
+/// the book. Each packet costs O(depth · log n).
 ///
-/// Beyond the paper: upper limits, and a sibling that becomes active joins halfway between the virtual times of the sibling selected last and of the
-/// one furthest ahead by sharing alone: one that is ahead by its guarantee holds up nobody.
+/// Beyond the paper: upper limits, and a sibling that becomes active joins halfway between the virtual times
+/// of the sibling selected last and of the one furthest ahead by sharing alone: one that is ahead by its
+/// guarantee holds up nobody.
 pub type Hfsc = Classed<Tree>;
 
 /// A tree of classes with guaranteed delay and rate, shares of the rest, and upper limits.
@@ -48,8 +51,8 @@ pub type Hfsc = Classed<Tree>;
     source = "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time and Priority Services (1997)"
 )]
 pub struct HfscSettings {
-    /// one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] [queue KIND [PARAMETER
-    /// VALUE]...] [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the time D, then M2
+    /// one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] [queue KIND
+    /// [PARAMETER VALUE]...] [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the time D, then M2
     #[setting(grammar = CLASSES)]
     classes: Arc<ClassSet<Plan>>,
 }
@@ -193,8 +196,8 @@ mod tests {
     use longwire_packet::Pool;
     use proptest::prelude::*;
 
-    /// 8 Mbit/s is a byte a microsecond: of two packets of 1000 bytes the second may go after 1 ms. If it is taken out before, nothing
-    /// is left to wait for.
+    /// 8 Mbit/s is a byte a microsecond: of two packets of 1000 bytes the second may go after 1 ms. If it is
+    /// taken out before, nothing is left to wait for.
     #[test]
     fn what_was_emptied_has_nothing_for_later() {
         let values = HfscSettings::read(&[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();

@@ -71,7 +71,8 @@ struct Brood {
     /// Those that may send, by virtual time; the others, by when they may.
     fit: Heap,
     unfit: Heap,
-    /// Virtual time of the child that was last selected; the highest that a selected one, and any one, has come to.
+    /// Virtual time of the child that was last selected; the highest that a selected one, and any one, has
+    /// come to.
     floor: u128,
     selected: u128,
     top: u128,
@@ -158,8 +159,9 @@ impl Scheduler for Tree {
     /// A parent forgets the order of its children when the last of them goes.
     fn rest(&mut self) {}
 
-    /// The real-time criterion: of those that are eligible, the earliest deadline. Without one, the link-sharing criterion: from the root
-    /// down, the least virtual time of those that their upper limits let send.
+    /// The real-time criterion: of those that are eligible, the earliest deadline. Without one, the
+    /// link-sharing criterion: from the root down, the least virtual time of those that their upper limits
+    /// let send.
     #[inline]
     fn select(&mut self, now: Nanos) -> Option<usize> {
         let now = u128::from(now.0);
@@ -322,7 +324,8 @@ impl Tree {
 }
 
 impl Class {
-    /// Takes part from the virtual time `system` of its parent on, or from its own if that is later. Returns it.
+    /// Takes part from the virtual time `system` of its parent on, or from its own if that is later. Returns
+    /// it.
     fn join(&mut self, system: u128, now: u128) -> u128 {
         self.active = true;
         self.limit_from(now);

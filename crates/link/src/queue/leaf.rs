@@ -1,7 +1,8 @@
 //! Disciplines of classes: what a class of a scheduler holds its packets by.
 //!
-//! A class gives its packets to a queue of its own, made of the same rows as a link's. It counts what waits in the class, and
-//! works in a hall whose books are the class's; what it drops and marks counts as the link's.
+//! A class gives its packets to a queue of its own, made of the same rows as a link's. It counts what waits
+//! in the class, and works in a hall whose books are the class's; what it drops and marks counts as the
+//! link's.
 
 use super::{Admission, Books, Hall, Next, Queue, Waiting};
 use crate::fifo::Fifo;
@@ -38,16 +39,16 @@ pub(super) enum Joined {
     Behind,
 }
 
-/// The rows of the disciplines that a class can have: those that need no classes of their own, which always have a packet to send
-/// while one waits.
+/// The rows of the disciplines that a class can have: those that need no classes of their own, which always
+/// have a packet to send while one waits.
 pub(super) fn rows() -> impl Iterator<Item = &'static Spec> {
     Queue::SPECS.iter().copied().filter(|spec| spec.params[0].name != CLASSES)
 }
 
 /// A class's discipline at work.
 ///
-/// A scheduler has to know how long a class's next packet is. So it is taken when the one before it begins to be sent: that is when a
-/// discipline that decides then decides about it.
+/// A scheduler has to know how long a class's next packet is. So it is taken when the one before it begins to
+/// be sent: that is when a discipline that decides then decides about it.
 #[derive(Debug)]
 pub(super) struct Leaf {
     queue: Queue,

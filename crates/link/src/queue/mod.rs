@@ -96,10 +96,11 @@ pub enum Next {
 
 /// A queue discipline.
 ///
-/// A packet is asked about (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from acceptance until its
-/// last bit is sent, or on a link that sends by opportunities until one takes its first. Whatever a discipline drops of the packets that have joined, it gives to [`Hall::drop`].
-/// While a packet waits, `Meta::counted()` is known, `Meta::arrival` when it came, and `Meta::band` its band.
-/// The link keeps a list of packets for disciplines that need but one: [`Hall::append`], [`Hall::first`].
+/// A packet is asked about (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from
+/// acceptance until its last bit is sent, or on a link that sends by opportunities until one takes its first.
+/// Whatever a discipline drops of the packets that have joined, it gives to [`Hall::drop`]. While a packet
+/// waits, `Meta::counted()` is known, `Meta::arrival` when it came, and `Meta::band` its band. The link keeps
+/// a list of packets for disciplines that need but one: [`Hall::append`], [`Hall::first`].
 pub trait Discipline: Block {
     /// Whether a packet or segment may join, and whether it is marked.
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
@@ -109,15 +110,17 @@ pub trait Discipline: Block {
         hall.append(handle);
     }
 
-    /// Takes over what waited in another discipline, or under other parameters, where nothing waits yet. It has been let in: so it is
-    /// neither asked about nor dropped for how much it is, and what the discipline reckons from begins as it stands now.
+    /// Takes over what waited in another discipline, or under other parameters, where nothing waits yet. It
+    /// has been let in: so it is neither asked about nor dropped for how much it is, and what the discipline
+    /// reckons from begins as it stands now.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
             self.push(hall, handle);
         }
     }
 
-    /// After new parameters: what waits goes where they would have put it, or else what comes later might overtake its own flow.
+    /// After new parameters: what waits goes where they would have put it, or else what comes later might
+    /// overtake its own flow.
     fn resettle(&mut self, _: &mut Hall<'_>) {}
 
     /// Takes the packet to be sent next, at the moment `hall.now` at which the transmitter is free.
@@ -125,8 +128,9 @@ pub trait Discipline: Block {
         hall.first().map_or(Next::Empty, Next::Packet)
     }
 
-    /// All packets that wait elsewhere than in the link's list, in the order in which they would be sent if no more came, or where
-    /// time decides that, in the order in which they came: the run ends, or another discipline takes over.
+    /// All packets that wait elsewhere than in the link's list, in the order in which they would be sent if
+    /// no more came, or where time decides that, in the order in which they came: the run ends, or another
+    /// discipline takes over.
     fn drain(&mut self, _: &mut Pool) -> Fifo {
         Fifo::EMPTY
     }
@@ -148,7 +152,8 @@ pub trait Discipline: Block {
         false
     }
 
-    /// Bytes of the tables that it keeps besides its own record, whether or not anything waits: flows, classes, lists.
+    /// Bytes of the tables that it keeps besides its own record, whether or not anything waits: flows,
+    /// classes, lists.
     fn memory_bytes(&self) -> usize {
         0
     }

@@ -48,7 +48,8 @@ pub(super) const BETA: Param = Param {
 };
 const GAIN: ParamKind = ParamKind::Decimal { min: 0, max: 100_000_000 };
 
-/// Whether a packet chosen at this probability may be marked instead of dropped: below 10 % (RFC 8033, section 5.1).
+/// Whether a packet chosen at this probability may be marked instead of dropped: below 10 % (RFC 8033,
+/// section 5.1).
 #[inline]
 pub(super) fn may_mark(law: &Law) -> bool {
     law.probability() < ONE / 10
@@ -56,8 +57,10 @@ pub(super) fn may_mark(law: &Law) -> bool {
 
 /// A first-in-first-out queue under PIE.
 ///
-/// The waiting time is what the waiting bytes, the packet being sent included, take at the departure rate. Corrections happen every `update` from the first packet on; those that fell between two packets are made up for when the
-/// second comes or is sent, with the queue as it was then. ECN-capable packets are marked, if asked, while the probability is below 10 %.
+/// The waiting time is what the waiting bytes, the packet being sent included, take at the departure rate.
+/// Corrections happen every `update` from the first packet on; those that fell between two packets are made
+/// up for when the second comes or is sent, with the queue as it was then. ECN-capable packets are marked, if
+/// asked, while the probability is below 10 %.
 #[derive(Debug)]
 pub struct Pie {
     law: Law,

@@ -1,5 +1,5 @@
-//! PIE's control law: a drop probability that is corrected at regular times by how long packets wait and by whether that grows
-//! (RFC 8033, sections 4 and 5).
+//! PIE's control law: a drop probability that is corrected at regular times by how long packets wait and by
+//! whether that grows (RFC 8033, sections 4 and 5).
 
 use longwire_block::Dice;
 use longwire_settings::Millionths;
@@ -9,9 +9,11 @@ use longwire_units::{Nanos, Rate};
 pub(super) const ONE: u64 = 1 << 62;
 /// The longest wait that is told from a longer one, in ns: 34 s.
 const LONGEST: u64 = 1 << 35;
-/// Corrections caught up at once; a queue in which nothing happened for longer than that many has missed the rest.
+/// Corrections caught up at once; a queue in which nothing happened for longer than that many has missed the
+/// rest.
 const MOST: u64 = 1 << 16;
-/// Of a queue with two packets of this many bytes nothing is dropped (RFC 8033, section 4.1; RFC 8034, appendix A.1, gives the number).
+/// Of a queue with two packets of this many bytes nothing is dropped (RFC 8033, section 4.1; RFC 8034,
+/// appendix A.1, gives the number).
 const MEAN_PACKET: u64 = 1024;
 
 /// The parameters of a controller of probabilities.
@@ -113,15 +115,17 @@ impl Pie {
         self.ticks = ticks;
     }
 
-    /// Begins with packets that wait `waits` ns, as they came before there was a controller. That they do is no growth: the last wait that the
-    /// first correction compares with is this one. (RFC 8033, appendix B, has it 0 where PIE is switched on by a filling queue; but
-    /// that queue was just empty.) All else is as where PIE is switched on: no probability yet, and the burst allowance whole.
+    /// Begins with packets that wait `waits` ns, as they came before there was a controller. That they do is
+    /// no growth: the last wait that the first correction compares with is this one. (RFC 8033, appendix B,
+    /// has it 0 where PIE is switched on by a filling queue; but that queue was just empty.) All else is as
+    /// where PIE is switched on: no probability yet, and the burst allowance whole.
     pub(super) fn take_over(&mut self, settings: &Terms, now: Nanos, waits: u64) {
         *self = Self { waited: waits, ..Self::default() };
         self.catch_up(settings, now, || waits);
     }
 
-    /// One correction (section 4.2; burst allowance, section 4.4; cap, section 5.5). Whether the next, if packets wait as long, would change nothing.
+    /// One correction (section 4.2; burst allowance, section 4.4; cap, section 5.5). Whether the next, if
+    /// packets wait as long, would change nothing.
     fn correct(&mut self, settings: &Terms, waits: u64) -> bool {
         let before = (self.probability, self.allowance, self.waited);
         let correction = settings.gains.correction(waits, self.waited) / self.caution();
@@ -140,7 +144,8 @@ impl Pie {
         before == (self.probability, self.allowance, self.waited)
     }
 
-    /// What corrections are divided by: the smaller the probability, the more gently (section 4.2, the table of scalings).
+    /// What corrections are divided by: the smaller the probability, the more gently (section 4.2, the table
+    /// of scalings).
     fn caution(&self) -> i64 {
         const SCALES: [(u64, i64); 6] =
             [(1_000_000, 2048), (100_000, 512), (10_000, 128), (1000, 32), (100, 8), (10, 2)];
@@ -161,7 +166,8 @@ impl Pie {
         self.draw(dice)
     }
 
-    /// Draws so that drops keep a distance: none before probabilities of 0.85 are gathered, one at 8.5 at last.
+    /// Draws so that drops keep a distance: none before probabilities of 0.85 are gathered, one at 8.5 at
+    /// last.
     fn draw(&mut self, dice: &mut Dice) -> bool {
         // A sixteenth of the steps, so that 8.5 can be gathered.
         let sixteenth = self.probability / 16;
@@ -241,8 +247,8 @@ mod tests {
         assert!((p - 0.12923).abs() < 1e-5, "{p}");
     }
 
-    /// A queue of 0.6 s that is taken over, and stays, is corrected by .125·.585 / 2048 = 3.571e-5; had it grown from nothing, by eleven times
-    /// as much. The burst allowance is whole.
+    /// A queue of 0.6 s that is taken over, and stays, is corrected by .125·.585 / 2048 = 3.571e-5; had it
+    /// grown from nothing, by eleven times as much. The burst allowance is whole.
     #[test]
     fn what_is_taken_over_has_not_grown() {
         let (begin, wait) = (Nanos::from_secs(7), 600_000_000);

@@ -30,10 +30,11 @@ const CLASSES: Grammar = Grammar {
 
 /// Bands, of which the first that has packets sends.
 ///
-/// A packet's band is what a filter of the link says (`band N`), else `default`; a band beyond the last is the last. Each band
-/// is first in, first out, drops what finds it full, and has the whole `limit`; the packet being sent counts in its band.
-/// A packet that is being sent is not interrupted. With `classes`, bands have limits, conditions and disciplines of their own, as the classes of
-/// WF²Q+ do; a band that there is not counts as none.
+/// A packet's band is what a filter of the link says (`band N`), else `default`; a band beyond the last is
+/// the last. Each band is first in, first out, drops what finds it full, and has the whole `limit`; the
+/// packet being sent counts in its band. A packet that is being sent is not interrupted. With `classes`,
+/// bands have limits, conditions and disciplines of their own, as the classes of WF²Q+ do; a band that there
+/// is not counts as none.
 pub type Priority = Classed<Strict>;
 
 /// Bands in strict order: a band sends only while all before it are empty.
@@ -52,8 +53,9 @@ pub struct PrioritySettings {
     /// band of packets to which no filter has given one, 0 to 15; beyond the last, the last
     #[setting(default = "1", min = 0, max = MOST - 1)]
     default: usize,
-    /// instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L] [queue KIND [PARAMETER
-    /// VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band without if takes what no other does
+    /// instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L]
+    /// [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band
+    /// without if takes what no other does
     #[setting(default = "", grammar = CLASSES)]
     classes: Arc<Option<Arc<ClassSet<Bands>>>>,
 }
@@ -65,7 +67,8 @@ impl Block for Priority {
         Self::new(settings.set(), dice)
     }
 
-    /// Takes new bands. Packets that wait go where they would come to now, in the order in which they would have been sent.
+    /// Takes new bands. Packets that wait go where they would come to now, in the order in which they would
+    /// have been sent.
     fn change(&mut self, settings: PrioritySettings) {
         self.replace(settings.set());
     }

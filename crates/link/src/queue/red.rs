@@ -1,4 +1,5 @@
-//! Random early detection: arrivals are dropped or marked with a probability that grows with the average queue.
+//! Random early detection: arrivals are dropped or marked with a probability that grows with the average
+//! queue.
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps};
@@ -10,16 +11,18 @@ use longwire_units::{Bytes, Probability};
 
 /// RED, in two profiles.
 ///
-/// `floyd` is the algorithm of 1993 with the gentle slope of 2000. The queue is what an arrival finds, the packet being sent
-/// included. `count` is, as the paper's text has it, the packets spared since the last that was not, so that the gaps are uniform on
-/// 1 … 1/p_b; its figure 2 counts one too many. With `unit = "bytes"` thresholds are in multiples of `mean-packet` and a
-/// packet's probability goes with its length. ECN-capable packets are marked, if asked, below the average from which all are
-/// dropped: no sender is to fill the queue by being capable (RFC 7567, section 4.2.1).
+/// `floyd` is the algorithm of 1993 with the gentle slope of 2000. The queue is what an arrival finds, the
+/// packet being sent included. `count` is, as the paper's text has it, the packets spared since the last that
+/// was not, so that the gaps are uniform on 1 … 1/p_b; its figure 2 counts one too many. With `unit =
+/// "bytes"` thresholds are in multiples of `mean-packet` and a packet's probability goes with its length.
+/// ECN-capable packets are marked, if asked, below the average from which all are dropped: no sender is to
+/// fill the queue by being capable (RFC 7567, section 4.2.1).
 ///
-/// `osaka` is the one of "Realizing a Network Emulator System with Intel IXP1200 Network Processor", section II-A.2: 16.16 fixed point, with the weight,
-/// max-p and the distance of the thresholds rounded to powers of two, and 1 − count·p_b rounded down to one, so that shifts do. It has that
-/// paper's defect: only an accepted packet updates the average, so that once above `max` it never falls again and
-/// everything is dropped until the queue is changed. It counts packets, and is not gentle.
+/// `osaka` is the one of "Realizing a Network Emulator System with Intel IXP1200 Network Processor", section
+/// II-A.2: 16.16 fixed point, with the weight, max-p and the distance of the thresholds rounded to powers of
+/// two, and 1 − count·p_b rounded down to one, so that shifts do. It has that paper's defect: only an
+/// accepted packet updates the average, so that once above `max` it never falls again and everything is
+/// dropped until the queue is changed. It counts packets, and is not gentle.
 #[derive(Debug)]
 pub struct Red {
     average: Average,
@@ -285,8 +288,9 @@ mod tests {
         }
     }
 
-    /// A burst lifts both averages above max; then the queue is empty, and a packet comes each second. Floyd's average falls
-    /// in the first pause; Osaka's stays where it is, and every packet is dropped for ever.
+    /// A burst lifts both averages above max; then the queue is empty, and a packet comes each second.
+    /// Floyd's average falls in the first pause; Osaka's stays where it is, and every packet is dropped for
+    /// ever.
     #[test]
     fn osaka_never_comes_back() {
         for (profile, recovers) in [("floyd", true), ("osaka", false)] {
@@ -300,8 +304,9 @@ mod tests {
         }
     }
 
-    /// An average of 10 between 5 and 15 is p_b = 5 %: gaps between drops are uniform on 1 … 20. Chi-square with 19 degrees of freedom, 99.99 %
-    /// below 51. A twenty-first, where p_b is a 2⁻³² too small, is not seen.
+    /// An average of 10 between 5 and 15 is p_b = 5 %: gaps between drops are uniform on 1 … 20. Chi-square
+    /// with 19 degrees of freedom, 99.99 % below 51. A twenty-first, where p_b is a 2⁻³² too small, is not
+    /// seen.
     #[test]
     fn gaps_are_uniform() {
         let mut queue = red(&[("weight", "1")]);
@@ -317,8 +322,8 @@ mod tests {
         assert!(chi < 51.0, "{chi} {gaps:?}");
     }
 
-    /// In bytes, thresholds are 5 and 15 times 500 bytes and p_b goes with the length: at an average of 5000 bytes 5 % for
-    /// 500 bytes, 10 % for 1000. Of 20 000 packets the share is within five deviations.
+    /// In bytes, thresholds are 5 and 15 times 500 bytes and p_b goes with the length: at an average of 5000
+    /// bytes 5 % for 500 bytes, 10 % for 1000. Of 20 000 packets the share is within five deviations.
     #[test]
     fn bytes_weigh_by_length() {
         for (bytes, share) in [(500, 0.05), (1000, 0.10)] {

@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 /// RIO: packets are In if their DSCP is one of `in`, else Out.
 ///
-/// In packets are dropped by the average number of In packets, Out packets by the average of all, with thresholds that drop Out first. By
-/// default those of lowest drop precedence of assured forwarding (RFC 2597: AF11, AF21, AF31, AF41) are In. What is not IP is Out.
-/// Neither is gentle. The packet being sent counts.
+/// In packets are dropped by the average number of In packets, Out packets by the average of all, with
+/// thresholds that drop Out first. By default those of lowest drop precedence of assured forwarding (RFC
+/// 2597: AF11, AF21, AF31, AF41) are In. What is not IP is Out. Neither is gentle. The packet being sent
+/// counts.
 #[derive(Debug)]
 pub struct Rio {
     all: Average,

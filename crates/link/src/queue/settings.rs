@@ -113,8 +113,9 @@ impl Limit {
         }
     }
 
-    /// Whether more waits than may, where `before` an arrival so many packets and bytes did. A queue that held too much then, as its
-    /// limit or its rate has been lowered, may hold as much still: what joined by other rules is not to go because of these.
+    /// Whether more waits than may, where `before` an arrival so many packets and bytes did. A queue that
+    /// held too much then, as its limit or its rate has been lowered, may hold as much still: what joined by
+    /// other rules is not to go because of these.
     #[inline]
     pub(super) fn is_overrun(self, hall: &Hall<'_>, before: (u64, u64)) -> bool {
         let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());

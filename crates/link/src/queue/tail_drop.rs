@@ -8,8 +8,8 @@ use longwire_units::Rate;
 
 /// A first-in-first-out queue with a limit in packets, bytes or waiting time.
 ///
-/// A packet counts from acceptance until its last bit is sent. Bytes are those that the link's rate counts. A limit
-/// in time lets a packet into an empty queue however long it takes to send.
+/// A packet counts from acceptance until its last bit is sent. Bytes are those that the link's rate counts. A
+/// limit in time lets a packet into an empty queue however long it takes to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailDrop {
     limit: Limit,
@@ -43,7 +43,8 @@ impl Default for TailDrop {
 }
 
 impl TailDrop {
-    /// Whether there is room for `bytes` where so much waits; the rate at which it leaves is asked for if it matters.
+    /// Whether there is room for `bytes` where so much waits; the rate at which it leaves is asked for if it
+    /// matters.
     #[inline(always)]
     pub(crate) fn has_room(&self, waiting: Waiting, bytes: u64, rate: impl FnOnce() -> Rate) -> bool {
         match self.limit {

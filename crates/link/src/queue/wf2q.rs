@@ -33,9 +33,10 @@ const CLASSES: Grammar = Grammar {
 ///
 /// Each class is first in, first out, and drops what finds it full, unless it has a discipline of its own.
 ///
-/// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight 1). A packet moves it by its bytes times
-/// 2⁶³/weight rounded down, a product without remainder: a share is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest
-/// weight, however long it runs. Ties go to the class that was named first.
+/// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight
+/// 1). A packet moves it by its bytes times 2⁶³/weight rounded down, a product without remainder: a share is
+/// wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest weight, however long it runs.
+/// Ties go to the class that was named first.
 pub type Wf2q = Classed<Shares>;
 
 /// Classes share the rate by weight, none more than a packet ahead of its share.
@@ -46,8 +47,9 @@ pub type Wf2q = Classed<Shares>;
     source = "Bennett & Zhang, Hierarchical Packet Fair Queueing Algorithms (1997)"
 )]
 pub struct Wf2qSettings {
-    /// one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; N is 1 to
-    /// 1000000, L 1000 packets if not given; the first class without if takes what no other does
+    /// one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] [if
+    /// EXPRESSION]; N is 1 to 1000000, L 1000 packets if not given; the first class without if takes what no
+    /// other does
     #[setting(grammar = CLASSES)]
     classes: Arc<ClassSet<Weights>>,
 }

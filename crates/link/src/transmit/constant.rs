@@ -18,7 +18,8 @@ pub(crate) struct Law {
 
 /// Sends at a constant rate: f = s + bytes · 8 / rate, exactly.
 ///
-/// f is rounded down and what the rounding left over is carried into the next packet of the busy period, so that it never accumulates.
+/// f is rounded down and what the rounding left over is carried into the next packet of the busy period, so
+/// that it never accumulates.
 #[derive(Debug)]
 pub struct Constant {
     law: Law,
@@ -53,8 +54,8 @@ impl Block for Constant {
         Self { law, start: Nanos::ZERO, work: 0, framing }
     }
 
-    /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for packets
-    /// that begin to be sent from now on.
+    /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for
+    /// packets that begin to be sent from now on.
     fn change(&mut self, settings: ConstantSettings) {
         (self.law, self.framing) = (Law::of(settings.rate), Framing::of(settings.layer, settings.overhead));
     }
@@ -85,8 +86,8 @@ impl Law {
         Rate(self.rate)
     }
 
-    /// When a packet of `bytes` is sent that is begun at `start`, where so much work was left of a remainder, and what is left over then. Of a rate
-    /// that is no outage: else nobody can tell.
+    /// When a packet of `bytes` is sent that is begun at `start`, where so much work was left of a remainder,
+    /// and what is left over then. Of a rate that is no outage: else nobody can tell.
     #[inline(always)]
     pub(crate) fn send(self, start: Nanos, rest: u64, bytes: u64) -> (Nanos, u64) {
         // At an unlimited rate that is no time, and nothing ever waits for what is left over.
@@ -149,8 +150,9 @@ impl Sender for Constant {
         self.law.rate != 0
     }
 
-    /// What a division leaves over goes into the next packet, so from one to the next work = rest + (next f - f) · rate - next rest: the
-    /// remainder at the first follows from that at the last, and nothing needs to be kept.
+    /// What a division leaves over goes into the next packet, so from one to the next work = rest + (next f -
+    /// f) · rate - next rest: the remainder at the first follows from that at the last, and nothing needs to
+    /// be kept.
     fn go_back(&mut self, now: Nanos, first: Nanos, last: Nanos, behind: u64) {
         if self.law.rate == 0 || self.law.rate == u64::MAX {
             return;
@@ -162,7 +164,8 @@ impl Sender for Constant {
         self.work = (rest + u128::from((first - self.start).0) * rate) as u64;
     }
 
-    /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
+    /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that
+    /// ended there.
     fn has_sent_all_but(&self, bytes: u64, now: Nanos) -> bool {
         let until = u128::from(self.work.saturating_sub(bytes * BYTE));
         match self.law.rate {
@@ -221,7 +224,8 @@ mod tests {
         Constant::build(Settings::read(&given).unwrap(), Dice::named(0, ""))
     }
 
-    /// 10 Gbit/s: 64 bytes take 51.2 ns, so ends fall at 51, 102, 153, 204, 256: five packets in exactly 256 ns.
+    /// 10 Gbit/s: 64 bytes take 51.2 ns, so ends fall at 51, 102, 153, 204, 256: five packets in exactly 256
+    /// ns.
     #[test]
     fn carries_the_remainder() {
         let mut link = at("10 Gbit/s", "ethernet", "0");

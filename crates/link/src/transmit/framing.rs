@@ -77,7 +77,8 @@ impl Framing {
         u64::from(frame.max(SHORTEST) + FCS + gap) + u64::from(self.overhead)
     }
 
-    /// The bytes that a frame of `frame` bytes without FCS counts, of which `link_header` come before its IP header.
+    /// The bytes that a frame of `frame` bytes without FCS counts, of which `link_header` come before its IP
+    /// header.
     #[inline]
     pub fn counted(self, frame: u32, link_header: u32) -> u64 {
         let overhead = u64::from(self.overhead);
@@ -112,7 +113,8 @@ mod tests {
             ("wire", 0, 60, 84),
             ("ip", 0, 1514, 1500),
             ("ip", 8, 1514, 1508),
-            // 40 + 8 bytes fill a cell, and one more needs another; 1508 bytes need 32 cells (31.4), 1540 need 33 (32.1).
+            // 40 + 8 bytes fill a cell, and one more needs another; 1508 bytes need 32 cells (31.4), 1540
+            // need 33 (32.1).
             ("atm", 0, 54, 53),
             ("atm", 0, 55, 106),
             ("atm", 0, 1514, 32 * 53),

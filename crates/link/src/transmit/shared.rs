@@ -20,11 +20,11 @@ pub struct Shared {
 /// How much of the medium's rate a station can expect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Share {
-    /// Packets are sent in the order of their arrival, whoever's they are: the station's part of all that waits, of which the others
-    /// have so many bytes.
+    /// Packets are sent in the order of their arrival, whoever's they are: the station's part of all that
+    /// waits, of which the others have so many bytes.
     InOrder { others: u64 },
-    /// Stations that have a packet send equally many: so many stations, this one included, and of late so many packets of
-    /// all of them in so long.
+    /// Stations that have a packet send equally many: so many stations, this one included, and of late so
+    /// many packets of all of them in so long.
     Fair { stations: u64, packets: u64, time: Nanos },
 }
 

@@ -6,13 +6,14 @@ use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Gathers packets and sends them together in slots (netem's `slot`): an approximation of how cable, Wi-Fi and LTE let a
-/// station send.
+/// Gathers packets and sends them together in slots (netem's `slot`): an approximation of how cable, Wi-Fi
+/// and LTE let a station send.
 ///
-/// A packet that finds the link idle waits for a slot, whose distance from its arrival is drawn uniformly from the least to the most.
-/// Those that come while it waits, or while others are sent, go in the same slot, one after the other at the rate, until it has let as many
-/// packets or bytes through as it may (the last of them may exceed the bytes). The next slot then opens at a distance drawn in the
-/// same way from that packet's end. A slot that opens when nothing waits passes unused.
+/// A packet that finds the link idle waits for a slot, whose distance from its arrival is drawn uniformly
+/// from the least to the most. Those that come while it waits, or while others are sent, go in the same slot,
+/// one after the other at the rate, until it has let as many packets or bytes through as it may (the last of
+/// them may exceed the bytes). The next slot then opens at a distance drawn in the same way from that
+/// packet's end. A slot that opens when nothing waits passes unused.
 #[derive(Debug)]
 pub struct Slotted {
     framing: Framing,
@@ -94,7 +95,8 @@ impl Block for Slotted {
         block
     }
 
-    /// Takes a new rate for every bit not yet sent, and new distances and limits for slots that are drawn from now on.
+    /// Takes a new rate for every bit not yet sent, and new distances and limits for slots that are drawn
+    /// from now on.
     fn change(&mut self, settings: SlottedSettings) {
         let unlimited = |count| if count == 0 { u64::MAX } else { count };
         self.rate = settings.rate.0;
@@ -152,8 +154,8 @@ impl Sender for Slotted {
         Rate(self.rate).min(Rate::MAX)
     }
 
-    /// What a slot lets through of packets of the backlog's mean size, in the time that they and the mean distance to the next slot
-    /// take. Exact where packets have one size, or a slot is limited in packets.
+    /// What a slot lets through of packets of the backlog's mean size, in the time that they and the mean
+    /// distance to the next slot take. Exact where packets have one size, or a slot is limited in packets.
     fn departure_rate(&self, backlog: Backlog) -> Rate {
         let endless = self.packets == u64::MAX && self.bytes == u64::MAX;
         if self.rate == 0 || endless || backlog.bytes == 0 {
@@ -250,7 +252,8 @@ mod tests {
         packets.iter().enumerate().map(send).collect()
     }
 
-    /// Packets of 1000 bytes, slots 10 ms apart: so many bits in a slot, over the time it takes and the distance.
+    /// Packets of 1000 bytes, slots 10 ms apart: so many bits in a slot, over the time it takes and the
+    /// distance.
     #[test]
     fn tells_its_highest_rate_beforehand() {
         for (rate, min, packets, bytes, highest) in [
@@ -298,7 +301,8 @@ mod tests {
         assert_eq!(ends(&mut link, 41, &[100]), [51]);
     }
 
-    /// 20 000 distances uniform in 800 µs to 10 ms: mean 5400 µs, and of the mean a standard deviation of 9200/√12/√20 000 = 18.8 µs.
+    /// 20 000 distances uniform in 800 µs to 10 ms: mean 5400 µs, and of the mean a standard deviation of
+    /// 9200/√12/√20 000 = 18.8 µs.
     #[test]
     fn distances_are_uniform() {
         let mut link = slotted(&[("min", "800 us"), ("max", "10 ms"), ("packets", "1")]);
@@ -333,7 +337,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::NEVER);
     }
 
-    /// Packets wait although sending takes no time, so that limits in bytes and time must not take them for sent.
+    /// Packets wait although sending takes no time, so that limits in bytes and time must not take them for
+    /// sent.
     #[test]
     fn no_rate_is_not_unlimited() {
         assert_eq!(slotted(&[("min", "1 ms")]).rate(), Rate::MAX);

@@ -6,13 +6,13 @@ use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Rate};
 
-/// Tokens come at a rate into a bucket that holds a burst of them. A packet begins when there are tokens for all its bytes, and is
-/// then sent at the peak rate.
+/// Tokens come at a rate into a bucket that holds a burst of them. A packet begins when there are tokens for
+/// all its bytes, and is then sent at the peak rate.
 ///
-/// Tokens are kept in bits · 10⁹, so that a rate of r bit/s brings r of them in a nanosecond. The time at which there are enough is
-/// rounded down; what is then missing is owed, so that rounding never accumulates. A packet larger than the burst begins when the
-/// bucket is full and owes the rest (where tc-tbf drops it): the rate holds in the long run whatever the packets' sizes. The bucket is full
-/// at the start.
+/// Tokens are kept in bits · 10⁹, so that a rate of r bit/s brings r of them in a nanosecond. The time at
+/// which there are enough is rounded down; what is then missing is owed, so that rounding never accumulates.
+/// A packet larger than the burst begins when the bucket is full and owes the rest (where tc-tbf drops it):
+/// the rate holds in the long run whatever the packets' sizes. The bucket is full at the start.
 #[derive(Debug)]
 pub struct TokenBucket {
     framing: Framing,
@@ -31,7 +31,8 @@ struct State {
     /// Tokens there are at `stamp`; fewer than none are owed.
     tokens: i64,
     stamp: Nanos,
-    /// The tokens and their time before those of the packet being sent were taken, while it may still wait for them.
+    /// The tokens and their time before those of the packet being sent were taken, while it may still wait
+    /// for them.
     before: (i64, Nanos),
     /// When the packet being sent begins, or the time up to which it is settled.
     start: Nanos,
@@ -55,7 +56,8 @@ const MAX_BURST: Bytes = Bytes(1_000_000_000);
 pub struct TokenBucketSettings {
     /// the rate at which tokens come: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited
     rate: Rate,
-    /// bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when the bucket is full
+    /// bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when the
+    /// bucket is full
     #[setting(min = Bytes(1), max = MAX_BURST)]
     burst: Bytes,
     /// the rate at which a packet that has its tokens is sent
@@ -177,7 +179,8 @@ impl Sender for TokenBucket {
         self.state.work
     }
 
-    /// What is left of a packet that another transmitter has begun takes tokens as a packet of that size would.
+    /// What is left of a packet that another transmitter has begun takes tokens as a packet of that size
+    /// would.
     fn take_over(&mut self, now: Nanos, work: u64) {
         self.state.work = work;
         self.pay(now);
@@ -247,9 +250,11 @@ mod tests {
     fn packets_wait_for_tokens() {
         for (burst, peak, ends) in [
             ("2 kB", "unlimited", [0, 0, 8, 16, 24]),
-            // The second begins at 1 ms with 1125 bytes of tokens; at 2 ms 250 are left, and 750 take 6 ms to come.
+            // The second begins at 1 ms with 1125 bytes of tokens; at 2 ms 250 are left, and 750 take 6 ms to
+            // come.
             ("2 kB", "8 Mbit/s", [1, 2, 9, 17, 25]),
-            // Larger than the burst: it begins when the bucket is full, and the next when 500 owed and 500 more have come.
+            // Larger than the burst: it begins when the bucket is full, and the next when 500 owed and 500
+            // more have come.
             ("500 B", "unlimited", [0, 8, 16, 24, 32]),
             ("1 B", "unlimited", [0, 8, 16, 24, 32]),
             // A peak below the rate is what counts.
@@ -302,7 +307,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::NEVER);
     }
 
-    /// A packet that waits for its tokens gets them at the new rate, and one that has them is sent at the new peak.
+    /// A packet that waits for its tokens gets them at the new rate, and one that has them is sent at the new
+    /// peak.
     #[test]
     fn a_change_takes_every_bit_not_yet_sent() {
         let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
@@ -318,8 +324,8 @@ mod tests {
         link.settle(Nanos::from_millis(4));
         link.change(values("1 Mbit/s", "2 kB", "2 Mbit/s"));
         assert_eq!(link.finish(), Nanos::from_millis(6));
-        // A smaller bucket has lost what was above its brim: 1000 and 4 ms · 125 bytes were there, now 100. At 6 ms it is
-        // still full, and a packet of 200 owes 100.
+        // A smaller bucket has lost what was above its brim: 1000 and 4 ms · 125 bytes were there, now 100.
+        // At 6 ms it is still full, and a packet of 200 owes 100.
         link.settle(Nanos::from_millis(4));
         link.change(values("1 Mbit/s", "100 B", "unlimited"));
         link.begin(Nanos::from_millis(6), 200);
@@ -328,7 +334,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(6) + Nanos::from_micros(1600));
     }
 
-    /// The bucket is empty at 0. By 4 ms 500 bytes have come at 1 Mbit/s; the other 500 take 2 ms at 2 Mbit/s.
+    /// The bucket is empty at 0. By 4 ms 500 bytes have come at 1 Mbit/s; the other 500 take 2 ms at 2
+    /// Mbit/s.
     #[test]
     fn tokens_that_came_before_a_change_have_come() {
         let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
@@ -339,7 +346,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(6));
     }
 
-    /// A million packets of 64 bytes at 2 999 999 999 bit/s and a burst of one: the k-th begins when k of them would be sent.
+    /// A million packets of 64 bytes at 2 999 999 999 bit/s and a burst of one: the k-th begins when k of
+    /// them would be sent.
     #[test]
     fn rounding_never_accumulates() {
         let mut link = bucket("2999999999 bit/s", "64 B", "unlimited");
@@ -376,7 +384,8 @@ mod tests {
                 prop_assert_eq!(i128::from(link.finish().0), at / r);
                 starts.push((link.finish().0, bytes, work));
             }
-            // Over any interval no more than the burst and what has come, a nanosecond's tokens for the rounding of times aside.
+            // Over any interval no more than the burst and what has come, a nanosecond's tokens for the
+            // rounding of times aside.
             for (first, &(from, ..)) in starts.iter().enumerate() {
                 let mut sent = 0;
                 for &(until, bytes, work) in &starts[first..] {

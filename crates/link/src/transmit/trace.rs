@@ -10,15 +10,17 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Sends at the rates of a trace, which count from the start of the run, so that links with the same trace are in step.
+/// Sends at the rates of a trace, which count from the start of the run, so that links with the same trace
+/// are in step.
 ///
-/// Rates hold from one time to the next, and a packet's bits are sent across as many steps and outages as they take, exactly, with the
-/// remainder carried within a busy period.
+/// Rates hold from one time to the next, and a packet's bits are sent across as many steps and outages as
+/// they take, exactly, with the remainder carried within a busy period.
 ///
-/// Delivery opportunities (mahimahi) each take 1504 bytes: of one packet, of several, or of a part of one. A packet waits in the
-/// queue until the opportunity comes that takes its first byte, and counts against the limit of the queue no longer than that; it is
-/// finished when the one comes that takes its last byte. Those that come when nothing waits are lost, and so is one that comes at the
-/// very moment at which a packet arrives at an idle link.
+/// Delivery opportunities (mahimahi) each take 1504 bytes: of one packet, of several, or of a part of one. A
+/// packet waits in the queue until the opportunity comes that takes its first byte, and counts against the
+/// limit of the queue no longer than that; it is finished when the one comes that takes its last byte. Those
+/// that come when nothing waits are lost, and so is one that comes at the very moment at which a packet
+/// arrives at an idle link.
 #[derive(Debug)]
 pub struct Trace {
     framing: Framing,
@@ -119,8 +121,8 @@ pub struct TraceSettings {
     pub file: Arc<Rates>,
     #[setting(like = END_PARAM)]
     end: End,
-    /// bytes the rate counts: auto (ip and 4 bytes for a mahimahi trace, as mahimahi counts; else ethernet), ethernet, ip, wire,
-    /// atm, as for a constant rate
+    /// bytes the rate counts: auto (ip and 4 bytes for a mahimahi trace, as mahimahi counts; else ethernet),
+    /// ethernet, ip, wire, atm, as for a constant rate
     #[setting(default = "auto")]
     framing: TraceFraming,
     #[setting(like = OVERHEAD_PARAM)]
@@ -252,7 +254,8 @@ impl Sender for Trace {
         self.awaited().max(now)
     }
 
-    /// The mean of the trace; the highest there is if it is unlimited at a time, for packets may wait all the same.
+    /// The mean of the trace; the highest there is if it is unlimited at a time, for packets may wait all the
+    /// same.
     #[inline]
     fn rate(&self) -> Rate {
         self.mean
@@ -307,7 +310,8 @@ impl Sender for Trace {
 }
 
 impl Trace {
-    /// When the next opportunity comes that no packet has used; the end of the trace, if that ends all limits.
+    /// When the next opportunity comes that no packet has used; the end of the trace, if that ends all
+    /// limits.
     fn awaited(&self) -> Nanos {
         match self.rates.as_deref() {
             Some(Rates::Opportunities(trace)) => {
@@ -397,7 +401,8 @@ mod tests {
         }
     }
 
-    /// 1000 bytes are 8 ms at 1 Mbit/s. 1 Mbit/s until 10 ms, nothing until 30 ms, then 2 Mbit/s until 40 ms, and again.
+    /// 1000 bytes are 8 ms at 1 Mbit/s. 1 Mbit/s until 10 ms, nothing until 30 ms, then 2 Mbit/s until 40 ms,
+    /// and again.
     #[test]
     fn a_packet_is_sent_across_steps_outages_and_rounds() {
         let mut link = trace("0 s 1 Mbit/s; 10 ms 0; 30 ms 2 Mbit/s; 40 ms end", "loop", "ip");
@@ -429,7 +434,8 @@ mod tests {
     #[test]
     fn packets_use_opportunities() {
         let mut link = trace("1;1;4;9", "loop", "auto");
-        // Before 1 ms: of two opportunities at once, one packet of 1504 takes the first, two of 752 the second.
+        // Before 1 ms: of two opportunities at once, one packet of 1504 takes the first, two of 752 the
+        // second.
         link.begin(Nanos(0), 1504);
         assert_eq!(link.finish(), Nanos::from_millis(1));
         for (bytes, finish) in [(752, 1), (752, 1), (500, 4), (1004, 4), (1, 9), (1503, 9), (3009, 13)] {
@@ -465,7 +471,8 @@ mod tests {
         }
     }
 
-    /// 1000 bytes at 1 Mbit/s take 8 ms; after 4 ms a trace of 2 Mbit/s comes, then one whose next opportunity is at 11 ms.
+    /// 1000 bytes at 1 Mbit/s take 8 ms; after 4 ms a trace of 2 Mbit/s comes, then one whose next
+    /// opportunity is at 11 ms.
     #[test]
     fn a_change_takes_every_bit_not_yet_sent() {
         let mut link = trace("0 s 1 Mbit/s", "loop", "ip");
@@ -502,8 +509,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(4));
     }
 
-    /// A trace whose rate changes every 10 µs, a million times, and packets that follow each other over all of it: each
-    /// ends where the bits of the steps before it, summed up in 128 bits, say.
+    /// A trace whose rate changes every 10 µs, a million times, and packets that follow each other over all
+    /// of it: each ends where the bits of the steps before it, summed up in 128 bits, say.
     #[test]
     fn a_trace_of_ten_microseconds_is_followed_exactly() {
         let rate = |k: u64| 1_000_000 + k * 7919 % 99_000_000;

@@ -52,7 +52,8 @@ impl Bench {
         Self { pool: Pool::new(64 << 20).unwrap(), links, next: 0, left: Vec::new() }
     }
 
-    /// A packet of a flow arrives, whose DS field is `field` and which counts `bytes` (64 to 1518). Returns its number.
+    /// A packet of a flow arrives, whose DS field is `field` and which counts `bytes` (64 to 1518). Returns
+    /// its number.
     pub fn arrive(&mut self, at: u64, flow: u16, field: u8, bytes: u64) -> u64 {
         self.advance(at);
         let mut frame = vec![0u8; bytes as usize - 4];
@@ -134,8 +135,8 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// A flow of `rate` bit/s in packets of `bytes`, whose first packet comes after `start` by a part of their gap that differs from flow
-    /// to flow (multiples of the golden ratio).
+    /// A flow of `rate` bit/s in packets of `bytes`, whose first packet comes after `start` by a part of
+    /// their gap that differs from flow to flow (multiples of the golden ratio).
     pub fn new(flow: u16, field: u8, bytes: u64, rate: u64, start: u64) -> Self {
         let gap = bytes * 8 * SECOND / rate;
         Self {

@@ -19,13 +19,15 @@ fn overload(bench: &mut Bench, field: u8, (from, until): (u64, u64)) -> Vec<u64>
     times
 }
 
-/// Against Σ 100 ms/√n from the first drop on: each is at the first end of a transmission after its time, seen at the next arrival.
+/// Against Σ 100 ms/√n from the first drop on: each is at the first end of a transmission after its time,
+/// seen at the next arrival.
 #[test]
 fn drops_follow_the_square_root() {
     for (marks, field) in [("no", NOT_ECT), ("yes", ECT_0)] {
         let mut bench = Bench::new("codel", &[("limit", "unlimited"), ("ecn", marks)], "100 Mbit/s");
         let times = overload(&mut bench, field, (0, SECOND));
-        // An eighth more than 100 Mbit/s: after 45 ms 5 ms wait, and another 100 ms later the first is dropped.
+        // An eighth more than 100 Mbit/s: after 45 ms 5 ms wait, and another 100 ms later the first is
+        // dropped.
         assert!((145 * MS..147 * MS).contains(&times[0]), "{}", times[0]);
         assert!(times.len() > 20, "{}", times.len());
         let mut due = times[0] as f64;
@@ -41,7 +43,8 @@ fn drops_follow_the_square_root() {
     }
 }
 
-/// The queue drains, and nothing more is dropped. Soon after, dropping goes on at the rate it had reached; long after, it begins anew.
+/// The queue drains, and nothing more is dropped. Soon after, dropping goes on at the rate it had reached;
+/// long after, it begins anew.
 #[test]
 fn leaves_and_remembers() {
     for (pause, remembers) in [(100 * MS, true), (3 * SECOND, false)] {
@@ -60,7 +63,8 @@ fn leaves_and_remembers() {
     }
 }
 
-/// A queue that never waits longer than the target for a whole interval is left alone, and so is one of a single packet.
+/// A queue that never waits longer than the target for a whole interval is left alone, and so is one of a
+/// single packet.
 #[test]
 fn spares_bursts_and_slow_links() {
     let mut bench = Bench::new("codel", &[], "100 Mbit/s");

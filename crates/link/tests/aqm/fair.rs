@@ -1,4 +1,5 @@
-//! Fair queueing (RFC 8290): equal shares, no wait for flows that send little, and losses for those that hold most.
+//! Fair queueing (RFC 8290): equal shares, no wait for flows that send little, and losses for those that hold
+//! most.
 
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 use std::collections::BTreeMap;
@@ -35,7 +36,8 @@ fn flows_get_equal_shares() {
     }
 }
 
-/// Four flows fill the link; a fifth sends 200 bytes every 20 ms, and waits for no more than the packet that is being sent.
+/// Four flows fill the link; a fifth sends 200 bytes every 20 ms, and waits for no more than the packet that
+/// is being sent.
 #[test]
 fn sparse_flows_do_not_wait() {
     for kind in KINDS {
@@ -54,7 +56,8 @@ fn sparse_flows_do_not_wait() {
     }
 }
 
-/// With room for 60 kB, the flow that sends four times the rate loses; one within its share does not lose a packet.
+/// With room for 60 kB, the flow that sends four times the rate loses; one within its share does not lose a
+/// packet.
 #[test]
 fn the_longest_queue_makes_room() {
     for kind in KINDS {

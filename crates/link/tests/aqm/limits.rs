@@ -17,8 +17,9 @@ const KINDS: [&str; 12] = [
     "dualpi2",
 ];
 
-/// Three flows send six times the rate; 20 packets of 1000 bytes, as many bytes, or 16 ms of 10 Mbit/s are the most that may wait. No discipline
-/// has gathered enough to drop early in the first 10 ms, so that the limit is met, and afterwards the link goes on sending.
+/// Three flows send six times the rate; 20 packets of 1000 bytes, as many bytes, or 16 ms of 10 Mbit/s are
+/// the most that may wait. No discipline has gathered enough to drop early in the first 10 ms, so that the
+/// limit is met, and afterwards the link goes on sending.
 #[test]
 fn the_limit_holds() {
     for kind in KINDS {

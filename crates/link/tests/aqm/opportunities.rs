@@ -1,4 +1,5 @@
-//! Links that send by delivery opportunities, beside a model of mahimahi's `mm-link` that is written down here once more.
+//! Links that send by delivery opportunities, beside a model of mahimahi's `mm-link` that is written down
+//! here once more.
 
 use crate::bench::{Bench, MS, NOT_ECT, SECOND};
 use longwire_block::Dice;
@@ -24,8 +25,9 @@ trait Model {
     }
 }
 
-/// `mm-link`'s link: before a packet is queued, the opportunities up to then are spent. Each takes packets out of the queue as long as it has
-/// bytes left; a packet of which it takes a part stays in transmission, outside the queue.
+/// `mm-link`'s link: before a packet is queued, the opportunities up to then are spent. Each takes packets
+/// out of the queue as long as it has bytes left; a packet of which it takes a part stays in transmission,
+/// outside the queue.
 struct Link<M> {
     /// Opportunities in nanoseconds, and how many have gone by.
     times: Vec<u64>,
@@ -187,7 +189,8 @@ impl Model for Codel {
     }
 }
 
-/// A link and its model, which are given the same packets. A frame of `bytes` bytes with FCS counts 14 less: the IP packet and the 4 bytes before it.
+/// A link and its model, which are given the same packets. A frame of `bytes` bytes with FCS counts 14 less:
+/// the IP packet and the 4 bytes before it.
 struct Pair<M> {
     bench: Bench,
     model: Link<M>,
@@ -205,7 +208,8 @@ impl<M: Model> Pair<M> {
         self.model.arrive(Waiting { number, arrival: at, bytes: bytes - 14 });
     }
 
-    /// Lets all leave that is left, and compares number and time of every packet. Returns how many there were.
+    /// Lets all leave that is left, and compares number and time of every packet. Returns how many there
+    /// were.
     #[track_caller]
     fn compare(mut self, until: u64) -> (usize, M) {
         self.bench.advance(until);
@@ -286,8 +290,9 @@ fn codel_sees_what_it_sees_in_mm_link() {
     assert!(dropped > 200, "{dropped}");
 }
 
-/// Opportunities every 10 ms, and packets that take one of them, or one and two thirds. Two may wait. The first is sent at 10 ms, or in
-/// transmission from then on, and in either case takes no room: one of two that come at 11 ms is let in.
+/// Opportunities every 10 ms, and packets that take one of them, or one and two thirds. Two may wait. The
+/// first is sent at 10 ms, or in transmission from then on, and in either case takes no room: one of two that
+/// come at 11 ms is let in.
 #[test]
 fn the_packet_in_transmission_takes_no_room() {
     for (overhead, held, leaves) in [("0", 2, [10, 20, 30]), ("1000", 3, [20, 40, 50])] {
@@ -308,8 +313,8 @@ fn the_packet_in_transmission_takes_no_room() {
     }
 }
 
-/// An outage of a second: a packet that comes at its beginning is still in the queue at its end, and CoDel sees that it has waited. Taken when it
-/// came, it would have waited no time.
+/// An outage of a second: a packet that comes at its beginning is still in the queue at its end, and CoDel
+/// sees that it has waited. Taken when it came, it would have waited no time.
 #[test]
 fn an_idle_link_takes_nothing_in_an_outage() {
     let given = [("limit", "unlimited"), ("target", "5 ms"), ("interval", "100 ms")];
@@ -318,12 +323,14 @@ fn an_idle_link_takes_nothing_in_an_outage() {
         bench.arrive(n * MS, 1, NOT_ECT, 1518);
     }
     bench.advance(10 * SECOND);
-    // At 1 s the first is found to have waited longer than the target. At 1.2 s the second is dropped, and the third sent.
+    // At 1 s the first is found to have waited longer than the target. At 1.2 s the second is dropped, and
+    // the third sent.
     let left: Vec<(u64, u64)> = bench.left.iter().map(|left| (left.number, left.leave / MS)).collect();
     assert_eq!(left[..2], [(0, 1000), (2, 1200)]);
 }
 
-/// What waits for an opportunity goes over to another transmitter, and back; what was in transmission keeps what is sent of it.
+/// What waits for an opportunity goes over to another transmitter, and back; what was in transmission keeps
+/// what is sent of it.
 #[test]
 fn a_change_of_the_transmitter_keeps_all() {
     let trace = [("file", "100;"), ("framing", "ethernet")];
@@ -341,7 +348,8 @@ fn a_change_of_the_transmitter_keeps_all() {
     bench.arrive(12 * MS, 1, NOT_ECT, 1514);
     bench.arrive(12 * MS, 1, NOT_ECT, 1514);
     assert_eq!((bench.dropped(12 * MS, "queue-full"), bench.stats(12 * MS).queued_packets), (1, 4));
-    // Its 757 bytes and 747 of the third go at 100 ms. Then the rate is constant again: 767 bytes take 506.6 us, and count as waiting.
+    // Its 757 bytes and 747 of the third go at 100 ms. Then the rate is constant again: 767 bytes take 506.6
+    // us, and count as waiting.
     bench.advance(100 * MS);
     bench.change(100 * MS, "rate", "constant", &[("rate", "12112 kbit/s")]);
     bench.arrive(100 * MS, 1, NOT_ECT, 1514);

@@ -3,7 +3,8 @@
 use crate::bench::{Bench, NOT_ECT};
 use longwire_block::Dice;
 
-/// M/D/1: the mean wait is ρ / (2·(1 − ρ)) service times (Pollaczek–Khinchine). The deviation of the mean is taken from 40 batches.
+/// M/D/1: the mean wait is ρ / (2·(1 − ρ)) service times (Pollaczek–Khinchine). The deviation of the mean is
+/// taken from 40 batches.
 #[test]
 fn poisson_arrivals_wait_as_long_as_they_should() {
     // 125 bytes at 1 Mbit/s take 1 ms.

@@ -1,4 +1,5 @@
-//! What must hold for any text of a parameter with a grammar of its own: rules, classes, lists; also the fuzz target `rules`.
+//! What must hold for any text of a parameter with a grammar of its own: rules, classes, lists; also the fuzz
+//! target `rules`.
 
 use longwire_block::{Grammar, ParamKind};
 use longwire_link::registry;

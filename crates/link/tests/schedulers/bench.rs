@@ -110,7 +110,8 @@ fn queue(kind: &str, given: &[(&str, &str)]) -> (&'static longwire_block::Spec, 
     (spec, Values::read(spec, given).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Flow n arrives with `loads[n]` packets of 1000 bytes in 10 ms (which take a millisecond each to send), until a time.
+/// Flow n arrives with `loads[n]` packets of 1000 bytes in 10 ms (which take a millisecond each to send),
+/// until a time.
 pub fn offer(bench: &mut Bench, loads: &[u64], until: u64) {
     for start in (0..until).step_by(10 * MS as usize) {
         for slot in 0..20 {

@@ -1,5 +1,5 @@
-//! TCP and UDP between kernel sockets in two namespaces, across two ports: trains and open checksums, with and without
-//! VLAN tags, on each driver.
+//! TCP and UDP between kernel sockets in two namespaces, across two ports: trains and open checksums, with
+//! and without VLAN tags, on each driver.
 
 use crate::net::{Net, now};
 use longwire_block::Port;

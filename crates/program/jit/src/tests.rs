@@ -168,7 +168,8 @@ fn trains_and_open_checksums_are_not_met() {
     }
 }
 
-/// The packet's port and time, and the context's other fields, are those of each packet, wherever the program reads them.
+/// The packet's port and time, and the context's other fields, are those of each packet, wherever the program
+/// reads them.
 #[test]
 fn each_packet_has_its_own_context() {
     let maps = no_maps();
@@ -219,7 +220,8 @@ fn one_packet_ends_nothing_but_itself() {
     assert!(visits.iter().enumerate().all(|(at, visit)| bits >> at & 1 == 0 || visit.returned().is_none()));
 }
 
-/// Accesses that nobody has made sure of, to a packet of every length up to 16 bytes, at every place and one before it.
+/// Accesses that nobody has made sure of, to a packet of every length up to 16 bytes, at every place and one
+/// before it.
 #[test]
 fn accesses_end_where_the_packet_does() {
     let maps = no_maps();
@@ -281,7 +283,8 @@ fn what_is_stopped_is_named() {
     }
 }
 
-/// As often as may be, then no more: by jumping back, running into the head from above, and in a function that is called.
+/// As often as may be, then no more: by jumping back, running into the head from above, and in a function
+/// that is called.
 #[test]
 fn loops_end_whatever_they_do() {
     let maps = no_maps();
@@ -338,7 +341,8 @@ fn workers_run_the_same_code_at_once() {
     assert_eq!(state.get(), 4000u64.to_le_bytes());
 }
 
-/// Whatever the facts say, and wherever the address points, a store changes nothing outside the packet, stack, state and values.
+/// Whatever the facts say, and wherever the address points, a store changes nothing outside the packet,
+/// stack, state and values.
 #[test]
 fn wrong_facts_open_nothing() {
     let regions = [

@@ -1,7 +1,8 @@
-//! BPF Type Format: the types in an object, of which map declarations are made (the kernel's Documentation/bpf/btf.rst).
+//! BPF Type Format: the types in an object, of which map declarations are made (the kernel's
+//! Documentation/bpf/btf.rst).
 //!
-//! Everything comes from a file that nobody trusts: every offset and number is checked, and chains of types are followed only so
-//! far.
+//! Everything comes from a file that nobody trusts: every offset and number is checked, and chains of types
+//! are followed only so far.
 
 mod ext;
 mod shape;
@@ -64,7 +65,8 @@ enum Kind {
 pub(crate) struct Member<'d> {
     pub name: &'d str,
     pub type_id: u32,
-    /// Where a structure's member begins in it, in bits; with how many it has above bit 24, in structures with bit fields.
+    /// Where a structure's member begins in it, in bits; with how many it has above bit 24, in structures
+    /// with bit fields.
     pub offset: u32,
 }
 
@@ -128,7 +130,8 @@ impl<'d> Btf<'d> {
             .collect()
     }
 
-    /// What is to come from the kernel, by name: the variables and functions of the sections `.ksyms` and `.kconfig`.
+    /// What is to come from the kernel, by name: the variables and functions of the sections `.ksyms` and
+    /// `.kconfig`.
     pub(crate) fn externals(&self) -> BTreeMap<Box<str>, External> {
         let mut externals = BTreeMap::new();
         for section in (1..=self.types.len() as u32).filter(|&id| self.kind(id) == Some(Kind::DataSection)) {
@@ -209,7 +212,8 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The whole numbers, one or those of an array, that a variable of this type holds and that are read anew wherever they are used.
+    /// The whole numbers, one or those of an array, that a variable of this type holds and that are read anew
+    /// wherever they are used.
     pub(crate) fn volatile_numbers(&self, mut id: u32) -> Option<Numbers> {
         const INT: u32 = 1;
         const SIGNED: u32 = 1 << 24;

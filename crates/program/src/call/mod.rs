@@ -1,8 +1,9 @@
 //! What programs may call: the kernel's helpers under the kernel's numbers, and Longwire's own.
 //!
-//! The table is the one place that says what a helper takes and gives. The verifier checks calls against it, the price list
-//! is made from [`Cost`], and [`Machine::call`](crate::Machine::call) does what it says.
-//! To add a helper: a row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is Longwire's own.
+//! The table is the one place that says what a helper takes and gives. The verifier checks calls against it,
+//! the price list is made from [`Cost`], and [`Machine::call`](crate::Machine::call) does what it says. To
+//! add a helper: a row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is
+//! Longwire's own.
 
 mod instead;
 mod kernel;
@@ -18,7 +19,8 @@ pub const OWN_BASE: u32 = 0x1_0000;
 pub enum Argument {
     /// Any number. Not a pointer.
     Number,
-    /// A number that is known when the program is verified, at least 1 and at most the size of the flow's state in bytes.
+    /// A number that is known when the program is verified, at least 1 and at most the size of the flow's
+    /// state in bytes.
     StateSize,
     /// The context, as the program got it in `r1`.
     Context,
@@ -38,7 +40,8 @@ pub enum Argument {
     Readable,
     /// The same, or 0 if the next argument can only be 0.
     ReadableOrNull,
-    /// The address of bytes that may be written, as many as the next argument says. They need not have been written before.
+    /// The address of bytes that may be written, as many as the next argument says. They need not have been
+    /// written before.
     Writable,
     /// The address of bytes that are read and written, as many as the next argument says.
     Changed,
@@ -68,7 +71,8 @@ pub enum Returns {
     MapValueOrNull,
     /// The address of the flow's state, of as many bytes as the first argument says. Never 0.
     State,
-    /// The address of a record, of as many bytes as the second argument says, or 0. It has to be given back once.
+    /// The address of a record, of as many bytes as the second argument says, or 0. It has to be given back
+    /// once.
     RecordOrNull,
     /// Nothing that can be read.
     Nothing,
@@ -288,7 +292,8 @@ helpers! {
         "Where the transport header of an IP packet is, behind extension headers, and its protocol; a negative number if none can be found.";
 }
 
-/// Most programs that go on one after the other by [`Helper::TailCall`] for a packet, besides the first (MAX_TAIL_CALL_CNT of the kernel).
+/// Most programs that go on one after the other by [`Helper::TailCall`] for a packet, besides the first
+/// (MAX_TAIL_CALL_CNT of the kernel).
 pub const MAX_TAIL_CALLS: u8 = 33;
 
 /// Most rounds of [`Helper::Loop`] (BPF_MAX_LOOPS of the kernel).

@@ -1,5 +1,5 @@
-//! Constants of an object that may be set before its programs are put together, as libbpf's users do: `const volatile` variables that are whole
-//! numbers, or arrays of them.
+//! Constants of an object that may be set before its programs are put together, as libbpf's users do: `const
+//! volatile` variables that are whole numbers, or arrays of them.
 
 use super::file::File;
 use super::maps::Declared;
@@ -89,7 +89,8 @@ impl Object<'_> {
         values.collect()
     }
 
-    /// Gives a constant other numbers than the source does: one, or as many as its array has. Programs that are put together after that have them.
+    /// Gives a constant other numbers than the source does: one, or as many as its array has. Programs that
+    /// are put together after that have them.
     ///
     /// # Errors
     /// If there is no such constant, or it can't have these.

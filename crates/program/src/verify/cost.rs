@@ -1,6 +1,7 @@
 //! What a program costs at worst: what it does, counted, along the most expensive way through it.
 //!
-//! One pass from the ends to the beginning finds, for every instruction, the most that can still come (`path`).
+//! One pass from the ends to the beginning finds, for every instruction, the most that can still come
+//! (`path`).
 
 use crate::call::Cost;
 use crate::memory::Region;
@@ -137,8 +138,8 @@ impl Prices {
         Self(prices)
     };
 
-    /// Picoseconds on no machine in particular, for when nothing was measured: assumptions, of a 3 GHz processor whose cache
-    /// lines come from memory in 90 ns.
+    /// Picoseconds on no machine in particular, for when nothing was measured: assumptions, of a 3 GHz
+    /// processor whose cache lines come from memory in 90 ns.
     pub const ASSUMED_PICOSECONDS: Self = {
         let mut prices = [0; Item::ALL.len()];
         prices[Item::Instruction as usize] = 400;
@@ -230,8 +231,8 @@ impl Touch {
     }
 }
 
-/// What a helper's call costs besides its instruction and the bytes of state and maps that it is given. `bytes` is how many
-/// it works on at most.
+/// What a helper's call costs besides its instruction and the bytes of state and maps that it is given.
+/// `bytes` is how many it works on at most.
 pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> Counts {
     let mut counts = Counts::NONE;
     let key = map.filter(|map| !map.kind.is_array() && !map.kind.is_ring()).map(|map| map.key_size);

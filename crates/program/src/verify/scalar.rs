@@ -1,4 +1,5 @@
-//! What is known of a number in a register: bounds, signed and unsigned, of all 64 bits and of the lower 32, and known bits.
+//! What is known of a number in a register: bounds, signed and unsigned, of all 64 bits and of the lower 32,
+//! and known bits.
 //!
 //! Each of the four says something of the same number; `settle` lets each learn from the others.
 
@@ -249,8 +250,8 @@ impl Scalar {
         if width == Width::W64 {
             return self.wide(operation, right);
         }
-        // On 32 bits every operation gives the lower half of what it gives on 64 bits for operands without an upper half, but
-        // for those that look at the sign, and for the amounts of shifts.
+        // On 32 bits every operation gives the lower half of what it gives on 64 bits for operands without an
+        // upper half, but for those that look at the sign, and for the amounts of shifts.
         let (left, mut right) = (self.low_half(), right.low_half());
         let is_positive = |scalar: &Self| scalar.max <= i32::MAX as u64;
         match operation {

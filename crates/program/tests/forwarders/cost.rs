@@ -3,8 +3,8 @@
 use super::bench::{OBJECTS, program};
 use longwire_program::{Budget, Counts, Demand, Installed, Item, Prices, Resource, Verified, admit, verify};
 
-/// Table 5 of "Building a Robust Software-Based Router Using Network Processors": bytes of state read and written, register
-/// operations.
+/// Table 5 of "Building a Robust Software-Based Router Using Network Processors": bytes of state read and
+/// written, register operations.
 const PAPER: &[(&str, u32, u32)] = &[
     ("tcp_splicer", 24, 45),
     ("wavelet", 8, 28),
@@ -45,7 +45,8 @@ fn every_forwarder_is_let_in() {
     }
 }
 
-/// What the paper allows for each packet of 8 × 100 Mbit/s (section 4.3): 4-byte transfers and bytes of state.
+/// What the paper allows for each packet of 8 × 100 Mbit/s (section 4.3): 4-byte transfers and bytes of
+/// state.
 const TRANSFERS: u32 = 24;
 const BYTES: u32 = 96;
 /// What its classifier takes of that (section 4.5).

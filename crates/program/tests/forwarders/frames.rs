@@ -38,7 +38,8 @@ pub fn v4_options() -> PacketBuilderStep<etherparse::IpHeaders> {
     PacketBuilder::ethernet2(MACS[1], MACS[0]).ip(etherparse::IpHeaders::Ipv4(header, Default::default()))
 }
 
-/// The frame of a TCP packet with these flags and 4 bytes of data: sequence number 1000, acknowledgement number 2000.
+/// The frame of a TCP packet with these flags and 4 bytes of data: sequence number 1000, acknowledgement
+/// number 2000.
 pub fn tcp(
     ip: PacketBuilderStep<etherparse::IpHeaders>,
     ports: [u16; 2],
@@ -133,7 +134,8 @@ pub fn patched(frame: &[u8], place: usize, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv6 frame with these headers put behind IPv6's: each begins with a byte for what follows it, which is set here.
+/// An IPv6 frame with these headers put behind IPv6's: each begins with a byte for what follows it, which is
+/// set here.
 pub fn extended(frame: &[u8], headers: &[(u8, &[u8])]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     for (number, header) in headers.iter().rev() {

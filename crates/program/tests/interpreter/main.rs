@@ -1,4 +1,5 @@
-//! What programs compute, reach and may not do, as the interpreter has it: expected values by hand from RFC 9669.
+//! What programs compute, reach and may not do, as the interpreter has it: expected values by hand from RFC
+//! 9669.
 
 mod faults;
 #[path = "../harness/mod.rs"]
@@ -179,7 +180,8 @@ fn bytes_are_copied_to_and_from_the_packet() {
 
 #[test]
 fn checksums_differ_by_what_changed() {
-    // From 10.0.0.1 to 10.0.0.2, as words of the machine's order: ~0x000a + ~0x0100 + 0x000a + 0x0200, folded.
+    // From 10.0.0.1 to 10.0.0.2, as words of the machine's order: ~0x000a + ~0x0100 + 0x000a + 0x0200,
+    // folded.
     let diff = |from: i32, to: i32, seed: i32| {
         returned(&format!(
             "*(u32 *)(r10 - 8) = {from}\n *(u32 *)(r10 - 4) = {to}\n r1 = r10\n r1 += -8\n r2 = 4

@@ -1,4 +1,5 @@
-//! What the verifier lets in and what it refuses, and why: one rule of the address model or of a helper's signature at a time.
+//! What the verifier lets in and what it refuses, and why: one rule of the address model or of a helper's
+//! signature at a time.
 
 mod helper_calls;
 mod loops;

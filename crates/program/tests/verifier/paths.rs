@@ -91,7 +91,8 @@ fn paths_are_told_apart_and_joined_where_there_are_too_many() {
     assert!(matches!(joined, Rejection::Bounds { first: 512.., .. }), "{joined}");
 }
 
-/// What a map's value or none is on each of 4096 paths is an address or 0 where they are joined, and has to be looked at.
+/// What a map's value or none is on each of 4096 paths is an address or 0 where they are joined, and has to
+/// be looked at.
 #[test]
 fn an_address_and_none_are_joined_to_one_that_may_be_missing() {
     let slots = || (2..14).map(|slot| slot * 8);

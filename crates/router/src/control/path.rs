@@ -54,8 +54,9 @@ impl Core {
         Some(Fate::Out(control))
     }
 
-    /// Whether a packet that full IP was given goes on to the control plane and is policed there by what it is, so that no flood of other
-    /// exceptional packets takes its place. Routing protocols often send with a single hop to go.
+    /// Whether a packet that full IP was given goes on to the control plane and is policed there by what it
+    /// is, so that no flood of other exceptional packets takes its place. Routing protocols often send with a
+    /// single hop to go.
     pub fn is_for_control(&self, pool: &Pool, handle: Handle, why: Why) -> bool {
         let may_be =
             self.control.is_some() && matches!(why, Why::Local | Why::Expired | Why::Options | Why::HopByHop);

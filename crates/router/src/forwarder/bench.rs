@@ -1,4 +1,5 @@
-//! What programs work with on one thread: a stack, room for packets that grow, and a sampler of what they take.
+//! What programs work with on one thread: a stack, room for packets that grow, and a sampler of what they
+//! take.
 
 use super::cost::Sampler;
 use crate::meter::Meter;
@@ -32,7 +33,8 @@ impl Bench {
         }
     }
 
-    /// One for a thread beside others, that works on packets in buffers of their own, and is told what they took.
+    /// One for a thread beside others, that works on packets in buffers of their own, and is told what they
+    /// took.
     pub fn beside(meter: Meter) -> Self {
         Self { buffer: Box::default(), alone: false, sampler: Sampler::told(meter), ..Self::new() }
     }

@@ -15,7 +15,8 @@ use longwire_wire::finish_checksum;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A copy of a packet, and what its programs say of it. Used for one packet after another: nothing is allocated for it.
+/// A copy of a packet, and what its programs say of it. Used for one packet after another: nothing is
+/// allocated for it.
 pub(crate) struct Errand {
     /// The programs that were installed when the packet was given.
     table: Arc<Forwarders>,

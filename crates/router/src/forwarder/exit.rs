@@ -1,5 +1,5 @@
-//! Programs that entries of maps name: they run on a packet that its program has redirected by such an entry, in the same machine, before
-//! the router hears of it.
+//! Programs that entries of maps name: they run on a packet that its program has redirected by such an entry,
+//! in the same machine, before the router hears of it.
 
 use super::code::{Code, calls};
 use longwire_program::{
@@ -96,7 +96,8 @@ impl Exits {
                         _ => Verdict::Aborted(Abort::Returned),
                     };
                 }
-                // A second processor's program would be followed by a third's: the kernel has no bound for that.
+                // A second processor's program would be followed by a third's: the kernel has no bound for
+                // that.
                 (ExitKind::Processor, Redirect::Processor(_)) if !is_led => {
                     is_led = true;
                     returned = exit.run(machine);

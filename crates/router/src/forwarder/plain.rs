@@ -1,5 +1,6 @@
-//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters, counters and translators, as most are. They
-//! are made ready once for a batch, and a packet is shown to one after the other. None of them chooses links or reads marks, though they may set some.
+//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters,
+//! counters and translators, as most are. They are made ready once for a batch, and a packet is shown to one
+//! after the other. None of them chooses links or reads marks, though they may set some.
 
 use super::fate::fate;
 use super::key::flow;
@@ -26,8 +27,8 @@ struct Said<'t> {
 }
 
 impl Programs {
-    /// Runs the programs on a batch, if all are such, but on those packets that are dropped, which have a bit: gives those that are left to be decided
-    /// about, and has their classes come first.
+    /// Runs the programs on a batch, if all are such, but on those packets that are dropped, which have a
+    /// bit: gives those that are left to be decided about, and has their classes come first.
     #[inline(never)]
     pub fn rule_plain<'l, C: Classify>(
         &'l mut self,
@@ -178,8 +179,8 @@ fn closed_up<'l>(
     &left[..count]
 }
 
-/// Runs programs on packets, and books those that are not let pass, with a bit for each; the others are looked at again if they may have changed.
-/// `run` gives none for a packet that passes as it is.
+/// Runs programs on packets, and books those that are not let pass, with a bit for each; the others are
+/// looked at again if they may have changed. `run` gives none for a packet that passes as it is.
 #[inline]
 fn rule<'t, C: Classify>(
     (core, classifier): (&mut Core, &mut C),
@@ -246,7 +247,8 @@ fn book(core: &mut Core, meta: &mut Meta, (verdict, forwarder): (Verdict, &Forwa
     core.book(meta, fate.unwrap_or(Fate::Dropped(DropReason::Aborted)));
 }
 
-/// Says what a packet is that may have changed. What knows its next hop already is not looked at again: its label is gone.
+/// Says what a packet is that may have changed. What knows its next hop already is not looked at again: its
+/// label is gone.
 #[inline(never)]
 fn look_again<C: Classify>(
     core: &Core,

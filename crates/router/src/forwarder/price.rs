@@ -13,7 +13,8 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Whether the router's own work, classifying and minimal IP, fits before there is any program. It is done whatever the answer.
+    /// Whether the router's own work, classifying and minimal IP, fits before there is any program. It is
+    /// done whatever the answer.
     ///
     /// # Errors
     /// Shows the arithmetic of what there is too little of.
@@ -23,7 +24,8 @@ impl Admission {
     }
 }
 
-/// What things cost a packet on this machine, in picoseconds, everything that is not in the packet as a cache miss.
+/// What things cost a packet on this machine, in picoseconds, everything that is not in the packet as a cache
+/// miss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterPrices {
     /// What programs do.
@@ -34,7 +36,8 @@ pub struct RouterPrices {
     pub forward: u64,
 }
 
-/// Assumptions, on no machine in particular: what 8 million packets per second leave, a quarter of it for classifying.
+/// Assumptions, on no machine in particular: what 8 million packets per second leave, a quarter of it for
+/// classifying.
 impl Default for RouterPrices {
     fn default() -> Self {
         Self { items: Prices::ASSUMED_PICOSECONDS, classify: 30_000, forward: 95_000 }
@@ -52,9 +55,9 @@ impl RouterPrices {
     }
 }
 
-/// What classifying needs. The paper's classifier has one lookup, and counts its instructions; for each further mask there are as many bytes
-/// as the paper's reads, a hash, and for each of five words a mask, a comparison, a load and a branch. With programs that write, a packet is
-/// classified twice.
+/// What classifying needs. The paper's classifier has one lookup, and counts its instructions; for each
+/// further mask there are as many bytes as the paper's reads, a hash, and for each of five words a mask, a
+/// comparison, a load and a branch. With programs that write, a packet is classified twice.
 pub(super) fn classifier(prices: &RouterPrices, space: &Space, writes: bool) -> Demand {
     const READ: u64 = 20;
     const INSTRUCTIONS: u64 = 20;

@@ -48,19 +48,22 @@ pub struct Installation {
     pub key: Key,
     /// Bytes of its state, at most 4096; zero at first. What it uses, if none are named.
     pub state: Option<u32>,
-    /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the router's.
+    /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the
+    /// router's.
     pub way: Option<NextHop>,
-    /// The level above that its packets go up to, if it lets them pass: a seat of [`Router::set_levels`](crate::Router::set_levels)'s. If nobody
-    /// sits there, they go on as if this were not so.
+    /// The level above that its packets go up to, if it lets them pass: a seat of
+    /// [`Router::set_levels`](crate::Router::set_levels)'s. If nobody sits there, they go on as if this were
+    /// not so.
     pub above: Option<SeatId>,
-    /// Only packets that have this mark then go up: what programs before it have set, the program itself, or an earlier router. All do without one.
+    /// Only packets that have this mark then go up: what programs before it have set, the program itself, or
+    /// an earlier router. All do without one.
     pub mark: Option<u32>,
     /// The output queue of its packets, if it chooses no other.
     pub queue: Option<u8>,
     /// The links that the program may choose: it numbers them from 0 on.
     pub links: Box<[LinkChoice]>,
-    /// How many threads run it: each has values of its own in per-CPU maps. 0 is as 1. A router of several processors has one for each of them
-    /// besides its worker.
+    /// How many threads run it: each has values of its own in per-CPU maps. 0 is as 1. A router of several
+    /// processors has one for each of them besides its worker.
     pub threads: u32,
 }
 
@@ -110,8 +113,8 @@ pub struct Forwarder {
     /// Whether it may change packets, and whether it may move their ends.
     pub(super) writes: bool,
     moves: bool,
-    /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its installation sends packets nowhere but
-    /// where they would go.
+    /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its
+    /// installation sends packets nowhere but where they would go.
     pub(super) plain: bool,
     /// The seat to which all its packets go up, if it has nothing to say of them itself: then one that the
     /// seat refuses need not be shown to it.
@@ -127,8 +130,8 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Verifies and compiles a program, and makes its state and maps. Takes milliseconds: not for a worker's thread. `seed` is that of the
-    /// maps' hashes, which senders should not know.
+    /// Verifies and compiles a program, and makes its state and maps. Takes milliseconds: not for a worker's
+    /// thread. `seed` is that of the maps' hashes, which senders should not know.
     ///
     /// # Errors
     /// Says what is wrong with the program, or with how it is to be installed.
@@ -141,8 +144,9 @@ impl Forwarder {
         Self::prepare_after(None, (program, installation), prices, seed)
     }
 
-    /// The same for a program that is to take the place of this one ([`Forwarders::replacing`](super::Forwarders::replacing)): maps that are declared
-    /// alike are this one's, with all that is in them, and so is the state if it is as large.
+    /// The same for a program that is to take the place of this one
+    /// ([`Forwarders::replacing`](super::Forwarders::replacing)): maps that are declared alike are this
+    /// one's, with all that is in them, and so is the state if it is as large.
     ///
     /// # Errors
     /// As [`Forwarder::prepare`].
@@ -276,7 +280,8 @@ impl Forwarder {
         self.counters.read()
     }
 
-    /// Whether it may change where its packets' bytes begin and end: such a program has to be run by [`Forwarder::run_with_room`].
+    /// Whether it may change where its packets' bytes begin and end: such a program has to be run by
+    /// [`Forwarder::run_with_room`].
     pub(super) fn moves(&self) -> bool {
         self.moves
     }
@@ -335,8 +340,8 @@ impl Forwarder {
         (verdict, effects, &bench.buffer[range])
     }
 
-    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread runs it; `core` answers what it asks
-    /// about routes.
+    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread
+    /// runs it; `core` answers what it asks about routes.
     #[inline]
     pub(super) fn run_on(
         &self,
@@ -382,13 +387,15 @@ impl<'f> Ready<'f> {
         }
     }
 
-    /// What the low half of its answer is for a packet that passes as it is: what no answer's is, if there are none.
+    /// What the low half of its answer is for a packet that passes as it is: what no answer's is, if there
+    /// are none.
     #[inline]
     pub fn quiet(&self) -> u64 {
         if self.forwarder.writes || self.forwarder.queue().is_some() { u64::MAX } else { PASS.into() }
     }
 
-    /// What it has said of a packet, if it returned this, having called nothing, or was stopped; or none, as [`Ready::run`].
+    /// What it has said of a packet, if it returned this, having called nothing, or was stopped; or none, as
+    /// [`Ready::run`].
     #[inline]
     pub fn heard(&self, returned: Option<u64>, alone: bool) -> Option<(Verdict, Effects)> {
         match returned {
@@ -400,7 +407,8 @@ impl<'f> Ready<'f> {
         }
     }
 
-    /// Runs it on a packet. None if it lets that pass and has asked for nothing, as most do: this is left to be counted by [`Ready::passed`].
+    /// Runs it on a packet. None if it lets that pass and has asked for nothing, as most do: this is left to
+    /// be counted by [`Ready::passed`].
     #[inline]
     pub fn run(&self, shown: &mut Shown<'_>, alone: bool) -> Option<(Verdict, Effects)> {
         let code = match &self.how {
@@ -436,8 +444,8 @@ impl<'f> Ready<'f> {
 
 const PASS: u32 = longwire_program::PASS as u32;
 
-/// Whether nothing of this has to be done or counted if the packet passes. Only programs that can't choose links are asked: what they may
-/// call says so already, and need not be looked at for each packet.
+/// Whether nothing of this has to be done or counted if the packet passes. Only programs that can't choose
+/// links are asked: what they may call says so already, and need not be looked at for each packet.
 #[inline]
 fn asks_nothing(effects: &Effects) -> bool {
     // A redirection, and a reason, mean something only with another return code.
@@ -465,7 +473,8 @@ fn says_nothing(verified: &Verified) -> bool {
     )
 }
 
-/// Whether what a helper does concerns later programs, the links of its own, or the router's tables: only the general way sees to these.
+/// Whether what a helper does concerns later programs, the links of its own, or the router's tables: only the
+/// general way sees to these.
 const fn chooses_or_reads(helper: Helper) -> bool {
     matches!(helper, Helper::RedirectLink | Helper::ChooseLink | Helper::ReadMark | Helper::FibLookup)
 }

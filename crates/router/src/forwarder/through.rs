@@ -73,7 +73,8 @@ impl Programs {
         &self.table
     }
 
-    /// Puts another table in the place of the one that it was made from; gives it back if that is not the router's any more.
+    /// Puts another table in the place of the one that it was made from; gives it back if that is not the
+    /// router's any more.
     pub fn replace(
         &mut self,
         made_from: &Arc<Forwarders>,
@@ -157,7 +158,8 @@ impl Programs {
         }
     }
 
-    /// Decides about one packet by itself. If another has taken its place, it is the one that is answered, and the packet itself is done with.
+    /// Decides about one packet by itself. If another has taken its place, it is the one that is answered,
+    /// and the packet itself is done with.
     pub fn decide_one<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),
@@ -186,7 +188,8 @@ impl Programs {
         self.table.space.find(words).and_then(|place| self.table.flows.get(place)).map(AsRef::as_ref)
     }
 
-    /// What a packet of a flow costs at worst, in picoseconds: classifying, lookups, its programs and forwarding, as they are priced.
+    /// What a packet of a flow costs at worst, in picoseconds: classifying, lookups, its programs and
+    /// forwarding, as they are priced.
     pub fn price(&self, words: &Words) -> u64 {
         self.table.price(self.own(words))
     }
@@ -208,8 +211,8 @@ impl Programs {
     }
 }
 
-/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet. With the levels above comes
-/// whether it may go up at once, as none before it still has to.
+/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet. With the levels
+/// above comes whether it may go up at once, as none before it still has to.
 fn rule<C: Classify>(
     (table, bench): (&Forwarders, &mut Bench),
     (core, classifier, above): (&mut Core, &mut C, Option<(&mut Above, bool)>),
@@ -232,8 +235,8 @@ fn rule<C: Classify>(
     if table.general.is_empty() {
         let Some(own) = own.and_then(|place| table.flows.get(place)) else { return };
         if let (Some(seat), Some((above, at_once))) = (own.early, above) {
-            // What is refused above is refused before anything expensive: a flood costs less than what it keeps
-            // out.
+            // What is refused above is refused before anything expensive: a flood costs less than what it
+            // keeps out.
             if above.refuses(seat, Nanos(meta.arrival)) {
                 own.passed_unseen(bench.alone);
                 ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
@@ -276,7 +279,8 @@ fn go_up(
     above.offer(pool, handle, &upward, class)
 }
 
-/// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.
+/// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is
+/// answered.
 pub(crate) fn carry_out(
     core: &mut Core,
     above: Option<&mut Above>,
@@ -345,8 +349,8 @@ impl Passage {
         self.above = self.above.filter(|(_, fid)| is_there(*fid));
     }
 
-    /// What follows for the packet, whose flow these words are, if they are known; `table` is that of the programs. One that was changed is looked
-    /// at again. A fate that is settled already stands.
+    /// What follows for the packet, whose flow these words are, if they are known; `table` is that of the
+    /// programs. One that was changed is looked at again. A fate that is settled already stands.
     pub fn rule<C: Classify>(
         &self,
         (core, classifier): (&mut Core, &mut C),

@@ -8,7 +8,8 @@ const HASHED: u32 = 1 << 31;
 /// Where the port's number stands among a flow's words, beyond its ports and protocol.
 const PORT_AT: u32 = 52;
 
-/// How flows are told apart. A flow is what a key names, or the fields chosen tell apart, on its way to one port.
+/// How flows are told apart. A flow is what a key names, or the fields chosen tell apart, on its way to one
+/// port.
 #[derive(Debug)]
 pub(super) struct Identity {
     space: Space,
@@ -41,7 +42,8 @@ impl Identity {
         }
     }
 
-    /// The flow of these words on its way to the port of this number. Two flows without names may be taken for one, once in 2³¹ pairs.
+    /// The flow of these words on its way to the port of this number. Two flows without names may be taken
+    /// for one, once in 2³¹ pairs.
     #[inline]
     pub fn of(&self, words: &Words, port: u16) -> Flow {
         if let Some(named) = self.space.find(words) {

@@ -1,9 +1,11 @@
-//! Processors that a router's flows share: packets wait for their flow's turn, are processed, and wait for their port.
+//! Processors that a router's flows share: packets wait for their flow's turn, are processed, and wait for
+//! their port.
 //!
 //! - `identity`: which flow a packet is of;
 //! - `model`: processors in virtual time, with rings between the stages;
 //! - `live`: the engine's worker as the one processor of a real run, its time measured;
-//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: what both kinds of real run have in common.
+//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: what both
+//!   kinds of real run have in common.
 //!
 //! The decisions behind it: `docs/adr/0019-sharing-processors.md`, `docs/adr/0022-processors-on-threads.md`.
 
@@ -45,14 +47,17 @@ pub struct SharingConfig {
     pub fields: FlowFields,
     /// Flows with names. Of several that match, the one with fewest wild fields counts, then the first.
     pub flows: Vec<NamedFlow>,
-    /// What a packet costs in virtual time, if its flow says nothing else: what its programs and forwarding are priced at, if this is none.
+    /// What a packet costs in virtual time, if its flow says nothing else: what its programs and forwarding
+    /// are priced at, if this is none.
     pub cycles: Option<Demand>,
-    /// Rings between the stages. Real time has those before processors, `requests` for each of several, and before ports.
+    /// Rings between the stages. Real time has those before processors, `requests` for each of several, and
+    /// before ports.
     pub rings: Rings,
 }
 
 impl SharingConfig {
-    /// How many threads run a program in real time: what [`Installation::threads`](crate::Installation::threads) is to be.
+    /// How many threads run a program in real time: what
+    /// [`Installation::threads`](crate::Installation::threads) is to be.
     pub const fn threads(&self) -> u32 {
         match self.settings.processors {
             0 | 1 => 1,
@@ -111,10 +116,11 @@ pub struct Rings {
     pub requests: usize,
     /// From the processors back to the estimator.
     pub feedback: usize,
-    /// Processed packets before each port: while there are as many, processors take none of its flows' packets.
+    /// Processed packets before each port: while there are as many, processors take none of its flows'
+    /// packets.
     pub ready: u32,
-    /// What the scheduler takes in virtual time to take a packet in, to give one out, and to hear what one cost. With 0 all that happens at once,
-    /// so that the rings `input` and `feedback` are never full.
+    /// What the scheduler takes in virtual time to take a packet in, to give one out, and to hear what one
+    /// cost. With 0 all that happens at once, so that the rings `input` and `feedback` are never full.
     pub step: Nanos,
 }
 
@@ -257,7 +263,8 @@ impl Sharing {
         }
     }
 
-    /// From now on what packets cost is measured: on the worker that asks, if there is one processor, else on threads, which run the programs.
+    /// From now on what packets cost is measured: on the worker that asks, if there is one processor, else on
+    /// threads, which run the programs.
     pub fn measure(&mut self, meter: Meter, programs: &mut Programs) -> Result<(), SharingError> {
         let config = self.config();
         let mut stage = if config.settings.processors > 1 {
@@ -400,7 +407,8 @@ fn give_weights(
 }
 
 impl<C: Classify> Host<'_, C> {
-    /// The number of the port that a packet's program or route leads to; of one for the router itself, the port that it came in by.
+    /// The number of the port that a packet's program or route leads to; of one for the router itself, the
+    /// port that it came in by.
     fn port_towards(&self, words: &Words, handle: Handle) -> u16 {
         let destination = u128::from(words[2]) << 64 | u128::from(words[3]);
         let own = self.programs.own(words).and_then(|forwarder| forwarder.installation().way);
@@ -426,7 +434,8 @@ impl<C: Classify> Host<'_, C> {
         }
     }
 
-    /// Does a processor's work on a packet that was kept. Gives the packet and the place of the port it goes to, unless it has ended.
+    /// Does a processor's work on a packet that was kept. Gives the packet and the place of the port it goes
+    /// to, unless it has ended.
     fn process(&mut self, handle: Handle, now: Nanos) -> Option<(Handle, u16)> {
         self.pool.meta_mut(handle).arrival = now.0;
         let decided = self.decide(handle);

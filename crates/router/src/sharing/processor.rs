@@ -1,4 +1,5 @@
-//! A processor that is a thread: packets' copies come through a ring, meet their programs, and go back through another.
+//! A processor that is a thread: packets' copies come through a ring, meet their programs, and go back
+//! through another.
 
 use super::Meter;
 use crate::classify::Class;
@@ -70,7 +71,8 @@ impl Common {
         }
     }
 
-    /// Does something while every processor is between two packets: waits for what is left of one packet each.
+    /// Does something while every processor is between two packets: waits for what is left of one packet
+    /// each.
     pub fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
         let _gate = Gate::close(&self.closed);
         for Flag(busy) in &self.busy {

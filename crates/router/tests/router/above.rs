@@ -50,7 +50,8 @@ impl Service for Obedient {
             0 => Verdict::Drop,
             1 => Verdict::Pass,
             2 => {
-                // Bound for the host behind port 3 from here on; the checksum stays right, for another byte makes up for it.
+                // Bound for the host behind port 3 from here on; the checksum stays right, for another byte
+                // makes up for it.
                 (packet.bytes_mut()[32], packet.bytes_mut()[28]) = (3, 0);
                 Verdict::Pass
             }
@@ -128,7 +129,8 @@ fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
 #[test]
 fn packets_with_a_mark_go_up_and_others_do_not() {
     let (mut rig, tells) = with_service();
-    // What goes to port 53 gets the mark 7, by a program of that flow; what has it goes up, by one for all packets.
+    // What goes to port 53 gets the mark 7, by a program of that flow; what has it goes up, by one for all
+    // packets.
     let key = FlowKey { destination_port: Some(53), ..FlowKey::default() };
     let marks = Installation { name: "marks".into(), key: Key::Flow(key), ..Installation::default() };
     rig.router.install(prepared(program("marks", "r1 = 7\n call 65538\n r0 = 2\n exit"), marks)).unwrap();

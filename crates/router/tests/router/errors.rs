@@ -1,5 +1,5 @@
-//! ICMP errors of the router about packets that programs, or services above, have rewritten: a translator of addresses between port 1, inside, and
-//! port 3, whose MTU is 1400.
+//! ICMP errors of the router about packets that programs, or services above, have rewritten: a translator of
+//! addresses between port 1, inside, and port 3, whose MTU is 1400.
 
 use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -60,7 +60,8 @@ fn rig() -> Rig {
     Rig::of(config)
 }
 
-/// That an error went out of this port, of this type and code and with this MTU, to who has sent `cause`, about just that.
+/// That an error went out of this port, of this type and code and with this MTU, to who has sent `cause`,
+/// about just that.
 #[track_caller]
 fn assert_told(seen: &[Seen], port: u16, (kind, code, mtu): (u8, u8, u16), cause: &[u8]) {
     let errors: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Out(..))).collect();

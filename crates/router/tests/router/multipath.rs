@@ -129,7 +129,8 @@ fn all_fragments_of_a_packet_go_the_same_way() {
     let mut rig = rig();
     let mut ways = BTreeMap::<u8, Vec<u16>>::new();
     for source in 2..66_u8 {
-        // First, middle, last: offsets in units of eight bytes, and whether more follow. Later ones have data where ports would be.
+        // First, middle, last: offsets in units of eight bytes, and whether more follow. Later ones have data
+        // where ports would be.
         for (at, field) in [0x2000_u16, 0x2001, 0x0002].into_iter().enumerate() {
             let mut frame = flow(at as u16 * 1000, 64, 0);
             frame[29] = source;

@@ -1,4 +1,5 @@
-//! A router with three ports, and what an engine does for it: hands packets in, takes out what it gives, and keeps the books.
+//! A router with three ports, and what an engine does for it: hands packets in, takes out what it gives, and
+//! keeps the books.
 
 use longwire_block::{CONSUMED, DropReason, KEPT, Node, Outbox, refusal};
 use longwire_packet::{Batch, Gso, Handle, Pool, Train};

@@ -116,7 +116,8 @@ fn rig() -> Rig {
     rig
 }
 
-/// What came of frames, those of one kind in their order: a batch gives its own packets first, then all that was made.
+/// What came of frames, those of one kind in their order: a batch gives its own packets first, then all that
+/// was made.
 fn sorted(mut seen: Vec<Seen>) -> Vec<String> {
     let mut written: Vec<_> = seen.drain(..).map(|seen| format!("{seen:?}")).collect();
     written.sort();

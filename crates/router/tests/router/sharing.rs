@@ -1,4 +1,5 @@
-//! Processors that flows share: when packets leave, who is served, what is lost, and what a real run measures.
+//! Processors that flows share: when packets leave, who is served, what is lost, and what a real run
+//! measures.
 
 use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -83,7 +84,8 @@ fn a_packet_waits_for_its_processor_and_then_for_its_port() {
 
 #[test]
 fn separate_rounds_share_a_full_port_by_bytes() {
-    // A port of 100 Mbit/s, of which frames of 100 and of 1000 bytes that cost alike each ask for twice all, for 100 ms.
+    // A port of 100 Mbit/s, of which frames of 100 and of 1000 bytes that cost alike each ask for twice all,
+    // for 100 ms.
     let mut own = sharing("separate-drr");
     own.settings.port = PerByte::of_ns(80);
     own.flows[0].cycles = Some(Demand::PerPacket(1000));
@@ -342,7 +344,8 @@ fn a_real_run_looks_for_packets_between_two_visits() {
     assert_eq!((rig.tick(Nanos(SECOND)).len(), rig.router.kept()), (60, 0));
     rig.batch(&frames);
     let done = rig.tick(Nanos(NOW.get())).len();
-    // This one is the shortest, 20 µs, as no time has passed between the two; it ends after now, so that the worker looks for packets.
+    // This one is the shortest, 20 µs, as no time has passed between the two; it ends after now, so that the
+    // worker looks for packets.
     assert!((19..=21).contains(&done), "{done}");
     assert_eq!((rig.router.kept(), rig.router.deadline()), (60 - done as u64, Nanos(NOW.get() + 1)));
 }
@@ -382,7 +385,8 @@ fn rings_drop_what_the_scheduler_has_no_time_for() {
 
 #[test]
 fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
-    // Two processors and packets of 4 µs, of which a flow of weight 300 and one of weight 1 ask for more than both can do, for 2 ms.
+    // Two processors and packets of 4 µs, of which a flow of weight 300 and one of weight 1 ask for more than
+    // both can do, for 2 ms.
     for scheduler in ["gmr3", "mr3", "drfq"] {
         let mut own = sharing(scheduler);
         own.settings.processors = 2;

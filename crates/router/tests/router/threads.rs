@@ -1,4 +1,5 @@
-//! Processors of a real run that are threads. Where it matters who is quicker, processors are held at a barrier, and let go one by one.
+//! Processors of a real run that are threads. Where it matters who is quicker, processors are held at a
+//! barrier, and let go one by one.
 
 use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen};

@@ -1,5 +1,5 @@
-//! Objects that workers change: links, sources and media. Where they are and what they are made of is kept alike for all; how their settings are
-//! written is what differs (`Words`).
+//! Objects that workers change: links, sources and media. Where they are and what they are made of is kept
+//! alike for all; how their settings are written is what differs (`Words`).
 
 use super::settings::{Pair, ramp_of, refusal};
 use longwire_block::change::{Blocks, Edit, Ramp};
@@ -62,7 +62,8 @@ impl Meant {
     }
 }
 
-/// The objects of a kind. What a million links are made of is kept once for each profile, and for those that were changed.
+/// The objects of a kind. What a million links are made of is kept once for each profile, and for those that
+/// were changed.
 #[derive(Debug)]
 pub struct Changing<W> {
     words: W,
@@ -79,8 +80,8 @@ pub struct Changing<W> {
 }
 
 impl<W: Words> Changing<W> {
-    /// Objects with these names, which are made of what `planned_of` says of each and the engine finds at `targets`; without these they can be
-    /// shown, but not changed.
+    /// Objects with these names, which are made of what `planned_of` says of each and the engine finds at
+    /// `targets`; without these they can be shown, but not changed.
     pub(super) fn made(
         words: W,
         names: Vec<String>,
@@ -143,8 +144,8 @@ impl<W: Words> Changing<W> {
         self.lock().extend(now);
     }
 
-    /// What `pairs` of setting and text mean for what is called `name`, checked against what it is made of now. The pairs `ramp` and `ramp.step`
-    /// make a ramp of the others, which takes so long.
+    /// What `pairs` of setting and text mean for what is called `name`, checked against what it is made of
+    /// now. The pairs `ramp` and `ramp.step` make a ramp of the others, which takes so long.
     ///
     /// # Errors
     /// If there is no such object, it is not run, or a setting can't be that.

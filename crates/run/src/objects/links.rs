@@ -35,7 +35,8 @@ pub struct LinkWords {
 }
 
 impl LiveLinks {
-    /// The links of `plan`, which the engine finds at `refs`; without these they can be shown, but not changed.
+    /// The links of `plan`, which the engine finds at `refs`; without these they can be shown, but not
+    /// changed.
     pub fn new(plan: &Plan, refs: &[LinkRef]) -> Self {
         let registry = longwire_link::registry();
         let names = plan.links.iter().map(|link| link.name.to_string()).collect();
@@ -141,8 +142,8 @@ impl LinkWords {
         removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
     }
 
-    /// The parameter that a mere name means which blocks of several keys have: that of the block which the same change sets, else
-    /// that of a block of the link. None if that is not clear.
+    /// The parameter that a mere name means which blocks of several keys have: that of the block which the
+    /// same change sets, else that of a block of the link. None if that is not clear.
     fn find_among<'s>(
         &self,
         written: &'s str,
@@ -175,8 +176,8 @@ impl LinkWords {
         pairs.iter().filter_map(kind_of).collect()
     }
 
-    /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`, `key.parameter`, or a
-    /// parameter's name that only one key has.
+    /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`,
+    /// `key.parameter`, or a parameter's name that only one key has.
     fn find<'s>(&self, written: &'s str) -> Option<(&'static str, Option<&'s str>)> {
         let known = |key: &str| self.registry.iter().map(|spec| spec.key).find(|known| *known == key);
         if let Some(key) = known(written) {
@@ -283,7 +284,8 @@ fn block_of(setting: &str) -> &str {
 /// The setting that stands for those of a profile.
 const PROFILE: &str = "profile";
 
-/// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name, too.
+/// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name,
+/// too.
 fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
     let mut all = Vec::new();
     for &(key, text) in pairs {
@@ -312,7 +314,8 @@ fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
     Ok(all)
 }
 
-/// Refuses filters that send packets to links over which no way was planned, for a link that was read with `planned`.
+/// Refuses filters that send packets to links over which no way was planned, for a link that was read with
+/// `planned`.
 fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
     let reason = format!(
@@ -482,7 +485,8 @@ mod tests {
         assert!(error.contains("needs \"p\"") && error.ends_with("; give loss.p, too"), "{error}");
     }
 
-    /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which the link has.
+    /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which
+    /// the link has.
     #[test]
     fn parameters_that_several_have() {
         let bucket = changed(&[("rate.kind", "token-bucket"), ("rate", "1mbit"), ("burst", "10kB")]).unwrap();

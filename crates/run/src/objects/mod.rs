@@ -1,5 +1,5 @@
-//! The objects of a running instance, by kind and name: shown, and changed together at one instant. Scenario events, `longwire ctl`, the API and
-//! NESP mean the same by them.
+//! The objects of a running instance, by kind and name: shown, and changed together at one instant. Scenario
+//! events, `longwire ctl`, the API and NESP mean the same by them.
 
 pub mod changing;
 pub mod links;
@@ -71,7 +71,8 @@ impl Objects {
         }
     }
 
-    /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but its directions are.
+    /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but
+    /// its directions are.
     ///
     /// # Errors
     /// If there is no such object, the name means several programs, or a router does not answer.
@@ -122,8 +123,9 @@ impl Objects {
         }
     }
 
-    /// Makes all changes at one instant, at the time `at` of the engine's clock or at once, and answers the instant. Links, sources and media go
-    /// together, and so do a router and its flows; a forwarder stands alone.
+    /// Makes all changes at one instant, at the time `at` of the engine's clock or at once, and answers the
+    /// instant. Links, sources and media go together, and so do a router and its flows; a forwarder stands
+    /// alone.
     ///
     /// # Errors
     /// If one of them can't be made; nothing has changed then.

@@ -1,7 +1,8 @@
 //! Routers, their flows and their programs as settings by name.
 //!
-//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes behind the network. A flow with a name
-//! that shares its processors is called `ROUTER/FLOW` and has a setting `weight`. A program is called `ROUTER/NAME`.
+//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes
+//! behind the network. A flow with a name that shares its processors is called `ROUTER/FLOW` and has a
+//! setting `weight`. A program is called `ROUTER/NAME`.
 
 use super::ObjectChange;
 use super::routers::{LiveRouters, gone};
@@ -133,7 +134,8 @@ impl LiveRouters {
         WrittenRoute::read(&text).and_then(|route| router.route(&route)).map(RouteChange::Add)
     }
 
-    /// The names of all programs, `ROUTER/NAME`: first those of the first router. A name that several have is there once.
+    /// The names of all programs, `ROUTER/NAME`: first those of the first router. A name that several have is
+    /// there once.
     pub fn program_names(&self, remote: &Remote) -> Vec<String> {
         let mut names = Vec::new();
         for (router, table) in self.plan().routers.iter().zip(self.programs(remote)) {
@@ -175,10 +177,12 @@ impl LiveRouters {
         Ok(Some(settings))
     }
 
-    /// Installs a program that comes with Longwire under a name that no other has, removes the one with that name, or writes its state.
+    /// Installs a program that comes with Longwire under a name that no other has, removes the one with that
+    /// name, or writes its state.
     ///
     /// # Errors
-    /// If there is no such router or program, there is one where one is to be installed, or it can't be; nothing has changed then.
+    /// If there is no such router or program, there is one where one is to be installed, or it can't be;
+    /// nothing has changed then.
     pub fn set_program(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<(), SetError> {
         let program = pairs.iter().rev().find(|(key, _)| key == PROGRAM).map(|(_, value)| value.trim());
         let there = self.program(remote, name)?;

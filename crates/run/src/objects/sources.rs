@@ -26,8 +26,8 @@ pub struct SourceWords {
     aims: Mutex<Vec<(u32, u16)>>,
 }
 
-/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere. It says what the source is
-/// ("not run …"), without its name.
+/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere.
+/// It says what the source is ("not run …"), without its name.
 pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
     let port = &plan.ports[usize::from(source.in_port)];
     let what = match port.attachment {

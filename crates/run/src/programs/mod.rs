@@ -317,8 +317,8 @@ impl<R: Reached> At<'_, R> {
         if done { Ok(json!({ "fid": fid, "bytes": size })) } else { Err(unknown(fid)) }
     }
 
-    /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long the router's packets
-    /// waited for that, in nanoseconds.
+    /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long
+    /// the router's packets waited for that, in nanoseconds.
     pub(crate) fn change(
         &self,
         made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
@@ -381,7 +381,8 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
     })
 }
 
-/// What a program has taken for packets beside what it may take at worst, in nanoseconds; nothing was measured in virtual time.
+/// What a program has taken for packets beside what it may take at worst, in nanoseconds; nothing was
+/// measured in virtual time.
 fn cost(forwarder: &Forwarder) -> Value {
     let ns = |picoseconds: u64| picoseconds.saturating_add(500) / 1000;
     let measured = forwarder.measured();

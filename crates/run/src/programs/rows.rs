@@ -1,5 +1,5 @@
-//! Programs of routers in the report of a run. What `forwarder list`, `get` and `map` say of one while it runs is in its row, in
-//! the same fields.
+//! Programs of routers in the report of a run. What `forwarder list`, `get` and `map` say of one while it
+//! runs is in its row, in the same fields.
 
 use super::one;
 use super::{events, maps};
@@ -77,7 +77,8 @@ fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
         .extra("contents", contents)
 }
 
-/// Which constants a program has, where packets go that it lets pass, and how long it is there, as far as that is said.
+/// Which constants a program has, where packets go that it lets pass, and how long it is there, as far as
+/// that is said.
 pub fn rest(one: &Map<String, Value>) -> String {
     let field = |name: &str| one.get(name).unwrap_or(&Value::Null);
     let mut rest = String::new();

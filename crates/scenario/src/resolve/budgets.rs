@@ -8,8 +8,8 @@ use longwire_units::Rate;
 use std::ops::Range;
 
 impl Desk<'_, '_> {
-    /// What there is for a packet: what a profile says, or a line's rate leaves, less so many nanoseconds of each second that are set aside for moving
-    /// packets to other levels.
+    /// What there is for a packet: what a profile says, or a line's rate leaves, less so many nanoseconds of
+    /// each second that are set aside for moving packets to other levels.
     pub(super) fn admission(
         &mut self,
         entry: &Entry<'_>,

@@ -8,7 +8,8 @@ use longwire_router::LinkChoice;
 use std::collections::HashMap;
 
 impl Desk<'_, '_> {
-    /// Tells each router of the links that begin at its ports, and finds the ways over those that only programs choose.
+    /// Tells each router of the links that begin at its ports, and finds the ways over those that only
+    /// programs choose.
     pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<Wish> {
         let mut known: HashMap<(End, End), Known> = HashMap::new();
         for (place, link) in links.links.iter().enumerate() {
@@ -72,8 +73,8 @@ struct Known {
     matched: bool,
 }
 
-/// If a router's packets come to a link with these ends: the router, the port that they leave it by, and the one that they have come in by, if
-/// the link begins there.
+/// If a router's packets come to a link with these ends: the router, the port that they leave it by, and the
+/// one that they have come in by, if the link begins there.
 fn beginning(nodes: &Nodes, from: End, to: End) -> Option<(u32, u16, Option<u16>)> {
     let End::Port(from) = from else { return None };
     let router = |place: u16| nodes.ports[usize::from(place)].router;

@@ -142,7 +142,8 @@ impl Desk<'_, '_> {
 const ESTIMATE_FIX: &str =
     "expect waits to differ from the limit or target; a limit in packets or bytes, or codel, needs no rate";
 
-/// Whether a link's queue computes with the rate at which packets leave: it has a limit in time, or its law needs the rate.
+/// Whether a link's queue computes with the rate at which packets leave: it has a limit in time, or its law
+/// needs the rate.
 fn computes_with_rate(profile: &Profile) -> bool {
     const BY_RATE: [&str; 5] = ["pie", "red", "ared", "rio", "fred"];
     profile.blocks.iter().filter(|(spec, _)| spec.key == "queue").any(|(spec, values)| {

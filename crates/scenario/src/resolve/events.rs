@@ -1,5 +1,5 @@
-//! Section `[[at]]`: changes while the run goes on, as they are written. Sources have the places after those of the links, and
-//! media those after them.
+//! Section `[[at]]`: changes while the run goes on, as they are written. Sources have the places after those
+//! of the links, and media those after them.
 
 use super::foresight::Foresight;
 use super::links::Links;

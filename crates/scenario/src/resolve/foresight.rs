@@ -1,5 +1,5 @@
-//! The events are carried out once in the mind, in the order of their times, so that what each of them finds is known before
-//! the run.
+//! The events are carried out once in the mind, in the order of their times, so that what each of them finds
+//! is known before the run.
 
 use super::Desk;
 use super::delays::delays;
@@ -106,7 +106,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         Foretold { events: made.into_iter().flatten().collect(), delays: self.delays }
     }
 
-    /// Carries an event out for the first time: what is meant depends on what the links are made of. None after an error.
+    /// Carries an event out for the first time: what is meant depends on what the links are made of. None
+    /// after an error.
     fn first(&mut self, event: &Wanted<'_>) -> Option<Vec<Event>> {
         let mut known = Known::new();
         let mut groups: Vec<(Arc<[Edit]>, Vec<u32>)> = Vec::new();

@@ -1,4 +1,5 @@
-//! Bridges and the links between them: which port hangs where, which bridges learn together, loops, shortest ways.
+//! Bridges and the links between them: which port hangs where, which bridges learn together, loops, shortest
+//! ways.
 
 use super::links::Links;
 use super::nodes::Nodes;
@@ -160,12 +161,14 @@ impl Desk<'_, '_> {
         (!self.findings.failed()).then_some(())
     }
 
-    /// Joins bridges that links connect; the root of each one's group. A loop is an error unless routing allows it.
+    /// Joins bridges that links connect; the root of each one's group. A loop is an error unless routing
+    /// allows it.
     fn join(&mut self, nodes: &Nodes, links: &Links, routing: Routing) -> Option<Vec<u32>> {
         let count = nodes.bridges.len();
         let mut roots: Vec<u32> = (0..count as u32).collect();
         let mut cables: Vec<Vec<u32>> = vec![Vec::new(); count];
-        // Links of a pair of bridges that are not chosen by addresses: from the lower to the higher, and back.
+        // Links of a pair of bridges that are not chosen by addresses: from the lower to the higher, and
+        // back.
         let mut pairs: HashMap<(u32, u32), [u32; 2]> = HashMap::new();
         for (place, link) in links.links.iter().enumerate() {
             let (End::Bridge(from), End::Bridge(to)) = (link.from, link.to) else { continue };

@@ -1,4 +1,5 @@
-//! What routers' own ports are joined to: another router's port by a link, a bridge, or a host or port by a bridge made for the two.
+//! What routers' own ports are joined to: another router's port by a link, a bridge, or a host or port by a
+//! bridge made for the two.
 
 use super::links::Links;
 use super::nodes::{Inner, Nodes};

@@ -42,7 +42,8 @@ impl Desk<'_, '_> {
         Some(levels)
     }
 
-    /// What is set aside of the worker's time, in nanoseconds a second, if anything is said; something is left beside what others have.
+    /// What is set aside of the worker's time, in nanoseconds a second, if anything is said; something is
+    /// left beside what others have.
     #[expect(clippy::option_option, reason = "none after an error, and then none if nothing is said")]
     fn worker(
         &mut self,
@@ -62,7 +63,8 @@ impl Desk<'_, '_> {
         None
     }
 
-    /// Packets and cycles a second. Where the worker's time is set aside, no more packets can be promised than it moves in that.
+    /// Packets and cycles a second. Where the worker's time is set aside, no more packets can be promised
+    /// than it moves in that.
     fn capacity(
         &mut self,
         entry: &Entry<'_>,

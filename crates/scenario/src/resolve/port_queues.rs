@@ -8,14 +8,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 impl Desk<'_, '_> {
-    /// Checks queues, of ports and of routers' programs, which are of the whole plan. `spans` is where those of ports stand.
+    /// Checks queues, of ports and of routers' programs, which are of the whole plan. `spans` is where those
+    /// of ports stand.
     pub(super) fn queues(&mut self, file: &File, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
         self.port_queues(plan, spans);
         self.queues_of_forwarders(file, plan);
     }
 
-    /// A queue has a worker of its own, with a node of its own. That is exact only where a node decides about a frame by that frame alone:
-    /// as a relay between two ports.
+    /// A queue has a worker of its own, with a node of its own. That is exact only where a node decides about
+    /// a frame by that frame alone: as a relay between two ports.
     fn port_queues(&mut self, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
         let mut several: Vec<_> =
             spans.iter().filter(|(place, _)| plan.ports[usize::from(**place)].queues > 1).collect();

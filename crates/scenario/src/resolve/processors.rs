@@ -25,7 +25,8 @@ const BUDGET: u64 = 100;
 const QUANTUM: Nanos = Nanos::from_micros(20);
 /// The longest time that is charged: schedulers reckon in 32 bits.
 const LONGEST: Nanos = Nanos::from_micros(4_290_000);
-/// How many packets are inside where that is not said: so many for each flow known at once, within these bounds. The most of them take half of the memory that packets have at first.
+/// How many packets are inside where that is not said: so many for each flow known at once, within these
+/// bounds. The most of them take half of the memory that packets have at first.
 const EACH: u64 = 4;
 const PACKETS: (u64, u64) = (4096, 65_536);
 /// Bytes of Ethernet's header, which an MTU does not count.
@@ -256,7 +257,8 @@ impl Desk<'_, '_> {
         Some(flows)
     }
 
-    /// Looks at it all together: a quantum that was not given becomes the largest cost that is known of, and one that is below that is warned of.
+    /// Looks at it all together: a quantum that was not given becomes the largest cost that is known of, and
+    /// one that is below that is warned of.
     fn checked(
         &mut self,
         entry: &Entry<'_>,

@@ -146,7 +146,8 @@ impl Desk<'_, '_> {
     }
 }
 
-/// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the line before it.
+/// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the
+/// line before it.
 fn joined(text: &str) -> Vec<(usize, Cow<'_, str>)> {
     let mut lines: Vec<(usize, Cow<'_, str>)> = Vec::new();
     for (line, text) in text.lines().enumerate().map(|(line, text)| (line + 1, text.trim())) {

@@ -9,7 +9,8 @@ use longwire_sched::model::Demand;
 use longwire_sched::{Scheduler, Settings, Weight};
 use std::ops::Range;
 
-/// What is noted if there are fewer packets for each flow: one that is processed or sent, and one that waits meanwhile.
+/// What is noted if there are fewer packets for each flow: one that is processed or sent, and one that waits
+/// meanwhile.
 const LEAST_EACH: u64 = 2;
 /// Most packets inside.
 const MOST_PACKETS: u64 = 1 << 20;
@@ -80,7 +81,8 @@ impl Desk<'_, '_> {
         self.findings.note(own.span.clone(), &entry.field(own.key), what, fix);
     }
 
-    /// Notes that fewer packets of a flow may wait than its weight lets it send in its turn: of the flow that lacks most.
+    /// Notes that fewer packets of a flow may wait than its weight lets it send in its turn: of the flow that
+    /// lacks most.
     fn limit_for_a_round(
         &mut self,
         entry: &Entry<'_>,
@@ -151,7 +153,8 @@ const fn least_cycles(demand: Demand) -> Option<u64> {
     }
 }
 
-/// How many packets a flow may send in its turn, where each takes the same and the scheduler has a quantum: of the longest packets, if length counts.
+/// How many packets a flow may send in its turn, where each takes the same and the scheduler has a quantum:
+/// of the longest packets, if length counts.
 fn packets_of_a_turn(own: &Costs<'_>, config: &SharingConfig) -> Option<u64> {
     let Demand::PerPacket(cycles @ 1..) = own.demand else { return None };
     let budget = cycles.min(config.settings.budget);
@@ -166,8 +169,9 @@ fn packets_of_a_turn(own: &Costs<'_>, config: &SharingConfig) -> Option<u64> {
     Some(credit.div_ceil(cost))
 }
 
-/// The room in which a flow of this weight may hold so many packets while all flows with names, and one without, hold all that they can get: half of it they share alike, the other half by
-/// weight, as if there were one flow more, and a 256th is nobody's.
+/// The room in which a flow of this weight may hold so many packets while all flows with names, and one
+/// without, hold all that they can get: half of it they share alike, the other half by weight, as if there
+/// were one flow more, and a 256th is nobody's.
 fn room_for_turns(packets: u64, weight: u32, config: &SharingConfig) -> u64 {
     let flows = config.flows.len() as u128 + 2;
     let weights = config.flows.iter().map(|flow| u128::from(flow.weight.number())).sum::<u128>() + 2;

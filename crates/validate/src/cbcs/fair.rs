@@ -1,4 +1,5 @@
-//! What passes or fails: shares of the dominant resource between flows that always have packets waiting, as programs get more expensive.
+//! What passes or fails: shares of the dominant resource between flows that always have packets waiting, as
+//! programs get more expensive.
 
 use super::trial::{CHOSEN, PROCESSORS, setup, wrong};
 use crate::Settings;

@@ -1,5 +1,5 @@
-//! Section 4.1.2: a group of tasks on several microengines, each with all of them (parallelism) or each with some (pipelining). Here two
-//! workers beside one, memory to memory.
+//! Section 4.1.2: a group of tasks on several microengines, each with all of them (parallelism) or each with
+//! some (pipelining). Here two workers beside one, memory to memory.
 
 use crate::Settings;
 use crate::book::Book;

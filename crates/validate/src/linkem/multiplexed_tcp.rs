@@ -1,5 +1,6 @@
-//! Figures 5.6 and 5.8 with TCP, as in the thesis: flows one way, each between addresses of its own, with a link there and a link back
-//! for its acknowledgements. A flow that has its link's bandwidth is two links carried.
+//! Figures 5.6 and 5.8 with TCP, as in the thesis: flows one way, each between addresses of its own, with a
+//! link there and a link back for its acknowledgements. A flow that has its link's bandwidth is two links
+//! carried.
 
 use super::bandwidth::{FULL, FULL_SETTLING};
 use super::multiplexing::{RATES, Reached, WITHIN, ideal, judged};
@@ -78,7 +79,8 @@ fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result
     Ok(Observed { meters, report, missed })
 }
 
-/// Hosts in pairs; the second of each has an address for every flow. They send finished frames, so that more of them find room in a ring.
+/// Hosts in pairs; the second of each has an address for every flow. They send finished frames, so that more
+/// of them find room in a ring.
 fn hosts(settings: &Settings<'_>, ports: usize, flows: u32) -> Result<World, BenchError> {
     let world = World::with_specs(settings.driver, ports, |place, spec| {
         if let Wiring::Veth { offload } = &mut spec.wiring {
@@ -217,7 +219,8 @@ fn pause(flows: u32) -> Duration {
     Duration::from_micros(10 * u64::from(flows)).max(Duration::from_millis(2))
 }
 
-/// Fills so many connections to addresses from `first` on, by the TCP of the thesis' time. `open` counts those that are made.
+/// Fills so many connections to addresses from `first` on, by the TCP of the thesis' time. `open` counts
+/// those that are made.
 fn send(first: Ipv4Addr, (flows, open): (u32, &AtomicU32), go_on: impl Fn() -> bool) -> io::Result<()> {
     settle_beside();
     std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno")?;

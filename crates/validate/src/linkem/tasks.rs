@@ -1,5 +1,5 @@
-//! Tables 4.1 to 4.4: what reading memory and hashing take, and what each task costs a packet of 64 bytes. The
-//! thesis estimates compute cycles of a microengine by its pseudo-code; here instructions are counted, as
+//! Tables 4.1 to 4.4: what reading memory and hashing take, and what each task costs a packet of 64 bytes.
+//! The thesis estimates compute cycles of a microengine by its pseudo-code; here instructions are counted, as
 //! differences between engines that have a task more and more packets and fewer.
 
 use crate::Settings;
@@ -76,7 +76,8 @@ fn reads(book: &mut Book<'_>) {
     }
 }
 
-/// Table 4.2's hashes, the cycles that the thesis measured, and ours: of a bridge's addresses, and of a classifier's key.
+/// Table 4.2's hashes, the cycles that the thesis measured, and ours: of a bridge's addresses, and of a
+/// classifier's key.
 const HASHES: [Hash; 2] = [
     Hash { what: "two 48-bit hashes", cycles: 40, ours: |key| hash_address(hash_address(key)) },
     Hash { what: "one 64-bit hash", cycles: 35, ours: hash_v4_key },

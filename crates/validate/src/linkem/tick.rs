@@ -1,4 +1,5 @@
-//! The thesis' emulator acts at ticks of 8192 Hz. Here there is no tick: how late packets leave, as a histogram.
+//! The thesis' emulator acts at ticks of 8192 Hz. Here there is no tick: how late packets leave, as a
+//! histogram.
 
 use crate::book::{Book, paper};
 use crate::experiment::links;

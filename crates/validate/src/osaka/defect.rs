@@ -1,6 +1,7 @@
-//! What the paper's RED does once its average has passed the upper threshold: the average changes only when a packet is
-//! accepted, so that it never falls again, and nothing is accepted any more. The default RED (Floyd and Jacobson 1993)
-//! lets the average change with every arrival and decay over idle time. On the virtual clock, whatever the run.
+//! What the paper's RED does once its average has passed the upper threshold: the average changes only when a
+//! packet is accepted, so that it never falls again, and nothing is accepted any more. The default RED (Floyd
+//! and Jacobson 1993) lets the average change with every arrival and decay over idle time. On the virtual
+//! clock, whatever the run.
 
 use crate::book::Book;
 use crate::experiment::{End, Experiment, base, blast, generator, links, paced, silent};
@@ -17,7 +18,8 @@ const LINK: u64 = 10_000_000;
 const OVERLOAD: Nanos = Nanos(5_000_000_000);
 const AFTER: Nanos = Nanos(20_000_000_000);
 const SIZE: usize = 1000;
-/// As many of the light load's packets, a second's, are left out: the queue that the overload left needs no more to go.
+/// As many of the light load's packets, a second's, are left out: the queue that the overload left needs no
+/// more to go.
 const SETTLING: u64 = 125;
 
 pub(super) fn rows(book: &mut Book<'_>) {

@@ -1,5 +1,5 @@
-//! Section II-B.2: the propagation delay, which stands before the output buffer. The paper says that its delays were
-//! precise, and prints no number. On the virtual clock, whatever the run.
+//! Section II-B.2: the propagation delay, which stands before the output buffer. The paper says that its
+//! delays were precise, and prints no number. On the virtual clock, whatever the run.
 
 use crate::Settings;
 use crate::book::Book;

@@ -19,7 +19,8 @@ const CHARACTER: f64 = 6.4;
 /// Most decimals of a value.
 const MOST_DECIMALS: usize = 12;
 
-/// Colours that tell series apart on light and on dark ground (Okabe and Ito's, without black and yellow), as classes.
+/// Colours that tell series apart on light and on dark ground (Okabe and Ito's, without black and yellow), as
+/// classes.
 const COLOURS: usize = 6;
 
 /// Draws a figure.

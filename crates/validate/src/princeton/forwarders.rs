@@ -196,7 +196,8 @@ fn expensive(book: &mut Book<'_>) {
     book.row(row, |row| {
         settings.require_real_time("speed")?;
         let mut rig = Rig::new(Admission::default())?;
-        // As many as come: they are 64 at once and a thousand a second, so a second passes between two batches.
+        // As many as come: they are 64 at once and a thousand a second, so a second passes between two
+        // batches.
         let frames = vec![(0, Said { options: true, ..Said::UDP }.frame()); BATCH];
         let mut costs = Vec::new();
         for second in 0..settings.choose(2000, QUICK as u64) {

@@ -1,4 +1,5 @@
-//! Table 4 and sections 3.6 and 3.7: how many packets go through the levels above, and what is left over for each.
+//! Table 4 and sections 3.6 and 3.7: how many packets go through the levels above, and what is left over for
+//! each.
 
 use super::clock;
 use crate::Settings;

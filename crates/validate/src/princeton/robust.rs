@@ -93,7 +93,8 @@ impl Pipeline {
         Ok(Self { rig, seat, guest, up: 0, offered: 0, pause: Duration::ZERO, used })
     }
 
-    /// Offers packets by the clock, and waits for the last ones. Answers for how many seconds they were offered.
+    /// Offers packets by the clock, and waits for the last ones. Answers for how many seconds they were
+    /// offered.
     fn run(&mut self, settings: &Settings<'_>, time: Duration) -> Result<f64, BenchError> {
         let said = |port| Said { ports: [1024, port], ..Said::UDP };
         let [regular, up] = [said(54).frame(), said(UP_PORT).frame()];

@@ -48,7 +48,8 @@ impl Far {
     fn on(name: &str) -> Self {
         let name = CString::new(name).unwrap();
         let all = (libc::ETH_P_ALL as u16).to_be();
-        // SAFETY: the name is a C string, the address is as long as said, the descriptor is owned by nobody else.
+        // SAFETY: the name is a C string, the address is as long as said, the descriptor is owned by nobody
+        // else.
         unsafe {
             let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(all));
             assert!(fd >= 0);

@@ -27,7 +27,8 @@ struct Chunk {
 }
 
 impl Seen {
-    /// Notes a number; whether it was not there before. One that is more than 16 million behind counts as there.
+    /// Notes a number; whether it was not there before. One that is more than 16 million behind counts as
+    /// there.
     pub(super) fn note(&mut self, sequence: u64) -> bool {
         if sequence < self.below {
             return false;

@@ -117,7 +117,8 @@ impl Bench {
         })
     }
 
-    /// Runs a program that calls nothing on packet after packet, from outside and from within: what that leaves behind is the same.
+    /// Runs a program that calls nothing on packet after packet, from outside and from within: what that
+    /// leaves behind is the same.
     fn visit(&self, compiled: &Compiled, maps: &Arc<Maps>) {
         let before: Vec<_> = maps.all().iter().map(|map| values(map)).collect();
         let from = |quiet| {
@@ -171,7 +172,8 @@ impl Bench {
         let maps = Maps::new(&self.program.maps, 2, 1).unwrap();
         for (number, map) in maps.all().iter().enumerate() {
             let (spec, words) = (map.spec(), map.values());
-            // A lock that nobody has taken would be waited for, and programs that are not there be gone on with.
+            // A lock that nobody has taken would be waited for, and programs that are not there be gone on
+            // with.
             let free = spec.lock.is_none() && spec.inner.is_none() && spec.kind != MapKind::ProgArray;
             if free && spec.kind.is_array() && !spec.read_only && spec.initial.is_empty() {
                 let in_value = |i: &usize| i % spec.stride() < spec.value_size as usize;

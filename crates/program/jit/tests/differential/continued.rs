@@ -1,4 +1,5 @@
-//! Functions that helpers call, and programs that tail calls lead to: compiled as the interpreter has them, verified or not.
+//! Functions that helpers call, and programs that tail calls lead to: compiled as the interpreter has them,
+//! verified or not.
 
 use crate::bench::Bench;
 use longwire_program::{MapKind, MapSpec, Program, assemble};

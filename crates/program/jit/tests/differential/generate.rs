@@ -17,7 +17,8 @@ pub enum Kind {
     Kernel,
 }
 
-/// A piece of a program: instructions and the regions of their accesses, and how many pieces further a branch in its place leads.
+/// A piece of a program: instructions and the regions of their accesses, and how many pieces further a branch
+/// in its place leads.
 #[derive(Debug, Clone)]
 pub struct Piece {
     instructions: Vec<Instruction>,
@@ -25,8 +26,8 @@ pub struct Piece {
     skip: Option<usize>,
 }
 
-/// A beginning that puts an address of every region into a register: `r6` the packet's, `r7` a map's value, `r8` the state, `r9` the
-/// context; and numbers into the others.
+/// A beginning that puts an address of every region into a register: `r6` the packet's, `r7` a map's value,
+/// `r8` the state, `r9` the context; and numbers into the others.
 const BEGINNING: &str = "r9 = r1
     r6 = *(u32 *)(r1 + 0)
     r7 = *(u32 *)(r1 + 4)
@@ -114,7 +115,8 @@ fn computation() -> impl Strategy<Value = Instruction> {
     ]
 }
 
-/// An address's register, the region it is in, and an offset there: but of wild ones within it, aligned as need be.
+/// An address's register, the region it is in, and an offset there: but of wild ones within it, aligned as
+/// need be.
 fn place(size: Size, kind: Kind) -> impl Strategy<Value = (Register, Region, i16)> {
     let bases = [
         (6, Region::Packet, 0..60i16),

@@ -1,4 +1,5 @@
-//! `fib_lookup`: compiled programs against the interpreter, and both against the kernel in a network namespace with the same routes and neighbours.
+//! `fib_lookup`: compiled programs against the interpreter, and both against the kernel in a network
+//! namespace with the same routes and neighbours.
 #![allow(unsafe_code)]
 
 use crate::bench::Bench;
@@ -177,7 +178,8 @@ fn compiled_programs_are_answered_as_interpreted_ones() {
     assert_eq!(codes.into_iter().collect::<Vec<_>>(), [-97, -22, -19, 0, 1, 4, 7, 8]);
 }
 
-/// What the kernel answers to the same questions where it has the same routes, to the byte; but for the metric, which routes here have not.
+/// What the kernel answers to the same questions where it has the same routes, to the byte; but for the
+/// metric, which routes here have not.
 #[test]
 fn answers_are_those_of_the_kernel() {
     if let Some(reason) = kernel::refusal() {
@@ -199,7 +201,8 @@ fn answers_are_those_of_the_kernel() {
         let in_kernel = kernel::InKernel::new(&program(), &maps).unwrap();
         let compiled = compile(&verified, Arc::clone(&maps)).unwrap();
         let mut differ = Vec::new();
-        // With BPF_FIB_LOOKUP_DIRECT the kernel leaves out the table that has its own addresses of IPv6; there is one table here.
+        // With BPF_FIB_LOOKUP_DIRECT the kernel leaves out the table that has its own addresses of IPv6;
+        // there is one table here.
         let own = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1).octets();
         let compared = |packet: &Vec<u8>| packet[64] != 1 || packet[32..48] != own;
         for packet in questions().into_iter().filter(compared) {
