@@ -1,8 +1,8 @@
 //! The emulated link, stage by stage in the order a packet meets them: classify → filter → impair → queue →
 //! transmit → delay.
 //!
-//! Each folder is a stage, each file in it a block. A block has a row in its folder's list, and everything
-//! else (scenario keys, help, schema, contract tests) follows from that row.
+//! Each folder is a stage, each file in it a block. A block has a row in its folder's list; everything else
+//! (scenario keys, help, schema, contract tests) follows from that row.
 #![forbid(unsafe_code)]
 
 mod agenda;

@@ -13,7 +13,7 @@ pub mod markov;
 pub mod pattern;
 pub mod reorder;
 
-/// What `cargo xtask new` begins a block with, so that it is one.
+/// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/impair.rs"]
 mod template;

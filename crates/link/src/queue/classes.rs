@@ -46,7 +46,7 @@ pub enum ClassError {
         class: usize,
         /// Where it begins.
         column: usize,
-        /// What was given, in quotes, or `nothing`.
+        /// The text given, in quotes, or `nothing`.
         found: String,
         /// What to write.
         fix: String,
@@ -198,7 +198,7 @@ fn settings<'a>(
         };
         let mut end = 0;
         for next in behind.text.split_whitespace() {
-            // The word is a part of the text, so that their addresses tell where it is.
+            // The word is a slice of the text, so its position follows from the addresses.
             let at = next.as_ptr() as usize - behind.text.as_ptr() as usize;
             if known(next).is_some() {
                 break;

@@ -34,7 +34,7 @@ impl Waiting {
         self.bytes += meta.counted();
     }
 
-    /// Counts a packet as waiting no longer.
+    /// Stops counting a packet as waiting.
     #[inline]
     pub(crate) fn unqueue(&mut self, meta: &Meta) {
         self.packets -= u32::from(meta.segments);

@@ -32,7 +32,7 @@ pub mod sred;
 pub mod tail_drop;
 pub mod wf2q;
 
-/// What `cargo xtask new` begins a block with, so that it is one.
+/// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;

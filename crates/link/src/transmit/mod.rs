@@ -7,7 +7,7 @@ pub mod slotted;
 pub mod token_bucket;
 pub mod trace;
 
-/// What `cargo xtask new` begins a block with, so that it is one.
+/// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/transmit.rs"]
 mod template;

@@ -90,7 +90,7 @@ impl Bench {
         }
     }
 
-    /// When the link wants to be looked at next.
+    /// The time at which the link must be served next.
     pub fn deadline(&mut self) -> u64 {
         self.links.deadline(0).0
     }
