@@ -1,4 +1,4 @@
-//! Loss in bursts: a channel that is good or bad.
+//! Loss in bursts: a channel with a good and a bad state.
 
 use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
@@ -6,9 +6,9 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::{Millionths, Settings};
 use longwire_units::Probability;
 
-/// A channel in a good or a bad state, in each of which packets come through with a probability of their own.
+/// A channel in a good or a bad state, each with its own probability of reception.
 ///
-/// The mean loss is (1 − k)·r/(p + r) + (1 − h)·p/(p + r), the mean stay in the bad state 1/r packets.
+/// The mean loss is (1 − k)·r/(p + r) + (1 − h)·p/(p + r), the mean duration of the bad state 1/r packets.
 #[derive(Debug)]
 pub struct GilbertElliott {
     channel: Channel,
@@ -19,7 +19,7 @@ pub struct GilbertElliott {
 /// The channel itself.
 #[derive(Debug)]
 struct Channel {
-    /// Leaving the good state, and the bad one.
+    /// Probabilities of leaving the good state, and the bad one.
     p: Probability,
     r: Probability,
     /// Loss in the good state, and in the bad one.
@@ -97,8 +97,7 @@ impl Judge for GilbertElliott {
     }
 }
 
-/// The same channel, given as people think of it: the share of packets lost, and how many one after the
-/// other.
+/// The same channel with other parameters: the share of packets lost, and the mean length of a burst.
 #[derive(Debug)]
 pub struct Burst {
     channel: Channel,
@@ -154,7 +153,7 @@ impl Judge for Burst {
 }
 
 /// p and r of a channel that loses `loss` in bursts of `burst` millionths of a packet: r = 1/burst, p =
-/// r·loss/(1 − loss). Where that is above 1, p = 1 and r = (1 − loss)/loss: the loss is kept, and bursts are
+/// r·loss/(1 − loss). If that exceeds 1, p = 1 and r = (1 − loss)/loss: the loss is kept, and bursts are
 /// longer.
 fn transitions(loss: Probability, burst: u64) -> (Probability, Probability) {
     let one = u128::from(Probability::ONE.bits());

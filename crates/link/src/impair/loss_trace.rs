@@ -11,7 +11,7 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loses each packet with the probability that a trace gives for the time, counted from the start of the run.
+/// Loses each packet with the trace's current probability, counted from the start of the run.
 #[derive(Debug)]
 pub struct LossTrace {
     losses: Option<Arc<Series<Probability>>>,
@@ -74,8 +74,7 @@ impl Block for LossTrace {
 }
 
 impl Judge for LossTrace {
-    /// Draws once for each packet whatever the probability, so that another trace leaves later draws in
-    /// place.
+    /// Draws once for each packet whatever the probability, so that another trace does not shift later draws.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let now = offer.now.since(self.begin);

@@ -1,4 +1,4 @@
-//! Where a link is at a medium.
+//! A link's place at a medium.
 
 /// A link's place at a medium.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! CoDel: packets are dropped when they have waited too long for too long.
+//! CoDel: drops packets after delays above the target for too long.
 
 use super::codel_law::{Codel as Law, Source, Terms};
 use super::settings::{ECN, LIMIT, Limit};
@@ -27,9 +27,9 @@ pub(super) const INTERVAL: Param = Param {
 
 /// A first-in-first-out queue under CoDel.
 ///
-/// A packet has waited from its arrival until the transmitter takes it. A queue in which no more waits than
-/// the longest packet so far is left alone. The RFC (section 5.3) would have the interface's MTU there, which
-/// a link has not.
+/// A packet waits from its arrival until the transmitter takes it. A queue with no more waiting than the
+/// longest packet so far is not controlled. The RFC (section 5.3) uses the interface's MTU there, which a
+/// link does not have.
 #[derive(Debug)]
 pub struct Codel {
     law: Law,
@@ -38,7 +38,7 @@ pub struct Codel {
     limit: Limit,
 }
 
-/// The packets, and their bytes behind the one that was taken last.
+/// The packets, and their bytes behind the one taken last.
 #[derive(Debug)]
 struct Queue {
     fifo: Fifo,
@@ -84,7 +84,7 @@ impl Block for Codel {
         block
     }
 
-    /// Takes new parameters; a dropping state goes on.
+    /// Applies new parameters; a dropping state continues.
     fn change(&mut self, settings: CodelSettings) {
         self.limit = settings.limit;
         self.terms.target = settings.target;
@@ -106,7 +106,7 @@ impl Discipline for Codel {
         self.queue.fifo.push(hall.pool, handle);
     }
 
-    /// The time that they have waited counts. A dropping state begins an interval from now at the soonest.
+    /// Packets keep their waiting times. A dropping state begins an interval from now at the earliest.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
             self.terms.longest = self.terms.longest.max(hall.pool.meta(handle).counted());
@@ -124,7 +124,7 @@ impl Discipline for Codel {
         std::mem::take(&mut self.queue.fifo)
     }
 
-    /// A packet that finds the transmitter idle has not waited, and the last look at the empty queue ended
+    /// A packet that finds the transmitter idle has not waited, and the last check of the empty queue ended
     /// any dropping state.
     #[inline]
     fn direct(&self) -> bool {

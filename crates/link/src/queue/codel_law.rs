@@ -1,17 +1,17 @@
-//! CoDel's control law: when a queue in which every packet has waited too long for too long drops, and how
-//! the drops come closer together (RFC 8289, sections 5.3 to 5.6).
+//! CoDel's control law: when a queue with persistent delay drops, and how the drops become more frequent (RFC
+//! 8289, sections 5.3 to 5.6).
 
 use super::Hall;
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 
-/// What a queue that is controlled shows of itself.
+/// The controlled queue's interface.
 pub(super) trait Source {
     /// Takes the first packet.
     fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle>;
 
-    /// Bytes that wait behind the packets taken so far.
+    /// Bytes waiting behind the packets taken so far.
     fn backlog(&self) -> u64;
 }
 
@@ -28,21 +28,21 @@ pub(super) struct Terms {
 /// The state of one queue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Codel {
-    /// When the packets will have waited longer than the target for an interval; zero while they do not.
+    /// Time at which packets will have exceeded the target for an interval; zero while they do not exceed it.
     first_above: Nanos,
     drop_next: Nanos,
-    /// Drops in this dropping state, and how many there were when it was entered.
+    /// Drops in this dropping state, and their number when it was entered.
     count: u32,
     last_count: u32,
     dropping: bool,
 }
 
-/// Packets whose last dropping state ended less than this many intervals ago go on at its rate (RFC 8289,
-/// section 5.5).
+/// Number of intervals after a dropping state within which a new one continues at its rate (RFC 8289, section
+/// 5.5).
 const MEMORY: u64 = 16;
 
 impl Codel {
-    /// Takes the packet to be sent from `source`, dropping or marking those that the law wants.
+    /// Takes the next packet from `source`, dropping or marking those that the law selects.
     #[inline(always)]
     pub(super) fn dequeue(
         &mut self,
@@ -58,8 +58,7 @@ impl Codel {
         self.act(settings, &mut hall.again(), source, (head, over))
     }
 
-    /// What it does to packets, of which `head` has been taken, in its dropping state, or when they are
-    /// `over` what they may wait.
+    /// Acts on packets after taking `head`, in its dropping state, or when they are `over` the target.
     #[inline(never)]
     fn act(
         &mut self,
@@ -73,7 +72,7 @@ impl Codel {
             let spared = signal(settings, hall, head);
             if spared.is_none() {
                 head = source.take(hall);
-                // What follows is delivered, whatever it has waited.
+                // The following packet is delivered, whatever its delay.
                 self.is_over(settings, hall, head, source.backlog());
             }
             self.enter(settings, now);
@@ -97,8 +96,8 @@ impl Codel {
         head
     }
 
-    /// Whether packets have waited longer than the target for an interval, `head` the last of them (section
-    /// 5.6, dodequeue).
+    /// Whether packets have exceeded the target for an interval, `head` being the last (section 5.6,
+    /// dodequeue).
     #[inline(always)]
     fn is_over(&mut self, settings: &Terms, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
         let Some(head) = head else {
@@ -117,8 +116,8 @@ impl Codel {
         hall.now >= self.first_above
     }
 
-    /// Enters the dropping state with its first drop done. If the last one is not long past, its rate is a
-    /// good one to start with.
+    /// Enters the dropping state after its first drop. If the last state was recent, its rate is a good
+    /// starting point.
     fn enter(&mut self, settings: &Terms, now: Nanos) {
         self.dropping = true;
         let more = self.count.wrapping_sub(self.last_count);
@@ -129,7 +128,7 @@ impl Codel {
     }
 }
 
-/// Marks the packet if that is wanted and can be, and gives it back; else drops it.
+/// Marks the packet if configured and possible, and returns it; otherwise drops it.
 fn signal(settings: &Terms, hall: &mut Hall<'_>, head: Option<Handle>) -> Option<Handle> {
     let head = head?;
     if settings.marks && hall.mark(head) {
@@ -139,7 +138,7 @@ fn signal(settings: &Terms, hall: &mut Hall<'_>, head: Option<Handle>) -> Option
     None
 }
 
-/// t + interval / √count, rounded down; less than interval · 2⁻³² + 1 ns too small. Reckoned at drops only.
+/// t + interval / √count, rounded down; less than interval · 2⁻³² + 1 ns too small. Computed at drops only.
 fn control_law(t: Nanos, interval: Nanos, count: u32) -> Nanos {
     // 1/√count in steps of 2⁻³².
     let inverse = if count <= 1 { 1 << 32 } else { (u64::MAX / u64::from(count)).isqrt() };

@@ -1,4 +1,4 @@
-//! DualPI2: one queue for senders that slow down a little at every mark, one for all others, and a controller
+//! DualPI2: one queue for senders that react slightly to every mark, one for all others, and a controller
 //! that couples them.
 
 use super::pie::{ALPHA, BETA, TARGET, UPDATE};
@@ -14,34 +14,34 @@ use longwire_wire::{Ecn, ecn};
 
 /// DualPI2, the dual-queue coupled AQM.
 ///
-/// ECT(1) and CE go to the low-latency queue (RFC 9331), all else to the classic one. Every `update` the base
-/// probability p' is corrected by the longer of the two heads' waiting times. Classic packets are dropped, or
-/// marked if they are ECN-capable, with p'²; low-latency packets are marked with coupling·p', and always once
-/// they have waited for `step` with others behind them (the step that RFC 9332, appendix A.1, note c, allows
-/// in place of its ramp from 0.8 to 1.2 ms, and that Linux has). From p' = 1/coupling on the link is
-/// overloaded, and both are dropped with p'² (appendix A.2). Likelihoods are summed up, not drawn (appendix
-/// A.1, `recur`), and one of 1 is certain.
+/// Packets with ECT(1) and CE go to the low-latency queue (RFC 9331), all others to the classic one. Every
+/// `update` the base probability p' is adjusted by the longer of the two heads' waiting times. Classic
+/// packets are dropped, or marked if they are ECN-capable, with p'²; low-latency packets are marked with
+/// coupling·p', and always once they have waited for `step` with others behind them (the step that RFC 9332,
+/// appendix A.1, note c, allows in place of its ramp from 0.8 to 1.2 ms, as in Linux). From p' = 1/coupling
+/// on the link is overloaded, and both are dropped with p'² (appendix A.2). Probabilities are accumulated,
+/// not drawn (appendix A.1, `recur`), and one of 1 is certain.
 ///
 /// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes
 /// when both have packets: a weighted round robin with credit, which an idle link forgets (appendix A.1). A
-/// tenth is what Linux has; the RFC says no more than that it is to be small.
+/// tenth is Linux's value; the RFC only requires it to be small.
 #[derive(Debug)]
 pub struct DualPi2 {
     /// Classic and low-latency.
     lanes: [Lane; 2],
-    /// p', and what follows from it for each lane: p'² and coupling·p'; in steps of 2⁻⁶².
+    /// p', and the derived probabilities of each lane: p'² and coupling·p'; in steps of 2⁻⁶².
     base: u64,
     likelihoods: [u64; 2],
-    /// The longer wait at the last correction, in ns.
+    /// The longer wait at the last adjustment, in ns.
     waited: u64,
     ticks: Ticks,
     gains: Gains,
     step: Nanos,
     /// In millionths.
     coupling: u64,
-    /// What the classic queue may be served, in bytes · 2⁻¹⁶.
+    /// Credit of the classic queue, in bytes · 2⁻¹⁶.
     credit: i64,
-    /// The classic queue's part, of 2¹⁶.
+    /// The classic queue's share, of 2¹⁶.
     protection: i64,
     limit: Limit,
 }
@@ -50,7 +50,7 @@ pub struct DualPi2 {
 #[derive(Debug)]
 struct Lane {
     fifo: Fifo,
-    /// When its first packet arrived; never if there is none.
+    /// Arrival of its first packet; never if there is none.
     head: Nanos,
     /// Likelihoods summed up.
     sum: u64,
@@ -106,7 +106,7 @@ impl Block for DualPi2 {
         block
     }
 
-    /// Takes new parameters; the probability stays.
+    /// Applies new parameters; the probability stays.
     fn change(&mut self, settings: DualPi2Settings) {
         self.limit = settings.limit;
         self.gains = Gains::new(settings.target, settings.update, settings.alpha, settings.beta);
@@ -133,9 +133,9 @@ impl Discipline for DualPi2 {
         }
     }
 
-    /// What p' answers to is the wait above the target, and how it changes from now on. Were it taken to have
-    /// grown from nothing, as RFC 9332, appendix A.1, begins with an empty queue, one correction by a wait of
-    /// 0.6 s would drop all that waits.
+    /// p' reacts to the wait above the target, and its changes from now on. If the wait were treated as
+    /// having grown from zero, as RFC 9332, appendix A.1, begins with an empty queue, one adjustment after a
+    /// wait of 0.6 s would drop all waiting packets.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
             self.push(hall, handle);
@@ -174,14 +174,14 @@ impl Discipline for DualPi2 {
 }
 
 impl DualPi2 {
-    /// When the first packet of each lane arrived.
+    /// Arrival of the first packet of each lane.
     #[inline]
     fn heads(&self) -> [Nanos; 2] {
         self.lanes.each_ref().map(|lane| lane.head)
     }
 
-    /// Corrects p' for every time that is due (appendix A.2, dualpi2_update). Since the last event, the same
-    /// packets are first.
+    /// Adjusts p' for every due time (appendix A.2, dualpi2_update). The first packets have not changed since
+    /// the last event.
     #[inline]
     fn catch_up(&mut self, now: Nanos) {
         let heads = self.heads();
@@ -204,7 +204,7 @@ impl DualPi2 {
         }
     }
 
-    /// The next packet, its lane, and what sending it is to the classic queue's credit.
+    /// The next packet, its lane, and its effect on the classic queue's credit.
     #[inline]
     fn take(&mut self, hall: &mut Hall<'_>) -> Option<(usize, Handle, i64)> {
         let [classic, low] = self.lanes.each_ref().map(|lane| !lane.fifo.is_empty());
@@ -248,14 +248,14 @@ impl DualPi2 {
     }
 }
 
-/// How long the longer-waiting of two packets waits, in ns.
+/// The longer waiting time of two packets, in ns.
 #[inline]
 fn longest_wait(heads: [Nanos; 2], now: Nanos) -> u64 {
     heads.map(|head| now.since(head).0).into_iter().max().unwrap_or(0)
 }
 
 impl Lane {
-    /// Whether it is this one's turn to be hit, of 1/likelihood.
+    /// Whether this packet is selected, one of 1/likelihood.
     #[inline]
     fn recurs(&mut self, likelihood: u64) -> bool {
         if likelihood >= ONE {
@@ -274,9 +274,9 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// By hand: after 16 ms the first packet has waited for them, and p' = 0.16·(16 − 15 ms) + 3.2·16 ms =
-    /// 0.05136. Classic packets are hit with its square, low-latency ones with its double, and of 100 000 as
-    /// many as that makes.
+    /// Computed by hand: after 16 ms the first packet has waited for them, and p' = 0.16·(16 − 15 ms) +
+    /// 3.2·16 ms = 0.05136. Classic packets are hit with its square, low-latency ones with its double, and of
+    /// 100 000 the corresponding numbers.
     #[test]
     fn the_probabilities_are_coupled() {
         let mut queue = DualPi2::build(Settings::read(&[]).unwrap(), Dice::named(1, ""));

@@ -1,5 +1,4 @@
-//! Queues of flows that take turns: deficit round robin with flows that were idle served first (RFC 8290,
-//! section 4).
+//! Flow queues with turns: deficit round robin that serves previously idle flows first (RFC 8290, section 4).
 
 use super::flow::{flow_hash, slot};
 use super::settings::Limit;

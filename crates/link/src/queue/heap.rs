@@ -18,7 +18,7 @@ impl Heap {
         Self { items: Vec::with_capacity(count), places: vec![NONE; count].into() }
     }
 
-    /// Bytes that it takes besides its own record.
+    /// Bytes of memory besides its own record.
     pub(super) fn memory_bytes(&self) -> usize {
         self.items.capacity() * size_of::<(u128, u32)>() + size_of_val(&*self.places)
     }

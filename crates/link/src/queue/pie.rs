@@ -108,7 +108,7 @@ impl Block for Pie {
         block
     }
 
-    /// Takes new parameters; the probability stays.
+    /// Applies new parameters; the probability stays.
     fn change(&mut self, settings: PieSettings) {
         self.limit = settings.limit;
         self.terms = Terms {
