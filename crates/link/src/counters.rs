@@ -33,7 +33,7 @@ pub struct LinkStats {
     pub drops: Vec<(&'static str, u64)>,
     /// Packets in the queue, the one being sent included.
     pub queued_packets: u64,
-    /// Their bytes, as the link's rate counts them.
+    /// Their bytes, as counted by the link's rate.
     pub queued_bytes: u64,
     /// Packets in the delay line, and in the one before the queue.
     pub travelling_packets: u64,

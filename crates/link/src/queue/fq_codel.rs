@@ -1,4 +1,4 @@
-//! FQ-CoDel: every flow has a queue of its own under CoDel, and the queues take turns.
+//! FQ-CoDel: every flow has its own queue under CoDel, and the queues take turns.
 
 use super::codel::{INTERVAL, TARGET};
 use super::codel_law::{Codel, Terms};
@@ -11,7 +11,7 @@ use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos};
 
-/// The parameter `memory` of disciplines that keep flows apart.
+/// The parameter `memory` of disciplines with flow queues.
 pub(super) const MEMORY: Param = Param {
     name: "memory",
     kind: ParamKind::Size { min: Bytes(0), max: Bytes(1 << 40) },
@@ -21,11 +21,10 @@ pub(super) const MEMORY: Param = Param {
 
 /// Fair queueing with CoDel on every flow.
 ///
-/// Every arrival joins. If more waits than `limit` or `memory` allow, the flow with most bytes loses packets
-/// from its head, half of its bytes (as in Linux; the RFC has half of its packets) but 64 packets at the
-/// most; where that is since a limit has been lowered, an arrival costs no more than it brings. A flow's
-/// queue in which no more waits than the longest packet so far is left alone by CoDel. The 64 bytes or so of
-/// each flow are allocated with the link.
+/// Every arrival joins. If the queue exceeds `limit` or `memory`, the flow with most bytes loses packets from
+/// its head, half of its bytes (as in Linux; the RFC has half of its packets) but at most 64 packets; after a
+/// limit was lowered, an arrival drops no more than it adds. CoDel does not control a flow's queue with no
+/// more waiting than the longest packet so far. About 64 bytes for each flow are allocated with the link.
 #[derive(Debug)]
 pub struct FqCodel {
     flows: Flows<Codel>,
@@ -64,7 +63,7 @@ impl Block for FqCodel {
         block
     }
 
-    /// Takes new parameters. With another number of flows, they and their dropping states begin anew.
+    /// Applies new parameters. With another number of flows, they and their dropping states start fresh.
     fn change(&mut self, settings: FqCodelSettings) {
         self.limit = settings.limit;
         self.flows.set(settings.flows, settings.quantum.0);

@@ -1,4 +1,4 @@
-//! FQ-PIE: every flow has a queue of its own under PIE, and the queues take turns.
+//! FQ-PIE: every flow has its own queue under PIE, and the queues take turns.
 
 use super::fair::Flows;
 use super::fq_codel::MEMORY;
@@ -14,9 +14,9 @@ use longwire_units::{Bytes, Nanos};
 
 /// Fair queueing with PIE on every flow.
 ///
-/// The waiting time of a flow is that of the packet it sent last, and nothing once it has no more: its share
-/// of the rate is not known. Each flow has corrections of its own, made up for when it sends or receives.
-/// Limits as in FQ-CoDel.
+/// The delay of a flow is that of the packet it sent last, and zero when it is empty, because its share of
+/// the rate is unknown. Each flow has its own updates, executed when it sends or receives. Limits as in
+/// FQ-CoDel.
 #[derive(Debug)]
 pub struct FqPie {
     flows: Flows<State>,
@@ -27,11 +27,11 @@ pub struct FqPie {
     dice: Dice,
 }
 
-/// What is kept of a flow.
+/// State of a flow.
 #[derive(Debug, Default)]
 struct State {
     law: Pie,
-    /// How long its packets wait, in ns.
+    /// Delay of its packets, in ns.
     waits: u64,
 }
 
@@ -77,7 +77,7 @@ impl Block for FqPie {
         block
     }
 
-    /// Takes new parameters. With another number of flows, they and their probabilities begin anew.
+    /// Applies new parameters. With another number of flows, they and their probabilities start fresh.
     fn change(&mut self, settings: FqPieSettings) {
         self.limit = settings.limit;
         self.flows.set(settings.flows, settings.quantum.0);
@@ -109,7 +109,7 @@ impl Discipline for FqPie {
         self.flows.join(hall, handle, [self.limit, Limit::Bytes(self.memory)]);
     }
 
-    /// The first packet of each flow says how long that one's wait.
+    /// The first packet of each flow gives its delay.
     fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
         while let Some(handle) = waiting.pop(hall.pool) {
             let number = self.flows.find(hall.pool.data(handle));

@@ -1,4 +1,4 @@
-//! First in, first out; what has waited longest is dropped to make room for arrivals.
+//! First in, first out; the oldest packets are dropped to make room for arrivals.
 
 use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Hall};
@@ -10,9 +10,8 @@ use longwire_settings::Settings;
 /// A first-in-first-out queue that drops at its head.
 ///
 /// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the
-/// packet being sent stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits.
-/// Where more waits than the limit allows because that has been lowered, an arrival costs no more than it
-/// brings.
+/// packet being sent stays. Senders notice the loss earlier than with tail drop, by the queueing delay. After
+/// the limit was lowered, an arrival drops no more than it adds.
 #[derive(Debug)]
 pub struct HeadDrop {
     limit: Limit,
@@ -37,14 +36,14 @@ impl Block for HeadDrop {
         Self { limit: settings.limit }
     }
 
-    /// Takes a new limit, which holds from the next arrival on.
+    /// Applies a new limit from the next arrival on.
     fn change(&mut self, settings: HeadDropSettings) {
         self.limit = settings.limit;
     }
 }
 
 impl Discipline for HeadDrop {
-    /// Drops only what would not fit into an empty queue.
+    /// Drops only packets that would not fit into an empty queue.
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         let alone = Admission { packets_waiting: 0, bytes_waiting: 0, ..*packet };

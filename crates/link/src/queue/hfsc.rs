@@ -1,5 +1,5 @@
-//! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each a
-//! service curve.
+//! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each
+//! given by a service curve.
 
 use super::classes::{ClassError, ClassSet, Classed, Line, read_lines};
 use super::curve::Service;
@@ -28,19 +28,18 @@ const CLASSES: Grammar = Grammar {
 
 /// Hierarchical fair service curves.
 ///
-/// - `rt`: what a class is guaranteed whatever the others do: a packet leaves at most the time of one longest
+/// - `rt`: the guarantee of a class, independent of others: a packet leaves at most the time of one longest
 ///   packet after its deadline, as long as the guarantees together fit the rate.
-/// - `ls`: how the rest is shared among siblings, in proportion. A class without it gets what is guaranteed
-///   and no more.
-/// - `ul`: the most a class gets by sharing, whether or not others want it; what is guaranteed counts, and is
-///   sent beyond it. What it did not use is kept for 10 ms.
+/// - `ls`: the proportion in which siblings share the rest. A class without it only gets its guarantee.
+/// - `ul`: the limit of a class's share, whether or not others need the rest; guaranteed service counts
+///   towards it, but is not limited by it. Unused credit is kept for 10 ms.
 ///
-/// Virtual times have 128 bits and never overflow, real ones are nanoseconds; see the precision of slopes in
-/// the book. Each packet costs O(depth · log n).
+/// Virtual times have 128 bits and never overflow, real ones are nanoseconds; the book gives the precision of
+/// slopes. Each packet costs O(depth · log n).
 ///
 /// Beyond the paper: upper limits, and a sibling that becomes active joins halfway between the virtual times
 /// of the sibling selected last and of the one furthest ahead by sharing alone: one that is ahead by its
-/// guarantee holds up nobody.
+/// guarantee delays no other.
 pub type Hfsc = Classed<Tree>;
 
 /// A tree of classes with guaranteed delay and rate, shares of the rest, and upper limits.
@@ -64,7 +63,7 @@ impl Block for Hfsc {
         Self::new(settings.classes, dice)
     }
 
-    /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
+    /// Applies other classes, which start fresh. Waiting packets are reassigned by the new conditions.
     fn change(&mut self, settings: HfscSettings) {
         self.replace(settings.classes);
     }
@@ -153,7 +152,7 @@ fn curves(line: &Line<'_>) -> Result<Curves, ClassError> {
     Ok(curves)
 }
 
-/// Reads a rate, or a rate, a time and a rate.
+/// Parses a rate, or a rate, a time and a rate.
 fn curve(line: &Line<'_>, piece: Piece<'_>) -> Result<(Rate, Nanos, Rate), ClassError> {
     let quantities = quantities(piece);
     let failed =
@@ -174,7 +173,7 @@ fn curve(line: &Line<'_>, piece: Piece<'_>) -> Result<(Rate, Nanos, Rate), Class
     }
 }
 
-/// Parts a text before each word that begins with a digit.
+/// Splits a text before each word that begins with a digit.
 fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
     let text = piece.text;
     let begins = |&(at, c): &(usize, char)| {
@@ -196,8 +195,8 @@ mod tests {
     use longwire_packet::Pool;
     use proptest::prelude::*;
 
-    /// 8 Mbit/s is a byte a microsecond: of two packets of 1000 bytes the second may go after 1 ms. If it is
-    /// taken out before, nothing is left to wait for.
+    /// 8 Mbit/s is a byte per microsecond: of two packets of 1000 bytes the second may be sent after 1 ms. If
+    /// it is taken out before, there is nothing to wait for.
     #[test]
     fn what_was_emptied_has_nothing_for_later() {
         let values = HfscSettings::read(&[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();

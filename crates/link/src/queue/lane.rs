@@ -1,4 +1,4 @@
-//! Queues side by side in one discipline: bands and classes.
+//! Parallel queues in one discipline: bands and classes.
 
 use super::Hall;
 use super::leaf::{Joined, Leaf};
@@ -8,22 +8,22 @@ use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// One of the queues: first in, first out with a limit, unless it has a discipline.
+/// One of the queues: first in, first out with a limit, or with a discipline.
 #[derive(Debug)]
 struct Lane {
     fifo: Fifo,
-    /// What waits, the packet being sent included.
+    /// Backlog, the packet being sent included.
     packets: u64,
     bytes: u64,
     limit: Limit,
     leaf: Option<Box<Leaf>>,
 }
 
-/// Queues, each with a limit of its own.
+/// Queues with individual limits.
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Box<[Lane]>,
-    /// The packet being sent: its lane, packets and bytes. It counts until the next one is asked for.
+    /// The packet being sent: its lane, packets and bytes. It counts until the next one is requested.
     sending: Option<(usize, u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Lanes {
         Self { lanes: lanes.map(lane).collect(), sending: None }
     }
 
-    /// Bytes that the lanes and their disciplines take.
+    /// Bytes of the lanes and their disciplines.
     pub(super) fn memory_bytes(&self) -> usize {
         let of_lane =
             |lane: &Lane| size_of::<Lane>() + lane.leaf.as_ref().map_or(0, |leaf| leaf.memory_bytes());
@@ -56,7 +56,7 @@ impl Lanes {
         lane.add(hall.pool, handle)
     }
 
-    /// The packet that was taken last has been sent, at `now`.
+    /// Records that the packet taken last was sent, at `now`.
     #[inline]
     pub(super) fn settle(&mut self, now: Nanos) {
         if let Some((lane, packets, bytes)) = self.sending.take() {
@@ -82,7 +82,7 @@ impl Lanes {
         Some(handle)
     }
 
-    /// Bytes of the packet that a lane would send next, if it has one.
+    /// Bytes of a lane's next packet, if it has one.
     #[inline]
     pub(super) fn head(&self, pool: &Pool, lane: usize) -> Option<u64> {
         let lane = &self.lanes[lane];
@@ -92,7 +92,7 @@ impl Lanes {
         }
     }
 
-    /// Takes over packets into a lane in which none waits, even beyond its limit.
+    /// Takes over packets into an empty lane, even beyond its limit.
     pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, lane: usize, mut waiting: Fifo) {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
@@ -103,7 +103,7 @@ impl Lanes {
         }
     }
 
-    /// All packets, lane after lane. The packet being sent counts in none of them any longer.
+    /// Removes all packets, lane by lane. The packet being sent no longer counts in any.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;
         self.sending = None;

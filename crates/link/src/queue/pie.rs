@@ -1,4 +1,4 @@
-//! PIE: arrivals are dropped with a probability that a controller steers by the waiting time.
+//! PIE: drops arrivals with a probability controlled by the queueing delay.
 
 use super::pie_law::{Gains, ONE, Pie as Law, Terms, waiting};
 use super::settings::{ECN, LIMIT, Limit, signal};
@@ -48,7 +48,7 @@ pub(super) const BETA: Param = Param {
 };
 const GAIN: ParamKind = ParamKind::Decimal { min: 0, max: 100_000_000 };
 
-/// Whether a packet chosen at this probability may be marked instead of dropped: below 10 % (RFC 8033,
+/// Whether a packet selected at this probability may be marked instead of dropped: below 10 % (RFC 8033,
 /// section 5.1).
 #[inline]
 pub(super) fn may_mark(law: &Law) -> bool {
@@ -57,17 +57,17 @@ pub(super) fn may_mark(law: &Law) -> bool {
 
 /// A first-in-first-out queue under PIE.
 ///
-/// The waiting time is what the waiting bytes, the packet being sent included, take at the departure rate.
-/// Corrections happen every `update` from the first packet on; those that fell between two packets are made
-/// up for when the second comes or is sent, with the queue as it was then. ECN-capable packets are marked, if
-/// asked, while the probability is below 10 %.
+/// The delay is the time of the waiting bytes, the packet being sent included, at the departure rate. Updates
+/// happen every `update` from the first packet on; those between two packets are executed when the second
+/// comes or is sent, with the queue at their time. ECN-capable packets are marked, if configured, while the
+/// probability is below 10 %.
 #[derive(Debug)]
 pub struct Pie {
     law: Law,
     terms: Terms,
     limit: Limit,
     marks: bool,
-    /// Bytes that wait since the last event.
+    /// Waiting bytes since the last event.
     backlog: u64,
     dice: Dice,
 }

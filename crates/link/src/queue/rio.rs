@@ -18,8 +18,8 @@ use std::sync::Arc;
 ///
 /// In packets are dropped by the average number of In packets, Out packets by the average of all, with
 /// thresholds that drop Out first. By default those of lowest drop precedence of assured forwarding (RFC
-/// 2597: AF11, AF21, AF31, AF41) are In. What is not IP is Out. Neither is gentle. The packet being sent
-/// counts.
+/// 2597: AF11, AF21, AF31, AF41) are In. Packets other than IP are Out. Neither is gentle. The packet being
+/// sent counts.
 #[derive(Debug)]
 pub struct Rio {
     all: Average,
@@ -31,7 +31,7 @@ pub struct Rio {
     marks: bool,
     /// A bit for each DSCP that is In.
     codes: u64,
-    /// In packets that wait, the one being sent included.
+    /// In packets waiting, the one being sent included.
     waiting_in: u64,
     sends_in: bool,
 }
@@ -126,7 +126,7 @@ impl Block for Rio {
         block
     }
 
-    /// Takes new parameters; the averages stay. Packets that wait count as In or Out by the new list.
+    /// Applies new parameters; the averages stay. Waiting packets are treated as In or Out by the new list.
     fn change(&mut self, settings: RioSettings) {
         self.limit = settings.limit;
         self.codes = *settings.codes;

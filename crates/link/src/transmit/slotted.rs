@@ -1,4 +1,4 @@
-//! Sending in slots, as shared media do.
+//! Transmission in slots, as on shared media.
 
 use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
 use super::{Backlog, Sender};
@@ -6,33 +6,33 @@ use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Gathers packets and sends them together in slots (netem's `slot`): an approximation of how cable, Wi-Fi
-/// and LTE let a station send.
+/// Collects packets and sends them together in slots (netem's `slot`): an approximation of cable, Wi-Fi and
+/// LTE.
 ///
 /// A packet that finds the link idle waits for a slot, whose distance from its arrival is drawn uniformly
-/// from the least to the most. Those that come while it waits, or while others are sent, go in the same slot,
-/// one after the other at the rate, until it has let as many packets or bytes through as it may (the last of
-/// them may exceed the bytes). The next slot then opens at a distance drawn in the same way from that
-/// packet's end. A slot that opens when nothing waits passes unused.
+/// between minimum and maximum. Those that come while it waits, or while others are sent, go in the same
+/// slot, one after the other at the rate, up to its limit of packets or bytes (the last packet may exceed the
+/// bytes). The next slot then opens at a distance drawn in the same way from that packet's end. A slot that
+/// opens when nothing waits passes unused.
 #[derive(Debug)]
 pub struct Slotted {
     framing: Framing,
     dice: Dice,
     rate: u64,
     min: Nanos,
-    /// How much longer than `min` a distance can be.
+    /// Width of the range above `min`.
     span: u64,
     /// What a slot lets through.
     packets: u64,
     bytes: u64,
-    /// What the current slot still lets through.
+    /// Remaining packets of the current slot.
     packets_left: u64,
     bytes_left: u64,
-    /// When the current slot opens, or has opened.
+    /// Start of the current slot.
     slot: Nanos,
-    /// How far the next slot is from the end of the packet being sent, if that is the last of its slot.
+    /// Distance of the next slot from the end of the packet being sent, if that is the last of its slot.
     gap: Option<Nanos>,
-    /// When the packet being sent begins, or the time up to which it is settled.
+    /// Beginning of the packet being sent, or the time up to which it is settled.
     start: Nanos,
     /// Work left at `start`, what rounding has left over included.
     work: u64,

@@ -34,7 +34,7 @@ struct State {
     /// The tokens and their time before those of the packet being sent were taken, while it may still wait
     /// for them.
     before: (i64, Nanos),
-    /// When the packet being sent begins, or the time up to which it is settled.
+    /// Beginning of the packet being sent, or the time up to which it is settled.
     start: Nanos,
     /// Work left at `start`, what rounding has left over included.
     work: u64,
