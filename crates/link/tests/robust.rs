@@ -1,4 +1,4 @@
-//! No text of a rule, a class or a list makes anything panic: the fuzzer's corpus, and its words in any
+//! Arbitrary texts of rules, classes or lists never cause a panic: the fuzzer's corpus, and its words in any
 //! order.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,4 @@
-//! What a link does to packets, in tables that can be checked by hand: the formula of the design, to the
-//! nanosecond.
+//! A link's formula, in tables that can be checked by hand: as in the design, to the nanosecond.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Values};
@@ -15,7 +14,7 @@ struct Bench {
     pool: Pool,
     links: Links,
     left: Vec<(u64, u32)>,
-    /// How many segments were in each that left.
+    /// Number of segments of each departure.
     segments: Vec<u16>,
     next: u32,
 }
@@ -41,7 +40,7 @@ impl Bench {
         self.collect(out);
     }
 
-    /// Everything leaves that leaves by `until`.
+    /// Executes all departures by `until`.
     fn advance(&mut self, until: u64) {
         while self.links.deadline(0) <= Nanos(until) {
             let at = self.links.deadline(0);
@@ -164,7 +163,7 @@ fn a_change_of_delay_is_for_packets_whose_transmission_ends_later_and_never_reor
     (0..3).for_each(|_| link.arrive(0, 1246));
     link.set(3 * MS / 2, "delay", "5 ms");
     link.advance(u64::MAX - 1);
-    // The first is on its way (21 ms). The second ends at 2 + 5 = 7, the third at 8, but both wait for the
+    // The first is in flight (21 ms). The second ends at 2 + 5 = 7, the third at 8, but both wait for the
     // first.
     assert_eq!(link.left, [(21 * MS, 0), (21 * MS, 1), (21 * MS, 2)]);
 }
@@ -201,7 +200,7 @@ fn flushing_accounts_for_everything() {
     assert_eq!(link.pool.live(), 0);
 }
 
-/// A TCP train as a driver hands it over: `payload` bytes in segments of `mss`.
+/// A TCP train as from a driver: `payload` bytes in segments of `mss`.
 fn train(bench: &mut Bench, at: u64, payload: usize, mss: u16) {
     let header_len = 54;
     let mut frame = vec![0u8; header_len + payload];
@@ -280,7 +279,7 @@ fn a_lost_segment_is_cut_out_and_the_rest_goes_on() {
     train(&mut link, 0, 1192 * 20, 1192);
     let stats = link.stats(0);
     assert!(stats.dropped() > 0 && stats.out_packets > 0);
-    // The verdicts are those that single packets would have met.
+    // The verdicts are those on single packets.
     let mut single = Bench::new(&[("loss", "30 %")]);
     (0..20).for_each(|_| single.arrive(0, 1246));
     assert_eq!(single.stats(0).dropped(), stats.dropped());
@@ -320,8 +319,8 @@ fn trains_are_cut_where_a_change_of_rate_parts_their_segments() {
     }
 }
 
-/// Segments of a train that waits have delays of their own where delays become jitter, and tokens of their
-/// own where the rate becomes a bucket.
+/// Segments of a waiting train get individual delays if the delay becomes jitter, and individual tokens if
+/// the rate becomes a bucket.
 #[test]
 fn trains_are_cut_where_another_kind_parts_their_segments() {
     let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
@@ -342,8 +341,8 @@ fn trains_are_cut_where_another_kind_parts_their_segments() {
     assert_eq!(link.times(), [1_500, 1_500, 1_500 + MS / 2]);
 }
 
-/// 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms half of the first is left, which takes tokens of a bucket that
-/// is full.
+/// 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms half of the first is left, which takes tokens from a full
+/// bucket.
 #[test]
 fn what_is_left_of_a_packet_takes_tokens() {
     let table = [
@@ -363,7 +362,7 @@ fn what_is_left_of_a_packet_takes_tokens() {
     }
 }
 
-/// The formula, written down once more as plainly as possible, with exact fractions of a nanosecond.
+/// The formula, implemented as plainly as possible, with exact fractions of a nanosecond.
 struct Formula {
     rate: u128,
     delay: u64,

@@ -30,7 +30,7 @@ pub struct Bench {
     pool: Pool,
     links: Links,
     next: u64,
-    /// What has left since it was taken last.
+    /// Departures since the last call.
     pub left: Vec<Left>,
 }
 
@@ -52,7 +52,7 @@ impl Bench {
         Self { pool: Pool::new(64 << 20).unwrap(), links, next: 0, left: Vec::new() }
     }
 
-    /// A packet of a flow arrives, whose DS field is `field` and which counts `bytes` (64 to 1518). Returns
+    /// Lets a packet of a flow arrive, with DS field `field` and `bytes` counted bytes (64 to 1518). Returns
     /// its number.
     pub fn arrive(&mut self, at: u64, flow: u16, field: u8, bytes: u64) -> u64 {
         self.advance(at);
@@ -80,7 +80,7 @@ impl Bench {
         self.links.change(&mut self.pool, 0, Nanos(at), &[(spec, values)]).unwrap();
     }
 
-    /// Everything leaves that leaves by `until`, each at its time.
+    /// Executes all departures by `until`, each at its time.
     pub fn advance(&mut self, until: u64) {
         while self.deadline() <= until {
             let mut out = Fifo::EMPTY;

@@ -1,11 +1,11 @@
-//! CoDel (RFC 8289): drops come at interval/√count, end with the queue, and go on where they were.
+//! CoDel (RFC 8289): drops come at interval/√count, end with the queue, and resume at their rate.
 
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND};
 
 /// 1000 bytes at 100 Mbit/s.
 const SENT: u64 = 80_000;
 
-/// An eighth more arrives than is sent, and the times at which packets are dropped or marked are noted.
+/// Arrivals exceed the rate by an eighth; the times of drops or marks are recorded.
 fn overload(bench: &mut Bench, field: u8, (from, until): (u64, u64)) -> Vec<u64> {
     let hits = |bench: &mut Bench, now| bench.dropped(now, "aqm") + bench.stats(now).marked_packets;
     let (mut times, mut seen) = (Vec::new(), hits(bench, from));
@@ -43,8 +43,8 @@ fn drops_follow_the_square_root() {
     }
 }
 
-/// The queue drains, and nothing more is dropped. Soon after, dropping goes on at the rate it had reached;
-/// long after, it begins anew.
+/// The queue drains, and drops end. A short time later, dropping resumes at the rate it had reached; a long
+/// time later, it starts again.
 #[test]
 fn leaves_and_remembers() {
     for (pause, remembers) in [(100 * MS, true), (3 * SECOND, false)] {
@@ -63,7 +63,7 @@ fn leaves_and_remembers() {
     }
 }
 
-/// A queue that never waits longer than the target for a whole interval is left alone, and so is one of a
+/// A queue that never exceeds the target for a whole interval is not controlled, and neither is one with a
 /// single packet.
 #[test]
 fn spares_bursts_and_slow_links() {

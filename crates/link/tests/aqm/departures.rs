@@ -1,10 +1,9 @@
-//! Limits in time and controllers of the waiting time where packets leave more slowly than their bits are
-//! sent.
+//! Time limits and delay controllers where packets leave more slowly than their bits are sent.
 
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 
-/// One packet in a slot, slots 10 ms apart, 500 packets of 1000 bytes at once: 5 of them are what 50 ms let
-/// out, whatever the rate in a slot, and whichever unit the slot is limited in.
+/// One packet per slot, slots 10 ms apart, 500 packets of 1000 bytes at once: 50 ms release 5 of them,
+/// whatever the rate in a slot, and whichever unit limits the slot.
 #[test]
 fn a_limit_in_time_counts_slots() {
     for rate in ["unlimited", "1 Gbit/s"] {
@@ -42,8 +41,8 @@ fn a_limit_in_time_takes_the_mean_distance() {
     }
 }
 
-/// Packets that come 25 % faster than slots let them out: PIE holds the wait between a half of its target,
-/// below which nothing is dropped, and twice it, and a fifth is lost.
+/// Packets that come 25 % faster than slots release them: PIE keeps the delay between half its target, below
+/// which nothing is dropped, and twice it, and a fifth is lost.
 #[test]
 fn pie_steers_slots_to_its_target() {
     let slots = [("min", "1 ms"), ("packets", "1")];

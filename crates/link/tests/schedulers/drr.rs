@@ -58,7 +58,7 @@ fn what_is_left_over_counts() {
     assert_eq!(order, [9, 2, 2, 1, 2, 2, 1, 2, 2, 1]);
 }
 
-/// The flow that holds most makes room.
+/// The largest flow makes room.
 #[test]
 fn the_longest_flow_loses() {
     let given = [("limit", "20 packets"), ("flows", "65536")];

@@ -1,4 +1,4 @@
-//! HFSC: guarantees, sharing and limits, and what the paper says it is for.
+//! HFSC: guarantees, sharing and limits, and the paper's purpose.
 
 use crate::bench::{BYTE, Bench, LONGEST, MS, SECOND};
 use longwire_block::Dice;
