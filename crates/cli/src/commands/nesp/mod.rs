@@ -86,7 +86,7 @@ fn udp_address(text: &str) -> Result<SocketAddr, String> {
     with_port.map_err(|_| "write an address, such as 10.0.0.254, fd00::fe or 10.0.0.254:8805".into())
 }
 
-/// List links, traffic sources, shared media, routers and their programs, with their settings if asked
+/// List objects (links, sources, media, routers, flows, forwarders, ports), with their settings if asked
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -101,7 +101,7 @@ struct List {
     reach: Reach,
 }
 
-/// Show settings of a link, a traffic source, a shared medium, a router or a program
+/// Show settings of an object
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
