@@ -27,18 +27,22 @@ Commands for developers.
 
 cargo xtask tidy                  check the rules of the house that no compiler knows
 cargo xtask ci [--quick]          everything a change has to pass; --quick leaves the tests out
-cargo xtask assault [SEED]        the attacks of crates/cli/tests/assault at full length, as root: 25 minutes, and the build
+cargo xtask assault [SEED]        the attacks of crates/cli/tests/assault at full length, as root: 25 \
+minutes, and the build
 cargo xtask fuzz [OPTIONS] [TARGET]...
                                   the fuzz targets over mutated corpora; --help says more
 cargo xtask bench [NAME]          `longwire bench` as it is packaged, and the criterion benches
 cargo xtask instructions [--json] [--keep] [--tests] [NAME]...
-                                  instructions of a packet by stage, against those that benches/instructions.toml keeps
+                                  instructions of a packet by stage, against those that \
+                                  benches/instructions.toml keeps
 cargo xtask numbers               make the tables of numbers in Markdown from docs/results
 cargo xtask numbers --measure [NAME]...
                                   measure first, the usual results or these; --list names them
-cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in FOLDER/PROJECT/,
+cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in \
+FOLDER/PROJECT/,
                                   by target/release/longwire, for docs/results/programs.json
-cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: benches/walks.toml
+cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: \
+benches/walks.toml
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
 ";
 

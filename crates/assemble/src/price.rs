@@ -431,7 +431,8 @@ mod tests {
     use super::*;
 
     fn priced(text: &str) -> Pricing {
-        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+            address = \"10.0.0.2/24\"\n";
         let plan = longwire_scenario::parse("s.toml", &format!("{hosts}{text}")).unwrap();
         price(&plan, &Calibration { frame: Bytes(1000), ..Calibration::default() })
     }
@@ -455,8 +456,10 @@ mod tests {
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let (west, east) = (port("r1-east", "10.9.0.1/30"), port("r2-west", "10.9.0.2/30"));
         let pricing = priced(&format!(
-            "[[router]]\nname = \"r1\"\nports = [{}, {west}]\nroutes = [{{ to = \"10.7.0.0/16\", port = \"a\" }}]\n\
-             [[router]]\nname = \"r2\"\nports = [{east}, {}]\n[[link]]\nbetween = [\"r1-east\", \"r2-west\"]\n\
+            "[[router]]\nname = \"r1\"\nports = [{}, {west}]\n\
+             routes = [{{ to = \"10.7.0.0/16\", port = \"a\" }}]\n\
+             [[router]]\nname = \"r2\"\nports = [{east}, {}]\n[[link]]\n\
+             between = [\"r1-east\", \"r2-west\"]\n\
              [[link]]\nbetween = [\"r2-b\", \"b\"]\n",
             port("a", "10.1.0.1/24"),
             port("r2-b", "10.2.0.1/24"),
@@ -518,7 +521,8 @@ mod tests {
     /// 1908 MiB; 200 ms need 382 MiB.
     #[test]
     fn a_pool_that_nobody_asked_for_fits() {
-        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+            address = \"10.0.0.2/24\"\n";
         let pool = |engine: &str, link: &str, memory: u64| {
             let text = format!("{engine}{hosts}[[link]]\nfrom = \"a\"\nto = \"b\"\n{link}");
             let mut plan = longwire_scenario::parse("s.toml", &text).unwrap();
@@ -535,7 +539,8 @@ mod tests {
             // All arriving packets are in flight, if the delay precedes the rate.
             (
                 "",
-                "rate = \"1 Mbit/s\"\nqueue = \"1 packet\"\ndelay = { delay = \"200 ms\", before = \"queue\" }",
+                "rate = \"1 Mbit/s\"\nqueue = \"1 packet\"\n\
+                 delay = { delay = \"200 ms\", before = \"queue\" }",
                 16,
                 382,
             ),

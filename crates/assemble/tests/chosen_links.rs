@@ -28,8 +28,10 @@ impl Observer for Tracer {
 
 /// A router with the hosts "a" and "b", either directly on its port or behind an inner port; 100 packets go
 /// from "a" to "b", one each 10 ms.
-const HEAD: &str = "host = [{ name = \"a\", address = \"10.0.1.9/24\" }, { name = \"b\", address = \"10.0.2.9/24\" }]\n\
-    [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\nsize = \"100 B\"\nfor = \"995 ms\"\n";
+const HEAD: &str = "host = [{ name = \"a\", address = \"10.0.1.9/24\" }, \
+    { name = \"b\", address = \"10.0.2.9/24\" }]\n\
+    [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\nsize = \"100 B\"\n\
+    for = \"995 ms\"\n";
 
 /// A plan whose first forwarders have these programs.
 fn plan(text: &str, programs: &[&str]) -> Plan {
@@ -82,7 +84,8 @@ const OWN: &str = "[[router]]\nname = \"r\"\nports = [{ port = \"a\", addresses 
 fn links(from: &str, more: &str) -> String {
     format!(
         "[[link]]\nname = \"usual\"\nfrom = \"{from}\"\nto = \"b\"\ndelay = \"1 ms\"\n\
-         [[link]]\nname = \"spare\"\nfrom = \"{from}\"\nto = \"b\"\ndelay = \"5 ms\"\nonly = \"programs\"\n{more}\
+         [[link]]\nname = \"spare\"\nfrom = \"{from}\"\nto = \"b\"\ndelay = \"5 ms\"\nonly = \"programs\"\n\
+         {more}\
          [[forwarder]]\nrouter = \"r\"\nprogram = \"balancer\"\nlinks = [\"spare\", \"usual\"]\n"
     )
 }
@@ -91,7 +94,8 @@ fn links(from: &str, more: &str) -> String {
 /// half of them, XDP_PASS for the others.
 fn every_second(then: &str) -> String {
     format!(
-        "call ktime_get_ns\n r0 /= 10000000\n r0 &= 1\n if r0 == 0 goto pass\n {then}\n exit\npass:\n r0 = 2\n exit"
+        "call ktime_get_ns\n r0 /= 10000000\n r0 &= 1\n if r0 == 0 goto pass\n {then}\n exit\n\
+         pass:\n r0 = 2\n exit"
     )
 }
 
@@ -118,7 +122,8 @@ fn redirected_packets_take_the_link_as_they_are() {
 
 #[test]
 fn a_bridge_behind_the_port_sends_over_the_link_that_the_router_has_chosen() {
-    let lan = "[[bridge]]\nname = \"lan\"\n[[link]]\nname = \"down\"\nfrom = \"lan\"\nto = \"b\"\ndelay = \"2 ms\"\n";
+    let lan = "[[bridge]]\nname = \"lan\"\n[[link]]\nname = \"down\"\nfrom = \"lan\"\nto = \"b\"\n\
+        delay = \"2 ms\"\n";
     let links = links("east", "").replace("to = \"b\"", "to = \"lan\"");
     for choice in ["call lw_choose_link\n r0 = 2", "call lw_redirect_link"] {
         let code = every_second(&format!("r1 = 0\n {choice}"));
@@ -130,7 +135,8 @@ fn a_bridge_behind_the_port_sends_over_the_link_that_the_router_has_chosen() {
 
 /// Two routers in a row, with two links between them.
 const ROW: &str = "[[router]]\nname = \"r\"\nports = [{ port = \"a\", addresses = \"10.0.1.1/24\" },\n\
-    { port = \"east\", addresses = \"10.9.0.1/30\" }]\nroutes = [{ to = \"10.0.2.0/24\", via = \"10.9.0.2\" }]\n\
+    { port = \"east\", addresses = \"10.9.0.1/30\" }]\n\
+    routes = [{ to = \"10.0.2.0/24\", via = \"10.9.0.2\" }]\n\
     [[router]]\nname = \"far\"\nports = [{ port = \"west\", addresses = \"10.9.0.2/30\" },\n\
     { port = \"b\", addresses = \"10.0.2.1/24\" }]\nroutes = [{ to = \"10.0.1.0/24\", via = \"10.9.0.1\" }]\n\
     [[link]]\nname = \"usual\"\nbetween = [\"east\", \"west\"]\ndelay = \"1 ms\"\n";
@@ -143,7 +149,8 @@ fn marks_go_on_to_rules_classes_and_the_next_router() {
     let reads = "call lw_read_mark\n if r0 != 0x25 goto +3\n r1 = 7\n call lw_drop\n exit\n r0 = 2\n exit";
     let text = |spare: &str| {
         format!(
-            "{HEAD}{ROW}{spare}[[link]]\nname = \"other\"\nbetween = [\"east\", \"west\"]\ndelay = \"4 ms\"\nonly = \"programs\"\n\
+            "{HEAD}{ROW}{spare}[[link]]\nname = \"other\"\nbetween = [\"east\", \"west\"]\ndelay = \"4 ms\"\n\
+             only = \"programs\"\n\
              [[forwarder]]\nrouter = \"r\"\nprogram = \"balancer\"\nlinks = [\"other\"]\n\
              [[forwarder]]\nrouter = \"far\"\nprogram = \"balancer\"\nlinks = [\"usual\"]\n"
         )
@@ -177,7 +184,8 @@ fn classes_of_a_queue_go_by_marks() {
     // A class without room: only marked packets are lost.
     for (kind, share) in [("wf2q+", "weight 1 "), ("hfsc", "ls 1 Mbit/s "), ("priority", "")] {
         let queue = format!(
-            "rate = \"10 Mbit/s\"\n[link.queue]\nkind = \"{kind}\"\nclasses = [\"none {share}limit 1 B if mark 5\", \"rest {share}limit 10 packets\"]\n"
+            "rate = \"10 Mbit/s\"\n[link.queue]\nkind = \"{kind}\"\n\
+             classes = [\"none {share}limit 1 B if mark 5\", \"rest {share}limit 10 packets\"]\n"
         );
         let text = format!("{HEAD}{SITS}{}", links("a", ""))
             .replace("delay = \"1 ms\"\n", &format!("delay = \"1 ms\"\n{queue}"));

@@ -111,7 +111,8 @@ fn an_outage_holds_packets_until_it_ends() {
 /// is sent, at the end of the last.
 #[test]
 fn what_an_outage_interrupts_again_and_again_is_sent_in_the_end() {
-    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"100 us\"\nlink = \"up\"\nevery = \"100 ms\"\nrate = \"0\"\n\
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"100 us\"\nlink = \"up\"\nevery = \"100 ms\"\n\
+        rate = \"0\"\n\
         [[at]]\ntime = \"90 us\"\nlink = \"up\"\nevery = \"100 ms\"\nrate = \"8 Mbit/s\"\n";
     assert_eq!(leaves(text, &[0]).0, [(9_000_100, 0)]);
 }
@@ -119,7 +120,8 @@ fn what_an_outage_interrupts_again_and_again_is_sent_in_the_end() {
 #[test]
 fn a_ramp_moves_in_exact_steps() {
     // From 10 to 20 ms over 10 ms in steps of 2 ms: 12 ms of delay from 2 ms on, and so on; then 20.
-    let text = "delay = \"10 ms\"\n[[at]]\ntime = \"0 ms\"\nlink = \"up\"\nramp = \"10 ms\"\nstep = \"2 ms\"\ndelay = \"20 ms\"\n";
+    let text = "delay = \"10 ms\"\n[[at]]\ntime = \"0 ms\"\nlink = \"up\"\nramp = \"10 ms\"\n\
+        step = \"2 ms\"\ndelay = \"20 ms\"\n";
     let arrivals = [0, 1999, 2000, 4000, 9999, 10_000, 50_000];
     let delays = [10_000, 10_000, 12_000, 14_000, 18_000, 20_000, 20_000];
     let wanted: Vec<_> = (0..).zip(arrivals).zip(delays).map(|((n, at), delay)| (at + delay, n)).collect();
@@ -163,7 +165,8 @@ fn what_waits_stays_in_its_order_whatever_changes() {
 
 #[test]
 fn the_plan_says_what_changes() {
-    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"4 s\"\nlink = \"up\"\nramp = \"5 s\"\nrate = \"1 Mbit/s\"\nloss = \"2 %\"\n\
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"4 s\"\nlink = \"up\"\nramp = \"5 s\"\n\
+        rate = \"1 Mbit/s\"\nloss = \"2 %\"\n\
         every = \"10 s\"\ntimes = 3\n";
     let plan = plan(text).unwrap();
     let said = plan.events[0].describe(&plan);
@@ -203,7 +206,8 @@ fn mistakes_are_named_with_their_fix() {
         ),
         (
             format!(
-                "{at}delay = \"9 ms\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\ndelay = \"1 ms\"\n"
+                "{at}delay = \"9 ms\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\n\
+                 delay = \"1 ms\"\n"
             ),
             "begin at 3 s or later",
         ),
@@ -239,7 +243,8 @@ fn no_rules_and_bare_kinds() {
         format!(
             "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.0.1\"\n\
              [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n\
-             [[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nqueue = \"codel\"\nfilter = \"drop if udp\"\n\
+             [[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nqueue = \"codel\"\n\
+             filter = \"drop if udp\"\n\
              [[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 4\n{changes}"
         )
     };
@@ -305,8 +310,10 @@ fn what_a_link_can_be_without_is_taken_away() {
 /// background packets are counted.
 #[test]
 fn background_traffic_is_taken_away() {
-    let text = "rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\nbackground = { kind = \"cbr\", rate = \"16 Mbit/s\" }\n\
-        [[at]]\ntime = \"20 ms\"\nlink = \"up\"\nbackground = []\n[[at]]\ntime = \"100 ms\"\nlink = \"up\"\nbackground = \"16 Mbit/s\"\n\
+    let text = "rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\n\
+        background = { kind = \"cbr\", rate = \"16 Mbit/s\" }\n\
+        [[at]]\ntime = \"20 ms\"\nlink = \"up\"\nbackground = []\n[[at]]\ntime = \"100 ms\"\nlink = \"up\"\n\
+        background = \"16 Mbit/s\"\n\
         [[at]]\ntime = \"120 ms\"\nlink = \"up\"\nbackground = []\n";
     let (left, report) = leaves(text, &[60_000, 110_000, 200_000]);
     let [(first, 0), (second, 1), (third, 2)] = left[..] else { panic!("{left:?}") };
@@ -342,7 +349,8 @@ fn none_is_a_value_of_a_link() {
         }
     }
     // The fix in the message about a ramp works.
-    let ramped = "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = \"0 %\"\nramp = \"1 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\nloss = []\n";
+    let ramped = "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = \"0 %\"\nramp = \"1 s\"\n\
+        [[at]]\ntime = \"2 s\"\nlink = \"up\"\nloss = []\n";
     plan(ramped).unwrap();
     for (text, wanted) in [
         ("rate = []\n", "a link always has a rate: write \"unlimited\""),

@@ -172,8 +172,10 @@ fn steered_frames_part_behind_the_other_link() {
 #[test]
 fn a_flooded_frame_is_not_overtaken() {
     let text = "[[bridge]]\nname = \"b\"\n\
-        [[port]]\nname = \"p{n - 1}\"\ncount = 3\ndriver = \"memory\"\nbridge = \"b\"\naddresses = \"10.0.0.{n}/32\"\n\
-        [[link]]\nname = \"l0\"\nbetween = [\"p0\", \"b\"]\nrate = \"8 Mbit/s\"\n[[link]]\nname = \"l1\"\nbetween = [\"p1\", \"b\"]\nrate = { kind = \"trace\", file = \"0;1;1;4;9\" }\n\
+        [[port]]\nname = \"p{n - 1}\"\ncount = 3\ndriver = \"memory\"\nbridge = \"b\"\n\
+        addresses = \"10.0.0.{n}/32\"\n\
+        [[link]]\nname = \"l0\"\nbetween = [\"p0\", \"b\"]\nrate = \"8 Mbit/s\"\n[[link]]\nname = \"l1\"\n\
+        between = [\"p1\", \"b\"]\nrate = { kind = \"trace\", file = \"0;1;1;4;9\" }\n\
         [[link]]\nname = \"l2\"\nbetween = [\"p2\", \"b\"]\n";
     let plain = |from: u8, to: [u8; 6], number: u8| {
         let mut frame = vec![number; 60];

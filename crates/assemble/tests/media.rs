@@ -73,13 +73,15 @@ fn the_trace_does_not_depend_on_the_number_of_workers() {
     let text = |workers: u32| {
         let mut text = format!("seed = 5\n[engine]\nworkers = {workers}\n");
         text += "[[medium]]\nname = \"m0\"\nkind = \"dcf\"\nattempts = 2\nwindow = 4\n";
-        text += "[[medium]]\nname = \"m1\"\nkind = \"csma-cd\"\n[[medium]]\nname = \"m2\"\nkind = \"half-duplex\"\n";
+        text += "[[medium]]\nname = \"m1\"\nkind = \"csma-cd\"\n[[medium]]\nname = \"m2\"\n\
+            kind = \"half-duplex\"\n";
         text += "[[bridge]]\nname = \"b0\"\n[[bridge]]\nname = \"b1\"\n";
         text += "[[link]]\nname = \"trunk\"\nbetween = [\"b0\", \"b1\"]\nmedium = \"m2\"\ndelay = \"2 ms\"\n";
         for port in 0..8 {
             let side = port % 2;
             text += &format!(
-                "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{side}\"\naddresses = \"10.0.0.{}/32\"\n\
+                "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{side}\"\n\
+                 addresses = \"10.0.0.{}/32\"\n\
                  [[link]]\nname = \"l{port}\"\nfrom = \"p{port}\"\nto = \"b{side}\"\nmedium = \"m{side}\"\n\
                  delay = \"{} us\"\nqueue = \"5 packets\"\n",
                 port + 1,
@@ -126,11 +128,13 @@ fn the_rate_of_a_medium_changes_at_its_time() {
         for (from, to) in [("a", "b"), ("c", "d")] {
             text += &format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nmedium = \"m\"\n");
             text += &format!(
-                "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\nsize = \"1014 B\"\ninterval = \"100 us\"\npackets = 3\n"
+                "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\nsize = \"1014 B\"\ninterval = \"100 us\"\n\
+                 packets = 3\n"
             );
         }
         text + "[[at]]\ntime = \"2250 us\"\nmedium = \"m\"\nrate = \"4 Mbit/s\"\n\
-                [[at]]\ntime = \"4 ms\"\nmedium = \"m\"\nrate = \"8 Mbit/s\"\nramp = \"1 ms\"\nstep = \"500 us\"\n"
+                [[at]]\ntime = \"4 ms\"\nmedium = \"m\"\nrate = \"8 Mbit/s\"\nramp = \"1 ms\"\n\
+                step = \"500 us\"\n"
     };
     let traces = [1, 2, 3].map(|workers| {
         let plan = parse("media.toml", &text(workers)).unwrap_or_else(|error| panic!("{error}"));
@@ -200,7 +204,8 @@ fn mistakes_are_told() {
 fn a_medium_is_priced_once() {
     let plan = |stations: u32| {
         let mut text = String::from(
-            "[[medium]]\nname = \"m\"\nkind = \"half-duplex\"\nrate = \"12.112 Mbit/s\"\n[[bridge]]\nname = \"x\"\n",
+            "[[medium]]\nname = \"m\"\nkind = \"half-duplex\"\nrate = \"12.112 Mbit/s\"\n[[bridge]]\n\
+             name = \"x\"\n",
         );
         for n in 0..=stations {
             text += &format!("[[port]]\nname = \"p{n}\"\ndriver = \"memory\"\nbridge = \"x\"\n");

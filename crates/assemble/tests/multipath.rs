@@ -39,18 +39,22 @@ fn three_lines(routes: &str) -> String {
     };
     let line = |line: u8| {
         format!(
-            "[[link]]\nname = \"l{line}\"\nbetween = [\"r1-{line}\", \"r2-{line}\"]\nrate = \"10 Mbit/s\"\ndelay = \"{line} ms\"\n"
+            "[[link]]\nname = \"l{line}\"\nbetween = [\"r1-{line}\", \"r2-{line}\"]\nrate = \"10 Mbit/s\"\n\
+             delay = \"{line} ms\"\n"
         )
     };
     let lines: String = (1..=3).map(line).collect();
     let [first, second] =
         [1, 2].map(|router| (1..=3).map(|line| port(router, line)).collect::<Vec<_>>().join(", "));
     format!(
-        "host = [{{ name = \"a\", address = \"10.0.1.9/24\" }}, {{ name = \"b\", address = \"10.0.2.9/24\" }}]\n\
-         [[router]]\nname = \"r1\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {first}]\nroutes = [{routes}]\n\
+        "host = [{{ name = \"a\", address = \"10.0.1.9/24\" }}, {{ name = \"b\", address = \"10.0.2.9/24\" \
+         }}]\n\
+         [[router]]\nname = \"r1\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {first}]\n\
+         routes = [{routes}]\n\
          [[router]]\nname = \"r2\"\nports = [{{ port = \"b\", addresses = \"10.0.2.1/24\" }}, {second}]\n\
          routes = [{{ to = \"10.0.1.0/24\", via = \"10.9.1.1\" }}]\n{lines}\
-         [[source]]\nname = \"s{{n}}\"\ncount = 200\nfrom = \"a\"\nto = \"b\"\nsource = \"10.0.1.{{n + 20}}\"\n\
+         [[source]]\nname = \"s{{n}}\"\ncount = 200\nfrom = \"a\"\nto = \"b\"\n\
+         source = \"10.0.1.{{n + 20}}\"\n\
          start = \"{{n}} us\"\ninterval = \"10 ms\"\npackets = 5\n"
     )
 }
@@ -119,7 +123,8 @@ fn weights_and_changes_hold() {
 #[test]
 fn a_table_of_ip_route_is_read_with_its_next_hops() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let table = "10.0.2.0/24 proto bgp metric 32 \n\tnexthop via 10.9.1.2 dev r1-1 weight 2 \n\tnexthop via 10.9.3.2 dev r1-3 weight 1 \n\
+    let table = "10.0.2.0/24 proto bgp metric 32 \n\tnexthop via 10.9.1.2 dev r1-1 weight 2 \n\
+        \tnexthop via 10.9.3.2 dev r1-3 weight 1 \n\
         10.7.0.0/16 via 10.9.1.2\n";
     std::fs::write(folder.join("several.txt"), table).unwrap();
     let text = three_lines("").replace("routes = []", "routes-file = \"several.txt\"");

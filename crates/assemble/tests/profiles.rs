@@ -178,7 +178,8 @@ fn losses_are_what_they_say() {
 /// The plan of a link between a and b, with this text.
 fn plan(link: &str) -> Result<Plan, String> {
     let text = format!(
-        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n[[link]]\n{link}\n"
+        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+         address = \"10.0.0.2/24\"\n[[link]]\n{link}\n"
     );
     parse("profiles.toml", &text).map_err(|error| error.to_string())
 }
@@ -197,7 +198,8 @@ fn blocks(plan: &Plan, link: usize) -> Vec<String> {
 
 #[test]
 fn own_keys_go_before_the_profile() {
-    let link = "between = [\"a\", \"b\"]\nprofile = \"vdsl\"\ndelay = \"1 ms\"\nforward = { profile = \"t1\", loss = \"1 %\" }\n\
+    let link = "between = [\"a\", \"b\"]\nprofile = \"vdsl\"\ndelay = \"1 ms\"\n\
+        forward = { profile = \"t1\", loss = \"1 %\" }\n\
         backward = { rate = { rate = \"2 Mbit/s\", overhead = 3 } }";
     let plan = plan(link).unwrap();
     assert_eq!(blocks(&plan, 0), ["delay 1 ms", "loss 1 %", "queue 40 packets", "rate 1.536 Mbit/s"]);

@@ -35,7 +35,8 @@ fn run(plan: &Plan, until: Nanos) -> Report {
 /// A router between the two hosts, with more configuration.
 fn between(more: &str) -> String {
     format!(
-        "[[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = [\"10.0.1.1/24\", \"fd01::1/64\"] }},\n\
+        "[[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = [\"10.0.1.1/24\", \"fd01::1/64\"] \
+         }},\n\
          {{ port = \"b\", addresses = [\"10.0.2.1/24\", \"fd02::1/64\"] }}]\n{more}"
     )
 }
@@ -156,7 +157,8 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
         (between("routes = [{ to = \"10.3.0.0/16\" }]\n"), "7:18: ", "name a gateway, a port, or discard it"),
         (
             between(
-                "routes = [{ to = \"10.3.0.0/16\", port = \"a\" }, { to = \"10.3.0.0/16\", discard = true }]\n",
+                "routes = [{ to = \"10.3.0.0/16\", port = \"a\" }, \
+                 { to = \"10.3.0.0/16\", discard = true }]\n",
             ),
             "7:54: ",
             "a route to 10.3.0.0/16 already",
@@ -238,7 +240,8 @@ fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_fix() {
         ),
         (
             between(
-                "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nremove-route = [\"10.7.0.0/16\", \"10.0.1.255/32\"]\n",
+                "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\n\
+                 remove-route = [\"10.7.0.0/16\", \"10.0.1.255/32\"]\n",
             ),
             "10:32: at \"1 s\", remove-route: ",
             "10.0.1.255/32 is the router's own at \"a\"",
@@ -284,13 +287,18 @@ fn a_packet_goes_round_until_its_hops_are_used_up() {
 fn a_link_that_says_too_big_says_it_to_the_router_that_sent() {
     let small =
         ROW.replace("delay = \"30 ms\"", "delay = \"30 ms\"\nmtu = { kind = \"too-big\", mtu = 1300 }");
-    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\nsource = \"fd01::9\"\ndestination = \"fd03::9\"\nsize = \"1400 B\"\n\
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\nsource = \"fd01::9\"\ndestination = \"fd03::9\"\n\
+        size = \"1400 B\"\n\
         interval = \"10 ms\"\npackets = 3\n";
     let routes = small.replace(
         "via = \"10.9.0.{3 - n}\" }",
         "via = \"10.9.0.{3 - n}\" }, { to = \"fd03::/64\", via = \"fe80::1\", port = \"r{n}-wan\" }",
     );
-    let routes = routes.replace("count = 2", "count = 2\nneighbours = [{ address = \"fe80::1\", mac = \"02:00:00:00:00:01\", port = \"r{n}-wan\" }]");
+    let routes = routes.replace(
+        "count = 2",
+        "count = 2\n\
+        neighbours = [{ address = \"fe80::1\", mac = \"02:00:00:00:00:01\", port = \"r{n}-wan\" }]",
+    );
     let report = run(&plan(&format!("{routes}{source}")), TO_THE_END);
     // Each answer enters r1, which forwards it to a.
     assert_eq!((report.flow.sent, report.nodes[0].stats.forwarded), (3, 6), "{report:?}");
@@ -300,7 +308,8 @@ fn a_link_that_says_too_big_says_it_to_the_router_that_sent() {
 #[test]
 fn routes_change_at_their_time() {
     let events = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\n\
-        [[at]]\ntime = \"40 ms\"\nrouter = \"r\"\nremove-route = \"10.0.2.0/24\"\nadd-route = \"10.0.2.0/24 dev b\"\n\
+        [[at]]\ntime = \"40 ms\"\nrouter = \"r\"\nremove-route = \"10.0.2.0/24\"\n\
+        add-route = \"10.0.2.0/24 dev b\"\n\
         [[at]]\ntime = \"70 ms\"\nrouter = \"r\"\nremove-route = \"10.8.0.0/16\"\n";
     let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
     let plan = plan(&between(&format!("{events}{source}")));
@@ -398,11 +407,13 @@ fn routes_by_which_nothing_goes_are_noted() {
             "routes = [{{ to = \"{net}\", port = \"b\" }}, {{ to = \"10.7.0.0/16\", port = \"b\" }}]\n"
         );
         let wanted = format!(
-            "router \"r\", routes: the route to {net} is never used: nothing is forwarded to {what} = leave it out"
+            "router \"r\", routes: the route to {net} is never used: nothing is forwarded to {what} = leave \
+             it out"
         );
         assert_eq!(told(&routes), [wanted], "{net}");
     }
-    let event = "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = [\"10.7.0.0/16 dev b\", \"224.0.0.0/24 dev b\"]\n";
+    let event = "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\n\
+        add-route = [\"10.7.0.0/16 dev b\", \"224.0.0.0/24 dev b\"]\n";
     let notes = told(event);
     assert!(
         notes.len() == 1 && notes[0].starts_with("at \"1 s\", add-route: the route to 224.0.0.0/24"),
@@ -413,7 +424,8 @@ fn routes_by_which_nothing_goes_are_noted() {
         "10.7.0.0/16 dev b\nfe80::/64 dev a proto kernel\nfe80::/64 dev b proto kernel\nff02::/16 dev b\n";
     std::fs::write(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("unused.txt"), table).unwrap();
     let notes = told("routes-file = \"unused.txt\"\n");
-    let wanted = "router \"r\", routes-file: unused.txt:2: the route to fe80::/64 is never used: nothing is forwarded to addresses within a \
+    let wanted = "router \"r\", routes-file: unused.txt:2: the route to fe80::/64 is never used: nothing is \
+        forwarded to addresses within a \
         link = leave it out, and 2 more";
     assert_eq!(notes, [wanted]);
     // The default prefix is not among them.
@@ -469,7 +481,8 @@ fn a_table_comes_from_a_file() {
 /// Two hosts and a router with more `keys`.
 fn shared(keys: &str) -> String {
     format!(
-        "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.2.9/24\"\n\
+        "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[host]]\nname = \"b\"\n\
+         address = \"10.0.2.9/24\"\n\
          [[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, \
          {{ port = \"b\", addresses = \"10.0.2.1/24\" }}]\n{keys}\n"
     )
@@ -478,8 +491,10 @@ fn shared(keys: &str) -> String {
 #[test]
 fn processors_are_read() {
     let text = shared(
-        "scheduler = \"cbcs\"\nprocessors = 4\nclock = \"600 MHz\"\ncycles = \"2400..3600\"\nport-rate = \"50 Mbit/s\"\n\
-         byte-charge = \"80 ns\"\nflow-key = [\"source\", \"protocol\"]\nflow-limit = 7\nflow-table = 9\npackets = 50\n\
+        "scheduler = \"cbcs\"\nprocessors = 4\nclock = \"600 MHz\"\ncycles = \"2400..3600\"\n\
+         port-rate = \"50 Mbit/s\"\n\
+         byte-charge = \"80 ns\"\nflow-key = [\"source\", \"protocol\"]\nflow-limit = 7\nflow-table = 9\n\
+         packets = 50\n\
          estimator = \"ses 0.25\"\nrings = { ready = 3 }\n\
          flows = [{ name = \"x\", key = { destination-port = 53 }, weight = 3, cycles = \"100 + 2/byte\" }]",
     );
@@ -501,7 +516,8 @@ fn processors_are_read() {
 fn processors_that_cannot_be_are_refused() {
     let flow = |weight: &str| {
         format!(
-            "scheduler = \"gmr3\"\nflows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]"
+            "scheduler = \"gmr3\"\nflows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = \
+             {weight} }}]"
         )
     };
     for (keys, part) in [
@@ -642,7 +658,8 @@ fn a_budget_below_what_each_packet_takes_is_noted() {
         (
             flow("100_001"),
             Some(
-                "flow \"x\" takes at least 100001 cycles in virtual time, and is stopped and lost after 100000 (budget)",
+                "flow \"x\" takes at least 100001 cycles in virtual time, and is stopped and lost after \
+                 100000 (budget)",
             ),
         ),
         (flow("\"100_001..200_000\""), Some("give budget = 100001 or more, or fewer cycles")),
@@ -785,7 +802,8 @@ fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
 #[test]
 fn flows_of_one_key_are_noted() {
     let told = notes(
-        "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, { name = \"y\", key = { protocol = \"udp\" } }]",
+        "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, \
+         { name = \"y\", key = { protocol = \"udp\" } }]",
     );
     assert!(told.len() == 1 && told[0].contains("flow \"y\" has the key of flow \"x\""), "{told:?}");
 }
@@ -816,10 +834,12 @@ fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
 #[test]
 fn weights_change_at_their_time() {
     let flows = "scheduler = \"drfq\"\ncycles = 1000\nflow-limit = 4096\nestimator = \"exact\"\nflows = [\
-        { name = \"x\", key = { source = \"10.0.1.9\" } }, { name = \"y\", key = { source = \"10.0.1.8\" } }]\n";
+        { name = \"x\", key = { source = \"10.0.1.9\" } }, { name = \"y\", key = { source = \"10.0.1.8\" } }]\
+        \n";
     let source = |host: u8| {
         format!(
-            "[[source]]\nfrom = \"a\"\nto = \"b\"\nname = \"s{host}\"\nsource = \"10.0.1.{host}\"\ninterval = \"1 us\"\nfor = \"2 ms\"\n"
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nname = \"s{host}\"\nsource = \"10.0.1.{host}\"\n\
+             interval = \"1 us\"\nfor = \"2 ms\"\n"
         )
     };
     let event = "[[at]]\ntime = \"1 ms\"\nrouter = \"r\"\nflow = \"x\"\nweight = 3\n";
@@ -845,7 +865,8 @@ fn one_entry_changes_routes_and_a_weight() {
     let flows =
         "scheduler = \"drfq\"\ncycles = 1000\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }]\n";
     let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
-    let event = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\nflow = \"x\"\nweight = 3\n";
+    let event = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\n\
+        flow = \"x\"\nweight = 3\n";
     // There is no such route: all other changes are made, and the error is reported.
     let missing = "remove-route = [\"10.8.0.0/16\", \"10.9.0.0/16\"]\n";
     for (more, refused) in [
@@ -894,7 +915,8 @@ fn a_promise_that_can_t_be_held_is_none() {
     check(
         &at_rate("10 Gbit/s", ""),
         "7:13: router \"r\", line-rate: ",
-        "10 Gbit/s can't be held, without any program: classifier 30000 + minimal IP 95000 = 125000 picoseconds, 67200 allowed",
+        "10 Gbit/s can't be held, without any program: classifier 30000 + minimal IP 95000 = 125000 \
+         picoseconds, 67200 allowed",
     );
     check(&at_rate("10 Gbit/s", ""), "7:13", "write at most 5.376 Gbit/s");
     check(&at_rate("0 Mbit/s", ""), "7:13", "nothing is promised");
@@ -963,7 +985,8 @@ fn a_queue_that_nobody_has_is_noted() {
     let bridged = |queue: &str| {
         let text = format!(
             "[[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n[[router]]\nname = \"r\"\n\
-             ports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {{ port = \"lan\", bridge = \"x\", addresses = \"10.0.2.1/24\" }}]\n\
+             ports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {{ port = \"lan\", bridge = \"x\", \
+             addresses = \"10.0.2.1/24\" }}]\n\
              [[link]]\nbetween = [\"x\", \"y\"]\n{queue}{forwarder}"
         );
         let hosts = HOSTS.replacen("\"fd02::9/64\"]", "\"fd02::9/64\"], bridge = \"y\"", 1);

@@ -29,7 +29,8 @@ fn plan(text: &str, workers: u32) -> Result<Plan, String> {
     let mut all = String::from(text);
     for (place, name) in ["a", "b", "c", "d"].iter().enumerate() {
         all += &format!(
-            "\n[[port]]\nname = \"{name}\"\ndriver = \"source\"\nbridge = \"{}\"\naddresses = [\"10.0.0.{}/32\"]\n",
+            "\n[[port]]\nname = \"{name}\"\ndriver = \"source\"\nbridge = \"{}\"\n\
+             addresses = [\"10.0.0.{}/32\"]\n",
             if place < 2 { "left" } else { "right" },
             place + 1
         );
@@ -91,7 +92,8 @@ fn a_rate_that_doubles_halves_what_is_left_of_a_gap() {
 fn sources_at_ports_of_two_workers_change_each_at_its_time() {
     // On the right 500 bytes at 4 Mbit/s: also a frame per millisecond. At 3 ms both change.
     let text = format!(
-        "{SOURCE}packets = 6\n[[source]]\nname = \"t\"\nfrom = \"c\"\nto = \"d\"\nsize = \"500 B\"\nrate = \"4 Mbit/s\"\npackets = 6\n\
+        "{SOURCE}packets = 6\n[[source]]\nname = \"t\"\nfrom = \"c\"\nto = \"d\"\nsize = \"500 B\"\n\
+         rate = \"4 Mbit/s\"\npackets = 6\n\
          [[at]]\ntime = \"1500 us\"\nsource = \"t\"\nsize = \"250 B\"\n\
          [[at]]\ntime = \"3 ms\"\nsource = [\"s\", \"t\"]\nrate = \"2 Mbit/s\"\n"
     );
@@ -107,7 +109,8 @@ fn sources_at_ports_of_two_workers_change_each_at_its_time() {
 fn a_ramp_of_a_rate_moves_in_exact_steps() {
     // 8, then 12 Mbit/s from 2 ms on, then 16 from 4 ms on: 3 frames in the 2 ms between.
     let text = format!(
-        "{SOURCE}packets = 8\n[[at]]\ntime = \"0 ms\"\nsource = \"s\"\nramp = \"4 ms\"\nstep = \"2 ms\"\nrate = \"16 Mbit/s\"\n"
+        "{SOURCE}packets = 8\n[[at]]\ntime = \"0 ms\"\nsource = \"s\"\nramp = \"4 ms\"\nstep = \"2 ms\"\n\
+         rate = \"16 Mbit/s\"\n"
     );
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 2666, 3333, 4000, 4500, 5000]);
 }
@@ -116,7 +119,8 @@ fn a_ramp_of_a_rate_moves_in_exact_steps() {
 fn another_model_begins_anew_and_sends_again_where_nothing_was_left() {
     // The capture ends at 3.5 ms; only the events are left.
     let text = format!(
-        "{SOURCE}packets = 8\n[[at]]\ntime = \"2500 us\"\nsource = \"s\"\nmodel = \"replay\"\nfile = \"0 ms 500 B, 1 ms 300 B\"\n\
+        "{SOURCE}packets = 8\n[[at]]\ntime = \"2500 us\"\nsource = \"s\"\nmodel = \"replay\"\n\
+         file = \"0 ms 500 B, 1 ms 300 B\"\n\
          [[at]]\ntime = \"10 ms\"\nsource = \"s\"\nmodel = \"cbr\"\nsize = \"100 B\"\nrate = \"800 kbit/s\"\n"
     );
     let wanted = [
@@ -132,7 +136,8 @@ fn another_model_begins_anew_and_sends_again_where_nothing_was_left() {
     assert_eq!(comes(&text)[0], wanted);
     // A repeating event does not keep a run alive whose sources have ended.
     let text = format!(
-        "{SOURCE}packets = 3\n[[at]]\ntime = \"5 ms\"\nevery = \"1 ms\"\nsource = \"s\"\nrate = \"1 Mbit/s\"\n"
+        "{SOURCE}packets = 3\n[[at]]\ntime = \"5 ms\"\nevery = \"1 ms\"\nsource = \"s\"\n\
+         rate = \"1 Mbit/s\"\n"
     );
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000]);
 }
@@ -281,7 +286,8 @@ fn mistakes_are_named_with_their_fix() {
         (format!("{at}link = \"ab\"\nrate = \"1 Mbit/s\"\n"), "it names links and sources"),
         (
             format!(
-                "{at}rate = \"1 Mbit/s\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nsource = \"s\"\nrate = \"9 Mbit/s\"\n"
+                "{at}rate = \"1 Mbit/s\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nsource = \"s\"\n\
+                 rate = \"9 Mbit/s\"\n"
             ),
             "is still changing rate",
         ),

@@ -154,7 +154,8 @@ fn scenario(trial: &Trial) -> String {
     "[engine]\nwait = \"sleep\"\n".to_owned()
         + &host("a", "10.0.0.1")
         + &host("b", "10.0.0.2")
-        + "[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\nframing = \"ip\"\ndelay = \"10 ms\"\n"
+        + "[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\nframing = \"ip\"\n\
+            delay = \"10 ms\"\n"
         + &format!("queue = {{ {queue}, limit = \"1000 packets\"{ecn} }}\n")
         + "[[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\ndelay = \"10 ms\"\n"
 }

@@ -141,7 +141,8 @@ pub(crate) fn row(name: &str, pairs: &[(f64, f64)]) -> Row {
     let shares: Sample = pairs.iter().map(|(own, bare)| own / bare * 100.0).collect();
     let bare: Sample = pairs.iter().map(|(_, bare)| *bare).collect();
     let note = format!(
-        "by turns with a bare loop in memory: copy in, look up addresses, timing wheel, copy out; {:.1} ns a packet",
+        "by turns with a bare loop in memory: copy in, look up addresses, timing wheel, copy out; {:.1} ns a \
+         packet",
         1e9 / bare.most()
     );
     shares

@@ -26,7 +26,8 @@ const CHANGED: u64 = 7;
 /// Two numbers that nobody can foresee.
 const NUMBERS: &str = "r9 = r1\n r0 = 2\n r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n";
 /// 64 bytes of stack.
-const STACK: &str = "r3 = 0\n *(u64 *)(r10 - 64) = r3\n *(u64 *)(r10 - 56) = r3\n *(u64 *)(r10 - 48) = r3\n *(u64 *)(r10 - 40) = r3\n \
+const STACK: &str = "r3 = 0\n *(u64 *)(r10 - 64) = r3\n *(u64 *)(r10 - 56) = r3\n *(u64 *)(r10 - 48) = r3\n \
+    *(u64 *)(r10 - 40) = r3\n \
     *(u64 *)(r10 - 32) = r3\n *(u64 *)(r10 - 24) = r3\n *(u64 *)(r10 - 16) = r3\n *(u64 *)(r10 - 8) = r3\n";
 /// 54 bytes of the packet, from r6 on.
 const PACKET: &str =
@@ -129,7 +130,8 @@ fn picoseconds(ns: f64) -> u64 {
 fn simple() -> Vec<(Item, f64, Probe)> {
     let with = |map, probe: Probe| Probe { map: Some(map), ..probe };
     let access = "r3 = *(u64 *)(r6 + 0)\n r7 += r3\n *(u64 *)(r6 + 0) = r7\n";
-    let search = "r2 = r10\n r2 += -8\n r1 = map[0] ll\n call map_lookup_elem\n if r0 == 0 goto out\n r3 = *(u64 *)(r0 + 0)\n r7 += r3\n";
+    let search = "r2 = r10\n r2 += -8\n r1 = map[0] ll\n call map_lookup_elem\n if r0 == 0 goto out\n r3 = \
+        *(u64 *)(r0 + 0)\n r7 += r3\n";
     vec![
         (Item::Division, 1.0, probe(&["r8 |= 3\n r6 = 0x7fffffffffffffff ll\n"], "r7 |= r6\n r7 /= r8\n")),
         (Item::PacketLoad, 1.0, probe(&[PACKET], "r3 = *(u8 *)(r6 + 43)\n r7 += r3\n")),

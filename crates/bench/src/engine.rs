@@ -178,7 +178,10 @@ fn memory_rows(outcome: &Outcome) -> [Row; 2] {
             .expected(LINK_BYTES)
             .measured(outcome.resident_per_link)
             .at_most()
-            .note("growth of the process without packet memory; not counted: drop counters, made at a link's first drop")
+            .note(
+                "growth of the process without packet memory; not counted: drop counters, made at a link's \
+                first drop",
+            )
             .note("and histograms, made for links that ask"),
         Row::new("engine: memory of one of them, reserved in addresses", "bytes")
             .measured(memory.total())
@@ -186,7 +189,8 @@ fn memory_rows(outcome: &Outcome) -> [Row; 2] {
             .extra("classifier_bytes", memory.classifier)
             .extra("wheel_bytes", memory.wheel)
             .note(format!(
-                "record {:.1}, classifier {:.1}, timing wheel {:.1}: it has room, untouched, for all links being due at once",
+                "record {:.1}, classifier {:.1}, timing wheel {:.1}: it has room, untouched, for all links \
+                 being due at once",
                 memory.record, memory.classifier, memory.wheel
             )),
     ]

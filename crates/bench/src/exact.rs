@@ -46,7 +46,8 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         .judged(books.different == 0 && books.compared > 0)
         .extra("compared", books.compared)
         .note(format!(
-            "{} packets on {} links of 300 bit/s to 400 Gbit/s, {} of which waited for others, compared to the nanosecond",
+            "{} packets on {} links of 300 bit/s to 400 Gbit/s, {} of which waited for others, compared to \
+             the nanosecond",
             books.compared,
             LINKS.len(),
             books.queued

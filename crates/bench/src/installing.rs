@@ -55,7 +55,8 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let (p99, most) = (waits.quantile(0.99), waits.most());
     let row = Row::new(name, "ns").expected(50e3).measured(p99).at_most();
     let row = row.extra("median_ns", waits.median()).extra("most_ns", most).note(format!(
-        "the 99th of 100; median {:.1} µs, the longest {:.1} µs of {count} changes; {} of {} packets forwarded meanwhile",
+        "the 99th of 100; median {:.1} µs, the longest {:.1} µs of {count} changes; {} of {} packets \
+         forwarded meanwhile",
         waits.median() / 1e3,
         most / 1e3,
         tally.forwarded,

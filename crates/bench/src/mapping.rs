@@ -113,7 +113,8 @@ fn scenario(link: &str, workers: usize, engine: &str) -> String {
         }
         let _ = write!(
             text,
-            "[[link]]\nname = \"over{pair}\"\nfrom = \"from{pair}\"\nto = \"to{pair}\"\nloss = \"0 %\"\n{link}"
+            "[[link]]\nname = \"over{pair}\"\nfrom = \"from{pair}\"\nto = \"to{pair}\"\nloss = \"0 %\"\n\
+             {link}"
         );
     }
     text

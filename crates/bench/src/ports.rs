@@ -62,7 +62,10 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
         .median_at_least(&format!("ports: {name}, engine of bare loop"), "%", TARGET_PERCENT)
         .extra("bare_missed", missed.0)
         .extra("engine_missed", missed.1)
-        .note("the bare loop is the same driver, received and sent at once; the two take turns, frames are counted at the far end")
+        .note(
+            "the bare loop is the same driver, received and sent at once; the two take turns, frames are \
+            counted at the far end",
+        )
         .note(description(driver));
     let ratios = if missed.0 == 0 {
         ratios.note(

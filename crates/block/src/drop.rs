@@ -54,15 +54,18 @@ reasons! {
     NoNeighbour "no-neighbour" "The next hop did not answer when its address was asked for.",
     NeighbourFull "neighbour-full" "Too many packets or addresses waited for answers of neighbours.",
     SlowPath "slow-path" "It needed more than plain forwarding, of which there was too much.",
-    FlowFull "flow-full" "A router's scheduler had no room for it: its flow, all flows together, or the flow table was full.",
+    FlowFull "flow-full" "A router's scheduler had no room for it: its flow, all flows together, or the flow \
+        table was full.",
     LevelFull "level-full" "The service or control process that it was for had no room, or was promised less.",
-    LevelLate "level-late" "The service or control process that it was for did not answer in time, or was not there, and without an answer it was not to go on.",
+    LevelLate "level-late" "The service or control process that it was for did not answer in time, or was \
+        not there, and without an answer it was not to go on.",
     Service "service" "A service or a control process dropped it.",
     Discard "discard" "A route says that it goes nowhere.",
     Program "program" "A program on the router's path dropped it.",
     Aborted "aborted" "A program on the router's path gave up on it, or sent it where no port is.",
     NoRoute "no-route" "Nothing leads from where it came in to where it wants to go.",
-    Loop "loop" "Too much came of one packet at one moment: it went in a circle, or links duplicated it one behind the other.",
+    Loop "loop" "Too much came of one packet at one moment: it went in a circle, or links duplicated it one \
+        behind the other.",
     Stopped "stopped" "It was still waiting when the run was stopped.",
 }
 

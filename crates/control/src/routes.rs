@@ -37,7 +37,8 @@ const REQUEST_TIME: Duration = Duration::from_secs(10);
     components(schemas(Problem)),
     info(
         title = "Longwire",
-        description = "A running instance of Longwire: its objects (links, sources, media, ports, routers, flows, forwarders), counters and settings."
+        description = "A running instance of Longwire: its objects (links, sources, media, ports, routers, \
+            flows, forwarders), counters and settings."
     )
 )]
 struct Document;

@@ -29,7 +29,8 @@ fn raw(socket: &Path, request: &[u8]) -> String {
 /// Sends a request and returns its status and JSON.
 fn request(socket: &Path, method: &str, path: &str, kind: &str, body: &str) -> (u16, Value) {
     let text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
         body.len()
     );
     let answer = raw(socket, text.as_bytes());
@@ -155,7 +156,8 @@ fn bytes_that_are_no_request_do_no_harm() {
     let long_head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(100_000));
     let many_heads = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(5_000));
     let noise: Vec<u8> = (0..10_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let cut = "PATCH /v1/links/up HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{";
+    let cut = "PATCH /v1/links/up HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+        Content-Length: 99\r\n\r\n{";
     let bad_length = "PATCH /v1/links/up HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}";
     let requests = [
         b"".as_slice(),

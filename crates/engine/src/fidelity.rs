@@ -205,7 +205,8 @@ impl Fidelity {
             (
                 losses.oversize,
                 "packets too long for their port",
-                "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, or set mtu on \
+                "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, \
+                 or set mtu on \
                  the links that lead there",
             ),
             (
@@ -234,7 +235,8 @@ impl Fidelity {
                 ("CPU busy", format!("{own} of them outside every pause: {named}"))
             } else {
                 let named = format!(
-                    "the machine paused {} times, {} at the longest ({} times other programs had the processor): \
+                    "the machine paused {} times, {} at the longest ({} times other programs had the \
+                     processor): \
                      give Longwire processors of its own",
                     summary.pauses, summary.longest_pause, summary.preemptions
                 );
@@ -255,7 +257,8 @@ impl Fidelity {
             causes.push((
                 format!("input stalled ({share:.1} % of frames waited > {within})"),
                 format!(
-                    "{} of {waited} frames may have waited more than {within} before they were read: the input stalled",
+                    "{} of {waited} frames may have waited more than {within} before they were read: the \
+                     input stalled",
                     summary.waited_too_long
                 ),
             ));

@@ -17,7 +17,8 @@ const SLEEP: Duration = Duration::from_millis(100);
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  longwire forwarder install r1 --where control --name echo --packets 1000 --cycles 50000 --destination-port 9 --protocol udp
+  longwire forwarder install r1 --where control --name echo --packets 1000 --cycles 50000 --destination-port \
+  9 --protocol udp
   longwire control echo r1")]
 pub struct Args {
     #[command(flatten)]

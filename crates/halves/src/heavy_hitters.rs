@@ -26,7 +26,8 @@ use std::time::Duration;
 Examples:
   longwire control heavy-hitters r1
   longwire control heavy-hitters r1 --top 5 --interval '10 s' --json
-  longwire control heavy-hitters r1 --above '20 Mbit/s' --install-policer '10 Mbit/s' --burst '50 kB' --hold '1 min'")]
+  longwire control heavy-hitters r1 --above '20 Mbit/s' --install-policer '10 Mbit/s' --burst '50 kB' --hold \
+  '1 min'")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,
@@ -269,7 +270,8 @@ impl Watch<'_> {
         });
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let event = json!({
-            "event": "interval", "time_ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "threshold": self.threshold,
+            "event": "interval", "time_ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "thr\
+             eshold": self.threshold,
         });
         let mut lines = vec![cells!["flow", "bytes", "packets", "rate", ""]];
         for one in sent {

@@ -136,7 +136,8 @@ impl Args {
                 let bytes = counted.1.saturating_sub(last.1);
                 lines.push((
                     json!({
-                        "event": "summary", "router": self.beside.router, "by": property, "key": key, "packets": packets, "bytes": bytes,
+                        "event": "summary", "router": self.beside.router, "by": property, "key": key, "packet\
+                         s": packets, "bytes": bytes,
                         "time_ns": u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
                     }),
                     format!("{property} {key}: {packets} packets, {bytes} bytes"),

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 #[command(after_long_help = "\
 Examples:
   longwire control wavelet r1 --link a-b --destination 10.0.2.9 --destination-port 5004
-  longwire control wavelet r1 --link a-b --source 10.0.1.9 --destination-port 5004 --layers 4 --interval '200 ms' --calm 10 --json")]
+  longwire control wavelet r1 --link a-b --source 10.0.1.9 --destination-port 5004 --layers 4 --interval \
+  '200 ms' --calm 10 --json")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,

@@ -279,7 +279,8 @@ impl Pipe {
             return Ok(vec![stage]);
         };
         let file = file_name(self.line, profile)?;
-        let why = "its delays are time on the channel there, added after it here; its loss-level, and a bw line in the file, \
+        let why = "its delays are time on the channel there, added after it here; its loss-level, and a bw \
+            line in the file, \
                    are not carried over";
         notes.add(self.line, &format!("profile {file}"), why);
         stage.block("delay", "distribution", &[("distribution", file), ("order", "keep".into())]);
@@ -382,7 +383,8 @@ fn parameter(
         "ecn" => if option == "ecn" { "yes" } else { "no" }.to_owned(),
         _ => {
             let value = if option == "max_ecnth" { words.next().unwrap_or_default() } else { "" };
-            let why = "this switch of PIE is as in RFC 8033 here: marks below 10 %, drops spread out, steps of at most 2 %";
+            let why = "this switch of PIE is as in RFC 8033 here: marks below 10 %, drops spread out, steps \
+                of at most 2 %";
             notes.add(line, &format!("{option} {value}"), why);
             String::new()
         }
@@ -406,7 +408,8 @@ fn mask(words: &mut Words<'_>, notes: &mut Notes) {
             break;
         }
     }
-    let why = "each flow has a pipe of its own there; here all share this link: give each pair of addresses a link, with \
+    let why = "each flow has a pipe of its own there; here all share this link: give each pair of addresses \
+        a link, with \
                count and match";
     notes.add(words.line, &text, why);
 }

@@ -236,14 +236,16 @@ impl Table {
         for rule in &mut self.rules {
             let Some(queue) = rule.queue else {
                 if self.pipes.get(&rule.number).is_some_and(Pipe::is_fair) {
-                    let why = "into the pipe itself dummynet leads packets first in, first out: a scheduler is for those of queues \
+                    let why = "into the pipe itself dummynet leads packets first in, first out: a scheduler \
+                        is for those of queues \
                                (ipfw queue N config sched …; ipfw add queue N). Here the link has it";
                     notes.add(rule.line, &rule.text, why);
                 }
                 continue;
             };
             rule.number = self.queues.get(&queue).and_then(pipe_of).unwrap_or(0);
-            let why = "its packets take the link of the queue's pipe, with the queue's length, loss and discipline; here they \
+            let why = "its packets take the link of the queue's pipe, with the queue's length, loss and \
+                discipline; here they \
                        wait for no other queue";
             notes.add(rule.line, &rule.text, why);
         }
@@ -277,7 +279,8 @@ impl Table {
         let mut order = Vec::new();
         for rule in &self.rules {
             let (Some(from), Some(to)) = (rule.from, rule.to) else {
-                let why = "rules for pairs of addresses are carried over where there are such; this one is for more";
+                let why = "rules for pairs of addresses are carried over where there are such; this one is \
+                    for more";
                 notes.add(rule.line, &rule.text, why);
                 continue;
             };
@@ -367,7 +370,8 @@ impl Table {
             && pipe == other
             && first != second
         {
-            let why = "two rules lead both directions into one pipe, and they share its rate and its queue there; here each has a link \
+            let why = "two rules lead both directions into one pipe, and they share its rate and its queue \
+                there; here each has a link \
                        of its own, and together they send twice as much (a half-duplex [[medium]] is shared)";
             notes.add(second, &format!("pipe {pipe}"), why);
         }

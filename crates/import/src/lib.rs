@@ -283,15 +283,24 @@ mod tests {
         [Format::Netem, Format::Ipfw, Format::Ns, Format::Mahimahi, Format::Theaterq];
 
     /// Keywords of the formats, so that random texts get past the first check.
-    const WORDS: &str = "tc|qdisc|add|show|dev|eth0|root|parent|1:1|handle|10:|netem|tbf|delay|loss|gemodel|state|random|rate|\
-                         slot|limit|ecn|seed|reorder|gap|duplicate|corrupt|distribution|normal|1%|100%|0.5|20ms|1mbit|\
-                         32kb|-1|ipfw|pipe|queue|sched|config|bw|plr|mask|dst-ip|red|codel|pie|0.002/5/15/0.1|from|any|to|\
-                         10.0.0.1|10.0.0.2|in|out|set|ns|[new simulator]|[$ns node]|$ns|duplex-link|$a|$b|100Mb|10ms|RED|\
-                         make-lan|at|\"$l down\"|for|{set i 0}|{$i < 3}|{incr i}|{|}|[|]|expr|$i + 1|mm-link|mm-delay|\
-                         mm-loss|mm-onoff|uplink|--|--uplink-queue=droptail|up.trace|\n|;|\\\n|\"|'|#|0|1,2,3,4,5|\
-                         tb-set-link-loss|99999999999999999999|\u{e9}|{n}|q|a|d|del|change|if|for|do|done|fi|case|esac|in|&&|>|2>&1|\
-                         A=eth0|$A|${A:-x}|$((1+A))|$(x|`|(|)|\u{e000}|dnctl|dummynet|fq_pie|noecn|[new ErrorModel]|lossmodel|\
-                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$@|\"$@\"|flush|delete|100|modify|\
+    const WORDS: &str = "tc|qdisc|add|show|dev|eth0|root|parent|1:1|handle|10:|netem|tbf|delay|loss|gemodel|s\
+        tate|random|rate|\
+                         slot|limit|ecn|seed|reorder|gap|duplicate|corrupt|distribution|normal|1%|100%|0.5|20\
+                         ms|1mbit|\
+                         32kb|-1|ipfw|pipe|queue|sched|config|bw|plr|mask|dst-ip|red|codel|pie|0.002/5/15/0.1\
+                         |from|any|to|\
+                         10.0.0.1|10.0.0.2|in|out|set|ns|[new simulator]|[$ns \
+                         node]|$ns|duplex-link|$a|$b|100Mb|10ms|RED|\
+                         make-lan|at|\"$l down\"|for|{set i 0}|{$i < 3}|{incr i}|{|}|[|]|expr|$i + \
+                         1|mm-link|mm-delay|\
+                         mm-loss|mm-onoff|uplink|--|--uplink-queue=droptail|up.trace|\n|;|\\\n\
+                         |\"|'|#|0|1,2,3,4,5|\
+                         tb-set-link-loss|99999999999999999999|\u{e9}|{n}|q|a|d|del|change|if|for|do|done|fi|\
+                         case|esac|in|&&|>|2>&1|\
+                         A=eth0|$A|${A:-x}|$((1+A))|$(x|`|(|)|\u{e000}|dnctl|dummynet|fq_pie|noecn|[new \
+                         ErrorModel]|lossmodel|\
+                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$\
+                         @|\"$@\"|flush|delete|100|modify|\
                          LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
 
     fn drawn() -> impl Strategy<Value = String> {

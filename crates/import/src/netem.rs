@@ -311,8 +311,10 @@ impl Netem {
             };
             let instead = if option == "loss" { "; for bursts write loss gemodel or state" } else { "" };
             let why = format!(
-                "netem's correlation, which tc-netem(8) long called deprecated for its bad behaviour, makes it rarer than the \
-                 share says: 1% 25% hits next to nothing. Here the share is kept, and hits come in clusters{instead}"
+                "netem's correlation, which tc-netem(8) long called deprecated for its bad behaviour, makes \
+                 it rarer than the \
+                 share says: 1% 25% hits next to nothing. Here the share is kept, and hits come in \
+                 clusters{instead}"
             );
             let plain = |share: Share| share.text().replace(' ', "");
             notes.add(self.line, &format!("{option} {} {}", plain(share), plain(correlation)), why);
@@ -320,7 +322,8 @@ impl Netem {
         if let Some(correlation) =
             self.delay_correlation.filter(|share| *share > Share::ZERO && self.jitter > Nanos::ZERO)
         {
-            let why = "netem's correlation narrows the jitter; here the jitter keeps its width, and so often a delay is that before";
+            let why = "netem's correlation narrows the jitter; here the jitter keeps its width, and so often \
+                a delay is that before";
             notes.add(self.line, &format!("delay … {}", correlation.text().replace(' ', "")), why);
         }
     }
@@ -404,7 +407,8 @@ impl Netem {
         parameters.extend(before);
         stage.block("delay", "jitter", &parameters);
         if order == "keep" {
-            let why = "with a rate netem keeps packets in order, each waiting for the one before; here in-order jitter \
+            let why = "with a rate netem keeps packets in order, each waiting for the one before; here \
+                in-order jitter \
                        keeps the mean delay";
             notes.add(self.line, "delay … JITTER with rate", why);
         }
@@ -465,11 +469,13 @@ impl Netem {
         let option = format!("limit {limit}");
         if queue {
             if self.delay.is_some() {
-                let why = "it counts packets on their way through the delay there; here those that wait for the rate";
+                let why = "it counts packets on their way through the delay there; here those that wait for \
+                    the rate";
                 notes.add(self.line, &option, why);
             }
         } else if self.limit.is_some() {
-            let why = "it counts delayed packets, and loses what comes above it; here a delay holds as many as come";
+            let why = "it counts delayed packets, and loses what comes above it; here a delay holds as many \
+                as come";
             notes.add(self.line, &option, why);
         }
     }

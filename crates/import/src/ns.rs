@@ -332,7 +332,8 @@ impl Script<'_> {
         let queue = match self.queue_of(line, kind)? {
             Some(queue) => queue,
             None => {
-                let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and fq-codel keep flows apart";
+                let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and \
+                    fq-codel keep flows apart";
                 self.notes.add(line, kind, why);
                 self.queue_of(line, "DropTail")?.unwrap_or_default()
             }

@@ -280,7 +280,8 @@ impl Queue {
     }
 
     fn write_rio(&self, line: usize, limit: String, stage: &mut Stage, notes: &mut Notes) {
-        let why = "packets are In by their DSCP here (af11, af21, af31, af41 unless in = \"…\" says others), and not by a mark of ns";
+        let why = "packets are In by their DSCP here (af11, af21, af31, af41 unless in = \"…\" says others), \
+            and not by a mark of ns";
         notes.add(line, "RED/RIO", why);
         if self.gentle == Some(true) {
             notes.add(line, "gentle_", "rio is not gentle here");
@@ -329,7 +330,8 @@ impl Queue {
             return format!("{limit} packets");
         }
         if dialect == Dialect::Emulab {
-            let why = "Emulab takes limit_ for bytes then, where ns-2 counts mean_pktsize_ bytes for each: here it is Emulab's";
+            let why = "Emulab takes limit_ for bytes then, where ns-2 counts mean_pktsize_ bytes for each: \
+                here it is Emulab's";
             notes.add(line, &format!("queue-in-bytes_, limit_ {limit}"), why);
             return Bytes(limit).to_string();
         }

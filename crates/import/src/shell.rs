@@ -28,7 +28,8 @@ pub(super) const IDLE: [&str; 14] = [
 /// Notes on commands in an `if` or a `case`, and in a loop of unknown length.
 const ONCE: &str = "what stands in it is taken as carried out once, whatever the condition";
 const UNCALLED: &str = "nothing here calls it: what stands in it is taken as carried out once";
-const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken once, and the last one counts: \
+const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken \
+    once, and the last one counts: \
                         write its steps as [[at]] events with every = \"…\"";
 
 /// The executed commands of a script, with variables replaced. `ours` selects those that get a note if they
@@ -523,7 +524,8 @@ mod tests {
 
     #[test]
     fn loops_and_conditions() {
-        let script = "if [ -z \"$X\" ]; then\n  echo x\nelse tc a; fi\nfor d in eth0 eth1; do\n  for r in 1 2; do tc $d $r; done\ndone\ntc z";
+        let script = "if [ -z \"$X\" ]; then\n  echo x\nelse tc a; fi\n\
+            for d in eth0 eth1; do\n  for r in 1 2; do tc $d $r; done\ndone\ntc z";
         let (lines, notes) = ran(script);
         let wanted = [
             "1 [|-z|$X|]",

@@ -305,7 +305,8 @@ fn place<'w>(line: &Line, words: &'w [String], notes: &mut Notes) -> (Option<&'w
                 let count = 1 + if word == "stab" { 2 * pairs } else { 2 };
                 let option =
                     words.iter().skip(at).take(count).map(String::as_str).collect::<Vec<_>>().join(" ");
-                let why = "what tc counts of a packet is not carried over from here; see a link's framing and overhead";
+                let why = "what tc counts of a packet is not carried over from here; see a link's framing \
+                    and overhead";
                 notes.add(line.number, &option, why);
                 at += count;
                 continue;

@@ -538,15 +538,18 @@ mod tests {
 
     #[test]
     fn words_and_substitution() {
-        let script = "set a 5 ;# five\nset n [make node] # a comment\nlink $a \"x $n\" {$a [b]} \\\n  ${n} end\nset b($a) 7\nput $b(5) $b($a)";
+        let script = "set a 5 ;# five\nset n [make node] # a comment\n\
+            link $a \"x $n\" {$a [b]} \\\n  ${n} end\nset b($a) 7\nput $b(5) $b($a)";
         let expected = ["2: make|node", "n = r1", "3: link|5|x r1|$a [b]|r1|end", "6: put|7|7"];
         assert_eq!(calls(script), expected);
     }
 
     #[test]
     fn loops_and_choices() {
-        let script = "for {set i 0} {$i < 3} {incr i} { set x [expr $i * 2 + 1]; go $x }\nforeach w {a {b c}} { go $w }\n\
-                      if {$i == 3 && $x >= 5} { go yes } else { go no }\nif {$i > 3} {go no} elseif {1} {go third}\n\
+        let script = "for {set i 0} {$i < 3} {incr i} { set x [expr $i * 2 + 1]; go $x }\n\
+            foreach w {a {b c}} { go $w }\n\
+                      if {$i == 3 && $x >= 5} { go yes } else { go no }\n\
+                      if {$i > 3} {go no} elseif {1} {go third}\n\
                       lappend l a \"b c\"\nforeach w $l { go $w }";
         let wanted = ["go|1", "go|3", "go|5", "go|a", "go|b c", "go|yes", "go|third", "go|a", "go|b c"];
         let calls: Vec<_> =
@@ -556,9 +559,11 @@ mod tests {
 
     #[test]
     fn procedures_have_their_own_variables() {
-        let script = "set n 7\nset g 1\nproc make {a {b 2} args} {\n  global g\n  set n [expr $a + $b + $g]\n  incr g\n\
+        let script = "set n 7\nset g 1\nproc make {a {b 2} args} \
+            {\n  global g\n  set n [expr $a + $b + $g]\n  incr g\n\
                       if {$n > 9} { return big }\n  for {set i 0} {1} {incr i} { if {$i == 2} { return $n$args } }\n  go never\n}\n\
-                      go [make 1] $g\ngo [make 1 3 x {y z}] $n $g\ngo [make 9]\ngo $argc [info exists n] [info exists m]\n\
+                      go [make 1] $g\ngo [make 1 3 x {y z}] $n $g\ngo [make 9]\n\
+                      go $argc [info exists n] [info exists m]\n\
                       proc bad {} { go a; go $nowhere; go b }\nbad\nproc deep {} { deep }\ndeep";
         let wanted = ["go|4|2", "go|6x {y z}|7|3", "go|big", "go|0|1|0", "go|a"];
         let calls = calls(script);

@@ -52,7 +52,8 @@ impl Script<'_> {
                     "pipe0" => Some(true),
                     "pipe1" => Some(false),
                     _ => {
-                        let why = "which direction has this pipe is not known here: write pipe0 or pipe1; nothing of it is carried over";
+                        let why = "which direction has this pipe is not known here: write pipe0 or pipe1; \
+                            nothing of it is carried over";
                         self.tell(line, &[format!("{key}={value}")], why);
                         return Ok(());
                     }
@@ -60,7 +61,8 @@ impl Script<'_> {
             } else if let Some(setting) = self.modified(line, &name, value)? {
                 settings.push(setting);
             } else {
-                let why = "of an event's parameters BANDWIDTH, DELAY, PLR, PIPE and those of queues are carried over";
+                let why = "of an event's parameters BANDWIDTH, DELAY, PLR, PIPE and those of queues are \
+                    carried over";
                 self.tell(line, &[format!("{key}={value}")], why);
             }
         }
@@ -121,14 +123,16 @@ impl Script<'_> {
             match setting {
                 Setting::Delay(delay) => {
                     let why = format!(
-                        "Emulab's delay agent delays by all of it on each cable, to the LAN and from it, where make-lan shares its delay: \
+                        "Emulab's delay agent delays by all of it on each cable, to the LAN and from it, \
+                         where make-lan shares its delay: \
                          it is {} from node to node",
                         *delay + *delay
                     );
                     self.notes.add(line, &format!("DELAY={}", delay.0 / 1_000_000), why);
                 }
                 Setting::Loss(loss) if *loss > Share::ZERO => {
-                    let why = "Emulab's delay agent loses so many on each cable, to the LAN and from it, where tb-set-lan-loss shares it";
+                    let why = "Emulab's delay agent loses so many on each cable, to the LAN and from it, \
+                        where tb-set-lan-loss shares it";
                     self.notes.add(line, &format!("PLR={}", loss.decimal()), why);
                 }
                 _ => {}
@@ -174,7 +178,8 @@ impl Script<'_> {
         self.tell_of_flags(line, (&before, &queues), (first, both), parameters);
         if lan && pipe.is_none() {
             let told: Vec<String> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let why = "to a LAN Emulab's delay agent sets the queues of the cables on the way to it, and not on the way from it";
+            let why = "to a LAN Emulab's delay agent sets the queues of the cables on the way to it, and not \
+                on the way from it";
             self.notes.add(line, &told.join(" "), why);
         }
         let duplex = self.topology.edges[edge].duplex;
@@ -206,7 +211,8 @@ impl Script<'_> {
         cleared.count_bytes(false);
         let why = if both && !others && *key == "LIMIT" && after[0].flags() != cleared.flags() {
             format!(
-                "Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags of pipe1: {}",
+                "Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags \
+                 of pipe1: {}",
                 after[0].flags()
             )
         } else if both && *key == "QUEUE-IN-BYTES" && after[1].flags() != before[1].flags() {

@@ -223,7 +223,8 @@ impl Trace {
         if self.stops {
             say(
                 "RATE",
-                "0 and -1 are no limit of the rate here; newer versions of TheaterQ send nothing at a rate of 0",
+                "0 and -1 are no limit of the rate here; newer versions of TheaterQ send nothing at a rate \
+                 of 0",
             );
         }
         if self.queues {

@@ -113,7 +113,8 @@ impl Topology {
         }
         sheet.shortest = self.has_loop(&leaf);
         if sheet.shortest {
-            let why = "where several ways lead on, packets take the one with the least delay here, with the fewest links there";
+            let why = "where several ways lead on, packets take the one with the least delay here, with the \
+                fewest links there";
             notes.add(0, "routing", why);
         }
         self.links(&mut names, &mut sheet, notes)?;
@@ -150,7 +151,8 @@ impl Topology {
             inner.iter().filter(|node| !self.nodes[**node].lan).map(|node| &*names.nodes[*node]).collect();
         if let [first, ..] = &routers[..] {
             let all = if routers.len() > 8 { format!("{first} and others") } else { routers.join(", ") };
-            let why = "nodes with several links are bridges here, and all hosts are in one subnet: packets take the same links";
+            let why = "nodes with several links are bridges here, and all hosts are in one subnet: packets \
+                take the same links";
             notes.add(0, &all, why);
         }
     }
@@ -322,7 +324,8 @@ pub(super) fn written_rate(
         }
         Dialect::Ns2 => (
             "0",
-            "in ns-2 the next packet takes for ever, and what waits behind it, too; here packets wait, and go on when there is \
+            "in ns-2 the next packet takes for ever, and what waits behind it, too; here packets wait, and \
+             go on when there is \
              a rate again",
         ),
     };

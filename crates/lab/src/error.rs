@@ -36,7 +36,8 @@ pub enum LabError {
     },
     /// A lab of this name is up already.
     #[error(
-        "lab {instance} is up already ({owner}); take it down with `longwire lab down {instance}`, or choose another name"
+        "lab {instance} is up already ({owner}); take it down with `longwire lab down {instance}`, or choose \
+         another name"
     )]
     InUse {
         /// The lab's name.
@@ -46,7 +47,8 @@ pub enum LabError {
     },
     /// A namespace that the lab would make exists and no lab's state names it as this one's.
     #[error(
-        "network namespace {0} exists and is not this lab's; remove it with `ip netns del {0}`, or choose another name"
+        "network namespace {0} exists and is not this lab's; remove it with `ip netns del {0}`, or choose \
+         another name"
     )]
     NamespaceExists(String),
     /// There is no lab of this name.
@@ -106,7 +108,8 @@ impl LabError {
 fn fix(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            " (run as root, or on a system that allows user namespaces; `longwire check` says what this one allows)"
+            " (run as root, or on a system that allows user namespaces; `longwire check` says what this one \
+             allows)"
         }
         _ => "",
     }

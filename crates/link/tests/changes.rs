@@ -37,7 +37,8 @@ const TRAFFIC: [Traffic; 3] = [
 fn classes(kind: &str, limit: &str) -> String {
     let share = share(kind);
     format!(
-        "a {share} {limit} if tcp src port 0 or 1 or 2\nb {share} {limit} if tcp src port 5\nc {share} {limit}"
+        "a {share} {limit} if tcp src port 0 or 1 or 2\nb {share} {limit} if tcp src port 5\n\
+         c {share} {limit}"
     )
 }
 

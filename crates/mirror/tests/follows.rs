@@ -76,7 +76,8 @@ impl World {
         let namespace = Namespace::create(&name).unwrap();
         sh(
             &namespace,
-            "ip link add p0 type veth peer name p1 && ip link set p1 up && ip link add other type veth peer name far",
+            "ip link add p0 type veth peer name p1 && ip link set p1 up && ip link add other type veth peer \
+             name far",
         );
         let port = PortSpec { name: "p0".into(), addresses: vec!["10.0.0.1/24".parse().unwrap()] };
         let route = |to: &str, hops: &[(Option<&str>, u16)]| {
@@ -226,13 +227,15 @@ fn routes_to_several_next_hops() {
     // IPv6 next hops come and go separately.
     world.sh("ip -6 addr add fd00::1/64 dev p0 nodad; ip -6 route add fd07::/16 via fd00::2 metric 7");
     world.until("one of IPv6", |w| w.way("fd07::/16") == ways(&[("fd00::2", 1)]));
-    world.sh("ip -6 route append fd07::/16 via fd00::3 metric 7; ip -6 route append fd07::/16 via fd00::4 metric 7");
+    world.sh("ip -6 route append fd07::/16 via fd00::3 metric 7; ip -6 route append fd07::/16 via fd00::4 \
+        metric 7");
     let all = ways(&[("fd00::2", 1), ("fd00::3", 1), ("fd00::4", 1)]);
     world.until("three of IPv6", |w| w.way("fd07::/16") == all);
     world.sh("ip -6 route del fd07::/16 via fd00::3 metric 7");
     world.until("two of IPv6", |w| w.way("fd07::/16") == ways(&[("fd00::2", 1), ("fd00::4", 1)]));
     // Next-hop objects.
-    world.sh("ip nexthop add id 2 via 10.0.0.2 dev p0; ip nexthop add id 3 via 10.0.0.3 dev p0; ip nexthop add id 9 group 2,4/3");
+    world.sh("ip nexthop add id 2 via 10.0.0.2 dev p0; ip nexthop add id 3 via 10.0.0.3 dev p0; ip nexthop \
+        add id 9 group 2,4/3");
     world.sh("ip route add 10.9.0.0/16 nhid 9");
     world.until("a group", |w| w.way("10.9.0.0/16") == ways(&[(a, 4), (b, 1)]));
     world.sh("ip nexthop replace id 9 group 2/3,7");
@@ -253,7 +256,8 @@ fn next_hops_that_were_dead_come_back() {
     let both = Way::among([near, far].map(|hop| Member { hop, weight: 1 })).ok();
     let one = Some(Way::One(near));
     world.sh("ip link set far up; ip link set other up; ip addr add 10.5.0.1/24 dev other");
-    world.sh("ip route add 10.6.0.0/16 nexthop via 10.0.0.2 nexthop via 10.5.0.2; ip route add 10.7.0.0/16 via 10.5.0.2");
+    world.sh("ip route add 10.6.0.0/16 nexthop via 10.0.0.2 nexthop via 10.5.0.2; ip route add 10.7.0.0/16 \
+        via 10.5.0.2");
     world.until("two next hops", |w| w.way("10.6.0.0/16") == both);
     // The kernel keeps the route without a message; single next hops are removed.
     world.sh("ip link set other down");
@@ -261,7 +265,8 @@ fn next_hops_that_were_dead_come_back() {
     world.sh("ip link set other up");
     world.until("it is back", |w| w.way("10.6.0.0/16") == both);
     // A next hop without a carrier is used, unless that is disabled.
-    world.sh("echo 1 > /proc/sys/net/ipv4/conf/other/ignore_routes_with_linkdown; ip route add 10.7.0.0/16 via 10.5.0.2");
+    world.sh("echo 1 > /proc/sys/net/ipv4/conf/other/ignore_routes_with_linkdown; ip route add 10.7.0.0/16 \
+        via 10.5.0.2");
     world.until("a single next hop", |w| w.way("10.7.0.0/16") == Some(Way::One(far)));
     world.sh("ip link set far down");
     world.until("no carrier", |w| w.way("10.6.0.0/16") == one && w.way("10.7.0.0/16").is_none());

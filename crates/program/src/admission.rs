@@ -305,7 +305,8 @@ mod tests {
             overdrawn.to_string(),
             "the budget per packet does not suffice: \
              classifier 5 + splicer 6 + syn 1 + ports 5 + ack 3 + ip 6 = 26 4-byte transfers, 24 allowed; \
-             classifier 20 + splicer 24 + syn 4 + ports 20 + ack 12 + ip 24 = 104 bytes of state, 96 allowed; \
+             classifier 20 + splicer 24 + syn 4 + ports 20 + ack 12 + ip 24 = 104 bytes of state, 96 \
+             allowed; \
              remove a program, or choose a larger budget"
         );
     }

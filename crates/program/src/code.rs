@@ -53,7 +53,8 @@ pub enum CodeError {
     },
     /// The frame pointer would be changed.
     #[error(
-        "instruction {slot}: `{instruction}` writes r10; use another register and leave the frame pointer alone"
+        "instruction {slot}: `{instruction}` writes r10; use another register and leave the frame pointer \
+         alone"
     )]
     FramePointer {
         /// The number of the instruction.

@@ -181,7 +181,8 @@ fn what_cannot_be_loaded_is_named() {
     for (name, wanted) in [
         (
             "queue",
-            "program queue, instruction 1, refused.c:43: map waiting: maps of type queue (22) can't be used here",
+            "program queue, instruction 1, refused.c:43: map waiting: maps of type queue (22) can't be used \
+             here",
         ),
         ("relocated", "program relocated, instruction 6, refused.c:54: it needs a CO-RE relocation of flow"),
         ("kernel", "refused.c:62: it calls bpf_xdp_metadata_rx_hash, a function of the kernel"),
@@ -197,7 +198,8 @@ fn what_cannot_be_loaded_is_named() {
         ("other", "program other of section tc is no XDP program; put it in SEC(\"xdp\")"),
         (
             "none",
-            "there is no program none; there are works, ring, queue, relocated, kernel, symbol, function, variable, configured, leaving, on_processor, other",
+            "there is no program none; there are works, ring, queue, relocated, kernel, symbol, function, \
+             variable, configured, leaving, on_processor, other",
         ),
     ] {
         let message = object.program(name).unwrap_err().to_string();
@@ -240,7 +242,8 @@ fn programs_that_entries_name_belong_to_the_one_that_redirects() {
     let told = Object::parse(REFUSED).unwrap().set_exits(&["leaving"]).unwrap_err().to_string();
     assert_eq!(
         told,
-        "no devmap of the object can name program leaving: its values have to be of 8 bytes, struct bpf_devmap_val"
+        "no devmap of the object can name program leaving: its values have to be of 8 bytes, struct \
+         bpf_devmap_val"
     );
 }
 

@@ -33,7 +33,8 @@ const ADDS: &str = "r3 = *(u64 *)(r2 + 0)\n r3 += r1\n r3 += 100\n *(u64 *)(r2 +
 fn rounds_are_numbered_and_end_when_the_function_says_so() {
     assert_eq!(run(&calling("5", ADDS)), Ok(10 + 500));
     assert_eq!(run(&calling("0", ADDS)), Ok(0));
-    let ends = "r0 = 0\n if r1 < 3 goto +1\n r0 = 1\n r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = r3\n exit";
+    let ends = "r0 = 0\n if r1 < 3 goto +1\n r0 = 1\n r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = \
+        r3\n exit";
     assert_eq!(run(&calling("9", ends)), Ok(4));
     // What the helper itself returns: rounds, or that there are too many, or flags.
     let returns = |count: &str, flags: i32, f: &str| {
@@ -101,13 +102,15 @@ fn what_is_let_in_runs() {
         calling("5", ADDS),
         calling("300", ADDS),
         // A pointer that moves with the rounds, compared in each.
-        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 16) = r1\n *(u64 *)(r10 - 8) = r2\n r1 = 90
+        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 16) = r1\n *(u64 *)(r10 - 8) = r2\n \
+         r1 = 90
          r2 = pc f ll\n r3 = r10\n r3 += -16\n r4 = 0\n call loop\n exit
          f: r3 = *(u64 *)(r2 + 0)\n r4 = *(u64 *)(r2 + 8)\n r5 = r3\n r5 += 1\n r0 = 1\n if r5 > r4 goto out
          r0 = *(u8 *)(r3 + 0)\n *(u64 *)(r2 + 0) = r5\n r0 = 0\n out: exit"
             .into(),
         // The packet is moved in a round.
-        "r6 = r1\n *(u64 *)(r10 - 8) = r1\n r1 = 3\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n r0 = 2\n exit
+        "r6 = r1\n *(u64 *)(r10 - 8) = r1\n r1 = 3\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call \
+         loop\n r0 = 2\n exit
          f: r1 = *(u64 *)(r2 + 0)\n r2 = 1\n call xdp_adjust_head\n r0 = 0\n exit"
             .into(),
     ] {
@@ -141,9 +144,12 @@ fn attacks_are_refused() {
         ("r1 = 1\n r2 = 7\n r3 = 0\n r4 = 0\n call loop\n exit".into(), 4, argument(2, Argument::Function, "a number")),
         (format!("r6 = r1\n r1 = 1\n r2 = pc f ll\n r3 = r6\n r4 = 0\n call loop{f}"), 6, argument(3, Argument::StackOrNull, "the context")),
         // A function's address that was stored, handed over or returned is a number; nothing is added to one.
-        (format!("r2 = pc f ll\n *(u64 *)(r10 - 8) = r2\n r2 = *(u64 *)(r10 - 8)\n r1 = 1\n r3 = 0\n r4 = 0\n call loop{f}"), 7, argument(2, Argument::Function, "a number")),
-        ("r1 = pc f ll\n call g\n r0 = 0\n exit\n g: r2 = r1\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n f: r0 = 0\n exit".into(), 9, argument(2, Argument::Function, "a number")),
-        ("call g\n r2 = r0\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = pc f ll\n exit\n f: r0 = 0\n exit".into(), 5, argument(2, Argument::Function, "a number")),
+        (format!("r2 = pc f ll\n *(u64 *)(r10 - 8) = r2\n r2 = *(u64 *)(r10 - 8)\n r1 = 1\n r3 = 0\n r4 = \
+            0\n call loop{f}"), 7, argument(2, Argument::Function, "a number")),
+        ("r1 = pc f ll\n call g\n r0 = 0\n exit\n g: r2 = r1\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = \
+            0\n exit\n f: r0 = 0\n exit".into(), 9, argument(2, Argument::Function, "a number")),
+        ("call g\n r2 = r0\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = pc f ll\n exit\n \
+            f: r0 = 0\n exit".into(), 5, argument(2, Argument::Function, "a number")),
         (format!("r2 = pc f ll\n r2 += 1{f}"), 2, Rejection::PointerArithmetic { register: Register::R2, what: "a function" }),
         (format!("r0 = pc f ll\n r1 = *(u64 *)(r0 + 0){f}"), 2, Rejection::NotAddress { register: Register::R0, what: "a function" }),
         ("r0 = pc f ll\n exit\n f: r0 = 0\n exit".into(), 2, Rejection::Returns { what: "a function" }),
@@ -155,7 +161,8 @@ fn attacks_are_refused() {
         // It calls itself, or too deeply.
         (calling("3", "r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit"), 11, Rejection::Recursion),
         // Which one depends on the path.
-        ("r6 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r6 == 0 goto +2\n r2 = pc g ll\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit
+        ("r6 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r6 == 0 goto +2\n r2 = pc g ll\n r1 = 1\n r3 = 0\n r4 = \
+            0\n call loop\n r0 = 0\n exit
           f: r0 = 0\n exit\n g: r0 = 1\n exit".into(), 9, Rejection::Callbacks { helper: Helper::Loop }),
     ] {
         match check(&text) {
@@ -171,9 +178,11 @@ fn later_rounds_are_followed() {
     // The place on the stack that is touched moves on with each round: beyond it in the ninth.
     let moves = |count: u32| {
         format!(
-            "*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -64\n *(u64 *)(r10 - 72) = r1\n r1 = {count}\n r2 = pc f ll\n r3 = r10
+            "*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -64\n *(u64 *)(r10 - 72) = r1\n r1 = {count}\n r2 = pc \
+             f ll\n r3 = r10
              r3 += -72\n r4 = 0\n call loop\n r0 = 0\n exit
-             f: r3 = *(u64 *)(r2 + 0)\n *(u64 *)(r3 + 0) = 1\n r3 += 8\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n exit"
+             f: r3 = *(u64 *)(r2 + 0)\n *(u64 *)(r3 + 0) = 1\n r3 += 8\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n \
+             exit"
         )
     };
     assert!(check(&moves(8)).is_ok());
@@ -184,8 +193,10 @@ fn later_rounds_are_followed() {
         format!(
             "{}\n f: r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n exit",
             format_args!(
-                "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop
-                 r1 = *(u64 *)(r10 - 8)\n r2 = r10\n r2 += -16\n r2 += r1\n *(u8 *)(r2 + 0) = 1\n r0 = 0\n exit"
+                "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call \
+                 loop
+                 r1 = *(u64 *)(r10 - 8)\n r2 = r10\n r2 += -16\n r2 += r1\n *(u8 *)(r2 + 0) = 1\n r0 = 0\n \
+                 exit"
             )
         )
     };
@@ -210,7 +221,8 @@ fn later_rounds_are_followed() {
 /// Lines are touched for the first time in each round, as a round may come before others.
 #[test]
 fn no_round_is_spared_a_line() {
-    let text = "r1 = 64\n call lw_flow_state\n r1 = *(u8 *)(r0 + 0)\n r1 = 5\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n exit
+    let text = "r1 = 64\n call lw_flow_state\n r1 = *(u8 *)(r0 + 0)\n r1 = 5\n r2 = pc f ll\n r3 = 0\n r4 = \
+        0\n call loop\n exit
          f: r1 = 64\n call lw_flow_state\n r1 = *(u8 *)(r0 + 0)\n r0 = 0\n exit";
     assert_eq!(check(text).unwrap().most()[Item::StateLine], 1 + 5);
 }
@@ -220,9 +232,12 @@ fn no_round_is_spared_a_line() {
 fn hostile_loops_end_soon() {
     let began = std::time::Instant::now();
     // Packet addresses that are never the same, in ever other rounds.
-    let text = "r2 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 8) = r2\n r1 = 8388608\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0
+    let text =
+        "r2 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 8) = r2\n r1 = 8388608\n r2 = pc f ll\n r3 = r10\n r3 \
+        += -8\n r4 = 0
          call loop\n r0 = 0\n exit
-         f: r6 = r2\n call get_prandom_u32\n r0 &= 255\n r3 = *(u64 *)(r6 + 0)\n r3 += r0\n *(u64 *)(r6 + 0) = r3
+         f: r6 = r2\n call get_prandom_u32\n r0 &= 255\n r3 = *(u64 *)(r6 + 0)\n r3 += r0\n *(u64 *)(r6 + 0) \
+         = r3
          r0 &= 1\n exit";
     // After some rounds, what is stored may be anything, and numbers can be added to that.
     check(text).unwrap();

@@ -43,7 +43,8 @@ impl fmt::Display for Request {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotFit {
     /// Too many packets.
-    #[error("{asked} packets/s, and {promised} promised already, make {sum} of {capacity}: {} too many; ask for at most {}",
+    #[error("{asked} packets/s, and {promised} promised already, make {sum} of {capacity}: {} too many; ask \
+        for at most {}",
         sum - capacity, capacity - promised)]
     Packets {
         /// Asked for.
@@ -84,7 +85,8 @@ impl fmt::Display for CycleSum {
         let (sum, left) = (own + promised, u128::from(capacity).saturating_sub(promised));
         write!(
             f,
-            "{packets} packets/s x {cycles} cycles = {own} cycles/s, and {promised} promised already, make {sum} of {capacity}: "
+            "{packets} packets/s x {cycles} cycles = {own} cycles/s, and {promised} promised already, make \
+             {sum} of {capacity}: "
         )?;
         write!(
             f,
@@ -190,12 +192,14 @@ mod tests {
         let packets = admission.admit("a", Request { packets: 224_001, cycles: 0 }).unwrap_err();
         assert_eq!(
             packets.to_string(),
-            "224001 packets/s, and 310000 promised already, make 534001 of 534000: 1 too many; ask for at most 224000"
+            "224001 packets/s, and 310000 promised already, make 534001 of 534000: 1 too many; ask for at \
+             most 224000"
         );
         let cycles = admission.admit("a", Request { packets: 100_000, cycles: 1000 }).unwrap_err();
         assert_eq!(
             cycles.to_string(),
-            "100000 packets/s x 1000 cycles = 100000000 cycles/s, and 468100000 promised already, make 568100000 of 500000000: \
+            "100000 packets/s x 1000 cycles = 100000000 cycles/s, and 468100000 promised already, make \
+             568100000 of 500000000: \
              68100000 too many; ask for at most 31900 packets/s"
         );
         assert!(admission.admit("a", Request { packets: 31_900, cycles: 1000 }).is_ok());

@@ -261,7 +261,8 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
     assert_eq!(refused("nobody", 1, 1), "refused: nobody is expected by the name \"nobody\"; expected: test");
     assert_eq!(
         refused("test", 800_000, 1510),
-        "refused: 800000 packets/s x 1510 cycles = 1208000000 cycles/s, and 0 promised already, make 1208000000 of 1000000000: \
+        "refused: 800000 packets/s x 1510 cycles = 1208000000 cycles/s, and 0 promised already, make \
+         1208000000 of 1000000000: \
          208000000 too many; ask for at most 662251 packets/s"
     );
     let first = ask("test", 10, 10).unwrap();
@@ -288,7 +289,8 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     assert_eq!(done, Ok(()));
     assert_eq!(expect("early", 1, 1).1, Err("early has been admitted already".into()));
     let (_, refused) = expect("late", 400_000, 100);
-    let sum = "400000 packets/s, and 700000 promised already, make 1100000 of 1000000: 100000 too many; ask for at most 300000";
+    let sum = "400000 packets/s, and 700000 promised already, make 1100000 of 1000000: 100000 too many; ask \
+        for at most 300000";
     assert_eq!(refused, Err(sum.into()));
     let ask = |packets, cycles| {
         let hello = Hello { name: "early".into(), packets, cycles, share: 9 };
@@ -296,7 +298,8 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     };
     assert_eq!(
         ask(700_001, 1000).unwrap_err(),
-        "refused: early asks for 700001 packets/s x 1000 cycles, and was promised 700000 packets/s x 1000 cycles: \
+        "refused: early asks for 700001 packets/s x 1000 cycles, and was promised 700000 packets/s x 1000 \
+         cycles: \
          ask for no more, or promise it more"
     );
     assert!(ask(1, 1001).is_err());

@@ -56,7 +56,8 @@ pub enum WayError {
     },
     /// Something that is no neighbour.
     #[error(
-        "of several next hops each is a gateway or a port: what goes to the router or nowhere has a route of its own"
+        "of several next hops each is a gateway or a port: what goes to the router or nowhere has a route of \
+         its own"
     )]
     NoNeighbour,
 }

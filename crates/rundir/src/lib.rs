@@ -42,7 +42,8 @@ pub enum PlaceError {
     Foreign(PathBuf),
     /// Other users have access, and may have put anything there.
     #[error(
-        "{} is open to other users (mode {mode:04o}); name in LONGWIRE_RUN_DIR a directory that does not exist yet, or one \
+        "{} is open to other users (mode {mode:04o}); name in LONGWIRE_RUN_DIR a directory that does not \
+         exist yet, or one \
          that is this user's alone (chmod 700)",
         path.display()
     )]
@@ -54,7 +55,8 @@ pub enum PlaceError {
     },
     /// Other users may replace it.
     #[error(
-        "{} is in {}, where other users can put another directory in its place; name another in LONGWIRE_RUN_DIR",
+        "{} is in {}, where other users can put another directory in its place; name another in \
+         LONGWIRE_RUN_DIR",
         path.display(), above.display()
     )]
     Exchangeable {

@@ -113,7 +113,8 @@ pub enum SettingsError {
 pub enum Warning {
     /// Packets may cost more than a round's credit.
     #[error(
-        "{field} = {quantum} is below the largest cost of a packet, {largest} {unit}: such a packet waits for several rounds; give {largest} or more"
+        "{field} = {quantum} is below the largest cost of a packet, {largest} {unit}: such a packet waits \
+         for several rounds; give {largest} or more"
     )]
     QuantumBelowCost {
         /// The field of [`Settings`].

@@ -34,7 +34,8 @@ impl Opportunities {
         }
         let Some(&end) = times.last().filter(|&&end| end > 0) else {
             return Err(TraceError::whole(
-                "the trace must last for some time: write one line a delivery opportunity, the last of them above 0 (ms)",
+                "the trace must last for some time: write one line a delivery opportunity, the last of them \
+                 above 0 (ms)",
             ));
         };
         if let Some(at) = times.windows(2).position(|pair| pair[1] < pair[0]) {

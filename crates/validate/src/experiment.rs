@@ -193,7 +193,8 @@ pub(crate) fn scenario(ends: usize, links: &str) -> String {
         let (pair, network) = (place / 2, base(place));
         let _ = writeln!(
             text,
-            "[[port]]\nname = \"{name}\"\ndriver = \"memory\"\nbridge = \"pair{pair}\"\naddresses = \"{network}/16\""
+            "[[port]]\nname = \"{name}\"\ndriver = \"memory\"\nbridge = \"pair{pair}\"\n\
+             addresses = \"{network}/16\""
         );
     }
     text + links

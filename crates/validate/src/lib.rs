@@ -82,16 +82,19 @@ impl Paper {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Linkem => {
-                "High Capacity Network Link Emulation Using Network Processors (LinkEM), University of Utah, 2004"
+                "High Capacity Network Link Emulation Using Network Processors (LinkEM), University of Utah, \
+                 2004"
             }
             Self::Osaka => {
                 "Realizing a Network Emulator System with Intel IXP1200 Network Processor, Osaka University"
             }
             Self::Cbcs => {
-                "A Scheduler Architecture for Intel's IXP2400 Network Processor (CBCS), University of New South Wales, UNSW-CSE-TR-0505, 2005"
+                "A Scheduler Architecture for Intel's IXP2400 Network Processor (CBCS), University of New \
+                 South Wales, UNSW-CSE-TR-0505, 2005"
             }
             Self::Princeton => {
-                "Building a Robust Software-Based Router Using Network Processors, Princeton University, SOSP 2001"
+                "Building a Robust Software-Based Router Using Network Processors, Princeton University, \
+                 SOSP 2001"
             }
         }
     }

@@ -76,7 +76,8 @@ pub(crate) fn sum(report: &Report) -> String {
     };
     let shown = report.rows.len() - judged - not_run;
     format!(
-        "rows judged: {judged}, of them failed: {failed}{claims}; shown without a verdict: {shown}; not run: {not_run}"
+        "rows judged: {judged}, of them failed: {failed}{claims}; shown without a verdict: {shown}; not run: \
+         {not_run}"
     )
 }
 
@@ -188,7 +189,8 @@ mod tests {
             [
                 "a                     -3 %                       not reproduced",
                 "the headline is not reproduced",
-                "rows judged: 1, of them failed: 1 (1 claims of the paper that are not reproduced); shown without a verdict: 0; not run: 0",
+                "rows judged: 1, of them failed: 1 (1 claims of the paper that are not reproduced); shown \
+                 without a verdict: 0; not run: 0",
             ]
         );
         assert!(!report.pass);

@@ -51,7 +51,9 @@ mod tests {
 
     #[test]
     fn costs_go_to_the_file_that_was_named_last_and_calls_count_nowhere() {
-        let text = "positions: line\nevents: Ir\n\nob=(1) program\nfl=(1) a.rs\nfn=(1) one\n16 400\n+2 7\ncfi=(2) b.rs\ncfn=(2) two\ncalls=3 +5\n* 1000\nfi=(2)\n-1 40\nfe=(1)\n* 3\nfl=(2)\nfn=(2)\n20 5\ntotals: 1455\n";
+        let text = "positions: line\nevents: Ir\n\nob=(1) program\nfl=(1) a.rs\nfn=(1) one\n16 400\n+2 7\n\
+            cfi=(2) b.rs\ncfn=(2) two\ncalls=3 +5\n* 1000\nfi=(2)\n-1 40\nfe=(1)\n* 3\nfl=(2)\nfn=(2)\n20 5\n\
+            totals: 1455\n";
         let sums = by_file(text);
         assert_eq!((sums["a.rs"], sums["b.rs"], sums.len()), (410, 45, 2));
         assert!(by_file("").is_empty());

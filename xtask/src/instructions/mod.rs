@@ -239,7 +239,11 @@ fn row(name: &str, stages: &BTreeMap<&str, f64>, kept: Option<f64>, keep: bool) 
             let grown = sum > kept * (1.0 + MOST_GROWTH);
             let row = row.expected(kept).judged(!grown);
             if grown {
-                return row.note(format!("has grown by more than {} %: say why in the commit that changes {KEPT} (cargo xtask instructions --keep)", MOST_GROWTH * 100.0));
+                return row.note(format!(
+                    "has grown by more than {} %: say why in the commit that changes \
+                    {KEPT} (cargo xtask instructions --keep)",
+                    MOST_GROWTH * 100.0
+                ));
             }
             row
         }
@@ -269,8 +273,10 @@ fn read(path: &Path) -> Result<Tables> {
 
 fn text(tables: &Tables) -> String {
     let mut text = format!(
-        "# Instructions of a packet, by `cargo xtask instructions --keep`, and of the build of the tests by `--tests --keep`; without --keep the\n\
-         # command fails if one has grown by more than {} %. A change of this file gives its reason in the commit.\n",
+        "# Instructions of a packet, by `cargo xtask instructions --keep`, and of the build of the tests by \
+         `--tests --keep`; without --keep the\n\
+         # command fails if one has grown by more than {} %. A change of this file gives its reason in the \
+         commit.\n",
         MOST_GROWTH * 100.0
     );
     for (table, counts) in tables {

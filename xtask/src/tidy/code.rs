@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn unfinished_code_is_found_in_code_only() {
-        let text = "// todo! in words\nfn a() { todo!() }\nconst A: &str = \"unimplemented!\";\n#[ignore = \"slow\"]\n";
+        let text = "// todo! in words\nfn a() { todo!() }\nconst A: &str = \"unimplemented!\";\n\
+            #[ignore = \"slow\"]\n";
         assert_eq!(rules("crates/cli/src/a.rs", text), [(2, EVERYWHERE.rule), (4, EVERYWHERE.rule)]);
         let text = concat!("// FIX", "ME: later\n#[allow(dead_code)]\n");
         assert_eq!(rules("crates/cli/src/a.rs", text), [(1, EVERYWHERE.rule), (2, EVERYWHERE.rule)]);

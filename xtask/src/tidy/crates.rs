@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn downward_is_allowed() {
         let text = format!(
-            "[package]\nname = \"longwire-link\"\n{LINTS}[dependencies]\nlongwire-block = {{}}\ntoml = \"1\"\n"
+            "[package]\nname = \"longwire-link\"\n{LINTS}[dependencies]\nlongwire-block = {{}}\n\
+             toml = \"1\"\n"
         );
         assert_eq!(rules(&text), []);
     }

@@ -123,7 +123,8 @@ mod tests {
     fn what_nothing_names_is_found() {
         let manifest =
             "[dependencies]\nlongwire-units = {}\ntoml = \"1\"\n[dev-dependencies]\nproptest = \"1\"\n";
-        let code = "// toml, of which only a comment speaks\nuse longwire_units::Nanos;\nconst A: &str = \"toml\";\n";
+        let code = "// toml, of which only a comment speaks\nuse longwire_units::Nanos;\n\
+            const A: &str = \"toml\";\n";
         let files = [file("crates/a/Cargo.toml", manifest), file("crates/a/src/lib.rs", code)];
         let (path, removed) = ("crates/a/Cargo.toml".to_owned(), |name: &str, kind: &str, place: &str| {
             format!("remove {name} from [{kind}]: nothing in {place} names it")

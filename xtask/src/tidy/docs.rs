@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn links_lead_somewhere() {
         let page = "docs/book/README.md";
-        let book = "[a](a.md) [up](../../README.md#top) [web](https://example.org/x) [folder](../adr/) `[c](c.md)`\n\n[b](b.md)\n";
+        let book = "[a](a.md) [up](../../README.md#top) [web](https://example.org/x) [folder](../adr/) \
+            `[c](c.md)`\n\n[b](b.md)\n";
         let files = [
             file(README, "# Top\n"),
             file("docs/adr/0001-x.md", ""),

@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn functions_have_first_and_last_lines() {
-        let text = "fn a(x: [u8; 4]) -> u8 {\n  if x { \"}\" }\n}\ntrait T { fn b(&self); fn c() {} }\ntype F = fn(u8);\n";
+        let text = "fn a(x: [u8; 4]) -> u8 {\n  if x { \"}\" }\n}\ntrait T { fn b(&self); fn c() {} }\n\
+            type F = fn(u8);\n";
         let found = Source::new(text.into()).functions();
         let expected = [("a", (1, 3)), ("c", (4, 4))];
         assert_eq!(found.len(), expected.len());

@@ -284,7 +284,8 @@ mod tests {
             [[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n\
             [[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n\
             [[link]]\nname = \"in\"\nfrom = \"a\"\nto = \"x\"\ndelay = \"4 ms\"\n\
-            [[link]]\nname = \"up\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"3 ms\"\nfilter = \"steer sky if udp\"\n\
+            [[link]]\nname = \"up\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"3 ms\"\n\
+            filter = \"steer sky if udp\"\n\
             [[link]]\nname = \"sky\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"2 ms\"\n\
             [[link]]\nname = \"out\"\nfrom = \"y\"\nto = \"b\"\ndelay = \"1 ms\"\n";
         let plan = longwire_scenario::parse("shards.toml", text).unwrap_or_else(|error| panic!("{error}"));

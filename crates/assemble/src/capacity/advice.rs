@@ -23,7 +23,8 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
             capacity.shortfalls.push(Shortfall { what, fix: fix(prices, capacity, worker, total) });
         } else if worker.load_ppm >= BUSY {
             capacity.notes.push(format!(
-                "worker {} is busy {} of the time: packets that come together wait for each other, and leave later than the lateness above",
+                "worker {} is busy {} of the time: packets that come together wait for each other, and leave \
+                 later than the lateness above",
                 worker.worker,
                 percent(worker.load_ppm)
             ));
@@ -39,13 +40,15 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
             "spinning does not help: leave the workers' processors to them and calibrate again, or allow more"
         };
         capacity.notes.push(format!(
-            "with wait = \"{}\" one packet in a hundred leaves {p99} late, and [fidelity] allows {within}: {fix}",
+            "with wait = \"{}\" one packet in a hundred leaves {p99} late, and [fidelity] allows {within}: \
+             {fix}",
             plan.engine.wait.word()
         ));
     }
     if capacity.unbounded {
         capacity.notes.push(
-            "no link and no source bounds some of the packets: the load is that of the others, and the worker's limit is what such ways share"
+            "no link and no source bounds some of the packets: the load is that of the others, and the \
+             worker's limit is what such ways share"
                 .into(),
         );
     }
@@ -70,7 +73,8 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     if needed > capacity.workers.len() as u64 {
         fixes.push(format!("set workers = {needed} in [engine] if the machine has them"));
     } else {
-        let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so that other workers \
+        let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so \
+            that other workers \
                    get some of the load";
         fixes.push(fix.into());
     }

@@ -324,7 +324,8 @@ mod tests {
     fn ways_through_routers_are_joined() {
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let text = format!(
-            "{PORTS}[[router]]\nname = \"r1\"\nports = [{}, {}]\n[[router]]\nname = \"r2\"\nports = [{}, {}]\n\
+            "{PORTS}[[router]]\nname = \"r1\"\nports = [{}, {}]\n[[router]]\nname = \"r2\"\n\
+             ports = [{}, {}]\n\
              [[link]]\nbetween = [\"r1-east\", \"r2-west\"]\n",
             port("a", "10.1.0.1/24"),
             port("r1-east", "10.9.0.1/30"),

@@ -36,7 +36,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use trace::{hash, read, run};
 
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/traces.txt");
-const HEAD: &str = "# case, packets in, out and dropped, hash of the scenario, hash of the trace, blocks of its links. See main.rs.\n";
+const HEAD: &str = "# case, packets in, out and dropped, hash of the scenario, hash of the trace, blocks of \
+    its links. See main.rs.\n";
 
 /// What a case did.
 struct Outcome {
@@ -190,8 +191,10 @@ fn traces_are_as_recorded() {
     assert!(
         count == 0,
         "{count} cases differ from {RECORDED}:\n{told}\
-         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test golden writes a case and its trace to target/tmp/golden; \
-         do so with both versions and compare. A difference must be a documented correction: see CONTRIBUTING.md."
+         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test golden writes a case and its trace \
+         to target/tmp/golden; \
+         do so with both versions and compare. A difference must be a documented correction: see \
+         CONTRIBUTING.md."
     );
     if std::env::var_os("LONGWIRE_GOLDEN_CASE").is_none() {
         let gone = recorded.lines().filter(|line| !line.starts_with('#')).count();

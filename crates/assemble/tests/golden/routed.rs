@@ -32,7 +32,8 @@ fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dic
          {{ port = \"r-0\", mtu = {mtu}, addresses = [\"10.9.0.1/30\", \"fd00:9::1/64\"] }},\n\
          {{ port = \"r-1\", addresses = [\"10.9.1.1/30\"] }} ]\n\
          routes = [\n\
-         {{ to = \"10.0.2.0/24\", next-hops = [{{ via = \"10.9.0.2\" }}, {{ via = \"10.9.1.2\", weight = 2 }}] }},\n\
+         {{ to = \"10.0.2.0/24\", next-hops = [{{ via = \"10.9.0.2\" }}, {{ via = \"10.9.1.2\", weight = 2 \
+         }}] }},\n\
          {{ to = \"10.1.0.0/16\", discard = true }},\n\
          {{ to = \"fd00:0:0:2::/64\", via = \"fd00:9::2\" }} ]\n{police}{keys}\n\
          [[router]]\nname = \"s\"\nports = [\n\
@@ -49,7 +50,8 @@ fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dic
         let time = dice.below(30_000);
         writeln!(
             text,
-            "[[at]]\ntime = \"{time} us\"\nrouter = \"r\"\nremove-route = \"10.1.0.0/16\"\nadd-route = \"10.0.2.0/24 via 10.9.1.2\""
+            "[[at]]\ntime = \"{time} us\"\nrouter = \"r\"\nremove-route = \"10.1.0.0/16\"\n\
+             add-route = \"10.0.2.0/24 via 10.9.1.2\""
         )
         .unwrap();
     }
@@ -114,8 +116,10 @@ pub fn service(name: &str, way: u64, service: &str) -> String {
     let otherwise = ["pass", "drop"][dice.below(2) as usize];
     writeln!(
         text,
-        "[[forwarder]]\nrouter = \"r\"\nwhere = \"slow-path\"\nservice = \"{service}\"\npackets = {packets}\ncycles = {cycles}\n\
-         otherwise = \"{otherwise}\"\nwithin = \"{} ms\"\nkey = {{ destination = \"10.0.2.9\", protocol = \"udp\" }}",
+        "[[forwarder]]\nrouter = \"r\"\nwhere = \"slow-path\"\nservice = \"{service}\"\npackets = {packets}\n\
+         cycles = {cycles}\n\
+         otherwise = \"{otherwise}\"\nwithin = \"{} ms\"\n\
+         key = {{ destination = \"10.0.2.9\", protocol = \"udp\" }}",
         1 + dice.below(9)
     )
     .unwrap();

@@ -43,7 +43,8 @@ impl Sight {
         let (open, start, offset) = checksum;
         writeln!(
             text,
-            "{what} at {time}: {len} of {wire_len} bytes, {segments} segments of {gso_size}, checksum {open} {start} {offset}, \
+            "{what} at {time}: {len} of {wire_len} bytes, {segments} segments of {gso_size}, checksum {open} \
+             {start} {offset}, \
              {bytes:016x}"
         )
         .unwrap();
@@ -111,7 +112,8 @@ pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
         _ => "pipeline",
     };
     let engine = format!(
-        "[engine]\nworkers = {workers}\nmapping = \"{mapping}\"\nbetween-workers = \"{between}\"\npool = \"24 MiB\"\n{}\n",
+        "[engine]\nworkers = {workers}\nmapping = \"{mapping}\"\nbetween-workers = \"{between}\"\n\
+         pool = \"24 MiB\"\n{}\n",
         case.engine
     );
     parse("golden.toml", &format!("{}\n{engine}", case.text)).map_err(|error| error.to_string())
@@ -156,7 +158,8 @@ fn counted(plan: &Plan, report: &Report) -> String {
         let name = &plan.links[link.place as usize].name;
         writeln!(
             text,
-            "link {name}: in {} packets {} bytes, out {} packets {} bytes, made {}, consumed {}, steered {}, marked {}, corrupted {}, \
+            "link {name}: in {} packets {} bytes, out {} packets {} bytes, made {}, consumed {}, steered {}, \
+             marked {}, corrupted {}, \
              collisions {}, drops {:?}, queued {} packets {} bytes, travelling {}",
             stats.in_packets,
             stats.in_bytes,
@@ -179,7 +182,8 @@ fn counted(plan: &Plan, report: &Report) -> String {
         let stats = &node.stats;
         writeln!(
             text,
-            "router at port {}: received {}, made {}, forwarded {}, consumed {}, dropped {}, kept {}, errors {}, unmade {}, \
+            "router at port {}: received {}, made {}, forwarded {}, consumed {}, dropped {}, kept {}, errors \
+             {}, unmade {}, \
              exceptions {:?}, policed {:?}, neighbours {}, asked {}",
             node.port,
             stats.received,

@@ -37,7 +37,8 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
         let bridge = dice.below(bridges);
         writeln!(
             text,
-            "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{bridge}\"\naddresses = [\"10.0.0.{}/32\"]",
+            "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{bridge}\"\n\
+             addresses = [\"10.0.0.{}/32\"]",
             port + 1
         )
         .unwrap();
@@ -59,7 +60,8 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
         let (start, poisson) = (dice.below(3) * 1000, dice.below(2) == 0);
         writeln!(
             text,
-            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\n\
+             interval = \"{interval} ns\"\n\
              packets = {packets}\nsize = \"{size} B\"\nstart = \"{start} ns\"\npoisson = {poisson}"
         )
         .unwrap();
@@ -341,7 +343,8 @@ pub fn chain(seed: u64, way: u64) -> String {
     for place in 0..4 {
         writeln!(
             text,
-            "[[bridge]]\nname = \"b{place}\"\n[[port]]\nname = \"p{place}\"\ndriver = \"source\"\nbridge = \"b{place}\"\n\
+            "[[bridge]]\nname = \"b{place}\"\n[[port]]\nname = \"p{place}\"\ndriver = \"source\"\n\
+             bridge = \"b{place}\"\n\
              addresses = \"10.0.0.{}/32\"",
             place + 1
         )
@@ -358,7 +361,8 @@ pub fn chain(seed: u64, way: u64) -> String {
         writeln!(
             text,
             "[[link]]\nname = \"{name}\"\nbetween = [\"b{place}\", \"b{}\"]\nrate = \"{rate} Mbit/s\"\n\
-             delay = \"{delay} us\"\nloss = {{ probability = \"{loss} %\"{on_wire} }}\nqueue = \"{queue} packets\"",
+             delay = \"{delay} us\"\nloss = {{ probability = \"{loss} %\"{on_wire} }}\n\
+             queue = \"{queue} packets\"",
             place + 1
         )
         .unwrap();
@@ -374,7 +378,8 @@ pub fn chain(seed: u64, way: u64) -> String {
         let (interval, size) = (20_000 + dice.below(500_000), 62 + dice.below(1440));
         writeln!(
             text,
-            "[[source]]\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\nsize = \"{size} B\"\n\
+            "[[source]]\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+             size = \"{size} B\"\n\
              poisson = true\npackets = {}",
             60_000_000 / interval
         )

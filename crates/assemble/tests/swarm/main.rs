@@ -105,7 +105,8 @@ fn compare(what: &str, text: &str, until: Nanos) -> Report {
             let differs = a.iter().zip(b).position(|(x, y)| x != y);
             assert!(
                 a == b,
-                "{what}, {workers} workers, port {port}: {} and {} departures, first difference {differs:?}\n{text}",
+                "{what}, {workers} workers, port {port}: {} and {} departures, first difference {differs:?}\n\
+                 {text}",
                 a.len(),
                 b.len()
             );

@@ -15,7 +15,8 @@ pub fn ring(seed: u64, way: u64) -> String {
         let bridge = if kind == 2 { format!("bridge = \"lan{router}\"\n") } else { String::new() };
         writeln!(
             text,
-            "[[port]]\nname = \"p{router}\"\ndriver = \"source\"\n{bridge}addresses = [\"10.0.{router}.9\", \"fd00:0:0:{router}::9\"]"
+            "[[port]]\nname = \"p{router}\"\ndriver = \"source\"\n\
+             {bridge}addresses = [\"10.0.{router}.9\", \"fd00:0:0:{router}::9\"]"
         )
         .unwrap();
         let own = match kind {
@@ -47,15 +48,18 @@ pub fn ring(seed: u64, way: u64) -> String {
             text,
             "[[router]]\nname = \"r{router}\"\nports = [\n\
              {{ {own}, mtu = {mtu}, addresses = [\"10.0.{router}.1/24\", \"fd00:0:0:{router}::1/64\"] }},\n\
-             {{ port = \"r{router}-on\", addresses = [\"10.9.{router}.1/30\", \"fd00:9:0:{router}::1/64\"] }},\n\
-             {{ port = \"r{router}-back\", addresses = [\"10.9.{before}.2/30\", \"fd00:9:0:{before}::2/64\"] }} ]\nroutes = ["
+             {{ port = \"r{router}-on\", addresses = [\"10.9.{router}.1/30\", \"fd00:9:0:{router}::1/64\"] \
+             }},\n\
+             {{ port = \"r{router}-back\", addresses = [\"10.9.{before}.2/30\", \"fd00:9:0:{before}::2/64\"] \
+             }} ]\nroutes = ["
         )
         .unwrap();
         for other in (0..routers).filter(|other| *other != router) {
             let (v4, v6) = via(&mut dice, router, before);
             writeln!(
                 text,
-                "{{ to = \"10.0.{other}.0/24\", via = \"{v4}\" }}, {{ to = \"fd00:0:0:{other}::/64\", via = \"{v6}\" }},"
+                "{{ to = \"10.0.{other}.0/24\", via = \"{v4}\" }}, {{ to = \"fd00:0:0:{other}::/64\", via = \
+                 \"{v6}\" }},"
             )
             .unwrap();
         }
@@ -114,7 +118,8 @@ fn traffic(dice: &mut Dice, text: &mut String, routers: u64) {
         };
         writeln!(
             text,
-            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\n\
+             interval = \"{interval} ns\"\n\
              size = \"{size} B\"\npackets = {packets}\npoisson = {}\n{addresses}",
             dice.below(2) == 0
         )

@@ -225,7 +225,8 @@ fn routed(course: Course) -> Course {
 /// A router on both ports.
 pub(crate) fn router() -> String {
     format!(
-        "[[router]]\nname = \"r\"\nports = [\n{{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
+        "[[router]]\nname = \"r\"\nports = [\n\
+         {{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
          {{ port = \"b\", addresses = \"11.0.1.1/16\" }},\n]\nneighbours = [\n{}]\n",
         neighbours("11.0.0")
     )
@@ -240,11 +241,13 @@ fn neighbours(network: &str) -> String {
 pub(crate) fn routers() -> String {
     let peers = ["02:00:00:00:00:f1", "02:00:00:00:00:f2"];
     format!(
-        "[[router]]\nname = \"r1\"\nports = [\n{{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
+        "[[router]]\nname = \"r1\"\nports = [\n\
+         {{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
          {{ port = \"r1-east\", mac = \"{0}\", addresses = \"10.9.0.1/30\" }},\n]\n\
          routes = [{{ to = \"11.0.0.0/16\", via = \"10.9.0.2\" }}]\n\
          neighbours = [{{ address = \"10.9.0.2\", mac = \"{1}\" }}]\n\
-         [[router]]\nname = \"r2\"\nports = [\n{{ port = \"r2-west\", mac = \"{1}\", addresses = \"10.9.0.2/30\" }},\n\
+         [[router]]\nname = \"r2\"\nports = [\n\
+         {{ port = \"r2-west\", mac = \"{1}\", addresses = \"10.9.0.2/30\" }},\n\
          {{ port = \"b\", addresses = \"11.0.1.1/16\" }},\n]\nneighbours = [\n{2}]\n\
          [[link]]\nname = \"between\"\nfrom = \"r1-east\"\nto = \"r2-west\"\n",
         peers[0],

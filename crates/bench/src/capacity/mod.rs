@@ -60,7 +60,8 @@ fn row(course: &Course, prices: &EnginePrices, costs: &Sample) -> Row {
         .extra("least", tenths(costs.least()))
         .extra("most", tenths(costs.most()))
         .note(format!(
-            "a million packets a second: {:.1} % of a core predicted, {:.1} % measured; the prediction is off by {error:+.0} %",
+            "a million packets a second: {:.1} % of a core predicted, {:.1} % measured; the prediction is \
+             off by {error:+.0} %",
             load(predicted),
             load(measured)
         ))
@@ -75,7 +76,8 @@ fn courses(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     let after =
         |course: Course, milliseconds: u64| Course { delay: Duration::from_millis(milliseconds), ..course };
     let two = format!(
-        "[[bridge]]\nname = \"x\"\n[[link]]\nfrom = \"a\"\nto = \"x\"\n{0}delay = \"5 ms\"\n[[link]]\nfrom = \"x\"\nto = \"b\"\n{0}delay = \"2 ms\"\n",
+        "[[bridge]]\nname = \"x\"\n[[link]]\nfrom = \"a\"\nto = \"x\"\n{0}delay = \"5 ms\"\n[[link]]\n\
+         from = \"x\"\nto = \"b\"\n{0}delay = \"2 ms\"\n",
         RATE
     );
     let filter = "filter = { kind = \"rules\", rules = \"drop if tcp port 80\" }\nmtu = \"1500\"\n";

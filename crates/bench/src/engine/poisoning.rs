@@ -63,7 +63,8 @@ fn row(settings: &Settings<'_>, case: &Case, attack: Attack, name: &str) -> Resu
         .median_at_least(&format!("engine: {name}, of the general path"), "%", TARGET_PERCENT)
         .extra("general_pps", general.median())
         .note(format!(
-            "by turns with the same traffic past a bridge none of whose decisions are remembered: {:.1} ns a packet",
+            "by turns with the same traffic past a bridge none of whose decisions are remembered: {:.1} ns a \
+             packet",
             1e9 / general.median()
         ));
     Ok(checked(row, reports.iter()))

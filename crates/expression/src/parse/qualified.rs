@@ -102,7 +102,8 @@ impl Parser<'_> {
         let (goes, fix) = match qualifiers.kind {
             Kind::Host => (
                 matches!(qualifiers.protocol, None | Some(Ether | Ip | Ip6 | Arp | Rarp)),
-                "write ether, ip, ip6, arp or rarp before \"host\", and the other protocol as \"tcp and host …\"",
+                "write ether, ip, ip6, arp or rarp before \"host\", and the other protocol as \"tcp and host \
+                 …\"",
             ),
             Kind::Net => (
                 matches!(qualifiers.protocol, None | Some(Ip | Ip6 | Arp | Rarp)),

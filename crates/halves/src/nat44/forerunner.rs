@@ -57,7 +57,8 @@ fn refusal(router: &str, named: &[&Value]) -> String {
     let remove = named.iter().rev().map(|one| format!("longwire forwarder remove {router} {}", one["fid"]));
     let remove: Vec<String> = remove.collect();
     format!(
-        "{router} has a {NAME} already, with other options than these: {}; end it, wait until what it has left is gone, or remove that: {}",
+        "{router} has a {NAME} already, with other options than these: {}; end it, wait until what it has \
+         left is gone, or remove that: {}",
         which.join("; "),
         remove.join("; ")
     )

@@ -236,7 +236,8 @@ impl<'p> Nat<'p> {
         });
         let hosts = table.hosts();
         let text = format!(
-            "{udp} UDP, {tcp} TCP and {icmp} ICMP bindings of {hosts} hosts; {} made, {} ended; {refused} packets refused, {} untranslatable",
+            "{udp} UDP, {tcp} TCP and {icmp} ICMP bindings of {hosts} hosts; {} made, {} ended; {refused} \
+             packets refused, {} untranslatable",
             now.made, now.ended, now.untranslatable
         );
         self.post.tell(&event, &text)

@@ -37,7 +37,8 @@ use translator::{Times, Translator};
 #[command(after_long_help = "\
 Examples:
   longwire control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1
-  longwire control nat44 r1 --inside 10.0.0.0/8 --inside 192.168.0.0/16 --external 192.0.2.16/28 --ports 1024-65535 --each 500 --udp '3 min' --json")]
+  longwire control nat44 r1 --inside 10.0.0.0/8 --inside 192.168.0.0/16 --external 192.0.2.16/28 --ports \
+  1024-65535 --each 500 --udp '3 min' --json")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,
@@ -177,7 +178,8 @@ impl Args {
         }
         let bindings = (entries.len() - stray.len()) / 2;
         output::note(&format!(
-            "takes over the programs {program} and {seat}, which one before has left, with {bindings} bindings"
+            "takes over the programs {program} and {seat}, which one before has left, with {bindings} \
+             bindings"
         ));
         Ok(control)
     }

@@ -24,7 +24,8 @@ impl Network4 {
             let count = u64::from(!network.mask) + 1;
             let prefix = network.mask.count_ones();
             return Err(format!(
-                "\"{text}\" would be all {count} addresses of its network: write {address} for that one, or {first}/{prefix} for all"
+                "\"{text}\" would be all {count} addresses of its network: write {address} for that one, or \
+                 {first}/{prefix} for all"
             ));
         }
         let why = match first.octets() {
@@ -134,7 +135,8 @@ mod tests {
         for (wrong, why) in [
             (
                 "10.0.2.1/24",
-                "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for all",
+                "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for \
+                 all",
             ),
             ("0.1.2.3", "is of this network"),
             ("127.0.0.1", "is of loopback"),

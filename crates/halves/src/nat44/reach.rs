@@ -83,13 +83,15 @@ fn astray(routes: &[String], addresses: &[Ipv4Addr], router: &str) -> Vec<Astray
 fn why(away: Option<Away<'_>>, router: &str) -> String {
     match away {
         None => format!(
-            "it is no address of {router}, which has no route to it: others have to route it there; with a route blackhole for it, what has no binding ends there"
+            "it is no address of {router}, which has no route to it: others have to route it there; with a \
+             route blackhole for it, what has no binding ends there"
         ),
         Some(Away::Broadcast) => {
             format!("{router} takes it for all hosts of a network: nobody can have it")
         }
         Some(Away::Behind(port)) => format!(
-            "it is no address of {router}, which takes it for a host behind {port}: nobody answers for it there, and nothing comes back; give {router} this address, or name one that it has"
+            "it is no address of {router}, which takes it for a host behind {port}: nobody answers for it \
+             there, and nothing comes back; give {router} this address, or name one that it has"
         ),
         Some(Away::Others(route)) => {
             format!("it is no address of {router}, which sends what has no binding on, by {route}")

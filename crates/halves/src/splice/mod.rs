@@ -36,7 +36,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 Examples:
   longwire control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80
   longwire control splice r1 --listen '[fd00:0:0:1::1]:8080' --backend '[fd00:0:0:2::9]:80'
-  longwire control splice r1 --listen 10.0.1.1:8080 --backend 'GET /video=10.0.2.9:81' --backend 'GET =10.0.2.9:80' --json")]
+  longwire control splice r1 --listen 10.0.1.1:8080 --backend 'GET /video=10.0.2.9:81' --backend 'GET \
+  =10.0.2.9:80' --json")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,

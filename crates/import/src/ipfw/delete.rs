@@ -85,7 +85,8 @@ impl Table {
         }
         for line in lines {
             if Deletion::of(line).is_some() {
-                let why = "not carried over: it stands at the end, and takes down what was set up; the links stay as they were";
+                let why = "not carried over: it stands at the end, and takes down what was set up; the links \
+                    stay as they were";
                 notes.add(line.number, &line.text(), why);
             } else {
                 self.command(line, notes)?;

@@ -93,9 +93,11 @@ impl Script<'_> {
         if rest.get(1).is_none_or(|text| first_word(text) != self.carried.command) {
             "commands that are made during the run are not carried out"
         } else if self.topology.changes.len() == self.carried.changes {
-            "it comes again and again to write something down, and changes nothing: longwire ctl stats and longwire run --record do that here"
+            "it comes again and again to write something down, and changes nothing: longwire ctl stats and \
+             longwire run --record do that here"
         } else {
-            "it comes again and again, and what it changes is carried over once: write an [[at]] event with every"
+            "it comes again and again, and what it changes is carried over once: write an [[at]] event with \
+             every"
         }
     }
 

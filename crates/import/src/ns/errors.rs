@@ -48,7 +48,8 @@ impl Errors {
 /// Reason why a unit is ignored.
 fn of_unit(name: &str) -> String {
     format!(
-        "errors for each {name} are not carried over, and the link loses nothing by them; see bit-error, kind rate"
+        "errors for each {name} are not carried over, and the link loses nothing by them; see bit-error, \
+         kind rate"
     )
 }
 

@@ -95,7 +95,8 @@ fn ipfw_queues_that_drop_early() {
             "queue = { kind = \"pie\", limit = \"50 packets\", target = \"20 ms\", update = \"15 ms\", alpha = \"0.125\", beta = \"1.25\", burst = \"150 ms\", ecn = \"no\" }",
         ],
     );
-    let fair = "pipe 1 config bw 1Mbit/s\nsched 2 config pipe 1 type fq_codel target 5ms quantum 300 flows 64\n\
+    let fair = "pipe 1 config bw 1Mbit/s\n\
+        sched 2 config pipe 1 type fq_codel target 5ms quantum 300 flows 64\n\
                 queue 3 config sched 2 weight 10\nadd queue 3 ip from any to any";
     let imported = from(Format::Ipfw, fair);
     has(
@@ -137,9 +138,11 @@ fn marks_are_those_of_dummynet() {
 /// A scheduler without a pipe uses the pipe with its own number; a queue has its own length and discipline.
 #[test]
 fn schedulers_and_queues_lead_to_pipes() {
-    let script = "sudo /usr/sbin/dnctl pipe 1 config bw 10Mbit/s\ndnctl -q sched 1 config type fq_pie target 15ms quantum 300\n\
+    let script = "sudo /usr/sbin/dnctl pipe 1 config bw 10Mbit/s\n\
+        dnctl -q sched 1 config type fq_pie target 15ms quantum 300\n\
                   ipfw queue 1 config sched 1\nipfw queue 2 config pipe 2 queue 20 pie target 5ms plr 0.1\n\
-                  ipfw pipe config 2 bw 1Mbit/s\nipfw add queue 1 ip from any to any out\nipfw add queue 2 ip from any to any in";
+                  ipfw pipe config 2 bw 1Mbit/s\nipfw add queue 1 ip from any to any out\n\
+                  ipfw add queue 2 ip from any to any in";
     let imported = from(Format::Ipfw, script);
     has(
         &imported,
@@ -197,7 +200,8 @@ fn ipfw_mistakes() {
 }
 
 /// Two pipes, and a rule for each.
-const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/s\nipfw add 100 pipe 1 ip from any to any out\nipfw add 200 pipe 2 ip from any to any in\n";
+const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/s\n\
+    ipfw add 100 pipe 1 ip from any to any out\nipfw add 200 pipe 2 ip from any to any in\n";
 const FIRST: &str = "rate = \"1 Mbit/s\"";
 const SECOND: &str = "rate = \"2 Mbit/s\"";
 const THIRD: &str = "rate = \"3 Mbit/s\"";
@@ -297,7 +301,8 @@ fn deletions_come_in_their_order() {
 
 #[test]
 fn pipes_that_nothing_leads_into() {
-    let pairs = "pipe 1 config bw 1Mbit/s\npipe 2 config bw 2Mbit/s\nadd pipe 1 ip from 10.0.0.1 to 10.0.0.2\nadd pipe 1 ip from 10.0.0.2 to 10.0.0.1";
+    let pairs = "pipe 1 config bw 1Mbit/s\npipe 2 config bw 2Mbit/s\n\
+        add pipe 1 ip from 10.0.0.1 to 10.0.0.2\nadd pipe 1 ip from 10.0.0.2 to 10.0.0.1";
     tells(&from(Format::Ipfw, pairs), &["line 2: pipe 2: no rule that is carried over leads into it"]);
     silent(&from(Format::Ipfw, pairs), &["pipe 1: no rule"]);
 }
@@ -315,15 +320,19 @@ fn bursts_are_bytes() {
 /// Functions of a script get their arguments; uncalled ones are executed once.
 #[test]
 fn functions_of_scripts() {
-    let script = "#!/bin/sh\nfw() { /sbin/ipfw -q \"$@\"; }\nshape() {\n  local pipe=$1 rate=$2\n  fw pipe $pipe config bw ${rate}Mbit/s delay ${3:-5}\n}\n\
-                  lead() { fw add $1 pipe $1 ip from any to any $2; }\nfw -f flush\nshape 10 3\nshape 20 8 40\nlead 10 out\nlead 20 in\n";
+    let script = "#!/bin/sh\nfw() { /sbin/ipfw -q \"$@\"; }\n\
+        shape() {\n  local pipe=$1 rate=$2\n  fw pipe $pipe config bw ${rate}Mbit/s delay ${3:-5}\n}\n\
+                  lead() { fw add $1 pipe $1 ip from any to any $2; }\nfw -f flush\nshape 10 3\n\
+                  shape 20 8 40\nlead 10 out\nlead 20 in\n";
     let imported = from(Format::Ipfw, script);
     has(&imported, &["rate = \"3 Mbit/s\"", "delay = \"5 ms\"", "rate = \"8 Mbit/s\"", "delay = \"40 ms\""]);
     assert!(imported.notes.is_empty(), "{:?}", imported.notes);
     plan(&imported);
-    let rc = "#!/bin/sh\n. /etc/rc.subr\nname=shaper\nstart_cmd=\"${name}_start\"\nstop_cmd=\"${name}_stop\"\n\
+    let rc = "#!/bin/sh\n. /etc/rc.subr\nname=shaper\nstart_cmd=\"${name}_start\"\n\
+        stop_cmd=\"${name}_stop\"\n\
               shaper_start()\n{\n  ipfw pipe 1 config bw 5Mbit/s\n  ipfw add 100 pipe 1 ip from any to any out\n}\n\
-              shaper_stop()\n{\n  ipfw delete 100\n  ipfw pipe 1 delete\n}\nload_rc_config $name\nrun_rc_command \"$1\"\n";
+              shaper_stop()\n{\n  ipfw delete 100\n  ipfw pipe 1 delete\n}\nload_rc_config $name\n\
+              run_rc_command \"$1\"\n";
     let imported = from(Format::Ipfw, rc);
     has(&imported, &["rate = \"5 Mbit/s\""]);
     tells(&imported, &["shaper_start(): nothing here calls it", "line 13: ipfw delete 100: "]);
@@ -333,8 +342,10 @@ fn functions_of_scripts() {
 /// Branches of a case that start, stop, and both: repeated rules count once.
 #[test]
 fn starts_and_restarts() {
-    let script = "start() {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | pfctl -f -\n}\n\
-                  stop() { dnctl -q flush; }\ncase \"$1\" in\n  start) start ;;\n  stop) stop ;;\n  restart|reload) stop; start ;;\n  *) echo usage; exit 1 ;;\nesac\n";
+    let script = "start() \
+        {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | pfctl -f -\n}\n\
+                  stop() { dnctl -q flush; }\ncase \"$1\" in\n  start) start ;;\n  stop) stop ;;\n  \
+                  restart|reload) stop; start ;;\n  *) echo usage; exit 1 ;;\nesac\n";
     let imported = from(Format::Ipfw, script);
     has(&imported, &["rate = \"1 Mbit/s\"", "delay = \"100 ms\""]);
     tells(&imported, &["line 5: dnctl -q flush: it is not known whether it comes"]);

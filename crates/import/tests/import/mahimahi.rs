@@ -6,7 +6,8 @@ use longwire_import::{Format, import};
 #[test]
 fn mahimahi_shells() {
     let command = "mm-delay 20 mm-loss uplink 0.01 mm-link up.trace down.trace --uplink-queue=droptail \
-                   --uplink-queue-args=\"packets=100\" --downlink-queue=codel --downlink-queue-args=\"packets=200, target=5, interval=100\" \
+                   --uplink-queue-args=\"packets=100\" --downlink-queue=codel \
+                   --downlink-queue-args=\"packets=200, target=5, interval=100\" \
                    --meter-all -- curl example.org";
     let imported = from(Format::Mahimahi, command);
     // Out: trace, loss, delay. In: delay, trace.
@@ -24,7 +25,8 @@ fn mahimahi_shells() {
     tells(&imported, &["--meter-all", "curl example.org"]);
     let imported = from(
         Format::Mahimahi,
-        "mm-onoff uplink 1.5 0.5 -- mm-link --once a b --downlink-queue pie --downlink-queue-args qdelay_ref=20,max_burst=100,bytes=30000",
+        "mm-onoff uplink 1.5 0.5 -- mm-link --once a b --downlink-queue pie --downlink-queue-args \
+         qdelay_ref=20,max_burst=100,bytes=30000",
     );
     has(
         &imported,

@@ -148,7 +148,8 @@ fn a_script_of_tc() {
 
 #[test]
 fn what_tc_shows() {
-    let shown = "qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms  20ms loss 1% 25% rate 1Mbit seed 7\n\
+    let shown = "qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms  20ms loss 1% 25% rate \
+        1Mbit seed 7\n\
                  qdisc noqueue 0: dev lo root refcnt 2\n";
     let imported = from(Format::Netem, shown);
     has(
@@ -224,14 +225,16 @@ fn later_commands_for_one_interface() {
         &imported,
         &[
             "line 2: sleep 10: what follows it comes 10 s after the beginning there",
-            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it leaves as it was set before, as in the kernel: rate",
+            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it leaves as it was set before, as in \
+             the kernel: rate",
             "line 3: tc qdisc change dev eth0 root netem delay 50ms: it is taken in place of line 1",
             "an [[at]] event with time, link = \"eth0\"",
             "line 4: tc qdisc del dev eth0 root: not carried over: the link keeps what line 3 sets",
         ],
     );
     // A new qdisc keeps nothing, and an identical one needs no note.
-    let anew = "tc qdisc add dev eth0 root netem rate 1mbit\ntc qdisc del dev eth0 root\ntc qdisc add dev eth0 root netem delay 5ms";
+    let anew = "tc qdisc add dev eth0 root netem rate 1mbit\ntc qdisc del dev eth0 root\n\
+        tc qdisc add dev eth0 root netem delay 5ms";
     let imported = from(Format::Netem, anew);
     assert!(!imported.scenario.contains("\nrate = \"1 Mbit/s\"\nframing"), "{}", imported.scenario);
     tells(&imported, &["line 3", "in place of line 1"]);

@@ -88,7 +88,8 @@ fn ns_scripts() {
 #[test]
 fn networks_without_leaves_and_with_loops() {
     let ring = "set ns [new simulator]\nforeach n {a b c} { set $n [$ns node] }\n\
-                $ns duplex-link $a $b 1Mb 1ms DropTail\n$ns duplex-link $b $c 1Mb 1ms DropTail\n$ns duplex-link $c $a 1Mb 5ms DropTail";
+                $ns duplex-link $a $b 1Mb 1ms DropTail\n$ns duplex-link $b $c 1Mb 1ms DropTail\n\
+                $ns duplex-link $c $a 1Mb 5ms DropTail";
     let imported = from(Format::Ns, ring);
     has(&imported, &["routing = \"shortest-delay\"", "name = \"a-host\"", "bridge = \"a\""]);
     tells(&imported, &["routing", "too few have one link"]);
@@ -108,7 +109,8 @@ fn networks_without_leaves_and_with_loops() {
 fn queues_in_bytes() {
     let script = |first: &str, kind: &str, more: &str| {
         format!(
-            "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 8Mb 10ms {kind}\n\
+            "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+             $ns simplex-link $a $b 8Mb 10ms {kind}\n\
              set q [[$ns link $a $b] queue]\n$q set limit_ 75\n$q set queue-in-bytes_ 1\n{more}"
         )
     };
@@ -130,10 +132,14 @@ fn queues_in_bytes() {
 
 #[test]
 fn classes_and_error_models_of_ns2() {
-    let script = "Queue set limit_ 20\nQueue/RED set thresh_ 10\nQueue/RED set setbit_ true\nQueue/RED set foo_ 1\nset ns [new Simulator]\n\
-                  set a [$ns node]\nset b [$ns node]\nset c [$ns node]\n$ns duplex-link $a $b 1Mb 10ms DropTail\n\
-                  $ns duplex-link $b $c 1Mb 10ms RED\nset em [new ErrorModel]\n$em set rate_ 0.02\n$em unit pkt\n\
-                  $em ranvar [new RandomVariable/Uniform]\n$em drop-target [new Agent/Null]\n$ns link-lossmodel $em $a $b\n\
+    let script = "Queue set limit_ 20\nQueue/RED set thresh_ 10\nQueue/RED set setbit_ true\n\
+        Queue/RED set foo_ 1\nset ns [new Simulator]\n\
+                  set a [$ns node]\nset b [$ns node]\nset c [$ns node]\n\
+                  $ns duplex-link $a $b 1Mb 10ms DropTail\n\
+                  $ns duplex-link $b $c 1Mb 10ms RED\nset em [new ErrorModel]\n$em set rate_ 0.02\n\
+                  $em unit pkt\n\
+                  $em ranvar [new RandomVariable/Uniform]\n$em drop-target [new Agent/Null]\n\
+                  $ns link-lossmodel $em $a $b\n\
                   $ns lossmodel $em $c $b\n$ns delay $b $c 30ms duplex\n$ns bandwidth $a $b 2Mb\n";
     let imported = from(Format::Ns, script);
     has(
@@ -163,7 +169,8 @@ pub fn row(first: &str, more: &str) -> Imported {
         Format::Ns,
         &format!(
             "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset c [$ns node]\n\
-             set l [$ns duplex-link $a $b 10Mb 10ms DropTail]\n$ns simplex-link $b $c 1Mb 5ms DropTail\n{more}\n$ns run\n"
+             set l [$ns duplex-link $a $b 10Mb 10ms DropTail]\n$ns simplex-link $b $c 1Mb 5ms DropTail\n\
+             {more}\n$ns run\n"
         ),
     );
     plan(&imported);
@@ -244,7 +251,8 @@ fn route_models_switch_links() {
     tells(&drawn, &["exactly their means"]);
     refused(
         Format::Ns,
-        "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 1Mb 1ms DropTail\n$ns rtmodel Deterministic {1 0 0} $a $b",
+        "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 1Mb 1ms DropTail\n\
+         $ns rtmodel Deterministic {1 0 0} $a $b",
         "no time",
     );
 }
@@ -286,7 +294,8 @@ fn events_of_emulab() {
 fn queues_that_are_here_are_carried_over() {
     let of = |settings: &str, kind: &str| {
         let script = format!(
-            "{settings}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 8Mb 10ms {kind}\n"
+            "{settings}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+             $ns simplex-link $a $b 8Mb 10ms {kind}\n"
         );
         let imported = from(Format::Ns, &script);
         plan(&imported);
@@ -324,7 +333,8 @@ fn queues_that_are_here_are_carried_over() {
 fn error_models_change() {
     let imported = row(
         "",
-        "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n$em set rate_ 0.01\n$ns at 2.0 \"$em set rate_ 0.5\"",
+        "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n$em set rate_ 0.01\n\
+         $ns at 2.0 \"$em set rate_ 0.5\"",
     );
     has(&imported, &["loss = \"1 %\""]);
     assert_eq!(events(&imported), ["time = \"2 s\", link = \"b-c\", loss = \"50 %\""]);

@@ -82,19 +82,24 @@ fn a_limit_counts_packets() {
 /// If the queue is in bytes so are dummynet's thresholds, until a LIMIT comes.
 #[test]
 fn thresholds_in_bytes() {
-    let set_up = "set r [$ns duplex-link $a $c 1Mb 1ms RED]\nset q [[$ns link $a $c] queue]\n$q set queue-in-bytes_ 1\n$q set gentle_ 1\n\
+    let set_up = "set r [$ns duplex-link $a $c 1Mb 1ms RED]\nset q [[$ns link $a $c] queue]\n\
+        $q set queue-in-bytes_ 1\n$q set gentle_ 1\n\
                   $q set limit_ 60000\n$q set thresh_ 10000\n$q set maxthresh_ 30250";
     let imported = event(set_up, "$r modify LIMIT=60 THRESH=5 MAXTHRESH=20");
-    let made = "forward = { rate = \"1 Mbit/s\", delay = \"1 ms\", queue = { kind = \"red\", limit = \"60 kB\", min = \"20\", max = \"61\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" } }";
+    let made = "forward = \
+        { rate = \"1 Mbit/s\", delay = \"1 ms\", queue = { kind = \"red\", limit = \"60 kB\", min = \"20\", max = \"61\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" } }";
     has(&imported, &[made]);
     tells(
         &imported,
         &[
-            "thresh_ 10000, maxthresh_ 30250: with a queue in bytes so are Emulab's thresholds; here they are packets of 500 B: 20 and 61",
-            "LIMIT=60: Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags of pipe1: RED, in packets",
+            "thresh_ 10000, maxthresh_ 30250: with a queue in bytes so are Emulab's thresholds; here they \
+             are packets of 500 B: 20 and 61",
+            "LIMIT=60: Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the \
+             flags of pipe1: RED, in packets",
         ],
     );
-    let after = "queue = { kind = \"red\", limit = \"60 packets\", min = \"5\", max = \"20\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"500 B\" }";
+    let after = "queue = \
+        { kind = \"red\", limit = \"60 packets\", min = \"5\", max = \"20\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"500 B\" }";
     let each = ["forward", "backward"].map(|way| format!("time = \"1 s\", link = \"r.{way}\", {after}"));
     assert_eq!(events(&imported), each);
 }
@@ -129,7 +134,8 @@ fn one_event_is_one_change() {
         "set r [$ns duplex-link $a $c 1Mb 1ms RED]",
         "$r modify LIMIT=60 THRESH=10 MAXTHRESH=20 LINTERM=20 Q_WEIGHT=0.01",
     );
-    let block = "queue = { kind = \"red\", limit = \"60 packets\", min = \"10\", max = \"20\", max-p = \"5 %\", weight = \"0.01\", gentle = \"no\", mean-packet = \"500 B\" }";
+    let block = "queue = \
+        { kind = \"red\", limit = \"60 packets\", min = \"10\", max = \"20\", max-p = \"5 %\", weight = \"0.01\", gentle = \"no\", mean-packet = \"500 B\" }";
     let each = ["forward", "backward"].map(|way| format!("time = \"1 s\", link = \"r.{way}\", {block}"));
     assert_eq!(events(&red), each);
     // Several commands at one time: the last one wins.
@@ -211,7 +217,8 @@ fn a_bandwidth_of_nothing() {
         let imported = from(
             Format::Ns,
             &format!(
-                "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 0 1ms {kind}\n"
+                "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+                 $ns simplex-link $a $b 0 1ms {kind}\n"
             ),
         );
         plan(&imported);

@@ -67,7 +67,8 @@ fn units_of_error_models() {
         ),
         ("$em unit time", &[], &["errors for each time"]),
         (
-            "$em set rate_ 0.01\n$ns lossmodel $em $a $b\n$ns link-lossmodel [new ErrorModel/Uniform 0.02 pkt] $b $c",
+            "$em set rate_ 0.01\n$ns lossmodel $em $a $b\n\
+             $ns link-lossmodel [new ErrorModel/Uniform 0.02 pkt] $b $c",
             &["loss = { kind = \"independent\", probability = \"2 %\", where = \"wire\" }"],
             &["takes the place of the one before"],
         ),
@@ -86,7 +87,8 @@ fn units_of_error_models() {
     let changing = row(
         "",
         &format!(
-            "{MODEL}$em set rate_ 0.01\n$ns at 1.0 \"$em unit byte\"\n$ns at 2.0 \"$em set rate_ 0.02\"\n$ns at 3.0 \"$em unit pkt\""
+            "{MODEL}$em set rate_ 0.01\n$ns at 1.0 \"$em unit byte\"\n$ns at 2.0 \"$em set rate_ 0.02\"\n\
+             $ns at 3.0 \"$em unit pkt\""
         ),
     );
     let event = |time: u8, loss: &str| format!("time = \"{time} s\", link = \"b-c\", loss = \"{loss}\"");
@@ -102,8 +104,10 @@ fn units_of_error_models() {
 fn notes_have_the_names_of_the_script() {
     let imported = row(
         "",
-        "set n(1) $a\nset em [new ErrorModel/Trace]\n$ns lossmodel $em $a $b\n$ns lossmodel [new Foo] $b $a\n$ns color 1 Blue\n\
-         [[$ns link $b $a] queue] set foo_ 1\n$ns duplex-link-op $a $b orient right\nset t [new Agent/TCP]\n$ns attach-agent $a $t\n\
+        "set n(1) $a\nset em [new ErrorModel/Trace]\n$ns lossmodel $em $a $b\n$ns lossmodel [new Foo] $b $a\n\
+         $ns color 1 Blue\n\
+         [[$ns link $b $a] queue] set foo_ 1\n$ns duplex-link-op $a $b orient right\nset t [new Agent/TCP]\n\
+         $ns attach-agent $a $t\n\
          $ns at 1.0 \"$t start\"\n$ns at 2.0 \"$l flash\"\n$ns at 3.0 \"$l queue set limit_ 5\"",
     );
     tells(
@@ -129,7 +133,8 @@ fn notes_have_the_names_of_the_script() {
 fn thresholds_between_whole_packets() {
     let of = |rate: &str, before: &str| {
         let script = format!(
-            "{before}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b {rate} 10ms RED\n"
+            "{before}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+             $ns simplex-link $a $b {rate} 10ms RED\n"
         );
         from(Format::Ns, &script)
     };
@@ -162,7 +167,8 @@ fn thresholds_between_whole_packets() {
 fn a_threshold_that_changes_leaves_the_other() {
     let imported = from(
         Format::Ns,
-        "Queue/RED set thresh_ 5\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 10Mb 10ms RED\n\
+        "Queue/RED set thresh_ 5\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+         $ns simplex-link $a $b 10Mb 10ms RED\n\
          set q [[$ns link $a $b] queue]\n$ns at 3 \"$q set thresh_ 9\"\n$ns at 4 \"$q set maxthresh_ 40\"\n",
     );
     for wanted in ["min = \"5\", max = \"15\"", "min = \"9\", max = \"15\"", "min = \"9\", max = \"40\""] {
@@ -173,7 +179,8 @@ fn a_threshold_that_changes_leaves_the_other() {
 /// Comparisons of texts, random numbers, and the channel of a procedure that records windows.
 #[test]
 fn what_scripts_of_ns2_compute_with() {
-    let script = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\nset kind RED\n\
+    let script = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\n\
+        set kind RED\n\
         set W [open win.tr w]\n\
         proc plotWindow {source file} {\n global ns\n puts $file [$ns now]\n}\n\
         if {$kind == \"RED\"} { set bw 3Mb } else { set bw 1Mb }\n\
@@ -192,7 +199,8 @@ fn what_scripts_of_ns2_compute_with() {
 /// that change something, with a note.
 #[test]
 fn procedures_that_come_again_end() {
-    let trace = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset tcp [new Agent/TCP]\nset sink [new Agent/TCPSink]\n\
+    let trace = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset tcp [new Agent/TCP]\n\
+        set sink [new Agent/TCPSink]\n\
         set W [open win.tr w]\n$ns duplex-link $a $b 3Mb 10ms DropTail\n\
         proc plotWindow {source file} {\n global ns\n set now [$ns now]\n set cwnd [$source set cwnd_]\n\
         puts $file \"$now $cwnd\"\n $ns at [expr $now + 0.1] \"plotWindow $source $file\"\n}\n\
@@ -203,7 +211,8 @@ fn procedures_that_come_again_end() {
     has(&imported, &["rate = \"3 Mbit/s\"", "delay = \"10 ms\""]);
     assert!(!lines(&imported).contains(&"[[at]]"), "{}", imported.scenario);
     tells(&imported, &["plotWindow $tcp $W: it comes again and again to write something down"]);
-    let again = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 3Mb 10ms DropTail\n\
+    let again = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+        $ns duplex-link $a $b 3Mb 10ms DropTail\n\
         proc vary {} {\n global ns a b\n $ns bandwidth $a $b 1Mb\n $ns at [expr [$ns now] + 1] vary\n $ns at 9 other\n}\n\
         $ns at 2 vary\n";
     let imported = from(Format::Ns, again);
@@ -229,7 +238,8 @@ fn random_variables_give_their_means() {
         ("new RandomVariable/Normal]", "10 ms"),
     ] {
         let script = format!(
-            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\nset u [{variable}\n\
+            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\n\
+             set u [{variable}\n\
              $ns duplex-link $a $b 3Mb [expr 10 + [$u value]]ms DropTail\n"
         );
         let imported = from(Format::Ns, &script);

@@ -25,7 +25,8 @@ pub struct Distribution {
 #[settings(
     key = "delay",
     kind = "distribution",
-    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1"
+    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and \
+        II-C.1"
 )]
 pub struct DistributionSettings {
     /// a file of delays, in ms where they have no unit: samples, points "x, C(x)", or a dummynet profile

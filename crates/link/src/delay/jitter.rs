@@ -54,7 +54,8 @@ pub(super) const ORDER: Param = Param {
     name: "order",
     kind: ParamKind::Choice(OrderWord::WORDS),
     default: Some("keep"),
-    help: "keep: packets leave in order, at the sorted times, with the same mean; reorder: each at its own time",
+    help: "keep: packets leave in order, at the sorted times, with the same mean; reorder: each at its own \
+        time",
 };
 
 /// Delays packets by times that vary around a mean.
@@ -62,7 +63,8 @@ pub(super) const ORDER: Param = Param {
 #[settings(
     key = "delay",
     kind = "jitter",
-    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1"
+    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and \
+        II-C.1"
 )]
 pub struct JitterSettings {
     /// mean one-way delay, 0 to 100 s

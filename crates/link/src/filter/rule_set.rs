@@ -288,7 +288,8 @@ mod tests {
     #[test]
     fn reads_every_action() {
         let set = rules(
-            "drop if udp\n\n  pass\n# nothing\nband 255 if tcp\nmark\ndscp ef if ip\ndscp 63\nsteer b if arp\n\
+            "drop if udp\n\n  pass\n# nothing\nband 255 if tcp\nmark\ndscp ef if ip\ndscp 63\n\
+             steer b if arp\n\
              steer a\nsteer b\npolice 10 Mbit/s if udp\npolice 1 Mbit/s burst 64 KiB if tcp",
         );
         let actions: Vec<_> = set.rules.iter().map(|rule| rule.action).collect();
@@ -345,7 +346,8 @@ mod tests {
             ("mark 5 if udp", "rule 1, column 6: found \"5\"; write \"mark\" alone, for congestion"),
             (
                 "drop if mark",
-                "rule 1, column 13: found the end: it is not the value that is wanted here; write a mark such as 5",
+                "rule 1, column 13: found the end: it is not the value that is wanted here; write a mark \
+                 such as 5",
             ),
         ];
         for (text, wanted) in table {

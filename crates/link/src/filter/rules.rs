@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_decides_ends_the_search() {
-        let text = "band 1\npass if tcp\nmark if udp\ndrop if udp and greater 500\nsteer other if udp dst port 53\nband 2";
+        let text = "band 1\npass if tcp\nmark if udp\ndrop if udp and greater 500\n\
+            steer other if udp dst port 53\nband 2";
         let mut rules = built(text);
         let none = Effects::default();
         let band = Effects { band: Some(1), ..none };

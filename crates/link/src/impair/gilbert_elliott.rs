@@ -50,7 +50,8 @@ impl Channel {
 #[settings(
     key = "loss",
     kind = "gilbert-elliott",
-    source = "Gilbert, Capacity of a burst-noise channel, 1960; Elliott, Estimates of error rates for codes on burst-noise channels, 1963"
+    source = "Gilbert, Capacity of a burst-noise channel, 1960; Elliott, Estimates of error rates for codes \
+        on burst-noise channels, 1963"
 )]
 pub struct GilbertElliottSettings {
     /// from good to bad, at each packet

@@ -35,7 +35,8 @@ enum State {
 #[settings(
     key = "loss",
     kind = "markov",
-    source = "Salsano et al., Definition of a general and intuitive loss model for packet networks (GIModel); tc-netem(8), loss state"
+    source = "Salsano et al., Definition of a general and intuitive loss model for packet networks \
+        (GIModel); tc-netem(8), loss state"
 )]
 pub struct MarkovSettings {
     /// from a gap into a burst

@@ -85,7 +85,8 @@ pub(crate) const HEADERS_PARAM: Param = Param {
     name: "headers",
     kind: ParamKind::Choice(Headers::WORDS),
     default: Some("hit"),
-    help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and transport headers",
+    help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and \
+        transport headers",
 };
 
 /// The verdict on a packet to be lost, or marked if possible.

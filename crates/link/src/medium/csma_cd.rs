@@ -107,7 +107,8 @@ enum Event {
 #[settings(
     key = "medium",
     kind = "csma-cd",
-    source = "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for local computer networks\", CACM 19(7), 1976"
+    source = "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for \
+        local computer networks\", CACM 19(7), 1976"
 )]
 pub(crate) struct CsmaCdSettings {
     /// the wire's rate, 300 bit/s to 400 Gbit/s

@@ -192,7 +192,8 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
         return Err(("rate", format!("{rate} can't be shared; write 300 bit/s to 400 Gbit/s")));
     }
     if spec.is(&CsmaCdSettings::SPEC) && !csma_cd::notices_collisions(values) {
-        let what = "a station would have sent its frame before it hears of a collision; make it half a slot at most, \
+        let what = "a station would have sent its frame before it hears of a collision; make it half a slot \
+            at most, \
                     or slot larger";
         return Err(("propagation", what.into()));
     }

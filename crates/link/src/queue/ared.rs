@@ -41,7 +41,8 @@ const MOST: u64 = 128;
 #[settings(
     key = "queue",
     kind = "ared",
-    source = "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's active queue management, 2001"
+    source = "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's \
+        active queue management, 2001"
 )]
 pub struct AredSettings {
     #[setting(like = LIMIT)]

@@ -22,7 +22,8 @@ pub(super) const INTERVAL: Param = Param {
     name: "interval",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(100) },
     default: Some("100 ms"),
-    help: "how long packets may wait longer than the target before one is dropped: a usual round-trip time, up to 100 s",
+    help: "how long packets may wait longer than the target before one is dropped: a usual round-trip time, \
+        up to 100 s",
 };
 
 /// A first-in-first-out queue under CoDel.

@@ -22,7 +22,8 @@ pub struct HeadDrop {
 #[settings(
     key = "queue",
     kind = "head-drop",
-    source = "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM 1996"
+    source = "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM \
+        1996"
 )]
 pub struct HeadDropSettings {
     #[setting(like = LIMIT)]

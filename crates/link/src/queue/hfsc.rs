@@ -19,10 +19,13 @@ const CLASSES: Grammar = Grammar {
     examples: &[
         "all ls 1 Mbit/s",
         "voice rt 2 Mbit/s 10 ms 64 kbit/s ls 64 kbit/s if less 300\nrest ls 1 Mbit/s",
-        "a ls 3 Mbit/s ul 4 Mbit/s\na.x ls 2 Mbit/s if tcp and greater 600\na.y rt 0 5 ms 1 Mbit/s ls 1 Mbit/s limit 9 packets\n\
+        "a ls 3 Mbit/s ul 4 Mbit/s\na.x ls 2 Mbit/s if tcp and greater 600\n\
+         a.y rt 0 5 ms 1 Mbit/s ls 1 Mbit/s limit 9 packets\n\
          b rt 500 kbit/s limit 20 kB if greater 1000",
-        "a rt 1 Mbit/s 5 ms 500 kbit/s ls 3 Mbit/s queue red min 1 max 4 weight 0.5 if less 800\nb ls 1 Mbit/s ul 2 Mbit/s queue head-drop limit 9 packets",
-        "root ul 30 Mbit/s 1 ms 3 Mbit/s\nroot.a ls 9 Gbit/s 3 us 300 bit/s limit 30 ms if less 700\nroot.b ls 300 bit/s",
+        "a rt 1 Mbit/s 5 ms 500 kbit/s ls 3 Mbit/s queue red min 1 max 4 weight 0.5 if less 800\n\
+         b ls 1 Mbit/s ul 2 Mbit/s queue head-drop limit 9 packets",
+        "root ul 30 Mbit/s 1 ms 3 Mbit/s\nroot.a ls 9 Gbit/s 3 us 300 bit/s limit 30 ms if less 700\n\
+         root.b ls 300 bit/s",
     ],
 };
 
@@ -47,7 +50,8 @@ pub type Hfsc = Classed<Tree>;
 #[settings(
     key = "queue",
     kind = "hfsc",
-    source = "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time and Priority Services (1997)"
+    source = "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time \
+        and Priority Services (1997)"
 )]
 pub struct HfscSettings {
     /// one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] [queue KIND
@@ -239,7 +243,8 @@ mod tests {
 
     #[test]
     fn names_make_the_tree() {
-        let text = "root ul 10 Mbit/s\nroot.a ls 1 Mbit/s\na.x ls 1 Mbit/s 5ms 2Mbit/s if udp\nroot.a.y rt 0 1 ms 9 kbit/s\nb ls 5 Mbit/s";
+        let text = "root ul 10 Mbit/s\nroot.a ls 1 Mbit/s\na.x ls 1 Mbit/s 5ms 2Mbit/s if udp\n\
+            root.a.y rt 0 1 ms 9 kbit/s\nb ls 5 Mbit/s";
         let set = read(text).unwrap();
         let parents: Vec<_> = set.plan.classes.iter().map(|class| class.parent).collect();
         assert_eq!((parents, &set.plan.leaves[..]), (vec![0, 0, 1, 1, 0], &[2, 3, 4][..]));

@@ -24,7 +24,8 @@ const CLASSES: Grammar = Grammar {
     examples: &[
         "",
         "a if tcp and less 500\nb",
-        "a limit 3 packets if tcp and greater 900\nb queue codel target 1 ms interval 5 ms if less 600\nc limit 9 kB",
+        "a limit 3 packets if tcp and greater 900\nb queue codel target 1 ms interval 5 ms if less 600\n\
+         c limit 9 kB",
     ],
 };
 

@@ -44,7 +44,8 @@ const CODES: Grammar = Grammar {
         match codes {
             Some(codes) => Ok(Arc::new(codes) as Arc<dyn Any + Send + Sync>),
             None => Err(format!(
-                "\"{text}\" is no list of DSCPs; each is a number from 0 to 63, or be, ef, cs0 to cs7, af11 to af43"
+                "\"{text}\" is no list of DSCPs; each is a number from 0 to 63, or be, ef, cs0 to cs7, af11 \
+                 to af43"
             )),
         }
     },

@@ -23,9 +23,11 @@ const CLASSES: Grammar = Grammar {
     examples: &[
         "all weight 1",
         "a weight 3 if tcp and less 500\nb weight 1",
-        "b weight 1000000 limit 20 kB if tcp and greater 900\na weight 1 limit 3 packets\nc weight 7 if ip[1] = 0 and less 200",
+        "b weight 1000000 limit 20 kB if tcp and greater 900\na weight 1 limit 3 packets\n\
+         c weight 7 if ip[1] = 0 and less 200",
         "x weight 2 limit unlimited if greater 300\ny weight 5 limit 20 ms",
-        "x weight 2 queue codel target 1 ms interval 5 ms if less 600\ny weight 5 limit 9 packets queue fq-codel flows 4\nz weight 1 if udp",
+        "x weight 2 queue codel target 1 ms interval 5 ms if less 600\n\
+         y weight 5 limit 9 packets queue fq-codel flows 4\nz weight 1 if udp",
     ],
 };
 
@@ -220,7 +222,8 @@ mod tests {
             ("\n# b\na weight 1\nb weight +2", "class 2, column 10: found \"+2\"; write"),
             (
                 "a wieght 1",
-                "class 1, column 3: found \"wieght 1\"; write \"weight\", \"limit\", \"queue\" or \"if\" there",
+                "class 1, column 3: found \"wieght 1\"; write \"weight\", \"limit\", \"queue\" or \"if\" \
+                 there",
             ),
             ("a weight 1 limit many", "class 1, column 18: found \"many\"; write packets, bytes or a time"),
             ("a weight 1 queue", "class 1, column 17: found nothing; write tail-drop, head-drop, red"),

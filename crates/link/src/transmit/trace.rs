@@ -62,7 +62,8 @@ pub(crate) const END_PARAM: Param = Param {
     name: "end",
     kind: ParamKind::Choice(End::WORDS),
     default: Some("loop"),
-    help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if there were \
+    help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if \
+        there were \
            none)",
 };
 
@@ -90,7 +91,8 @@ impl TraceFraming {
 }
 
 const RATES: Grammar = Grammar {
-    wanted: "the file of a trace (mahimahi, TheaterQ, times and rates), or a trace such as \"0 s 10 Mbit/s; 5 s 1 Mbit/s\"",
+    wanted: "the file of a trace (mahimahi, TheaterQ, times and rates), or a trace such as \"0 s 10 Mbit/s; \
+        5 s 1 Mbit/s\"",
     read,
     examples: &[
         "0 s 10 Mbit/s; 5 ms 1 Mbit/s; 20 ms 0; 30 ms end",
@@ -113,7 +115,8 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
 #[settings(
     key = "rate",
     kind = "trace",
-    source = "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace files"
+    source = "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace \
+        files"
 )]
 pub struct TraceSettings {
     /// a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or such a list itself

@@ -110,7 +110,8 @@ fn a_heavy_class_does_not_run_ahead() {
 /// What one does not use the others share by their weights, and the link never rests.
 #[test]
 fn what_is_not_used_is_shared() {
-    let text = "a weight 1 limit unlimited if udp src port 1\nb weight 3 limit unlimited if udp src port 2\nc weight 6";
+    let text = "a weight 1 limit unlimited if udp src port 1\nb weight 3 limit unlimited if udp src port 2\n\
+        c weight 6";
     let mut bench = Bench::new("wf2q+", &[("classes", text)], "");
     for _ in 0..2000 {
         bench.arrive(0, 1, 500);
@@ -125,7 +126,8 @@ fn what_is_not_used_is_shared() {
 /// Bands choose classes by number; a limit is the class's own, and includes the packet being sent.
 #[test]
 fn bands_conditions_and_limits() {
-    let text = "a weight 1 limit 2 packets\nb weight 1 limit 3 packets if udp src port 2 and less 500\nc weight 1 limit 1500 B";
+    let text = "a weight 1 limit 2 packets\nb weight 1 limit 3 packets if udp src port 2 and less 500\n\
+        c weight 1 limit 1500 B";
     let mut bench =
         Bench::new("wf2q+", &[("classes", text)], "band 2 if udp src port 3\nband 7 if udp src port 4");
     for _ in 0..5 {

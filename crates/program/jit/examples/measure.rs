@@ -133,7 +133,8 @@ fn main() {
         let time = per_packet(&maps, |machine| compiled.run(machine).unwrap());
         let slow = per_packet(&maps, |machine| interpret(&program.code, machine, 10_000).unwrap().returned);
         println!(
-            "{name}: {} instructions, {} bytes of code, {:.1} ns a packet beyond that; interpreted {slow:.0} ns",
+            "{name}: {} instructions, {} bytes of code, {:.1} ns a packet beyond that; interpreted {slow:.0} \
+             ns",
             program.code.len(),
             compiled.code_size(),
             time - nothing,

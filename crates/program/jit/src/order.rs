@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn loops_are_found_where_they_lead_back() {
         // Into the middle, to itself, and twice to the same.
-        let text = "goto b\n a: r0 = 1\n b: r1 = 1\n if r1 > 2 goto a\n c: if r1 > 3 goto c\n if r1 > 4 goto b\n exit";
+        let text = "goto b\n a: r0 = 1\n b: r1 = 1\n if r1 > 2 goto a\n c: if r1 > 3 goto c\n if r1 > 4 goto \
+            b\n exit";
         let bodies = bodies(&assemble(text).unwrap()).unwrap();
         assert_eq!(bodies[0].order.len(), 7);
         assert_eq!(bodies[0].back, BTreeSet::from([(2, 1), (4, 4), (2, 5)]));

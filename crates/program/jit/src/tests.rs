@@ -104,7 +104,8 @@ fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
 #[test]
 fn packet_after_packet_is_met() {
     let maps = no_maps();
-    let text = "r2 = *(u32 *)(r1 + 0)\n r3 = *(u32 *)(r1 + 4)\n r4 = *(u32 *)(r1 + 12)\n r0 = 0\n r5 = r2\n r5 += 1\n if r5 > r3 goto out\n \
+    let text = "r2 = *(u32 *)(r1 + 0)\n r3 = *(u32 *)(r1 + 4)\n r4 = *(u32 *)(r1 + 12)\n r0 = 0\n r5 = r2\n \
+        r5 += 1\n if r5 > r3 goto out\n \
                 r0 = *(u8 *)(r2 + 0)\n *(u8 *)(r2 + 0) = r4\n out: exit";
     let compiled = verified(text, &maps);
     let state = State::new(0);

@@ -212,7 +212,8 @@ mod tests {
         assert_eq!(NAMES[27], "ringbuf");
         assert_eq!(
             MapFault::Kind(31).to_string(),
-            "maps of type user_ringbuf (31) can't be used here; let the control half write an array or hash map, which programs read"
+            "maps of type user_ringbuf (31) can't be used here; let the control half write an array or hash \
+             map, which programs read"
         );
     }
 }

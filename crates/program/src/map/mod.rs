@@ -80,7 +80,8 @@ pub enum Refusal {
     Unlike = 95,
     /// A value names a program that it can't (EBADF).
     #[error(
-        "the last four bytes name no program that runs there: 0, or the number, from 1, of one that was named in exits when it was installed"
+        "the last four bytes name no program that runs there: 0, or the number, from 1, of one that was \
+         named in exits when it was installed"
     )]
     NoExit = 9,
     /// What is asked has no meaning (EINVAL).

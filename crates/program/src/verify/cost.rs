@@ -38,16 +38,21 @@ macro_rules! items {
 
 items! {
     Instruction "instruction" "An instruction, whatever it does besides; one of 16 bytes is one.";
-    Cycle "cycle" "A cycle of the paper's virtual router processor: what it is, `verify/cycles.rs` says. It has no price in time.";
+    Cycle "cycle" "A cycle of the paper's virtual router processor: what it is, `verify/cycles.rs` says. It \
+        has no price in time.";
     Division "division" "A division or a remainder, besides its instruction.";
     PacketLoad "packet-load" "An instruction that loads from the packet.";
     PacketStore "packet-store" "An instruction that stores into the packet.";
     StateAccess "state-access" "A read or a write of the flow's state; an atomic operation is one of each.";
-    StateTransfer "state-transfer" "4 bytes of the flow's state, or less, read or written, or of the operand of an atomic operation.";
-    StateByte "state-byte" "A byte of the flow's state read or written, or of the operand of an atomic operation.";
+    StateTransfer "state-transfer" "4 bytes of the flow's state, or less, read or written, or of the operand \
+        of an atomic operation.";
+    StateByte "state-byte" "A byte of the flow's state read or written, or of the operand of an atomic \
+        operation.";
     StateLine "state-line" "64 bytes of the flow's state touched for the first time.";
-    MapAccess "map-access" "A read or a write of a map's value through an address; an atomic operation is one of each.";
-    MapTransfer "map-transfer" "4 bytes of a map's value or key, or less, read or written, or of the operand of an atomic operation.";
+    MapAccess "map-access" "A read or a write of a map's value through an address; an atomic operation is \
+        one of each.";
+    MapTransfer "map-transfer" "4 bytes of a map's value or key, or less, read or written, or of the operand \
+        of an atomic operation.";
     MapLine "map-line" "64 bytes of a map's value touched for the first time.";
     Atomic "atomic" "An atomic operation.";
     ArrayLookup "array-lookup" "An array's value found.";

@@ -46,7 +46,8 @@ pub type At = (usize, Rejection);
 pub enum Rejection {
     /// It leads back to where a loop begins, and nothing has changed that could end it.
     #[error(
-        "it leads back to instruction {to} with nothing changed that must end the loop; count up to a constant in a \
+        "it leads back to instruction {to} with nothing changed that must end the loop; count up to a \
+         constant in a \
          variable of its own, as in for (i = 0; i < 16; i++)"
     )]
     Endless {
@@ -55,8 +56,10 @@ pub enum Rejection {
     },
     /// It leads back to where a loop begins, which was followed as often as may be.
     #[error(
-        "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the program was \
-         followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or make the constant or the \
+        "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the \
+         program was \
+         followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or make the \
+         constant or the \
          loop's body smaller",
         limit = super::limits::MAX_STEPS
     )]
@@ -92,7 +95,8 @@ pub enum Rejection {
     TooDeep,
     /// There are too many ways through the program.
     #[error(
-        "there are too many ways through the program to follow all; make it smaller, or call its functions less often"
+        "there are too many ways through the program to follow all; make it smaller, or call its functions \
+         less often"
     )]
     TooComplex,
     /// A helper that is not there.
@@ -125,7 +129,8 @@ pub enum Rejection {
     },
     /// An access through something that is no address.
     #[error(
-        "{register} is {what}, not an address that can be used; keep addresses in variables of their own on every path"
+        "{register} is {what}, not an address that can be used; keep addresses in variables of their own on \
+         every path"
     )]
     NotAddress {
         /// Which.
@@ -165,7 +170,8 @@ pub enum Rejection {
     },
     /// A record is not given back.
     #[error(
-        "the program ends here with a record of ring {map}, which instruction {reserved} has reserved; submit or discard it on \
+        "the program ends here with a record of ring {map}, which instruction {reserved} has reserved; \
+         submit or discard it on \
          every path"
     )]
     Unreleased {
@@ -179,7 +185,8 @@ pub enum Rejection {
     TooManyRecords,
     /// An address in a packet that was moved.
     #[error(
-        "{register} is an address in the packet from before it was moved; load data and data_end again and check anew"
+        "{register} is an address in the packet from before it was moved; load data and data_end again and \
+         check anew"
     )]
     Stale {
         /// Which.
@@ -203,7 +210,8 @@ pub enum Rejection {
     },
     /// Bytes beyond what there is.
     #[error(
-        "it may touch bytes {first} to {last} of {what}, which has {low} to {high}; compare or mask the index first"
+        "it may touch bytes {first} to {last} of {what}, which has {low} to {high}; compare or mask the \
+         index first"
     )]
     Bounds {
         /// What is accessed.
@@ -250,7 +258,8 @@ pub enum Rejection {
     ContextWrite,
     /// Something that is no field of the context.
     #[error(
-        "{size} bytes at {offset} are no field of struct xdp_md; load one of its fields, 4 bytes each, unsigned"
+        "{size} bytes at {offset} are no field of struct xdp_md; load one of its fields, 4 bytes each, \
+         unsigned"
     )]
     ContextField {
         /// From where.
@@ -275,7 +284,8 @@ pub enum Rejection {
         what: &'static str,
     },
     /// An address moved too far.
-    #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller constant", limit = super::limits::FURTHEST)]
+    #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller \
+        constant", limit = super::limits::FURTHEST)]
     PointerRange {
         /// Which.
         register: Register,
@@ -293,7 +303,8 @@ pub enum Rejection {
         found: &'static str,
     },
     /// A helper is given a number out of its range.
-    #[error("{name} takes a number from {low} to {high} in r{number}, which is {min} to {max}; compare it first", name = .helper.name())]
+    #[error("{name} takes a number from {low} to {high} in r{number}, which is {min} to {max}; compare it \
+        first", name = .helper.name())]
     ArgumentRange {
         /// The helper.
         helper: Helper,
@@ -323,7 +334,8 @@ pub enum Rejection {
     Locked,
     /// A lock is given back that was not taken.
     #[error(
-        "this is not the lock that was taken; use the address of the same lookup for spin_lock and spin_unlock"
+        "this is not the lock that was taken; use the address of the same lookup for spin_lock and \
+         spin_unlock"
     )]
     NotLocked,
     /// A value's lock is read or written.
@@ -334,7 +346,8 @@ pub enum Rejection {
     },
     /// A function that the program calls would go on with another program.
     #[error(
-        "only the program itself can go on with another one, not a function that it calls; make the function inline"
+        "only the program itself can go on with another one, not a function that it calls; make the function \
+         inline"
     )]
     TailCallInFunction,
     /// A map holds a program that is not there.

@@ -490,7 +490,8 @@ mod tests {
     /// of no use.
     #[test]
     fn a_loop_remembers_no_more_the_longer_it_is() {
-        let code = "r8 = *(u32 *)(r1 + 0)\n r6 = 0\n again: call get_prandom_u32\n r0 &= 1\n r8 += r0\n r6 += 1\n \
+        let code = "r8 = *(u32 *)(r1 + 0)\n r6 = 0\n again: call get_prandom_u32\n r0 &= 1\n r8 += r0\n r6 \
+            += 1\n \
             if r6 < 200 goto again\n r0 = 0\n exit";
         let program = Program::new("far", assemble(code).unwrap(), []);
         let structure = Structure::new(&program.code).unwrap();

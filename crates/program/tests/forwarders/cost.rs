@@ -21,7 +21,8 @@ fn verified(name: &str) -> Verified {
 #[test]
 fn every_forwarder_is_let_in() {
     println!(
-        "worst case               | instructions cycles  paper   ratio | state bytes  paper  4 B | map 4 B  hashes | assumed ns"
+        "worst case               | instructions cycles  paper   ratio | state bytes  paper  4 B | map 4 B  \
+         hashes | assumed ns"
     );
     for (name, _) in OBJECTS {
         let verified = verified(name);
@@ -33,7 +34,8 @@ fn every_forwarder_is_let_in() {
                 [bytes.to_string(), operations.to_string(), format!("{ratio:.1}")]
             });
         println!(
-            "{name:<24} | {:>12} {:>6} {operations:>6} {ratio:>7} | {:>11} {bytes:>6} {:>4} | {:>7} {:>7} | {:>10}",
+            "{name:<24} | {:>12} {:>6} {operations:>6} {ratio:>7} | {:>11} {bytes:>6} {:>4} | {:>7} {:>7} | \
+             {:>10}",
             most[Item::Instruction],
             verified.worst_path(&Prices::VRP_CYCLES).price,
             most[Item::StateByte],

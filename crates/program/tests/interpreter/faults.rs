@@ -90,7 +90,8 @@ fn forbidden_calls_stop_the_program() {
         // What a function wrote on its stack is gone when it returns, and the caller's r6 was never its to
         // read.
         (
-            "call f\n call g\n exit\n f: *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit\n g: r0 = *(u64 *)(r10 - 8)\n exit",
+            "call f\n call g\n exit\n f: *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit\n g: r0 = *(u64 *)(r10 - 8)\n \
+             exit",
             6,
             Fault::Unwritten { address: STACK - 520, size: 8 },
         ),

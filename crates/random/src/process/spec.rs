@@ -70,7 +70,8 @@ pub(super) struct MmppSettings {
 #[settings(
     key = "background",
     kind = "on-off",
-    source = "Longwire's own: packets come as on-time at the rate has given their bits; the mean rate is rate * on / (on + off)"
+    source = "Longwire's own: packets come as on-time at the rate has given their bits; the mean rate is \
+        rate * on / (on + off)"
 )]
 pub(super) struct OnOffSettings {
     #[setting(like = PEAK)]
@@ -88,7 +89,8 @@ pub(super) struct OnOffSettings {
 #[settings(
     key = "background",
     kind = "pareto-on-off",
-    source = "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - shape) / 2"
+    source = "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - \
+        shape) / 2"
 )]
 pub(super) struct ParetoOnOffSettings {
     #[setting(like = PEAK)]

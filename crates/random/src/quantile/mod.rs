@@ -29,7 +29,8 @@ const CHANCE_BITS: u32 = 62;
 
 /// A parameter that is a [`Shape`].
 pub const SHAPE: Grammar = Grammar {
-    wanted: "a distribution: uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file of one",
+    wanted: "a distribution: uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a \
+        file of one",
     read: |text, base| Ok(Shape::parse(text, base)?),
     examples: &[
         "uniform",

@@ -571,7 +571,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hostile_texts_never_panic(text in "([-0-9.,;#%() \\n]|[0-9]{1,6} ?(ms|%|s)?\\n|prob delay\\n|loss-level |e9|\\PC){0,60}") {
+        fn hostile_texts_never_panic(text in "([-0-9.,;#%() \\n]|[0-9]{1,6} ?(ms|%|s)?\\n|prob \
+            delay\\n|loss-level |e9|\\PC){0,60}") {
             let _ = (Times::read(&text), Shape::read(&text), Chances::read(&text));
         }
 

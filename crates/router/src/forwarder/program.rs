@@ -97,7 +97,8 @@ pub enum PrepareError {
     },
     /// It asks for routes on threads that don't see the router's tables.
     #[error(
-        "it calls fib_lookup, which only the router's own worker can answer; let the router have one processor"
+        "it calls fib_lookup, which only the router's own worker can answer; let the router have one \
+         processor"
     )]
     Routes,
     /// Its packets would go nowhere.

@@ -155,7 +155,8 @@ pub enum SharingError {
     },
     /// Rings before processors of a real run would be too long.
     #[error(
-        "rings.requests = {requests} is too much before {processors} processors in real time; give {most} or less"
+        "rings.requests = {requests} is too much before {processors} processors in real time; give {most} or \
+         less"
     )]
     Requests {
         /// How many processors there are.
@@ -178,7 +179,8 @@ pub enum SharingError {
 pub enum ReweighError {
     /// Nobody shares the router's processors.
     #[error(
-        "the router has no scheduler, so that no flows share its processors; give it one in the scenario, such as scheduler = \"gmr3\""
+        "the router has no scheduler, so that no flows share its processors; give it one in the scenario, \
+         such as scheduler = \"gmr3\""
     )]
     NotShared,
     /// No flow has this name.

@@ -308,7 +308,8 @@ fn what_programs_do_is_the_same_on_threads() {
 fn state_is_read_and_written_between_packets() {
     // Adds one to the first word, does something for long, and adds one to the second.
     let code = format!(
-        "r6 = r1\n r1 = 16\n call 65536\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n {} lock *(u64 *)(r0 + 8) += r1\n r0 = 2\n exit",
+        "r6 = r1\n r1 = 16\n call 65536\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n {} lock *(u64 *)(r0 + 8) += \
+         r1\n r0 = 2\n exit",
         "r3 = *(u64 *)(r0 + 0)\n".repeat(2000)
     );
     for processors in [2, 4] {

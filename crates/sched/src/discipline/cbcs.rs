@@ -47,7 +47,8 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
         } else {
             "Surplus round robin on the sum of estimated processor time and transmission time."
         },
-        source: "Sabrina & Jha, A Scheduler Architecture for Intel's IXP2400 Network Processor (UNSW-CSE-TR-0505, 2005), section 4",
+        source: "Sabrina & Jha, A Scheduler Architecture for Intel's IXP2400 Network Processor \
+            (UNSW-CSE-TR-0505, 2005), section 4",
         quantum: Some(if NORMALISED {
             "ns of a processor over the number of processors, plus ns of the port"
         } else {

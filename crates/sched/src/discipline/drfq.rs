@@ -29,7 +29,8 @@ impl<const DOVETAIL: bool> Discipline for Drfq<DOVETAIL> {
         } else {
             "Dominant resource fair queueing without memory: each packet counts by its dominant resource."
         },
-        source: "Ghodsi, Sekar, Zaharia & Stoica, Multi-Resource Fair Queueing for Packet Processing (SIGCOMM 2012)",
+        source: "Ghodsi, Sekar, Zaharia & Stoica, Multi-Resource Fair Queueing for Packet Processing \
+            (SIGCOMM 2012)",
         quantum: None,
         constant_time: false,
         dominant: true,

@@ -67,7 +67,8 @@ impl Discipline for Gmr3 {
     const SPEC: Spec = Spec {
         name: "gmr3",
         summary: "Round robin on the dominant resource within groups of like weights.",
-        source: "Wang, Liang & Li, Low Complexity Multi-Resource Fair Queueing with Bounded Delay (INFOCOM 2014)",
+        source: "Wang, Liang & Li, Low Complexity Multi-Resource Fair Queueing with Bounded Delay (INFOCOM \
+            2014)",
         quantum: Some(
             "ns of the dominant resource: of a processor over the number of processors, or of the port",
         ),

@@ -40,7 +40,8 @@ impl Discipline for Mr3 {
     const SPEC: Spec = Spec {
         name: "mr3",
         summary: "Elastic round robin on the dominant resource, a round ahead of the port at the most.",
-        source: "Wang, Li & Liang, Multi-Resource Round Robin (ICNP 2013); Kanhere, Sethu & Parekh, Elastic Round Robin (TPDS 2002)",
+        source: "Wang, Li & Liang, Multi-Resource Round Robin (ICNP 2013); Kanhere, Sethu & Parekh, Elastic \
+            Round Robin (TPDS 2002)",
         quantum: None,
         constant_time: true,
         dominant: true,

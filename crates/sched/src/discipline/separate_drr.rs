@@ -26,7 +26,8 @@ impl Discipline for SeparateDrr {
     const SPEC: Spec = Spec {
         name: "separate-drr",
         summary: "Deficit round robin on estimated processor time, then deficit round robin on bytes.",
-        source: "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (SIGCOMM 1995), as Sabrina & Jha set two of them up (UNSW-CSE-TR-0505, section 4.2)",
+        source: "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (SIGCOMM 1995), as \
+            Sabrina & Jha set two of them up (UNSW-CSE-TR-0505, section 4.2)",
         quantum: Some("ns of a processor; on the port `quantum_bytes` counts, in bytes"),
         constant_time: true,
         dominant: false,

@@ -111,8 +111,10 @@ fn scenario(ports: usize, flows: u32, rate: u64) -> String {
         let _ = write!(
             text,
             "[[bridge]]\nname = \"pair{first}\"\n\
-             [[port]]\nname = \"{a}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\naddresses = \"{near}\"\n\
-             [[port]]\nname = \"{b}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\naddresses = [\"{far}\", \"{network}/16\"]\n\
+             [[port]]\nname = \"{a}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\n\
+             addresses = \"{near}\"\n\
+             [[port]]\nname = \"{b}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\n\
+             addresses = [\"{far}\", \"{network}/16\"]\n\
              [[link]]\nname = \"{a}{{n}}\"\ncount = {flows}\nfirst = 0\nbetween = [\"{a}\", \"{b}\"]\n\
              match = [{{ source = \"{near}\", destination = \"{{{network} + n}}\" }}]\n\
              rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"\n"

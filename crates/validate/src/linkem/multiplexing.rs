@@ -160,7 +160,8 @@ pub(super) fn judged(row: Row, (rates, each): (&[f64], usize), rate: u64, within
         .extra("mean_error_percent", mean)
         .extra("bits_per_second", rates.iter().sum::<f64>())
         .note(format!(
-            "{right} of {} links within {within} %; the worst is {worst:+.4} % off, the mean {mean:+.4} %; together {:.1} Mbit/s",
+            "{right} of {} links within {within} %; the worst is {worst:+.4} % off, the mean {mean:+.4} %; \
+             together {:.1} Mbit/s",
             rates.len(),
             rates.iter().sum::<f64>() / 1e6
         ))

@@ -97,7 +97,10 @@ fn hashes(book: &mut Book<'_>) {
             settings.require_real_time("speed")?;
             settings.go_on()?;
             let ns = chained(hash.ours);
-            let note = format!("{ns:.2} ns, each hash waiting for the one before, which goes through memory; the thesis' hash unit stands beside its microengines");
+            let note = format!(
+                "{ns:.2} ns, each hash waiting for the one before, which goes through memory; \
+                the thesis' hash unit stands beside its microengines"
+            );
             Ok(row.measured((ns * clock()? / 1e9).round()).extra("ns", ns).note(note))
         });
     }
@@ -125,7 +128,9 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let all = instructions(settings, &mut known, task.engine)?;
             let less = task.less.map_or(Ok(0.0), |engine| instructions(settings, &mut known, engine))?;
             Ok(row.measured((all - less).round()).note(
-                "instructions counted by valgrind's callgrind as a difference of two runs on the virtual clock, a packet at a time; the first row has the clock's loop, generator and counter in it. The paper's are estimated compute cycles of a microengine, without its memory's",
+                "instructions counted by valgrind's callgrind as a difference of two runs on the virtual \
+                 clock, a packet at a time; the first row has the clock's loop, generator and counter in it. \
+                 The paper's are estimated compute cycles of a microengine, without its memory's",
             ))
         });
     }

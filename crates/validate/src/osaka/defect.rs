@@ -31,11 +31,15 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let percent = delivered as f64 * 100.0 / sent as f64;
             let row = row.measured(percent).extra("sent", sent).extra("delivered", delivered);
             Ok(match profile {
-                "osaka" => row
-                    .judged(delivered == 0)
-                    .note("as printed: its average changes only when a packet is accepted, so that it never falls again"),
+                "osaka" => row.judged(delivered == 0).note(
+                    "as printed: its average changes only when a packet is accepted, so that it never \
+                        falls again",
+                ),
                 // The average needs some packets to fall from where the overload left it.
-                _ => row.judged(percent > 95.0).note("the average changes with every arrival, and over idle time"),
+                _ => row.judged(percent > 95.0).note(
+                    "the average changes with every arrival, and over idle \
+                    time",
+                ),
             })
         });
     }
@@ -55,7 +59,8 @@ fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
         End { source: generator(1, silent(1))?, meter: counted },
     ];
     let keys = format!(
-        "rate = \"{LINK} bit/s\"\nqueue = {{ kind = \"red\", profile = \"{profile}\", limit = \"1000 packets\" }}"
+        "rate = \"{LINK} bit/s\"\nqueue = {{ kind = \"red\", profile = \"{profile}\", limit = \"1000 \
+         packets\" }}"
     );
     let (links, settling) = (links(0, 1, &keys), Nanos::ZERO);
     let experiment = Experiment { seed: 1, links, ends, time: OVERLOAD, settling, drain: AFTER };

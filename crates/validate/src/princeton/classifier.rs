@@ -117,7 +117,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let verified = verify(program()?).map_err(|error| super::failed("verifying", error))?;
             let needed = Demand::of(&verified, &Prices::VRP_CYCLES).amount(resource);
             Ok(row.measured(needed).at_most().note(
-                "the verifier's worst case of a program that classifies as the paper's does; the router's own is no program, and is charged what the paper's needs: not less than this",
+                "the verifier's worst case of a program that classifies as the paper's does; the router's \
+                 own is no program, and is charged what the paper's needs: not less than this",
             ))
         });
     }

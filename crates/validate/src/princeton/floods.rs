@@ -63,16 +63,21 @@ impl Exception {
     const fn exercises(self) -> &'static str {
         match self {
             Self::Options => {
-                "exercises what keeps full IP from taking more than its share: 1000 packets with options a second and port"
+                "exercises what keeps full IP from taking more than its share: 1000 packets with options a \
+                 second and port"
             }
             Self::Expired => {
-                "exercises the limits of full IP and of errors: 20 000 exceptions and 1000 time-exceeded messages a second and port"
+                "exercises the limits of full IP and of errors: 20 000 exceptions and 1000 time-exceeded \
+                 messages a second and port"
             }
             Self::Up => {
-                "exercises the control level: 1024 packets are up and none is answered, all others are refused before their program runs"
+                "exercises the control level: 1024 packets are up and none is answered, all others are \
+                 refused before their program runs"
             }
             Self::Answered => {
-                "exercises shares by time: packets go up and come back for a hundredth of the worker's time, 400 ns each, and all others are refused before their program runs; the service is a function in line"
+                "exercises shares by time: packets go up and come back for a hundredth of the worker's time, \
+                 400 ns each, and all others are refused before their program runs; the service is a \
+                 function in line"
             }
         }
     }
@@ -107,7 +112,9 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 let ratio = without.least() / with.least() * 100.0;
                 points.push((percent as f64, ratio));
                 let row = row.measured((ratio * 10.0).round() / 10.0).at_least().note(format!(
-                    "a packet takes {:.1} ns, {:.1} ns without exceptional ones in the same router, {:.1} in one without programs: regular packets of an overload get through at this share of their rate",
+                    "a packet takes {:.1} ns, {:.1} ns without exceptional ones in the same router, {:.1} in \
+                     one without programs: regular packets of an overload get through at this share of their \
+                     rate",
                     with.least(),
                     without.least(),
                     plain.least()
@@ -154,7 +161,8 @@ fn set_aside(book: &mut Book<'_>) {
             .extra("up", counts.up)
             .extra("refused", counts.over_time)
             .note(format!(
-                "3.47 Mpps for {:.1} s of packets' time, 1 % set aside: {} packets of {TRIP} ns went up and came back, {} were refused",
+                "3.47 Mpps for {:.1} s of packets' time, 1 % set aside: {} packets of {TRIP} ns went up and \
+                 came back, {} were refused",
                 time as f64 / 1e9,
                 counts.up,
                 counts.over_time
@@ -174,7 +182,10 @@ fn instructions(book: &mut Book<'_>, exception: Exception) {
             .at_most()
             .extra("instructions", with.round())
             .extra("regular", without.round())
-            .note(format!("{with:.0} and {without:.0}, counted by valgrind's callgrind as a difference of two runs; bringing packets in and out is in both")))
+            .note(format!(
+                "{with:.0} and {without:.0}, counted by valgrind's callgrind as a difference of \
+                two runs; bringing packets in and out is in both"
+            )))
     });
 }
 
@@ -326,7 +337,8 @@ impl Flooded {
         let regular = tally.offered - exceptional;
         let counts = self.counts();
         let notes = format!(
-            "of {exceptional} exceptional packets {} were for full IP (if its limits let them), {} were answered with errors, {} went up, {} found no room there",
+            "of {exceptional} exceptional packets {} were for full IP (if its limits let them), {} were \
+             answered with errors, {} went up, {} found no room there",
             stats.exceptions.iter().sum::<u64>(),
             stats.errors,
             counts.up,

@@ -184,7 +184,8 @@ fn beside_plain(
 fn timed(row: Row, [plain, with]: &[Sample; 2]) -> Row {
     let (plain, with) = (plain.median(), with.median());
     row.measured(with - plain).extra("with_ns", with).extra("without_ns", plain).note(format!(
-        "added to a packet's {plain:.1} ns in a router that has no programs, looking for the flow and classifying again included"
+        "added to a packet's {plain:.1} ns in a router that has no programs, looking for the flow and \
+         classifying again included"
     ))
 }
 
@@ -208,7 +209,8 @@ fn expensive(book: &mut Book<'_>) {
         let (tally, cost) = (rig.tally(), Sample::from_iter(costs));
         let hertz = clock()?;
         let note = format!(
-            "{:.1} ns at {:.2} GHz; the paper says \"at least\", and not of which processor; {} packets, {} forwarded",
+            "{:.1} ns at {:.2} GHz; the paper says \"at least\", and not of which processor; {} packets, {} \
+             forwarded",
             cost.median(),
             hertz / 1e9,
             tally.offered,
@@ -235,7 +237,9 @@ fn expensive(book: &mut Book<'_>) {
         let hertz = clock()?;
         let ns = unknown - known;
         Ok(row.measured((ns * hertz / 1e9).round()).extra("ns", ns).note(format!(
-            "{ns:.1} ns at {:.2} GHz; the paper's are an average, and it does not say of which processor; {prefixes} prefixes: {unknown:.1} ns for a destination that the route cache does not know, {known:.1} ns for one that it knows",
+            "{ns:.1} ns at {:.2} GHz; the paper's are an average, and it does not say of which processor; \
+             {prefixes} prefixes: {unknown:.1} ns for a destination that the route cache does not know, \
+             {known:.1} ns for one that it knows",
             hertz / 1e9
         )))
     });

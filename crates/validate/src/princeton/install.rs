@@ -84,7 +84,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
     };
     let time = |row: Row, sample: &Sample| {
         row.measured(sample.median()).extra("most_ns", sample.most()).note(format!(
-            "verified, compiled and in its place; at most {:.2} ms. On the asking thread: packets go on meanwhile",
+            "verified, compiled and in its place; at most {:.2} ms. On the asking thread: packets go on \
+             meanwhile",
             sample.most() / 1e6
         ))
     };
@@ -121,7 +122,8 @@ fn paused(row: Row, pauses: &Sample, quiet: &Sample) -> Row {
         format!("median {median:.1}, p99 {p99:.1} and most {most:.1} µs")
     };
     let row = row.measured(p99).extra("median_ns", pauses.median()).note(format!(
-        "longest times between two looks at a port: {} around changes; {} where nothing changed: the machine's own",
+        "longest times between two looks at a port: {} around changes; {} where nothing changed: the \
+         machine's own",
         told(pauses),
         told(quiet)
     ));

@@ -146,7 +146,9 @@ impl Pipeline {
             .extra("up", counts.up)
             .extra("verdicts", counts.verdicts)
             .note(format!(
-                "{:.0} kpps were offered, {:.0} kpps of them went up and {:.0} were decided about there; {} answers came after 20 ms, {} packets found no room, {lost} were lost; the longest pause of this thread was {:.1} ms; in use: {}{ended}",
+                "{:.0} kpps were offered, {:.0} kpps of them went up and {:.0} were decided about there; {} \
+                 answers came after 20 ms, {} packets found no room, {lost} were lost; the longest pause of \
+                 this thread was {:.1} ms; in use: {}{ended}",
                 kpps(self.offered),
                 kpps(counts.up),
                 kpps(counts.verdicts),

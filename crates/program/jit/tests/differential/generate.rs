@@ -191,7 +191,8 @@ fn call(kind: Kind) -> impl Strategy<Value = Vec<Instruction>> {
         "call lw_read_mark",
         "r1 = 3\n call lw_redirect_link",
         "r1 = r6\n r1 &= 7\n call lw_choose_link",
-        "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n r3 = r2\n r4 = 0\n call map_update_elem",
+        "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n r3 = r2\n r4 = 0\n call \
+         map_update_elem",
         "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_lookup_elem
          if r0 == 0 goto +1\n r0 = *(u64 *)(r0 + 0)",
         "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_delete_elem",
@@ -268,7 +269,8 @@ pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Progr
     let before = "*(u64 *)(r10 - 48) = 0\n *(u64 *)(r10 - 56) = 0";
     let turn = |place: u8, rounds: u8, back: usize| {
         format!(
-            "r1 = *(u64 *)(r10 - {place})\n r1 += 1\n *(u64 *)(r10 - {place}) = r1\n if r1 < {rounds} goto -{back}\n"
+            "r1 = *(u64 *)(r10 - {place})\n r1 += 1\n *(u64 *)(r10 - {place}) = r1\n if r1 < {rounds} goto \
+             -{back}\n"
         )
     };
     let after = turn(56, inner, length + 4) + &turn(48, outer, length + 9);
@@ -287,7 +289,8 @@ pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Progr
 pub fn repeated(pieces: Vec<Piece>, kind: Kind, rounds: u8) -> Program {
     let (body, _) = body(pieces);
     let before = format!(
-        "*(u64 *)(r10 - 8) = r1\n r1 = {rounds}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n exit
+        "*(u64 *)(r10 - 8) = r1\n r1 = {rounds}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n \
+         exit
          f: r1 = *(u64 *)(r2 + 0)"
     );
     let mut all = assemble(&before).unwrap().instructions().to_vec();

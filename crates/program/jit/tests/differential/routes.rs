@@ -93,8 +93,10 @@ fn program() -> Program {
             .collect()
     };
     let text = format!(
-        "r6 = *(u32 *)(r1 + 0)\n r2 = *(u32 *)(r1 + 4)\n r3 = r6\n r3 += 68\n r0 = 99\n if r3 > r2 goto out\n {}\
-         r2 = r10\n r2 += -64\n r3 = 64\n r4 = *(u32 *)(r6 + 64)\n call fib_lookup\n r7 = r0\n {}r0 = r7\n out: exit",
+        "r6 = *(u32 *)(r1 + 0)\n r2 = *(u32 *)(r1 + 4)\n r3 = r6\n r3 += 68\n r0 = 99\n if r3 > r2 goto \
+         out\n {}\
+         r2 = r10\n r2 += -64\n r3 = 64\n r4 = *(u32 *)(r6 + 64)\n call fib_lookup\n r7 = r0\n {}r0 = r7\n \
+         out: exit",
         copy("r6", "r10"),
         copy("r10", "r6")
     );
