@@ -173,7 +173,8 @@ mod tests {
     use super::*;
 
     const CODE: &str = "impl A \
-        {\n    pub fn first(&self) {\n        self.second();\n    }\n\n    fn second<T>(&self) {\n        TABLE[0](1)\n    }\n}\n";
+        {\n    pub fn first(&self) {\n        self.second();\n    }\n\
+        \n    fn second<T>(&self) {\n        TABLE[0](1)\n    }\n}\n";
 
     fn faults(steps: &[&str]) -> Vec<String> {
         let steps: Vec<_> = steps.iter().map(|step| format!("\"{step}\"")).collect();

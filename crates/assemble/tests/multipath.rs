@@ -59,7 +59,8 @@ fn three_lines(routes: &str) -> String {
     )
 }
 
-const EQUAL: &str = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\" }, { via = \"10.9.2.2\" }, { via = \"10.9.3.2\" }] }";
+const EQUAL: &str = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\" }, { via = \"10.9.2.2\" }, { \
+    via = \"10.9.3.2\" }] }";
 
 fn run(text: &str, workers: u32) -> (Plan, Report, Events) {
     let text = format!("{text}[engine]\nworkers = {workers}\n");
@@ -98,7 +99,8 @@ fn flows_take_all_lines_and_each_flow_one_with_any_number_of_workers() {
 
 #[test]
 fn weights_and_changes_hold() {
-    let weights = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 3 }, { via = \"10.9.2.2\", port = \"r1-2\" }] }";
+    let weights = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 3 }, { via = \
+        \"10.9.2.2\", port = \"r1-2\" }] }";
     let (plan, report, _) = run(&three_lines(weights), 1);
     let [first, second, third] = came(&plan, &report);
     // Binomial with n = 200, p = 3/4: 150, standard deviation 6.1; four of these.

@@ -425,8 +425,7 @@ fn routes_by_which_nothing_goes_are_noted() {
     std::fs::write(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("unused.txt"), table).unwrap();
     let notes = told("routes-file = \"unused.txt\"\n");
     let wanted = "router \"r\", routes-file: unused.txt:2: the route to fe80::/64 is never used: nothing is \
-        forwarded to addresses within a \
-        link = leave it out, and 2 more";
+        forwarded to addresses within a link = leave it out, and 2 more";
     assert_eq!(notes, [wanted]);
     // The default prefix is not among them.
     assert_eq!(

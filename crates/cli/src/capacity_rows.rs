@@ -76,14 +76,19 @@ fn percent(ppm: u64) -> f64 {
 pub fn notes(capacity: &Capacity, from: &str) -> Vec<String> {
     let mut notes = Vec::new();
     if !capacity.measured {
-        notes.push("note: loads and lateness are computed from assumed prices; \"longwire calibrate\" measures those of this machine".into());
+        notes.push(
+            "note: loads and lateness are computed from assumed prices; \"longwire calibrate\" \
+            measures those of this machine"
+                .into(),
+        );
     } else if !capacity.assumed.is_empty() {
         let mut names = capacity.assumed.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
         if capacity.assumed.len() > MOST_NAMES {
             names += &format!(" and {} more", capacity.assumed.len() - MOST_NAMES);
         }
         notes.push(format!(
-            "note: {from} has no price of {names}: assumed, or those of the most expensive block of the stage; \"longwire calibrate\" measures ports as root"
+            "note: {from} has no price of {names}: assumed, or those of the most expensive block of the \
+             stage; \"longwire calibrate\" measures ports as root"
         ));
     }
     notes.extend(capacity.notes.iter().map(|note| format!("note: {note}")));

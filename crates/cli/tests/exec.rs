@@ -179,7 +179,8 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
     // let their background jobs ignore it, and it stays ignored.
     let script = format!(
         "mkfifo $0; env --default-signal=INT \
-         {LONGWIRE} exec -q -- sh -c 'trap \"echo got it; exit 3\" INT; echo > $0; while :; do sleep 0.05; done' $0 &
+         {LONGWIRE} exec -q -- sh -c 'trap \"echo got it; exit 3\" INT; echo > $0; while :; do sleep 0.05; \
+         done' $0 &
          read line < $0; kill -INT $!; wait $!; echo code $?"
     );
     let folder = Folder::new("signal");

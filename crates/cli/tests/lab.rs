@@ -182,11 +182,17 @@ fn iperf_gets_what_the_link_carries() {
     let folder = Folder::new("iperf");
     let scenario = folder.write(
         "iperf.toml",
-        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n\
-         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"100 packets\"\n",
+        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+         address = \"10.0.0.2/24\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n\
+         queue = \"100 packets\"\n",
     );
     let Some(lab) = Up::new("iperf", &scenario) else { return };
-    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q 5201; do sleep 0.1; done'");
+    let server = lab.sh(
+        "b",
+        "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q \
+        5201; do sleep 0.1; done'",
+    );
     assert!(server.status.success(), "{}", stderr(&server));
     let output = lab.sh("a", "iperf3 -c b -t 3 -O 1 -C cubic -J");
     let result: Value =
@@ -374,8 +380,8 @@ fn a_planted_state_that_never_ends_holds_nobody_up() {
     }
     for make in ["mkfifo", "ln -s /dev/zero"] {
         let script = format!(
-            "mount -t tmpfs none /run && mkdir -p /run/longwire/endless && {make} /run/longwire/endless/state.json && \
-             echo planted; read end"
+            "mount -t tmpfs none /run && mkdir -p /run/longwire/endless && {make} \
+             /run/longwire/endless/state.json && echo planted; read end"
         );
         let _planted = Planted::by(NOBODY, &[&script]);
         let list =

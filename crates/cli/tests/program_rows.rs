@@ -107,7 +107,8 @@ fn hitter(from: u8, to: u8, port: u16, bytes: u64, packets: u64) -> Value {
         |number: u64| number.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mapped = |net: u8| format!("::ffff:10.0.{net}.9");
     let key = value!({
-        "source": mapped(from), "destination": mapped(to), "source_port": port, "destination_port": 9, "protocol": 17,
+        "source": mapped(from), "destination": mapped(to), "source_port": port, "destination_port": 9,
+            "protocol": 17,
     });
     value!({
         "fields": { "key": key, "value": { "bytes": bytes, "packets": packets } },

@@ -319,7 +319,8 @@ fn who_misbehaves_is_cut_off(lab: &Up) {
     lab.until("control", "echo", |seat| seat["last_cut"] == "stalled");
     drop(stalled);
     if Command::new("python3").arg("--version").output().is_ok() {
-        let flood = "import sys; sys.path.insert(0, sys.argv[1]); from control import *; c = Control(sys.argv[2], 'echo')\nwhile True: c.send(0, bytes(60)); c.flush()";
+        let flood = "import sys; sys.path.insert(0, sys.argv[1]); from control import *; c = \
+            Control(sys.argv[2], 'echo')\nwhile True: c.send(0, bytes(60)); c.flush()";
         let folder = repository("crates/punt/examples");
         let socket = lab.forwarder(&["levels", "r1", "--socket"]);
         let _flooding =
@@ -347,7 +348,8 @@ fn promises_are_kept(lab: &Up) {
         longwire(&[&["forwarder", "install", "r1"], &args[..], &["--instance", &lab.name]].concat())
     };
     let refused = install("more", "500000");
-    let sum = "500000 packets/s x 1000 cycles = 500000000 cycles/s, and 50000000 promised already, make 550000000 of 500000000";
+    let sum = "500000 packets/s x 1000 cycles = 500000000 cycles/s, and 50000000 promised already, make \
+        550000000 of 500000000";
     assert!(!refused.status.success() && stderr(&refused).contains(sum), "{}", stderr(&refused));
     let fid = stdout(&install("more", "400000")).trim().to_owned();
     assert!(stderr(&install("again", "400000")).contains("promised already"));
@@ -377,7 +379,8 @@ fn promises_are_kept(lab: &Up) {
 #[test]
 fn services_run_in_virtual_time_and_processes_do_not() {
     let text = std::fs::read_to_string(repository("scenarios/levels.toml")).unwrap();
-    let source = "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"500 B\"\npackets = 100\n";
+    let source = "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"500 B\"\n\
+        packets = 100\n";
     let folder = Folder::new("levels-virtual");
     let both = folder.write("both.toml", format!("{text}\n{source}"));
     let refused = longwire(&["run", "--virtual", &both]);

@@ -162,7 +162,8 @@ fn cross(driver: &str) {
     let scenario = folder.write(
         "queues.toml",
         format!("[engine]\nworkers = 2\n{}{}", port("l"), port("r"))
-            + "[[link]]\nname = \"wire\"\nbetween = [\"pl\", \"pr\"]\nrate = \"200 Mbit/s\"\ndelay = \"1 ms\"\n",
+            + "[[link]]\nname = \"wire\"\nbetween = [\"pl\", \"pr\"]\nrate = \"200 Mbit/s\"\n\
+                delay = \"1 ms\"\n",
     );
     let name = format!("t{}-{driver}", std::process::id());
     let run = nets.longwire("m", &["run", &scenario, "--name", &name, "--json"]).spawn().unwrap();

@@ -285,7 +285,8 @@ fn a_source_is_changed_while_it_sends() {
         "s.toml",
         "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
          driver = \"source\"\naddresses = \"10.0.1.2\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
-         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"800 bit/s\"\nsize = \"100 B\"\npackets = 1000\n",
+         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"800 bit/s\"\nsize = \"100 B\"\n\
+         packets = 1000\n",
     );
     let directory = folder.path("run");
     let name = format!("t{}-set-source", std::process::id());
@@ -337,7 +338,8 @@ fn an_instance_that_is_stopped_is_listed_at_once() {
         "s.toml",
         "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
          driver = \"source\"\naddresses = \"10.0.1.2\"\n\
-         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n[[source]]\nname = \"s\"\nfrom = \"a\"\n\
+         to = \"b\"\n\
          rate = \"800 bit/s\"\nsize = \"100 B\"\n",
     );
     let directory = folder.path("run");
@@ -377,8 +379,10 @@ fn flows_are_weighed_while_they_share_processors() {
         let port = |name: &str, net: u8| {
             format!("[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.{net}.9\"\n")
         };
-        let router = "[[router]]\nname = \"r\"\nscheduler = \"gmr3\"\nports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }, \
-            { port = \"b\", addresses = \"10.0.2.1/24\" }]\nflows = [{ name = \"voice\", key = { protocol = \"udp\" } }]\n";
+        let router = "[[router]]\nname = \"r\"\nscheduler = \"gmr3\"\n\
+            ports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }, \
+            { port = \"b\", addresses = \"10.0.2.1/24\" }]\n\
+            flows = [{ name = \"voice\", key = { protocol = \"udp\" } }]\n";
         folder.write("s.toml", format!("{}{}{router}{more}", port("a", 1), port("b", 2)))
     };
     let long = scenario("processors = 4\nrings = { requests = 200 }\n");
@@ -504,7 +508,8 @@ fn links_that_duplicate_without_end_let_a_run_end() {
     let folder = Folder::new("duplicators");
     let port = |name: &str, bridge: u32, net: u8| {
         format!(
-            "[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.1.{net}\"\nbridge = \"x{bridge}\"\n"
+            "[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.1.{net}\"\n\
+             bridge = \"x{bridge}\"\n"
         )
     };
     let bridges: String = (0..41).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();

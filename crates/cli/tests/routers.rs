@@ -121,11 +121,13 @@ fn bird_with_patience(
     (more, dead): (&str, u32),
 ) {
     let area = format!(
-        "area 0 {{ interface \"{lan}\" {{ stub; }}; interface \"{router}-*\" {{ type ptp; hello 1; dead {dead}; }}; }};"
+        "area 0 {{ interface \"{lan}\" {{ stub; }}; interface \"{router}-*\" {{ type ptp; hello 1; dead \
+         {dead}; }}; }};"
     );
     let text = format!(
         "router id {id};\nprotocol device {{ scan time 1; }}\n\
-        protocol kernel {{ ipv4 {{ export where source != RTS_STATIC; }}; }}\nprotocol kernel {{ ipv6 {{ export all; }}; }}\n\
+        protocol kernel {{ ipv4 {{ export where source != RTS_STATIC; }}; }}\n\
+        protocol kernel {{ ipv6 {{ export all; }}; }}\n\
         protocol ospf v2 o4 {{ ipv4; {area} }}\nprotocol ospf v3 o6 {{ ipv6; {area} }}\n{more}\n"
     );
     let config = folder.write(&format!("{router}.conf"), text);
@@ -204,7 +206,8 @@ fn several_next_hops_in_the_namespace_share_the_flows_of_the_router() {
         let done = lab.sh(router, script);
         assert!(done.status.success(), "{router}: {}", stderr(&done));
     }
-    let both = "10.0.2.0/24 nexthop via 10.9.0.2 dev west-east weight 1 nexthop via 10.9.1.2 dev west-south weight 2";
+    let both = "10.0.2.0/24 nexthop via 10.9.0.2 dev west-east weight 1 nexthop via 10.9.1.2 dev west-south \
+        weight 2";
     lab.until_routes("west", &[both]);
     lab.until_routes("east", &["10.0.1.0/24 via 10.9.0.1"]);
     lab.until_routes("south", &["10.0.2.0/24 via 10.9.2.1"]);
@@ -213,7 +216,8 @@ fn several_next_hops_in_the_namespace_share_the_flows_of_the_router() {
     // it: east or south.
     lab.says("a", "for n in $(seq 20 35); do ip addr add 10.0.1.$n/24 dev eth0; done");
     let ways = || {
-        let ping = "for n in $(seq 20 35); do ping -c 1 -W 5 -t 2 -I 10.0.1.$n 10.0.2.9 | grep -o '^From [0-9.]*'; done";
+        let ping = "for n in $(seq 20 35); do ping -c 1 -W 5 -t 2 -I 10.0.1.$n 10.0.2.9 | grep -o '^From \
+            [0-9.]*'; done";
         let begin = Instant::now();
         loop {
             let said = lab.says("a", ping);
@@ -299,22 +303,28 @@ fn frr_and_bird_speak_ospf_and_bgp() {
     let folder = Folder::new("frr");
     let Some(lab) = Up::with_control_planes("frr", &PROGRAMS) else { return };
     let bgp = "protocol static own { ipv4; route 203.0.113.0/24 blackhole; }\n\
-        protocol bgp west { local 10.9.0.2 as 65002; neighbor 10.9.0.1 as 65001; connect retry time 2; hold time 60;\n\
+        protocol bgp west { local 10.9.0.2 as 65002; neighbor 10.9.0.1 as 65001; connect retry time 2; hold \
+        time 60;\n\
         ipv4 { import all; export where source = RTS_STATIC; }; }";
     bird(&lab, &folder, "east", ("10.255.0.2", "b"), bgp);
     let config = folder.write(
         "frr.conf",
-        "interface a\n ip ospf passive\n ip ospf area 0\ninterface west-east\n ip ospf network point-to-point\n ip ospf hello-interval 1\n \
-        ip ospf dead-interval 30\n ip ospf area 0\nrouter ospf\n ospf router-id 10.255.0.1\nrouter bgp 65001\n bgp router-id 10.255.0.1\n \
-        no bgp ebgp-requires-policy\n neighbor 10.9.0.2 remote-as 65002\n neighbor 10.9.0.2 timers connect 2\n \
-        address-family ipv4 unicast\n  network 198.51.100.0/24\n exit-address-family\nip route 198.51.100.0/24 blackhole\n",
+        "interface a\n ip ospf passive\n ip ospf area 0\n\
+         interface west-east\n ip ospf network point-to-point\n ip ospf hello-interval 1\n \
+        ip ospf dead-interval 30\n ip ospf area 0\nrouter ospf\n ospf router-id 10.255.0.1\n\
+        router bgp 65001\n bgp router-id 10.255.0.1\n \
+        no bgp ebgp-requires-policy\n neighbor 10.9.0.2 remote-as 65002\n neighbor 10.9.0.2 timers connect \
+        2\n \
+        address-family ipv4 unicast\n  network 198.51.100.0/24\n exit-address-family\n\
+        ip route 198.51.100.0/24 blackhole\n",
     );
     let own = folder.text("");
     let mine = Command::new("chown").args(["-R", "frr:frr", &own]).status().unwrap();
     assert!(mine.success());
     for daemon in ["zebra", "ospfd", "bgpd", "staticd"] {
         let start = format!(
-            "/usr/lib/frr/{daemon} -d -f {config} -i {own}{daemon}.pid -z {own}zserv.api --vty_socket {own} && echo started"
+            "/usr/lib/frr/{daemon} -d -f {config} -i {own}{daemon}.pid -z {own}zserv.api --vty_socket {own} \
+             && echo started"
         );
         let said = lab.says("west", &start);
         assert!(said.contains("started"), "{said}");
@@ -542,7 +552,11 @@ fn tcp_goes_through_routers() {
         return println!("skipped tcp_goes_through_routers: iperf3 is not installed");
     }
     let Some(lab) = Up::new("tcp") else { return };
-    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q 5201; do sleep 0.1; done'");
+    let server = lab.sh(
+        "b",
+        "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q \
+        5201; do sleep 0.1; done'",
+    );
     assert!(server.status.success(), "{}", stderr(&server));
     // Then over the line with an MTU of 1400: TCP discovers it.
     for route in ["10.0.2.0/24 via 10.9.0.2", "10.0.2.0/24 via 10.9.1.2"] {

@@ -319,7 +319,8 @@ fn copies_wrong_bits_and_outages_of_a_source_show() {
     assert_eq!(with_copies["lost"], 499 + lost);
     assert_eq!(with_copies["copies"], with_copies["measured"]);
     // Bits flip in every packet: none can be identified.
-    let corrupt = "delay = \"1 ms\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\", headers = \"spare\" }";
+    let corrupt = "delay = \"1 ms\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\", headers = \
+        \"spare\" }";
     let (wrong, _) = source(text.replace("delay = \"1 ms\"", corrupt));
     assert_eq!((&wrong["measured"], &wrong["lost"]), (&0.into(), &1000.into()));
     // Some flips hit the four bytes that identify the source.
@@ -462,7 +463,8 @@ fn a_source_changes_at_its_time() {
         "s.toml",
         "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
          driver = \"source\"\naddresses = \"10.0.1.2\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
-         delay = \"30 ms\"\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nfor = \"2 s\"\n\
+         delay = \"30 ms\"\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\n\
+         for = \"2 s\"\n\
          [[at]]\ntime = \"1 s\"\nsource = \"s\"\nrate = \"16 Mbit/s\"\n",
     );
     let check = stdout(&longwire(&["check", &scenario]));
@@ -490,7 +492,8 @@ fn what_links_make_and_consume_is_accounted_for() {
     let links = "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
         filter = [\"steer sky if greater 500\"]\nduplicate = \"100 %\"\n\
         background = { kind = \"cbr\", rate = \"800 kbit/s\", size = \"1000 B\" }\n\
-        [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\" }\n";
+        [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\n\
+        bit-error = { kind = \"per-packet\", probability = \"100 %\" }\n";
     let small = source("small", "rate = \"160 kbit/s\"\nsize = \"200 B\"");
     let large = source("large", "rate = \"400 kbit/s\"\nsize = \"1000 B\"");
     let scenario = folder.write("s.toml", format!("{ports}{links}{small}{large}"));
@@ -510,8 +513,8 @@ fn what_links_make_and_consume_is_accounted_for() {
     assert_eq!(accounted["measured"], accounted["expected"]);
     let text = stdout(&longwire(&args));
     let line = format!(
-        "packets: 15 in, 0 copied, {made} made by links; 25 out, {consumed} consumed by links, {held} held, dropped: -; \
-         all accounted for"
+        "packets: 15 in, 0 copied, {made} made by links; 25 out, {consumed} consumed by links, {held} held, \
+         dropped: -; all accounted for"
     );
     assert!(text.contains(&line), "{text}");
 }

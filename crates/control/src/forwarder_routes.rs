@@ -81,7 +81,8 @@ async fn renew(
 }
 
 /// Puts a program in the place of another, with what it can keep of it.
-#[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}", params(("router" = String, Path), ("fid" = u32, Path)),
+#[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}",
+    params(("router" = String, Path), ("fid" = u32, Path)),
     request_body = NewForwarder, responses((status = OK, body = Object), Refusals))]
 async fn replace(
     instance: Running,
@@ -93,14 +94,16 @@ async fn replace(
 
 /// Removes a program between two batches of packets.
 #[utoipa::path(delete, path = "/v1/routers/{router}/forwarders/{fid}",
-    params(("router" = String, Path), ("fid" = u32, Path)), responses((status = OK, body = Object), Refusals))]
+    params(("router" = String, Path), ("fid" = u32, Path)),
+        responses((status = OK, body = Object), Refusals))]
 async fn remove(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
     ask(instance, router, ForwarderAsk::Remove(fid)).await
 }
 
 /// Shows a program's state.
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/state",
-    params(("router" = String, Path), ("fid" = u32, Path), Typed), responses((status = OK, body = Object), Refusals))]
+    params(("router" = String, Path), ("fid" = u32, Path), Typed),
+        responses((status = OK, body = Object), Refusals))]
 async fn state(
     instance: Running,
     InPath((router, fid)): InPath<(String, u32)>,
@@ -135,7 +138,8 @@ async fn events(
 
 /// Lists a program's maps.
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/maps",
-    params(("router" = String, Path), ("fid" = u32, Path)), responses((status = OK, body = Object), Refusals))]
+    params(("router" = String, Path), ("fid" = u32, Path)),
+        responses((status = OK, body = Object), Refusals))]
 async fn maps(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
     ask(instance, router, ForwarderAsk::Maps(fid)).await
 }

@@ -206,8 +206,7 @@ impl Fidelity {
                 losses.oversize,
                 "packets too long for their port",
                 "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, \
-                 or set mtu on \
-                 the links that lead there",
+                 or set mtu on the links that lead there",
             ),
             (
                 losses.ring,
@@ -236,8 +235,7 @@ impl Fidelity {
             } else {
                 let named = format!(
                     "the machine paused {} times, {} at the longest ({} times other programs had the \
-                     processor): \
-                     give Longwire processors of its own",
+                     processor): give Longwire processors of its own",
                     summary.pauses, summary.longest_pause, summary.preemptions
                 );
                 (if summary.preemptions > 0 { "CPU busy" } else { "machine paused" }, named)

@@ -165,7 +165,8 @@ impl Watch<'_> {
             return Ok(());
         }
         self.filtered.insert(source, Instant::now() + Duration::from_nanos(self.args.expiry.0));
-        let event = json!({ "event": "intrusion", "source": source.to_string(), "why": why, "filtered_ns": self.args.expiry.0 });
+        let event = json!({ "event": "intrusion", "source": source.to_string(), "why": why,
+            "filtered_ns": self.args.expiry.0 });
         self.post.tell(&event, &format!("intrusion: {source}: {why}; filtered for {}", self.args.expiry))
     }
 

@@ -28,7 +28,8 @@ pub struct Args {
     by: Vec<Counter>,
 
     /// Add this property to the running monitor; can be given several times.
-    #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read, conflicts_with_all = ["by", "collector"])]
+    #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read,
+        conflicts_with_all = ["by", "collector"])]
     add: Vec<Counter>,
 
     /// Destination of summaries. Default: standard output.

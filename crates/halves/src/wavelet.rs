@@ -78,7 +78,8 @@ impl Args {
             let data = [steering.cutoff().to_le_bytes(), own.to_le_bytes()].concat();
             post.set(fid, &data)?;
             let event = json!({
-                "event": "layers", "passing": steering.passing, "of": self.layers, "dropped": dropped, "rate": rate, "fid": fid,
+                "event": "layers", "passing": steering.passing, "of": self.layers, "dropped": dropped,
+                    "rate": rate, "fid": fid,
             });
             let text = format!(
                 "{} of {} layers pass; the link dropped {dropped} packets, the video had {rate} packets/s",

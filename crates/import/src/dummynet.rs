@@ -280,8 +280,7 @@ impl Pipe {
         };
         let file = file_name(self.line, profile)?;
         let why = "its delays are time on the channel there, added after it here; its loss-level, and a bw \
-            line in the file, \
-                   are not carried over";
+            line in the file, are not carried over";
         notes.add(self.line, &format!("profile {file}"), why);
         stage.block("delay", "distribution", &[("distribution", file), ("order", "keep".into())]);
         let mut stages = vec![stage];
@@ -409,7 +408,6 @@ fn mask(words: &mut Words<'_>, notes: &mut Notes) {
         }
     }
     let why = "each flow has a pipe of its own there; here all share this link: give each pair of addresses \
-        a link, with \
-               count and match";
+        a link, with count and match";
     notes.add(words.line, &text, why);
 }

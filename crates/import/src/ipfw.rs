@@ -237,16 +237,15 @@ impl Table {
             let Some(queue) = rule.queue else {
                 if self.pipes.get(&rule.number).is_some_and(Pipe::is_fair) {
                     let why = "into the pipe itself dummynet leads packets first in, first out: a scheduler \
-                        is for those of queues \
-                               (ipfw queue N config sched …; ipfw add queue N). Here the link has it";
+                        is for those of queues (ipfw queue N config sched …; ipfw add queue N). Here the \
+                        link has it";
                     notes.add(rule.line, &rule.text, why);
                 }
                 continue;
             };
             rule.number = self.queues.get(&queue).and_then(pipe_of).unwrap_or(0);
             let why = "its packets take the link of the queue's pipe, with the queue's length, loss and \
-                discipline; here they \
-                       wait for no other queue";
+                discipline; here they wait for no other queue";
             notes.add(rule.line, &rule.text, why);
         }
         for (number, queue) in &self.queues {
@@ -371,8 +370,8 @@ impl Table {
             && first != second
         {
             let why = "two rules lead both directions into one pipe, and they share its rate and its queue \
-                there; here each has a link \
-                       of its own, and together they send twice as much (a half-duplex [[medium]] is shared)";
+                there; here each has a link of its own, and together they send twice as much (a half-duplex \
+                [[medium]] is shared)";
             notes.add(second, &format!("pipe {pipe}"), why);
         }
         if there.is_none() && back.is_none() {

@@ -312,9 +312,8 @@ impl Netem {
             let instead = if option == "loss" { "; for bursts write loss gemodel or state" } else { "" };
             let why = format!(
                 "netem's correlation, which tc-netem(8) long called deprecated for its bad behaviour, makes \
-                 it rarer than the \
-                 share says: 1% 25% hits next to nothing. Here the share is kept, and hits come in \
-                 clusters{instead}"
+                 it rarer than the share says: 1% 25% hits next to nothing. Here the share is kept, and hits \
+                 come in clusters{instead}"
             );
             let plain = |share: Share| share.text().replace(' ', "");
             notes.add(self.line, &format!("{option} {} {}", plain(share), plain(correlation)), why);
@@ -408,8 +407,7 @@ impl Netem {
         stage.block("delay", "jitter", &parameters);
         if order == "keep" {
             let why = "with a rate netem keeps packets in order, each waiting for the one before; here \
-                in-order jitter \
-                       keeps the mean delay";
+                in-order jitter keeps the mean delay";
             notes.add(self.line, "delay … JITTER with rate", why);
         }
         Ok(())

@@ -29,8 +29,7 @@ pub(super) const IDLE: [&str; 14] = [
 const ONCE: &str = "what stands in it is taken as carried out once, whatever the condition";
 const UNCALLED: &str = "nothing here calls it: what stands in it is taken as carried out once";
 const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken \
-    once, and the last one counts: \
-                        write its steps as [[at]] events with every = \"…\"";
+    once, and the last one counts: write its steps as [[at]] events with every = \"…\"";
 
 /// The executed commands of a script, with variables replaced. `ours` selects those that get a note if they
 /// are in an `if` or the like.

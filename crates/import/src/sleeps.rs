@@ -40,8 +40,7 @@ impl Clock {
         };
         let why = format!(
             "what follows it comes {when} there; here no time passes between commands, and of those for one \
-             link the last counts: \
-             write a change at a time as an [[at]] event"
+             link the last counts: write a change at a time as an [[at]] event"
         );
         notes.add(line.number, &line.text(), why);
         true

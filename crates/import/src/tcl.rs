@@ -561,7 +561,8 @@ mod tests {
     fn procedures_have_their_own_variables() {
         let script = "set n 7\nset g 1\nproc make {a {b 2} args} \
             {\n  global g\n  set n [expr $a + $b + $g]\n  incr g\n\
-                      if {$n > 9} { return big }\n  for {set i 0} {1} {incr i} { if {$i == 2} { return $n$args } }\n  go never\n}\n\
+                      if {$n > 9} { return big }\n  for {set i 0} {1} {incr i} { if {$i == 2} { return \
+                      $n$args } }\n  go never\n}\n\
                       go [make 1] $g\ngo [make 1 3 x {y z}] $n $g\ngo [make 9]\n\
                       go $argc [info exists n] [info exists m]\n\
                       proc bad {} { go a; go $nowhere; go b }\nbad\nproc deep {} { deep }\ndeep";

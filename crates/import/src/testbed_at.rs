@@ -124,8 +124,7 @@ impl Script<'_> {
                 Setting::Delay(delay) => {
                     let why = format!(
                         "Emulab's delay agent delays by all of it on each cable, to the LAN and from it, \
-                         where make-lan shares its delay: \
-                         it is {} from node to node",
+                         where make-lan shares its delay: it is {} from node to node",
                         *delay + *delay
                     );
                     self.notes.add(line, &format!("DELAY={}", delay.0 / 1_000_000), why);

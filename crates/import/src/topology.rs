@@ -325,8 +325,7 @@ pub(super) fn written_rate(
         Dialect::Ns2 => (
             "0",
             "in ns-2 the next packet takes for ever, and what waits behind it, too; here packets wait, and \
-             go on when there is \
-             a rate again",
+             go on when there is a rate again",
         ),
     };
     notes.add(line, "a bandwidth of 0", why);

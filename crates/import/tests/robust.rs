@@ -19,7 +19,8 @@ fn replays_the_corpus() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     /// Words of one file in another order, with some omitted and some repeated.
     #[test]

@@ -29,7 +29,8 @@ fn reads_its_examples() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn words_in_any_order(

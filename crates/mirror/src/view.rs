@@ -239,7 +239,10 @@ fn is_same(one: &KernelRoute, other: &KernelRoute) -> bool {
 
 /// Whether another IPv6 route shares the flows of `best` (linux/net/ipv6/ip6_fib.c: those with gateways do).
 fn is_sibling(best: &KernelRoute, other: &KernelRoute) -> bool {
-    let has_gateway = |route: &KernelRoute| matches!(&route.hop, KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()));
+    let has_gateway = |route: &KernelRoute| {
+        matches!(&route.hop,
+        KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()))
+    };
     let both = has_gateway(best) && has_gateway(other);
     best.to.address().is_ipv6() && both && is_alike(best, other) && !is_same(best, other)
 }

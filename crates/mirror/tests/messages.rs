@@ -328,9 +328,8 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
     let header = [&[libc::AF_INET as u8, 24, 0, 0][..], &THIRD].concat();
     let own = [header, attribute(libc::IFA_LOCAL, &[10, 0, 0, 1])].concat();
     assert!(view.note(read(libc::RTM_NEWADDR, 0, &own).unwrap().unwrap()));
-    assert!(
-        matches!(&view.take_changes()[..], [Change::Addresses { port: 10, v4, v6 }] if v4[0].len == 24 && v6.is_empty())
-    );
+    assert!(matches!(&view.take_changes()[..], [Change::Addresses { port: 10, v4,
+            v6 }] if v4[0].len == 24 && v6.is_empty()));
     assert!(!view.note(read(libc::RTM_DELADDR, 0, &own).unwrap().unwrap()));
 
     let neighbour = |state: u16| {
@@ -372,7 +371,8 @@ impl NoteIf for View {
 proptest! {
     #[test]
     fn messages_made_of_anything_do_no_harm(
-        messages in prop::collection::vec((16u16..110, any::<u16>(), prop::collection::vec(any::<u8>(), 0..120)), 1..20)
+        messages in prop::collection::vec((16u16..110, any::<u16>(),
+            prop::collection::vec(any::<u8>(), 0..120)), 1..20)
     ) {
         let mut view = view();
         for (kind, flags, body) in messages {

@@ -59,7 +59,8 @@ mod tests {
     proptest! {
         /// Compares with a set of all numbers received.
         #[test]
-        fn is_what_a_set_says(numbers in prop::collection::vec(prop_oneof![0u32..200, any::<u32>()], 0..300)) {
+        fn is_what_a_set_says(numbers in prop::collection::vec(prop_oneof![0u32..200, any::<u32>()],
+            0..300)) {
             let (mut window, mut come) = (Window::default(), BTreeSet::new());
             for number in numbers {
                 let highest = come.last().copied().unwrap_or(0);

@@ -173,8 +173,10 @@ fn items() -> impl Strategy<Value = Vec<Item<'static>>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(group in any::<u32>(), time in any::<u64>(), part in 0u8..16, items in items()) {
-        let request = Request { group, part, parts: 16, operation: Operation::Get, time, items: items.clone() };
+    fn what_is_written_is_read(group in any::<u32>(), time in any::<u64>(), part in 0u8..16,
+        items in items()) {
+        let request = Request { group, part, parts: 16, operation: Operation::Get, time,
+            items: items.clone() };
         let body = request.write();
         prop_assert_eq!(Request::read(&body).unwrap(), request);
         let answer = Answer { status: Status::Done, time, items };

@@ -250,7 +250,8 @@ mod tests {
             prop_assert_eq!(batch.is_empty(), stats.in_frames == 0);
             prop_assert!(stats.in_frames + stats.in_bad >= 1);
             for &handle in batch.as_slice() {
-                prop_assert_eq!(pool.meta(handle).len as usize, bytes.len() + if tag.is_some() { TAG } else { 0 });
+                prop_assert_eq!(pool.meta(handle).len as usize,
+                    bytes.len() + if tag.is_some() { TAG } else { 0 });
             }
         }
     }

@@ -185,7 +185,8 @@ pub fn admit(
 
 /// A budget that does not suffice.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the budget per packet does not suffice: {}; remove a program, or choose a larger budget", joined(.sums))]
+#[error("the budget per packet does not suffice: {}; remove a program, or choose a larger budget",
+    joined(.sums))]
 pub struct Overdrawn {
     /// The resources of which there is too little.
     pub sums: Vec<Sum>,
@@ -306,8 +307,7 @@ mod tests {
             "the budget per packet does not suffice: \
              classifier 5 + splicer 6 + syn 1 + ports 5 + ack 3 + ip 6 = 26 4-byte transfers, 24 allowed; \
              classifier 20 + splicer 24 + syn 4 + ports 20 + ack 12 + ip 24 = 104 bytes of state, 96 \
-             allowed; \
-             remove a program, or choose a larger budget"
+             allowed; remove a program, or choose a larger budget"
         );
     }
 

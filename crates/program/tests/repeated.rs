@@ -137,12 +137,16 @@ fn attacks_are_refused() {
     let f = "\n r0 = 0\n exit\n f: r0 = 0\n exit";
     for (text, slot, fault) in [
         // How often is not known, or too often; flags.
-        (format!("r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5, range(1, 1 << 23, 0, 0xffff_ffff)),
-        (format!("r1 = 8388609\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5, range(1, 1 << 23, (1 << 23) + 1, (1 << 23) + 1)),
+        (format!("r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5,
+            range(1, 1 << 23, 0, 0xffff_ffff)),
+        (format!("r1 = 8388609\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5,
+            range(1, 1 << 23, (1 << 23) + 1, (1 << 23) + 1)),
         (format!("r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 1\n call loop{f}"), 5, range(4, 0, 1, 1)),
         // What is called, and with what.
-        ("r1 = 1\n r2 = 7\n r3 = 0\n r4 = 0\n call loop\n exit".into(), 4, argument(2, Argument::Function, "a number")),
-        (format!("r6 = r1\n r1 = 1\n r2 = pc f ll\n r3 = r6\n r4 = 0\n call loop{f}"), 6, argument(3, Argument::StackOrNull, "the context")),
+        ("r1 = 1\n r2 = 7\n r3 = 0\n r4 = 0\n call loop\n exit".into(), 4,
+            argument(2, Argument::Function, "a number")),
+        (format!("r6 = r1\n r1 = 1\n r2 = pc f ll\n r3 = r6\n r4 = 0\n call loop{f}"), 6,
+            argument(3, Argument::StackOrNull, "the context")),
         // A function's address that was stored, handed over or returned is a number; nothing is added to one.
         (format!("r2 = pc f ll\n *(u64 *)(r10 - 8) = r2\n r2 = *(u64 *)(r10 - 8)\n r1 = 1\n r3 = 0\n r4 = \
             0\n call loop{f}"), 7, argument(2, Argument::Function, "a number")),
@@ -150,8 +154,10 @@ fn attacks_are_refused() {
             0\n exit\n f: r0 = 0\n exit".into(), 9, argument(2, Argument::Function, "a number")),
         ("call g\n r2 = r0\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = pc f ll\n exit\n \
             f: r0 = 0\n exit".into(), 5, argument(2, Argument::Function, "a number")),
-        (format!("r2 = pc f ll\n r2 += 1{f}"), 2, Rejection::PointerArithmetic { register: Register::R2, what: "a function" }),
-        (format!("r0 = pc f ll\n r1 = *(u64 *)(r0 + 0){f}"), 2, Rejection::NotAddress { register: Register::R0, what: "a function" }),
+        (format!("r2 = pc f ll\n r2 += 1{f}"), 2,
+            Rejection::PointerArithmetic { register: Register::R2, what: "a function" }),
+        (format!("r0 = pc f ll\n r1 = *(u64 *)(r0 + 0){f}"), 2,
+            Rejection::NotAddress { register: Register::R0, what: "a function" }),
         ("r0 = pc f ll\n exit\n f: r0 = 0\n exit".into(), 2, Rejection::Returns { what: "a function" }),
         // It returns 0 or 1.
         (calling("3", "r0 = 2\n exit"), 7, returns("2 to 2")),
@@ -159,7 +165,8 @@ fn attacks_are_refused() {
         (calling("3", "r0 = r2\n exit"), 7, returns("an address in the stack")),
         (calling("3", "exit"), 7, returns("nothing")),
         // It calls itself, or too deeply.
-        (calling("3", "r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit"), 11, Rejection::Recursion),
+        (calling("3", "r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit"), 11,
+            Rejection::Recursion),
         // Which one depends on the path.
         ("r6 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r6 == 0 goto +2\n r2 = pc g ll\n r1 = 1\n r3 = 0\n r4 = \
             0\n call loop\n r0 = 0\n exit

@@ -126,7 +126,8 @@ proptest! {
     }
 
     #[test]
-    fn words_are_bytes(writes in prop::collection::vec((0..60usize, prop::collection::vec(any::<u8>(), 0..20)), 0..10)) {
+    fn words_are_bytes(writes in prop::collection::vec((0..60usize,
+        prop::collection::vec(any::<u8>(), 0..20)), 0..10)) {
         let (words, mut bytes) = (Words::new(80), [0; 80]);
         for (place, data) in writes {
             words.write(place, &data);

@@ -88,8 +88,7 @@ fn attacks_are_refused() {
     }
     let message = check(&format!("{RESERVED}{OUT}")).unwrap_err().to_string();
     let wanted = "the program ends here with a record of ring events, which instruction 5 has reserved; \
-        submit or discard it on \
-                  every path";
+        submit or discard it on every path";
     assert!(message.ends_with(wanted), "{message}");
 }
 

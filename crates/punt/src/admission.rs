@@ -199,8 +199,7 @@ mod tests {
         assert_eq!(
             cycles.to_string(),
             "100000 packets/s x 1000 cycles = 100000000 cycles/s, and 468100000 promised already, make \
-             568100000 of 500000000: \
-             68100000 too many; ask for at most 31900 packets/s"
+             568100000 of 500000000: 68100000 too many; ask for at most 31900 packets/s"
         );
         assert!(admission.admit("a", Request { packets: 31_900, cycles: 1000 }).is_ok());
         assert!(matches!(

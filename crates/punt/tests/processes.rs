@@ -262,8 +262,7 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
     assert_eq!(
         refused("test", 800_000, 1510),
         "refused: 800000 packets/s x 1510 cycles = 1208000000 cycles/s, and 0 promised already, make \
-         1208000000 of 1000000000: \
-         208000000 too many; ask for at most 662251 packets/s"
+         1208000000 of 1000000000: 208000000 too many; ask for at most 662251 packets/s"
     );
     let first = ask("test", 10, 10).unwrap();
     assert_eq!(refused("test", 10, 10), "refused: test is there already");
@@ -299,8 +298,7 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     assert_eq!(
         ask(700_001, 1000).unwrap_err(),
         "refused: early asks for 700001 packets/s x 1000 cycles, and was promised 700000 packets/s x 1000 \
-         cycles: \
-         ask for no more, or promise it more"
+         cycles: ask for no more, or promise it more"
     );
     assert!(ask(1, 1001).is_err());
     let control = ask(0, 0).unwrap();

@@ -172,18 +172,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_own_is_never_missed(changes in prop::collection::vec((0..200_u32, any::<bool>(), any::<bool>()), 0..300)) {
+        fn what_is_own_is_never_missed(changes in prop::collection::vec((0..200_u32, any::<bool>(),
+            any::<bool>()), 0..300)) {
             let (mut own, mut known) = (OwnSources::new(), std::collections::BTreeSet::new());
             for (number, comes, wide) in changes {
                 // Some are networks of 256 addresses, of the first few thousand.
                 let number = if wide { number % 12 } else { number * 16 };
                 let to = if wide { net(number) } else { To::Address(number.into()) };
-                let changed = if comes { known.insert((wide, number)) } else { known.remove(&(wide, number)) };
+                let changed = if comes { known.insert((wide, number)) } else { known.remove(&(wide,
+                    number)) };
                 let was_there = comes != changed;
                 own.note(to, was_there.then_some(NextHop::Local), comes.then_some(NextHop::Local));
                 for address in (0..3200_u32).step_by(8) {
                     let is_own = known.contains(&(false, address)) || known.contains(&(true, address >> 8));
-                    prop_assert!(!is_own || own.may_be(address.into()) && own.may_well_be_v4(address), "{}", address);
+                    prop_assert!(!is_own || own.may_be(address.into()) && own.may_well_be_v4(address), "{}",
+                        address);
                 }
                 let is_wide = known.iter().any(|(wide, _)| *wide);
                 let bits: u32 = own.bits.iter().map(|word| word.count_ones()).sum();

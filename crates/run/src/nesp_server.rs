@@ -235,7 +235,9 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
                 Some(from) if page.place > from => Ok(page.end()),
                 _ => Err((
                     ErrorCode::TooMany,
-                    "it does not fit one answer; ask for fewer objects, name the settings, or ask page by page".into(),
+                    "it does not fit one answer; ask for fewer objects, name the settings, or ask page by \
+                     page"
+                        .into(),
                 )),
             };
         }

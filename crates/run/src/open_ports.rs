@@ -50,8 +50,8 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
     if let Some(router) = plan.control_planes().next() {
         bail!(
-            "router \"{}\" has a control plane, whose programs have no part in virtual time: run it without --virtual, or \
-            take control-plane away and give the router its routes",
+            "router \"{}\" has a control plane, whose programs have no part in virtual time: run it without \
+             --virtual, or take control-plane away and give the router its routes",
             router.name
         );
     }

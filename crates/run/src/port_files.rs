@@ -136,7 +136,8 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\noutput = \"own.pcap\"\n[[port]]\nname = \"b\"\n\
+        let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\noutput = \"own.pcap\"\n[[port]]\n\
+            name = \"b\"\n\
             driver = \"pcap\"\n[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n";
         longwire_scenario::parse("/tmp/x.toml", text).unwrap()
     }

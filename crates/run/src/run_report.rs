@@ -292,9 +292,9 @@ fn capture_notes(watch: Option<&Watch>) -> Vec<String> {
         (
             input.oversize,
             format!(
-                "frames are longer than the MTU (up to {} bytes), most likely trains of the capturing machine's \
-                 segmentation offload; they were left out. Capture with offloads off (ethtool -K IFACE tso off gso off \
-                 gro off)",
+                "frames are longer than the MTU (up to {} bytes), most likely trains of the capturing \
+                 machine's segmentation offload; they were left out. Capture with offloads off (ethtool -K \
+                 IFACE tso off gso off gro off)",
                 input.largest_oversize
             ),
         ),

@@ -35,7 +35,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
         && time.is_none()
     {
         bail!(
-            "{}: the source \"{}\" never ends; say how long to run (--for 10s), or give it \"for\" or \"packets\"",
+            "{}: the source \"{}\" never ends; say how long to run (--for 10s), or give it \"for\" or \
+             \"packets\"",
             plan.file,
             source.name
         );
@@ -48,8 +49,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     let counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
     if counted.own_losses().pool > 0 {
         bail!(
-            "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the scenario \
-             for a shorter time",
+            "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the \
+             scenario for a shorter time",
             plan.engine.pool,
             plan.file
         );

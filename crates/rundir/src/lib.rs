@@ -38,13 +38,13 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// It belongs to another user.
-    #[error("{} is not a directory of this user; remove it, or name another in LONGWIRE_RUN_DIR", .0.display())]
+    #[error("{} is not a directory of this user; remove it, or name another in LONGWIRE_RUN_DIR",
+        .0.display())]
     Foreign(PathBuf),
     /// Other users have access, and may have put anything there.
     #[error(
         "{} is open to other users (mode {mode:04o}); name in LONGWIRE_RUN_DIR a directory that does not \
-         exist yet, or one \
-         that is this user's alone (chmod 700)",
+         exist yet, or one that is this user's alone (chmod 700)",
         path.display()
     )]
     Open {

@@ -33,7 +33,8 @@ pub struct Patience {
 #[derive(Debug, Error)]
 pub enum LockError {
     /// Another process holds it and did not free it in time.
-    #[error("{} is held by {} for {} s already; end that, or try again later", path.display(), in_words(*holder), waited.as_secs())]
+    #[error("{} is held by {} for {} s already; end that, or try again later", path.display(),
+        in_words(*holder), waited.as_secs())]
     Held {
         /// The process that holds it, if known.
         path: PathBuf,

@@ -177,8 +177,8 @@ impl WrittenForwarder {
         match *error {
             PrepareError::State { size, used } if self.state.is_none() && self.data.is_some() => {
                 let why = format!(
-                    "it is {size} bytes, which is then the size of the state; the program uses {used} bytes of \
-                     it: write all of them, {} at most",
+                    "it is {size} bytes, which is then the size of the state; the program uses {used} bytes \
+                     of it: write all of them, {} at most",
                     State::MAX
                 );
                 fault("data", why)
@@ -608,7 +608,8 @@ mod tests {
             (
                 "chosn",
                 "1",
-                "constants: there is no constant chosn that could be set (const volatile, a whole number or an array of up to 256); there are before, beyond, chosen, steps",
+                "constants: there is no constant chosn that could be set (const volatile, a whole number or \
+                 an array of up to 256); there are before, beyond, chosen, steps",
             ),
             ("counts", "1", "constants: there is no constant counts"),
             ("pair", "1,2", "constants: there is no constant pair"),
@@ -631,8 +632,8 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(
             refused(WrittenForwarder { data: text("ffff"), ..monitor() }),
-            "data: it is 2 bytes, which is then the size of the state; the program uses 4 bytes of it: write all of \
-             them, 4096 at most"
+            "data: it is 2 bytes, which is then the size of the state; the program uses 4 bytes of it: write \
+             all of them, 4096 at most"
         );
         assert_eq!(
             refused(WrittenForwarder { state: text("2 B"), ..monitor() }),
@@ -657,7 +658,8 @@ mod tests {
             ),
             (
                 WrittenForwarder { program: "syn-montor".into(), ..monitor() },
-                "program: /nowhere/syn-montor: No such file or directory (os error 2); did you mean \"syn-monitor\"? Or name",
+                "program: /nowhere/syn-montor: No such file or directory (os error 2); did you mean \
+                 \"syn-monitor\"? Or name",
             ),
             (WrittenForwarder { function: text("filter"), ..monitor() }, "program: syn-monitor: "),
             (WrittenForwarder { level: text("pentium"), ..monitor() }, "where: \"pentium\" is no level"),

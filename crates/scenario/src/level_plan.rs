@@ -154,7 +154,8 @@ impl WrittenForwarder {
             }
         };
         if let (Some(_), Who::Process) = (&self.service, who) {
-            let why = "a control process is another program, not a service: leave it out, or write where = \"slow-path\"";
+            let why = "a control process is another program, not a service: leave it out, or write where = \
+                \"slow-path\"";
             return Err(fault("service", why));
         }
         let packets =

@@ -33,7 +33,8 @@ pub struct Calibrated {
 pub enum PricesError {
     /// It was written by a version that measured less, or differently.
     #[error(
-        "it was written by an older version of longwire, which measured less: measure again with \"longwire calibrate\""
+        "it was written by an older version of longwire, which measured less: measure again with \"longwire \
+         calibrate\""
     )]
     Old,
     /// It was written by a version that measures something else.
@@ -57,7 +58,8 @@ pub enum PricesError {
     },
     /// A price that can't be.
     #[error(
-        "line {line}: a price is 0 to {HIGHEST} picoseconds, a lateness 0 to {LATEST}, the median between least and most"
+        "line {line}: a price is 0 to {HIGHEST} picoseconds, a lateness 0 to {LATEST}, the median between \
+         least and most"
     )]
     Number {
         /// Which line, from 1.

@@ -52,7 +52,9 @@ impl Term for PortRate {
 
     fn read(text: &str) -> Result<Self, String> {
         match text.parse::<Rate>() {
-            Ok(Rate::STALLED) => Err("a port that sends at rate 0 sends nothing; for an outage give rate = \"0\" to a link behind it".into()),
+            Ok(Rate::STALLED) => Err("a port that sends at rate 0 sends nothing; for an outage give rate = \
+                \"0\" to a link behind it"
+                .into()),
             Ok(rate) => Ok(Self(rate)),
             Err(error) => Err(error.to_string().replace(", 0 for an outage, or", " or")),
         }
@@ -146,7 +148,8 @@ impl Term for Foretelling {
 
     fn schema() -> serde_json::Value {
         let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
-        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses +(1([.]0{1,6})?|0?[.][0-9]{1,6}) *$" }] })
+        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses \
+            +(1([.]0{1,6})?|0?[.][0-9]{1,6}) *$" }] })
     }
 }
 
@@ -156,7 +159,8 @@ fn alpha_of(text: &str) -> Result<u32, String> {
     let wanted = "above 0 and up to 1, such as \"ses 0.5\"";
     let unread = || {
         format!(
-            "α = \"{text}\" can't be read as a number of at most six digits after the point; write one {wanted}"
+            "α = \"{text}\" can't be read as a number of at most six digits after the point; write one \
+             {wanted}"
         )
     };
     let out_of_range = || format!("α = \"{text}\" is out of range; write one {wanted}");

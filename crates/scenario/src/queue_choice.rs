@@ -11,16 +11,16 @@ impl Plan {
         let name = &self.routers[router as usize].name;
         if links.peek().is_none() {
             return Some(format!(
-                "no link begins at \"{name}\": there is no queue to choose, and it makes no difference; join a link to it with a \
-                 queue of kind priority, wf2q+ or hfsc"
+                "no link begins at \"{name}\": there is no queue to choose, and it makes no difference; join \
+                 a link to it with a queue of kind priority, wf2q+ or hfsc"
             ));
         }
         if links.any(|link| self.has_classes(link)) {
             return None;
         }
         Some(format!(
-            "no link that begins at \"{name}\" has more than one queue: it makes no difference; give one a queue of kind \
-             priority, wf2q+ or hfsc"
+            "no link that begins at \"{name}\" has more than one queue: it makes no difference; give one a \
+             queue of kind priority, wf2q+ or hfsc"
         ))
     }
 

@@ -167,7 +167,8 @@ impl<'t> WrittenRoute<'t> {
         let prefix = first.ok_or("a route begins with a prefix, as in \"10.1.0.0/16 via 10.0.0.2\"")?;
         if OF_THE_KERNEL.contains(&prefix) {
             return Err(format!(
-                "there are no routes of the kind \"{prefix}\" here: leave it out, those to a port's addresses come by themselves"
+                "there are no routes of the kind \"{prefix}\" here: leave it out, those to a port's \
+                 addresses come by themselves"
             ));
         }
         let mut hops: Vec<HopWords<'t>> = Vec::new();
@@ -373,7 +374,8 @@ impl Router {
         let Some(named) = named else { return near.ok_or_else(|| self.no_network(via)) };
         match near {
             Some(near) if near.place != named.place && !is_within_a_link(via) => Err(format!(
-                "{via} is in the network of \"{}\", not behind \"{}\": name that port, or a gateway behind this one",
+                "{via} is in the network of \"{}\", not behind \"{}\": name that port, or a gateway behind \
+                 this one",
                 near.name, named.name
             )),
             _ => Ok(named),
@@ -393,7 +395,8 @@ impl Router {
             }
             if port.addresses.iter().any(|net| net.means_all(address)) {
                 return Err(format!(
-                    "{address} is no host's, but means all, or any router, in the network of \"{name}\": name a neighbour"
+                    "{address} is no host's, but means all, or any router, in the network of \"{name}\": \
+                     name a neighbour"
                 ));
             }
         }
@@ -544,7 +547,8 @@ mod tests {
             ("prohibit fd03::/16 dev lo metric 1024 error -13 pref medium", "blackhole fd03::/16"),
             ("10.5.0.0/16 nhid 7 via 10.0.1.2 dev east proto ospf", "10.5.0.0/16 via 10.0.1.2 dev east"),
             (
-                "10.4.0.0/16 proto static nexthop via 10.0.1.2 dev east weight 2 nexthop via 10.0.0.2 dev west weight 1",
+                "10.4.0.0/16 proto static nexthop via 10.0.1.2 dev east weight 2 nexthop via 10.0.0.2 dev \
+                 west weight 1",
                 "10.4.0.0/16 nexthop via 10.0.0.2 dev west weight 1 nexthop via 10.0.1.2 dev east weight 2",
             ),
             (

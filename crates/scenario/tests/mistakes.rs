@@ -457,7 +457,8 @@ fn files_without_end_are_refused() {
 
 #[test]
 fn several_mistakes_are_told_at_once() {
-    let text = "sead = 1\n[[host]]\nname = \"a\"\naddres = \"10.0.0.1/24\"\nmtuu = 3\n[[port]]\nname = true\ndriver = 5";
+    let text = "sead = 1\n[[host]]\nname = \"a\"\naddres = \"10.0.0.1/24\"\nmtuu = 3\n[[port]]\nname = true\n\
+        driver = 5";
     let error = mistakes(text);
     let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
     assert_eq!(places, [1, 4, 5, 7], "{error}");
@@ -499,7 +500,8 @@ fn notes_tell_what_is_odd() {
         ("half-duplex", "\"50 ms\"", false),
     ] {
         let text = format!(
-            "{HOSTS}[[medium]]\nname = \"m\"\nkind = \"{kind}\"\n[[link]]\nbetween = [\"a\", \"b\"]\nmedium = \"m\"\nqueue = {queue}"
+            "{HOSTS}[[medium]]\nname = \"m\"\nkind = \"{kind}\"\n[[link]]\nbetween = [\"a\", \"b\"]\n\
+             medium = \"m\"\nqueue = {queue}"
         );
         let plan = parse("s.toml", &text).unwrap();
         let wanted = format!("on the {kind} \"m\" is an estimate");

@@ -28,9 +28,11 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0u32..5, 40u32..1500, 0u64..9000).prop_map(|(flow, bytes, cycles)| Step::Put { flow, bytes, cycles }),
+        4 => (0u32..5, 40u32..1500, 0u64..9000).prop_map(|(flow, bytes, cycles)| Step::Put { flow, bytes,
+            cycles }),
         3 => Just(Step::Process),
-        3 => (any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(which, gives_up)| Step::Done { which, gives_up }),
+        3 => (any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(which, gives_up)| Step::Done { which,
+            gives_up }),
         3 => (0u16..2).prop_map(|port| Step::Send { port }),
         1 => any::<usize>().prop_map(|which| Step::Revoke { which }),
     ];

@@ -7,7 +7,8 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
     /// The file can't be read.
-    #[error("can't read the trace {}: {why}; write the name of a file, or a text such as \"{example}\"", path.display())]
+    #[error("can't read the trace {}: {why}; write the name of a file, or a text such as \"{example}\"",
+        path.display())]
     File {
         /// The path that was tried.
         path: PathBuf,

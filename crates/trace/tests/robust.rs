@@ -17,7 +17,8 @@ fn replays_the_corpus() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn is_answered_when_changed(bytes in changed("trace", "[0-9,;:.#% \n\tkMbits-]")) {

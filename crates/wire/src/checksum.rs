@@ -248,7 +248,8 @@ mod tests {
 
         #[test]
         fn a_change_is_the_difference_of_two_sums(
-            old in prop::collection::vec(any::<u16>(), 0..20), new in prop::collection::vec(any::<u16>(), 0..20)
+            old in prop::collection::vec(any::<u16>(), 0..20),
+                new in prop::collection::vec(any::<u16>(), 0..20)
         ) {
             let total = |words: &[u16]| words.iter().map(|&word| i64::from(word)).sum::<i64>();
             let bytes = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
@@ -258,7 +259,8 @@ mod tests {
         }
 
         #[test]
-        fn an_update_is_a_new_sum(mut bytes in prop::collection::vec(any::<u8>(), 4..80), at in 0..2usize, new: u16) {
+        fn an_update_is_a_new_sum(mut bytes in prop::collection::vec(any::<u8>(), 4..80), at in 0..2usize,
+            new: u16) {
             let old = u16::from_be_bytes([bytes[at * 2], bytes[at * 2 + 1]]);
             let before = plain(&bytes);
             bytes[at * 2..at * 2 + 2].copy_from_slice(&new.to_be_bytes());

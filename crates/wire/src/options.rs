@@ -157,7 +157,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn options_stand_one_after_the_other_within_the_bytes(bytes in prop::collection::vec(any::<u8>(), 0..48)) {
+        fn options_stand_one_after_the_other_within_the_bytes(bytes in prop::collection::vec(any::<u8>(),
+            0..48)) {
             let mut end = 0;
             for option in Ipv4Options::new(&bytes).flatten() {
                 prop_assert!(option.offset >= end && option.len >= 2);

@@ -29,8 +29,7 @@ pub enum LevelsError {
     /// Processes run in real time only.
     #[error(
         "\"{0}\" is to be a control process, and none can be there in virtual time, which is not its time: \
-         run the scenario in real time, \
-         or use a service (where = \"slow-path\")"
+         run the scenario in real time, or use a service (where = \"slow-path\")"
     )]
     Virtual(Box<str>),
     /// There is no such scheduler.

@@ -74,8 +74,7 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
         fixes.push(format!("set workers = {needed} in [engine] if the machine has them"));
     } else {
         let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so \
-            that other workers \
-                   get some of the load";
+            that other workers get some of the load";
         fixes.push(fix.into());
     }
     fixes.push("lower the rates".into());

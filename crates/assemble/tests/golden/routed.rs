@@ -19,7 +19,8 @@ fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dic
     let mtu = if dice.below(2) == 0 { 1500 } else { 1280 };
     let police = match dice.below(3) {
         0 => {
-            "police = { errors = \"100/s burst 2\", echo = \"100/s burst 1\", exceptions = \"500/s burst 4\" }\n"
+            "police = { errors = \"100/s burst 2\", echo = \"100/s burst 1\", exceptions = \"500/s burst 4\" \
+             }\n"
         }
         _ => "",
     };

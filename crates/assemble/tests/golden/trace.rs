@@ -44,8 +44,7 @@ impl Sight {
         writeln!(
             text,
             "{what} at {time}: {len} of {wire_len} bytes, {segments} segments of {gso_size}, checksum {open} \
-             {start} {offset}, \
-             {bytes:016x}"
+             {start} {offset}, {bytes:016x}"
         )
         .unwrap();
     }
@@ -159,8 +158,7 @@ fn counted(plan: &Plan, report: &Report) -> String {
         writeln!(
             text,
             "link {name}: in {} packets {} bytes, out {} packets {} bytes, made {}, consumed {}, steered {}, \
-             marked {}, corrupted {}, \
-             collisions {}, drops {:?}, queued {} packets {} bytes, travelling {}",
+             marked {}, corrupted {}, collisions {}, drops {:?}, queued {} packets {} bytes, travelling {}",
             stats.in_packets,
             stats.in_bytes,
             stats.out_packets,
@@ -183,8 +181,7 @@ fn counted(plan: &Plan, report: &Report) -> String {
         writeln!(
             text,
             "router at port {}: received {}, made {}, forwarded {}, consumed {}, dropped {}, kept {}, errors \
-             {}, unmade {}, \
-             exceptions {:?}, policed {:?}, neighbours {}, asked {}",
+             {}, unmade {}, exceptions {:?}, policed {:?}, neighbours {}, asked {}",
             node.port,
             stats.received,
             stats.made,

@@ -25,7 +25,8 @@ Examples:
   longwire calibrate --output ./prices --json
   longwire calibrate --quick
 
-The file is longwire/prices in $XDG_CONFIG_HOME, or in ~/.config. It takes about five minutes. Let the machine do nothing else meanwhile.")]
+The file is longwire/prices in $XDG_CONFIG_HOME, or in ~/.config. It takes about five minutes. Let the \
+machine do nothing else meanwhile.")]
 pub struct Args {
     /// Write the prices to this file. Default: where routers and check look for this machine's.
     #[arg(short, long, value_name = "FILE")]

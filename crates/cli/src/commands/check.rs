@@ -96,7 +96,8 @@ impl Args {
         if !self.json.on && !processes.is_empty() {
             let names = processes.join(", ");
             outcome::note(&format!(
-                "note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"
+                "note: control processes ({names}) are there in real time only: run --virtual refuses this \
+                 scenario"
             ));
         }
         if !self.json.on {
@@ -170,7 +171,8 @@ fn crowded(plan: &Plan, cores: u32) -> Option<String> {
     let busy = threads + plan.engine.workers;
     (threads > 0 && cores > 0 && busy > cores).then(|| {
         format!(
-            "note: in real time routers' processors are {threads} threads, beside {} of workers, and this machine has {cores} cores: more threads process no more packets there",
+            "note: in real time routers' processors are {threads} threads, beside {} of workers, and this \
+             machine has {cores} cores: more threads process no more packets there",
             plan.engine.workers
         )
     })
@@ -201,9 +203,10 @@ fn rows(pricing: &Pricing) -> Vec<Row> {
         Row::new("memory for packets in delay lines, at most", "bytes").measured(pricing.delay_lines.0),
         match pricing.queues {
             Some(bytes) => queues.measured(bytes.0),
-            None => queues
-                .measured("unlimited")
-                .note("a queue without a limit can fill any pool; give it one, as in queue = \"1000 packets\", if that is not meant"),
+            None => queues.measured("unlimited").note(
+                "a queue without a limit can fill any pool; give it one, as in queue = \"1000 \
+                    packets\", if that is not meant",
+            ),
         },
     ];
     if pricing.routers > 0.0 {

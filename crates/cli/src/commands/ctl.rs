@@ -123,7 +123,8 @@ Examples:
   longwire ctl set r1 route.10.1.0.0/16='via 10.9.0.2'
   longwire ctl set r1/voice weight=4
 
-longwire blocks lists the settings; those of a source are model, what the kinds of background take, interval, to, destination, packets, for and
+longwire blocks lists the settings; those of a source are model, what the kinds of background take, \
+interval, to, destination, packets, for and
 state; those of a medium are what its kind takes. Values are written as in a scenario.")]
 struct Set {
     #[command(flatten)]
@@ -233,7 +234,8 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     if report.rows.is_empty() {
         let place = directory();
         outcome::note(&format!(
-            "nothing of yours is running (in {}); other users' instances, root's among them, are seen by them only",
+            "nothing of yours is running (in {}); other users' instances, root's among them, are seen by \
+             them only",
             place.display()
         ));
     } else {

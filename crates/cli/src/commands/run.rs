@@ -114,7 +114,8 @@ impl Args {
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
-                "note: no packet came in; give the scenario a [[source]], or a port a capture: --input PORT=FILE",
+                "note: no packet came in; give the scenario a [[source]], or a port a capture: --input \
+                 PORT=FILE",
             );
         }
         let links = LiveLinks::new(plan, &[]);
@@ -220,8 +221,8 @@ fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
         );
         anyhow::ensure!(
             !(is_real && has_files),
-            "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record FILE to \
-             make one",
+            "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record \
+             FILE to make one",
             port.name
         );
     }

@@ -28,7 +28,9 @@ Examples:
   longwire validate cbcs --html cbcs.html
   longwire validate princeton --html princeton.html
 
-On real ports linkem takes about a quarter of an hour, osaka about five minutes; princeton, from memory to memory, about four; cbcs always runs in virtual time, in less than a minute. Let the machine do nothing else meanwhile.")]
+On real ports linkem takes about a quarter of an hour, osaka about five minutes; princeton, from memory to \
+memory, about four; cbcs always runs in virtual time, in less than a minute. Let the machine do nothing else \
+meanwhile.")]
 pub struct Args {
     /// The paper.
     #[arg(value_name = "PAPER", value_enum)]

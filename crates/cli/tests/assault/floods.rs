@@ -20,7 +20,9 @@ fn scenario(flood: &str) -> String {
         host("server", 3),
         link("flooded", "attacker", "server", "rate = \"10 Mbit/s\"\nqueue = \"100 packets\""),
         link("victims", "victim", "server", "rate = \"10 Mbit/s\"\ndelay = \"20 ms\""),
-        "[[source]]\nname = \"voice\"\nfrom = \"victim\"\nto = \"server\"\nsize = \"200 B\"\nrate = \"80 kbit/s\"\nfor = \"2 s\"\n".into(),
+        "[[source]]\nname = \"voice\"\nfrom = \"victim\"\nto = \"server\"\nsize = \"200 B\"\n\
+         rate = \"80 kbit/s\"\nfor = \"2 s\"\n"
+            .into(),
         flood.into(),
     ]
     .concat()
@@ -29,7 +31,8 @@ fn scenario(flood: &str) -> String {
 #[test]
 fn a_flood_does_not_touch_its_neighbour() {
     let folder = Folder::new("floods");
-    let flood = "[[source]]\nname = \"flood\"\nfrom = \"attacker\"\nto = \"server\"\nsize = \"60 B\"\nrate = \"1 Gbit/s\"\nfor = \"2 s\"\n";
+    let flood = "[[source]]\nname = \"flood\"\nfrom = \"attacker\"\nto = \"server\"\nsize = \"60 B\"\n\
+        rate = \"1 Gbit/s\"\nfor = \"2 s\"\n";
     let voice = |flood: &str| {
         let file = folder.write("flood.toml", scenario(flood));
         let report = json(&longwire(&["run", &file, "--virtual", "--json"]), 0);

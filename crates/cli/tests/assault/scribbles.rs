@@ -15,7 +15,8 @@ from control import *
 import random
 control, dice = Control(sys.argv[2], 'echo'), random.Random(int(sys.argv[3]))
 def number():
-    return dice.choice([0, 1, 2, 63, 64, 2**16, 2**31, 2**32, 2**63, 2**64 - 1, dice.getrandbits(64), dice.getrandbits(8)])
+    return dice.choice([0, 1, 2, 63, 64, 2**16, 2**31, 2**32, 2**63, 2**64 - 1, dice.getrandbits(64), \
+    dice.getrandbits(8)])
 def heads():
     control.words[dice.choice([UP_HEAD, UP_TAIL, DOWN_HEAD, DOWN_TAIL, ASLEEP, ENDED, NOW])] = number()
 def anywhere():
@@ -24,8 +25,10 @@ def on():
     control.words[DOWN_HEAD] = (control.words[DOWN_HEAD] + dice.randrange(100)) % 2**64
 def record():
     small, large = 2**16 - 1, 2**32 - 1
-    SAID.pack_into(control.down, dice.randrange(control.down_lines) * LINE, dice.randrange(6), number() & small,
-        number() & large, number(), number() & small, number() & small, number() & small, number() & large, number() & large)
+    SAID.pack_into(control.down, dice.randrange(control.down_lines) * LINE, dice.randrange(6), number() & \
+    small,
+        number() & large, number(), number() & small, number() & small, number() & small, number() & large, \
+        number() & large)
 ways = [[record, on], [heads], [anywhere], [heads, anywhere, on, record]][dice.randrange(4)]
 try:
     while control.socket is not None:

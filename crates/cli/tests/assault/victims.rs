@@ -167,11 +167,13 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80 --lease 1s --instance LAB")
         .endless(),
     Victim::of(
-        "control wavelet r1 --link video --destination 10.0.2.9 --destination-port 5004 --lease 1s --instance LAB",
+        "control wavelet r1 --link video --destination 10.0.2.9 --destination-port 5004 --lease 1s \
+         --instance LAB",
     )
     .endless(),
     Victim::of("control monitor r1 --by protocol,flags --lease 1s --instance LAB").endless(),
-    Victim::of("control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1 --lease 1s --instance LAB").endless(),
+    Victim::of("control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1 --lease 1s --instance LAB")
+        .endless(),
     Victim::of("control heavy-hitters r1 --top 5 --lease 1s --instance LAB").endless(),
     Victim::of(LAB_UP),
     Victim::of("lab exec LAB a -- sleep 0.3"),

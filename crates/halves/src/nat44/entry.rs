@@ -41,7 +41,8 @@ pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Note
 
 pub(super) fn told(event: &str, inside: Endpoint, external: Endpoint) -> Value {
     let text = |end: Endpoint| format!("{}:{}", end.address, end.port);
-    json!({ "event": event, "protocol": name(inside.protocol), "inside": text(inside), "external": text(external) })
+    json!({ "event": event, "protocol": name(inside.protocol), "inside": text(inside),
+        "external": text(external) })
 }
 
 pub(super) fn between(inside: Endpoint, external: Endpoint) -> String {

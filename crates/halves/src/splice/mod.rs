@@ -183,7 +183,10 @@ impl Proxy {
         let connected = self.host()?.run(connect)?.with_context(|| format!("connecting to {server}"))?;
         let pair = Pair::new(client, connected, read)?;
         let [client, near, far, server] = pair.addresses();
-        let event = |event: &str| json!({ "event": event, "client": client.to_string(), "server": server.to_string() });
+        let event = |event: &str| {
+            json!({ "event": event, "client": client.to_string(),
+            "server": server.to_string() })
+        };
         match pair.splice(&self.post) {
             Ok(fids) => {
                 let mut told = event("spliced");

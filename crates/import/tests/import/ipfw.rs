@@ -72,28 +72,24 @@ fn ipfw_queues_that_drop_early() {
     let one = |config: &str| from(Format::Ipfw, &format!("ipfw pipe 1 config bw 1Mbit/s {config}"));
     has(
         &one("queue 100 gred 0.002/10/30/0.1"),
-        &[
-            "queue = { kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"512 B\" }",
-        ],
+        &["queue = { kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"10 \
+             %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"512 B\" }"],
     );
     has(
         &one("queue 100 red 0.002/5/15/0.1 ecn"),
-        &[
-            "queue = { kind = \"red\", limit = \"100 packets\", min = \"5\", max = \"15\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", ecn = \"yes\" }",
-        ],
+        &["queue = { kind = \"red\", limit = \"100 packets\", min = \"5\", max = \"15\", max-p = \"10 %\", \
+             weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", ecn = \"yes\" }"],
     );
     tells(&one("ecn"), &["it is carried over behind red"]);
     has(
         &one("codel target 5ms interval 100 ecn"),
-        &[
-            "queue = { kind = \"codel\", limit = \"50 packets\", target = \"5 ms\", interval = \"100 ms\", ecn = \"yes\" }",
-        ],
+        &["queue = { kind = \"codel\", limit = \"50 packets\", target = \"5 ms\", interval = \"100 ms\", \
+             ecn = \"yes\" }"],
     );
     has(
         &one("pie target 20ms tupdate 15ms alpha 0.125 beta 1.25 max_burst 150ms noecn"),
-        &[
-            "queue = { kind = \"pie\", limit = \"50 packets\", target = \"20 ms\", update = \"15 ms\", alpha = \"0.125\", beta = \"1.25\", burst = \"150 ms\", ecn = \"no\" }",
-        ],
+        &["queue = { kind = \"pie\", limit = \"50 packets\", target = \"20 ms\", update = \"15 ms\", alpha \
+             = \"0.125\", beta = \"1.25\", burst = \"150 ms\", ecn = \"no\" }"],
     );
     let fair = "pipe 1 config bw 1Mbit/s\n\
         sched 2 config pipe 1 type fq_codel target 5ms quantum 300 flows 64\n\
@@ -101,9 +97,8 @@ fn ipfw_queues_that_drop_early() {
     let imported = from(Format::Ipfw, fair);
     has(
         &imported,
-        &[
-            "queue = { kind = \"fq-codel\", target = \"5 ms\", quantum = \"300 B\", flows = \"64\", ecn = \"yes\" }",
-        ],
+        &["queue = { kind = \"fq-codel\", target = \"5 ms\", quantum = \"300 B\", flows = \"64\", ecn = \
+             \"yes\" }"],
     );
     tells(
         &imported,
@@ -182,9 +177,8 @@ fn units_are_those_of_ipfw() {
     let red = one("bw 1Mbit/s queue 500KB red 0.002/50K/150K/0.1");
     has(
         &red,
-        &[
-            "queue = { kind = \"red\", limit = \"500 KiB\", min = \"100\", max = \"300\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", unit = \"bytes\" }",
-        ],
+        &["queue = { kind = \"red\", limit = \"500 KiB\", min = \"100\", max = \"300\", max-p = \"10 %\", \
+             weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", unit = \"bytes\" }"],
     );
     tells(&red, &["min 51200 B is 100, max 153600 B is 300"]);
 }
@@ -330,7 +324,8 @@ fn functions_of_scripts() {
     plan(&imported);
     let rc = "#!/bin/sh\n. /etc/rc.subr\nname=shaper\nstart_cmd=\"${name}_start\"\n\
         stop_cmd=\"${name}_stop\"\n\
-              shaper_start()\n{\n  ipfw pipe 1 config bw 5Mbit/s\n  ipfw add 100 pipe 1 ip from any to any out\n}\n\
+              shaper_start()\n{\n  ipfw pipe 1 config bw 5Mbit/s\n  ipfw add 100 pipe 1 ip from any to any \
+              out\n}\n\
               shaper_stop()\n{\n  ipfw delete 100\n  ipfw pipe 1 delete\n}\nload_rc_config $name\n\
               run_rc_command \"$1\"\n";
     let imported = from(Format::Ipfw, rc);
@@ -343,7 +338,8 @@ fn functions_of_scripts() {
 #[test]
 fn starts_and_restarts() {
     let script = "start() \
-        {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | pfctl -f -\n}\n\
+        {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | \
+        pfctl -f -\n}\n\
                   stop() { dnctl -q flush; }\ncase \"$1\" in\n  start) start ;;\n  stop) stop ;;\n  \
                   restart|reload) stop; start ;;\n  *) echo usage; exit 1 ;;\nesac\n";
     let imported = from(Format::Ipfw, script);

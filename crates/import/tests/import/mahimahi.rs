@@ -33,7 +33,8 @@ fn mahimahi_shells() {
         &[
             "state = { kind = \"flap\", up = \"1.5 s\", down = \"500 ms\" }",
             "rate = { kind = \"trace\", file = \"a\", end = \"clear\" }",
-            "queue = { kind = \"pie\", limit = \"30 kB\", update = \"30 ms\", target = \"20 ms\", burst = \"100 ms\" }",
+            "queue = { kind = \"pie\", limit = \"30 kB\", update = \"30 ms\", target = \"20 ms\", burst = \
+             \"100 ms\" }",
             "queue = \"unlimited\"",
         ],
     );

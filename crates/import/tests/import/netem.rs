@@ -10,15 +10,18 @@ pub const NETEM: [(&str, &str); 36] = [
     ("delay 250", "delay = \"250 us\""),
     (
         "delay 100ms 20ms",
-        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"uniform\", order = \"reorder\" }",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"uniform\", \
+         order = \"reorder\" }",
     ),
     (
         "delay 100ms 20ms 25% distribution paretonormal",
-        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"pareto-normal\", correlation = \"25 %\", order = \"reorder\" }",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \
+         \"pareto-normal\", correlation = \"25 %\", order = \"reorder\" }",
     ),
     (
         "delay 100ms 20ms distribution mine",
-        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"mine.dist\", order = \"reorder\" }",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"mine.dist\", \
+         order = \"reorder\" }",
     ),
     ("loss 0.1%", "loss = \"0.1 %\""),
     ("loss random 1", "loss = \"1 %\""),
@@ -42,16 +45,19 @@ pub const NETEM: [(&str, &str); 36] = [
     ),
     (
         "loss state 2%",
-        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"98 %\", p32 = \"0 %\", p23 = \"100 %\", p14 = \"0 %\" }",
+        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"98 %\", p32 = \"0 %\", p23 = \"100 %\", p14 = \
+         \"0 %\" }",
     ),
     (
         "loss state 2% 50% 5% 40% 1% ecn",
-        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"50 %\", p32 = \"5 %\", p23 = \"40 %\", p14 = \"1 %\", ecn = \"yes\" }",
+        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"50 %\", p32 = \"5 %\", p23 = \"40 %\", p14 = \"1 \
+         %\", ecn = \"yes\" }",
     ),
     ("corrupt 0.2%", "bit-error = { kind = \"per-packet\", probability = \"0.2 %\" }"),
     (
         "duplicate 1% 10%",
-        "duplicate = { kind = \"independent\", probability = \"1 %\", correlation = \"10 %\", where = \"queue\" }",
+        "duplicate = { kind = \"independent\", probability = \"1 %\", correlation = \"10 %\", where = \
+         \"queue\" }",
     ),
     (
         "delay 10ms reorder 25% 50% gap 5",
@@ -75,7 +81,8 @@ pub const NETEM: [(&str, &str); 36] = [
     ("delay 1ms seed 052", "seed = 42"),
     (
         "slot 10ms 20ms packets 5",
-        "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \"5\" }",
+        "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \
+         \"5\" }",
     ),
     // More than 31 bits of nanoseconds, which kernels without the fixes of 2026 do not store.
     (
@@ -84,7 +91,8 @@ pub const NETEM: [(&str, &str); 36] = [
     ),
     (
         "slot 800us bytes 3000 rate 1mbit",
-        "rate = { kind = \"slotted\", rate = \"1 Mbit/s\", min = \"800 us\", max = \"800 us\", bytes = \"3000\" }",
+        "rate = { kind = \"slotted\", rate = \"1 Mbit/s\", min = \"800 us\", max = \"800 us\", bytes = \
+         \"3000\" }",
     ),
     ("delay 1ms seed 42", "seed = 42"),
 ];
@@ -174,7 +182,8 @@ fn abbreviations_are_those_of_tc() {
         ("dup 1%", "duplicate = { kind = \"independent\", probability = \"1 %\", where = \"queue\" }"),
         (
             "del 20ms 2ms dist normal",
-            "delay = { kind = \"jitter\", delay = \"20 ms\", jitter = \"2 ms\", distribution = \"normal\", order = \"reorder\" }",
+            "delay = { kind = \"jitter\", delay = \"20 ms\", jitter = \"2 ms\", distribution = \"normal\", \
+             order = \"reorder\" }",
         ),
         ("delay 10ms r 25%", "reorder = { kind = \"independent\", probability = \"25 %\" }"),
         ("ra 1mbit l 50", "queue = \"50 packets\""),
@@ -285,9 +294,8 @@ fn what_is_reordered_passes_by_the_rate() {
     let imported = from(Format::Netem, "delay 10ms 1ms reorder 25% slot 5ms");
     has(
         &imported,
-        &[
-            "delay = { kind = \"jitter\", delay = \"10 ms\", jitter = \"1 ms\", distribution = \"uniform\", order = \"keep\", before = \"queue\" }",
-        ],
+        &["delay = { kind = \"jitter\", delay = \"10 ms\", jitter = \"1 ms\", distribution = \"uniform\", \
+             order = \"keep\", before = \"queue\" }"],
     );
     // Without a rate there is nothing to bypass, and without reordering no packet that does.
     let imported = from(Format::Netem, "delay 10ms reorder 25%");

@@ -57,7 +57,9 @@ fn ns_scripts() {
             "between = [\"node-0\", \"router\"]",
             "between = [\"node-1\", \"lan\"]",
             "name = \"core\"",
-            "forward = { state = \"up\", rate = \"10 Mbit/s\", delay = \"5 ms\", loss = \"5 %\", queue = { kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"2 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\" } }",
+            "forward = { state = \"up\", rate = \"10 Mbit/s\", delay = \"5 ms\", loss = \"5 %\", queue = { \
+             kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"2 %\", weight = \
+             \"0.002\", gentle = \"yes\", mean-packet = \"500 B\" } }",
             "forward = { rate = \"10 Mbit/s\", delay = \"1 ms\", queue = \"50 packets\" }",
             "backward = { rate = \"20 Mbit/s\", delay = \"2 ms\", loss = \"1 %\", queue = \"50 packets\" }",
             "delay = \"2 ms\"",
@@ -126,7 +128,8 @@ fn queues_in_bytes() {
     has(&emulab, &["queue = \"75 B\""]);
     tells(&emulab, &["Emulab takes limit_ for bytes"]);
     // RED's defaults: bytes, gentle, thresholds 5 and 15 up to 2000 packets/s, a weight of 1 - e^(-1/2000).
-    let red = "queue = { kind = \"red\", limit = \"37.5 kB\", min = \"5\", max = \"15\", max-p = \"10 %\", weight = \"0.0005\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" }";
+    let red = "queue = { kind = \"red\", limit = \"37.5 kB\", min = \"5\", max = \"15\", max-p = \"10 %\", \
+        weight = \"0.0005\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" }";
     has(&from(Format::Ns, &script("", "RED", "")), &[red]);
 }
 
@@ -145,7 +148,8 @@ fn classes_and_error_models_of_ns2() {
     has(
         &imported,
         &[
-            "forward = { rate = \"2 Mbit/s\", delay = \"10 ms\", loss = { kind = \"independent\", probability = \"2 %\", where = \"wire\" }, queue = \"20 packets\" }",
+            "forward = { rate = \"2 Mbit/s\", delay = \"10 ms\", loss = { kind = \"independent\", \
+             probability = \"2 %\", where = \"wire\" }, queue = \"20 packets\" }",
             "backward = { rate = \"1 Mbit/s\", delay = \"10 ms\", queue = \"20 packets\" }",
         ],
     );
@@ -305,9 +309,9 @@ fn queues_that_are_here_are_carried_over() {
     let rio = of("Queue/RED/RIO set in_thresh_ 20", "RED/RIO");
     has(
         &rio,
-        &[
-            "queue = { kind = \"rio\", limit = \"50 packets\", in-min = \"20\", in-max = \"30\", in-max-p = \"2 %\", out-min = \"5\", out-max = \"15\", out-max-p = \"20 %\", weight = \"0.002\", mean-packet = \"500 B\" }",
-        ],
+        &["queue = { kind = \"rio\", limit = \"50 packets\", in-min = \"20\", in-max = \"30\", in-max-p = \
+             \"2 %\", out-min = \"5\", out-max = \"15\", out-max-p = \"20 %\", weight = \"0.002\", \
+             mean-packet = \"500 B\" }"],
     );
     tells(&rio, &["packets are In by their DSCP here"]);
     let packets = of("Queue/RED set bytes_ false\nQueue/RED set queue_in_bytes_ false", "RED");

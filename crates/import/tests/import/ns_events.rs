@@ -87,7 +87,9 @@ fn thresholds_in_bytes() {
                   $q set limit_ 60000\n$q set thresh_ 10000\n$q set maxthresh_ 30250";
     let imported = event(set_up, "$r modify LIMIT=60 THRESH=5 MAXTHRESH=20");
     let made = "forward = \
-        { rate = \"1 Mbit/s\", delay = \"1 ms\", queue = { kind = \"red\", limit = \"60 kB\", min = \"20\", max = \"61\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" } }";
+        { rate = \"1 Mbit/s\", delay = \"1 ms\", queue = { kind = \"red\", limit = \"60 kB\", min = \"20\", \
+        max = \"61\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\", unit \
+        = \"bytes\" } }";
     has(&imported, &[made]);
     tells(
         &imported,
@@ -99,7 +101,8 @@ fn thresholds_in_bytes() {
         ],
     );
     let after = "queue = \
-        { kind = \"red\", limit = \"60 packets\", min = \"5\", max = \"20\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"500 B\" }";
+        { kind = \"red\", limit = \"60 packets\", min = \"5\", max = \"20\", max-p = \"10 %\", weight = \
+        \"0.002\", gentle = \"no\", mean-packet = \"500 B\" }";
     let each = ["forward", "backward"].map(|way| format!("time = \"1 s\", link = \"r.{way}\", {after}"));
     assert_eq!(events(&imported), each);
 }
@@ -135,7 +138,8 @@ fn one_event_is_one_change() {
         "$r modify LIMIT=60 THRESH=10 MAXTHRESH=20 LINTERM=20 Q_WEIGHT=0.01",
     );
     let block = "queue = \
-        { kind = \"red\", limit = \"60 packets\", min = \"10\", max = \"20\", max-p = \"5 %\", weight = \"0.01\", gentle = \"no\", mean-packet = \"500 B\" }";
+        { kind = \"red\", limit = \"60 packets\", min = \"10\", max = \"20\", max-p = \"5 %\", weight = \
+        \"0.01\", gentle = \"no\", mean-packet = \"500 B\" }";
     let each = ["forward", "backward"].map(|way| format!("time = \"1 s\", link = \"r.{way}\", {block}"));
     assert_eq!(events(&red), each);
     // Several commands at one time: the last one wins.

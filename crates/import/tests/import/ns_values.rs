@@ -35,7 +35,8 @@ fn reading_a_value() {
     let during = row(
         "",
         "set q [[$ns link $a $b] queue]\n$ns at 1.0 \"$q set limit_ 40; $ns bandwidth $a $b 2Mb\"\n\
-         $ns at 2.0 {$q set limit_ [expr [$q set limit_] / 2]; $ns bandwidth $a $b [expr [[$l link] set bandwidth_] / 2]}",
+         $ns at 2.0 {$q set limit_ [expr [$q set limit_] / 2]; $ns bandwidth $a $b [expr [[$l link] set \
+         bandwidth_] / 2]}",
     );
     assert_eq!(
         events(&during)[1],
@@ -204,7 +205,8 @@ fn procedures_that_come_again_end() {
         set W [open win.tr w]\n$ns duplex-link $a $b 3Mb 10ms DropTail\n\
         proc plotWindow {source file} {\n global ns\n set now [$ns now]\n set cwnd [$source set cwnd_]\n\
         puts $file \"$now $cwnd\"\n $ns at [expr $now + 0.1] \"plotWindow $source $file\"\n}\n\
-        proc record {} {\n global sink W ns\n set bw [$sink set bytes_]\n puts $W \"[$ns now] [expr $bw / 0.5]\"\n\
+        proc record {} {\n global sink W ns\n set bw [$sink set bytes_]\n puts $W \"[$ns now] [expr $bw / \
+        0.5]\"\n\
         $sink set bytes_ 0\n $ns at [expr [$ns now] + 0.5] \"record\"\n}\n\
         $ns at 0.1 \"plotWindow $tcp $W\"\n$ns at 0.0 \"record\"\n$ns run\n";
     let imported = from(Format::Ns, trace);
@@ -213,7 +215,8 @@ fn procedures_that_come_again_end() {
     tells(&imported, &["plotWindow $tcp $W: it comes again and again to write something down"]);
     let again = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
         $ns duplex-link $a $b 3Mb 10ms DropTail\n\
-        proc vary {} {\n global ns a b\n $ns bandwidth $a $b 1Mb\n $ns at [expr [$ns now] + 1] vary\n $ns at 9 other\n}\n\
+        proc vary {} {\n global ns a b\n $ns bandwidth $a $b 1Mb\n $ns at [expr [$ns now] + 1] vary\n $ns at \
+        9 other\n}\n\
         $ns at 2 vary\n";
     let imported = from(Format::Ns, again);
     let events = lines(&imported).iter().filter(|line| **line == "[[at]]").count();

@@ -49,8 +49,7 @@ fn every_option_is_read() {
     line(
         Format::Netem,
         "delay 100ms 20ms 25% distribution normal loss gemodel 1% 25% 70% 0.1% ecn corrupt 0.1% 5% duplicate \
-         1% 10% \
-         reorder 25% 50% gap 3 rate 10mbit 5 slot 1ms 2ms packets 10 bytes 20000 limit 500 seed 7",
+         1% 10% reorder 25% 50% gap 3 rate 10mbit 5 slot 1ms 2ms packets 10 bytes 20000 limit 500 seed 7",
     );
     for queue in [
         "red 0.002/5/15/0.1",

@@ -126,7 +126,8 @@ fn scripts_of_ipfw_and_dnctl() {
              dnctl queue 1 config sched 1\ndnctl pipe 2 config bw 9Mbit/s\n\
              dnctl sched 2 config pipe 2 type fq_pie\ndnctl queue 2 config sched 2\n",
             &[
-                "queue = { kind = \"fq-codel\", target = \"5 ms\", interval = \"100 ms\", quantum = \"1.514 kB\", limit = \"10240 packets\", flows = \"1024\", ecn = \"yes\" }",
+                "queue = { kind = \"fq-codel\", target = \"5 ms\", interval = \"100 ms\", quantum = \"1.514 \
+                 kB\", limit = \"10240 packets\", flows = \"1024\", ecn = \"yes\" }",
                 "queue = { kind = \"fq-pie\", ecn = \"yes\" }",
             ],
             &["no rule leads into a pipe"],
@@ -220,7 +221,8 @@ fn commands_of_mahimahi() {
              --downlink-queue-args=\"packets=100, qdelay_ref=20, max_burst=150\" up down",
             &[
                 "loss = \"2 %\"",
-                "queue = { kind = \"pie\", limit = \"100 packets\", update = \"30 ms\", target = \"20 ms\", burst = \"150 ms\" }",
+                "queue = { kind = \"pie\", limit = \"100 packets\", update = \"30 ms\", target = \"20 ms\", \
+                 burst = \"150 ms\" }",
             ],
             &["--meter-all"],
         ),

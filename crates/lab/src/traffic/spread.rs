@@ -206,7 +206,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_times_are_ordered_and_nothing_panics(times in proptest::collection::vec(any::<i64>(), 1..100)) {
+        fn any_times_are_ordered_and_nothing_panics(times in proptest::collection::vec(any::<i64>(),
+            1..100)) {
             let d = of(&times);
             prop_assert_eq!(d.min_ns, *times.iter().min().unwrap());
             prop_assert_eq!(d.max_ns, *times.iter().max().unwrap());
@@ -215,7 +216,8 @@ mod tests {
         }
 
         #[test]
-        fn quantiles_are_near_the_sorted_ones(times in proptest::collection::vec(0i64..1_000_000_000, 1..300)) {
+        fn quantiles_are_near_the_sorted_ones(times in proptest::collection::vec(0i64..1_000_000_000,
+            1..300)) {
             let d = of(&times);
             let mut sorted = times.clone();
             sorted.sort_unstable();

@@ -193,8 +193,7 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
     }
     if spec.is(&CsmaCdSettings::SPEC) && !csma_cd::notices_collisions(values) {
         let what = "a station would have sent its frame before it hears of a collision; make it half a slot \
-            at most, \
-                    or slot larger";
+            at most, or slot larger";
         return Err(("propagation", what.into()));
     }
     if spec.is(&DcfSettings::SPEC) && DcfSettings::of(values).slot == Nanos::ZERO {

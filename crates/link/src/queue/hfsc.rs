@@ -228,7 +228,8 @@ mod tests {
         fn any_text_is_read_or_refused(
             words in prop::collection::vec(
                 prop::sample::select(vec![
-                    "a", "a.b", "root", "root.a", ".", "b", "rt", "ls", "ul", "if", "limit", "1 Mbit/s", "0", "5 ms", "400 Gbit/s",
+                    "a", "a.b", "root", "root.a", ".", "b", "rt", "ls", "ul", "if", "limit", "1 Mbit/s", "0",
+                        "5 ms", "400 Gbit/s",
                     "300 bit/s", "9999999999 h", "10 packets", "udp", "not", "\n", "ä", "9ä", "\u{a0}", "#",
                 ]),
                 0..30,

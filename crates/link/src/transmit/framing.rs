@@ -28,10 +28,8 @@ pub(crate) const FRAMING_PARAM: Param = Param {
     kind: ParamKind::Choice(Layer::WORDS),
     default: Some("ethernet"),
     help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), wire \
-        (ethernet \
-           and 20 bytes of preamble and gap), atm (cells of 53 bytes that carry 48 of the IP packet, the \
-           overhead and \
-           AAL5's trailer of 8 bytes)",
+        (ethernet and 20 bytes of preamble and gap), atm (cells of 53 bytes that carry 48 of the IP packet, \
+        the overhead and AAL5's trailer of 8 bytes)",
 };
 
 /// The setting for bytes added to every packet.
@@ -40,8 +38,7 @@ pub(crate) const OVERHEAD_PARAM: Param = Param {
     kind: ParamKind::Integer { min: 0, max: 1000 },
     default: Some("0"),
     help: "bytes added to every packet, 0 to 1000; with atm, before it is cut into cells (PPPoA 2, IP over \
-        LLC 8, PPPoE \
-           over bridged LLC 32)",
+        LLC 8, PPPoE over bridged LLC 32)",
 };
 
 /// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2).

@@ -363,7 +363,8 @@ mod tests {
         fn equals_exact_arithmetic_and_conforms(
             rate in 300u64..4_000_000_000,
             burst in 1u64..20_000,
-            packets in prop::collection::vec((prop_oneof![Just(0u64), 0u64..100_000, 0u64..50_000_000], 1u64..9000), 1..60),
+            packets in prop::collection::vec((prop_oneof![Just(0u64), 0u64..100_000, 0u64..50_000_000],
+                1u64..9000), 1..60),
         ) {
             let mut link = bucket(&format!("{rate} bit/s"), &format!("{burst} B"), "unlimited");
             let (r, brim) = (i128::from(rate), i128::from(burst * BYTE));

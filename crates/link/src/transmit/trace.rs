@@ -63,8 +63,7 @@ pub(crate) const END_PARAM: Param = Param {
     kind: ParamKind::Choice(End::WORDS),
     default: Some("loop"),
     help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if \
-        there were \
-           none)",
+        there were none)",
 };
 
 /// Which bytes a trace counts.
@@ -570,7 +569,8 @@ mod tests {
             let mut link = trace(&(text.join(";") + ";"), "loop", "ip");
             let wanted = slow(&times, 200, &packets);
             for (index, (&bytes, end)) in packets.iter().zip(wanted).enumerate() {
-                if index == 0 { link.begin(Nanos(0), bytes) } else { crate::transmit::follow(&mut link, bytes) }
+                if index == 0 { link.begin(Nanos(0), bytes) } else { crate::transmit::follow(&mut link,
+                    bytes) }
                 prop_assert_eq!(link.finish(), Nanos::from_millis(end));
             }
         }

@@ -165,7 +165,8 @@ pub struct Signature {
 }
 
 macro_rules! helpers {
-    ($($variant:ident $number:literal $name:literal ($($argument:ident),*) -> $returns:ident, $cost:ident, $help:literal;)+) => {
+    ($($variant:ident $number:literal $name:literal ($($argument:ident),*) -> $returns:ident, $cost:ident,
+        $help:literal;)+) => {
         /// A function that programs may call.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
@@ -233,7 +234,8 @@ helpers! {
     PerfOutput 25 "perf_event_output" (Context, Map, Number, Payload, PayloadSize) -> Number, Record,
         "Writes a record into this worker's ring of a perf_event_array, and behind it as many bytes of the \
          packet as the upper half of flags says. 0, or a negative error number.";
-    ChecksumDiff 28 "csum_diff" (ReadableOrNull, SizeOrZero, ReadableOrNull, SizeOrZero, Number) -> Number, Checksum,
+    ChecksumDiff 28 "csum_diff" (ReadableOrNull, SizeOrZero, ReadableOrNull, SizeOrZero, Number) -> Number,
+        Checksum,
         "The Internet checksum (not complemented) of the second bytes less that of the first, plus a seed; \
          sizes are multiples of 4.";
     Node 42 "get_numa_node_id" () -> Number, Call,

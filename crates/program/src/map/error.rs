@@ -17,7 +17,8 @@ pub struct MapError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MapFault {
     /// No such kind of map here.
-    #[error("maps of type {name} ({0}) can't be used here; {fix}", name = kind_name(*.0), fix = kind_fix(*.0))]
+    #[error("maps of type {name} ({0}) can't be used here; {fix}", name = kind_name(*.0),
+        fix = kind_fix(*.0))]
     Kind(u32),
     /// A field is out of its range.
     #[error("{field} is {value}; it has to be {wanted}")]

@@ -47,8 +47,7 @@ pub enum Rejection {
     /// It leads back to where a loop begins, and nothing has changed that could end it.
     #[error(
         "it leads back to instruction {to} with nothing changed that must end the loop; count up to a \
-         constant in a \
-         variable of its own, as in for (i = 0; i < 16; i++)"
+         constant in a variable of its own, as in for (i = 0; i < 16; i++)"
     )]
     Endless {
         /// Where it leads, in slots.
@@ -57,10 +56,8 @@ pub enum Rejection {
     /// It leads back to where a loop begins, which was followed as often as may be.
     #[error(
         "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the \
-         program was \
-         followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or make the \
-         constant or the \
-         loop's body smaller",
+         program was followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or \
+         make the constant or the loop's body smaller",
         limit = super::limits::MAX_STEPS
     )]
     Unbounded {
@@ -73,7 +70,8 @@ pub enum Rejection {
     #[error("it leads back into a loop that has several beginnings; enter the loop in one place only")]
     Entries,
     /// It leads back in a loop within too many others.
-    #[error("loops are nested more than {limit} deep; make functions of the inner ones", limit = super::limits::MAX_NESTED)]
+    #[error("loops are nested more than {limit} deep; make functions of the inner ones",
+        limit = super::limits::MAX_NESTED)]
     Nested,
     /// Nothing leads to it.
     #[error("nothing leads to it; leave it out")]
@@ -91,7 +89,8 @@ pub enum Rejection {
     #[error("it calls a function that is being carried out already; programs can't be recursive")]
     Recursion,
     /// More calls within calls than there are frames.
-    #[error("calls are nested more than {limit} deep; make functions inline", limit = crate::memory::MAX_FRAMES)]
+    #[error("calls are nested more than {limit} deep; make functions inline",
+        limit = crate::memory::MAX_FRAMES)]
     TooDeep,
     /// There are too many ways through the program.
     #[error(
@@ -171,8 +170,7 @@ pub enum Rejection {
     /// A record is not given back.
     #[error(
         "the program ends here with a record of ring {map}, which instruction {reserved} has reserved; \
-         submit or discard it on \
-         every path"
+         submit or discard it on every path"
     )]
     Unreleased {
         /// The ring.
@@ -181,7 +179,8 @@ pub enum Rejection {
         reserved: usize,
     },
     /// Too many records at once.
-    #[error("it may have {limit} records reserved already; submit or discard one before", limit = crate::reserved::MAX_RECORDS)]
+    #[error("it may have {limit} records reserved already; submit or discard one before",
+        limit = crate::reserved::MAX_RECORDS)]
     TooManyRecords,
     /// An address in a packet that was moved.
     #[error(
@@ -193,7 +192,8 @@ pub enum Rejection {
         register: Register,
     },
     /// Bytes of the packet that are perhaps not there.
-    #[error("the packet may end before byte {end} beyond {register}, {proven}; compare with data_end first", proven = Proven(*.proven))]
+    #[error("the packet may end before byte {end} beyond {register}, {proven}; compare with data_end first",
+        proven = Proven(*.proven))]
     PacketUnchecked {
         /// Which.
         register: Register,
@@ -291,7 +291,8 @@ pub enum Rejection {
         register: Register,
     },
     /// A helper is given what it does not take.
-    #[error("{name} takes {wanted} in r{number}, which is {found}", name = .helper.name(), wanted = takes(*.wanted))]
+    #[error("{name} takes {wanted} in r{number}, which is {found}", name = .helper.name(),
+        wanted = takes(*.wanted))]
     Argument {
         /// The helper.
         helper: Helper,
@@ -320,7 +321,8 @@ pub enum Rejection {
         max: u64,
     },
     /// A helper is given a map that it can't use.
-    #[error("{name} can't use map {map}, which is a {kind}{fix}", name = .helper.name(), kind = .kind.name(), fix = map_fix(*.helper, *.kind))]
+    #[error("{name} can't use map {map}, which is a {kind}{fix}", name = .helper.name(), kind = .kind.name(),
+        fix = map_fix(*.helper, *.kind))]
     MapKind {
         /// The helper.
         helper: Helper,
@@ -359,13 +361,15 @@ pub enum Rejection {
         number: u32,
     },
     /// A function that a helper calls is not the same on every path.
-    #[error("{name} calls one function on one path and another on another; call it once for each", name = .helper.name())]
+    #[error("{name} calls one function on one path and another on another; call it once for each",
+        name = .helper.name())]
     Callbacks {
         /// The helper.
         helper: Helper,
     },
     /// A function that a helper calls returns something else than it may.
-    #[error("the function that {name} calls returns {what}; return 0 to go on or 1 to end the loop", name = .helper.name())]
+    #[error("the function that {name} calls returns {what}; return 0 to go on or 1 to end the loop",
+        name = .helper.name())]
     CallbackReturns {
         /// The helper.
         helper: Helper,

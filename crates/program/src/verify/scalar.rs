@@ -418,7 +418,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
         #[test]
-        fn results_are_among_those_that_were_said((left, a) in member(), (right, b) in member(), operation in select(Arithmetic::ALL)) {
+        fn results_are_among_those_that_were_said((left, a) in member(), (right, b) in member(),
+            operation in select(Arithmetic::ALL)) {
             prop_assert!(has(&left, a) && has(&right, b));
             for width in [Width::W32, Width::W64] {
                 let result = left.apply(operation, width, right);
@@ -429,7 +430,8 @@ mod tests {
 
         #[test]
         fn whatever_holds_is_possible((left, a) in member(), (right, b) in member()) {
-            for (condition, width) in Condition::ALL.iter().flat_map(|&c| [(c, Width::W32), (c, Width::W64)]) {
+            for (condition, width) in Condition::ALL.iter().flat_map(|&c| [(c, Width::W32),
+                (c, Width::W64)]) {
                 let holds = condition.holds(width, a, b);
                 let refined = refine(condition, holds, width, left, right);
                 let known = refined.is_some_and(|(left, right)| has(&left, a) && has(&right, b));

@@ -29,7 +29,8 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
     let frame = |first, last| bounds("the stack frame", first, last, -512, -1);
     refused([
         ("r0 = *(u64 *)(r10 - 8)\n exit", 0, Rejection::StackUnwritten { offset: -8 }),
-        ("*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit", 1, Rejection::StackUnwritten { offset: -4 }),
+        ("*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit", 1,
+            Rejection::StackUnwritten { offset: -4 }),
         ("r0 = 0\n *(u8 *)(r10 + 0) = 1\n exit", 1, frame(0, 0)),
         ("r0 = 0\n *(u64 *)(r10 - 520) = 1\n exit", 1, frame(-520, -513)),
         (

@@ -577,7 +577,8 @@ mod tests {
         }
 
         #[test]
-        fn samples_keep_mean_order_and_ends(mut samples in prop::collection::vec(0u64..100_000_000_000, 1..200)) {
+        fn samples_keep_mean_order_and_ends(mut samples in prop::collection::vec(0u64..100_000_000_000,
+            1..200)) {
             let text: String = samples.iter().map(|ns| format!("{ns} ns\n")).collect();
             let times = Times::read(&text).unwrap();
             samples.sort_unstable();
@@ -598,7 +599,8 @@ mod tests {
         ) {
             // As a profile, which may be truncated.
             let total: u64 = steps.iter().map(|step| step.0).sum::<u64>().max(1);
-            let (mut c, mut x, mut text) = (0, 0, format!("loss-level {}\nprob delay\n0 0\n", level as f64 / 1000.0));
+            let (mut c, mut x, mut text) = (0, 0, format!("loss-level {}\nprob delay\n0 0\n",
+                level as f64 / 1000.0));
             for (width, rise) in &steps {
                 (c, x) = (c + width, x + rise);
                 text += &format!("{} {}\n", c as f64 / total as f64, x as f64 / 1e6);
@@ -616,7 +618,8 @@ mod tests {
                 (c, x) = (c + width, x + rise);
             }
             area += (level - c).max(0.0) * x;
-            prop_assert!((times.mean() - area / level).abs() < 0.02 + 1e-9 * x, "{} {}", times.mean(), area / level);
+            prop_assert!((times.mean() - area / level).abs() < 0.02 + 1e-9 * x, "{} {}", times.mean(),
+                area / level);
         }
     }
 }

@@ -469,7 +469,8 @@ fn says_nothing(verified: &Verified) -> bool {
     let returns = |source| matches!(source, Operand::Immediate(value) if value as u32 == PASS);
     matches!(
         *verified.program().code.instructions(),
-        [Instruction::Arithmetic { operation: Arithmetic::Mov, dst: Register::R0, source, .. }, Instruction::Exit]
+        [Instruction::Arithmetic { operation: Arithmetic::Mov, dst: Register::R0, source, .. },
+            Instruction::Exit]
             if returns(source)
     )
 }

@@ -250,7 +250,10 @@ impl Station {
         if self.is_asked(&seen) {
             seen.extend(rig.send(at, self.port, &self.answer(own)));
         }
-        seen.iter().any(|seen| matches!(seen, Seen::Out(port, frame) if *port == self.port && frame[..6] == self.mac && frame[12..14] != [8, 6]))
+        seen.iter().any(|seen| {
+            matches!(seen, Seen::Out(port,
+            frame) if *port == self.port && frame[..6] == self.mac && frame[12..14] != [8, 6])
+        })
     }
 }
 

@@ -307,8 +307,7 @@ fn what_does_not_fit_is_refused_with_the_arithmetic() {
     assert_eq!(
         refused.to_string(),
         "the budget per packet does not suffice: classifier 56 + long (fid 1) 62 + long (fid 2) 62 + long \
-         (fid 3) 62 + minimal IP 32 \
-         = 274 cycles, 240 allowed; remove a program, or choose a larger budget"
+         (fid 3) 62 + minimal IP 32 = 274 cycles, 240 allowed; remove a program, or choose a larger budget"
     );
     assert!(router.remove(first));
     assert!(router.install(long()).is_ok());

@@ -172,7 +172,8 @@ impl<W: Words> Changing<W> {
         // A ramp ends at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
-            let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, without ramp";
+            let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, \
+                without ramp";
             return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
         }
         let made: Blocks = edits.iter().filter_map(|edit| edit.apply(&now)).collect();

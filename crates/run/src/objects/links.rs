@@ -324,8 +324,8 @@ fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
 fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
     let reason = format!(
-        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the run, so steer \
-         to the same links in the same order"
+        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the \
+         run, so steer to the same links in the same order"
     );
     Err(SetError::Value { key: "filter".into(), reason })
 }
@@ -336,7 +336,8 @@ mod tests {
 
     fn links() -> LiveLinks {
         let text = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
-            address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
+            address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\n\
+            rate = \"10 Mbit/s\"\n\
             delay = \"20 ms\"\nframing = \"ip\"\n";
         let plan = longwire_scenario::parse("x.toml", text).unwrap();
         LiveLinks::new(&plan, &[LinkRef::new(0, 0), LinkRef::new(0, 1)])

@@ -206,7 +206,8 @@ impl LiveRouters {
                     (router, ForwarderAsk::Set(number_of(&found)?, State { data: data.clone(), kind: None }))
                 }
                 _ => {
-                    let reason = "of a program that is there only data can be set; all else is chosen when it is installed";
+                    let reason = "of a program that is there only data can be set; all else is chosen when \
+                        it is installed";
                     return Err(wrong(PROGRAM, reason.into()));
                 }
             },

@@ -71,8 +71,8 @@ impl LiveRouters {
         Err(SetError::Value {
             key: "route".into(),
             reason: format!(
-                "router \"{name}\" follows its control plane: change the route there, with longwire lab exec LAB {name} -- ip \
-                route …"
+                "router \"{name}\" follows its control plane: change the route there, with longwire lab exec \
+                 LAB {name} -- ip route …"
             ),
         })
     }

@@ -36,8 +36,8 @@ pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<Str
         _ => return None,
     };
     Some(format!(
-        "not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire traffic, say); run with \
-         --virtual, or let it come in by a port with driver = \"source\"",
+        "not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire traffic, \
+         say); run with --virtual, or let it come in by a port with driver = \"source\"",
         port.name
     ))
 }

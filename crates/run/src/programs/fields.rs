@@ -347,7 +347,8 @@ mod tests {
     #[test]
     fn fields_are_shown_and_read_back() {
         let shown_as = json!({
-            "source": "10.0.0.1", "port": 80, "low": 5, "high": -2, "counts": [1, 515], "state": "OLD", "name": "eth0",
+            "source": "10.0.0.1", "port": 80, "low": 5, "high": -2, "counts": [1, 515], "state": "OLD",
+                "name": "eth0",
             "mac": "020000000001", "on": true, "less": -1, "next": "2001:db8::1",
         });
         let bytes = hexadecimal(concat!(

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_is_said_of_an_installation_follows_its_name() {
-        let one = json!({ "constants": { "limit": 3, "ports": [22, 80] }, "where": "control", "queue": 1, "links": ["l"] });
+        let one = json!({ "constants": { "limit": 3, "ports": [22, 80] }, "where": "control", "queue": 1,
+            "links": ["l"] });
         assert_eq!(rest(one.as_object().unwrap()), "  limit=3  ports=22,80  up to control  queue 1  links l");
         assert_eq!(rest(json!({ "where": "data-path" }).as_object().unwrap()), "");
     }

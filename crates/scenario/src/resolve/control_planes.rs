@@ -50,7 +50,8 @@ impl Desk<'_, '_> {
         for (number, (port, text)) in ports.iter_mut().zip(&written.ports).enumerate() {
             if !fits(&port.name, LONGEST_INTERFACE) {
                 let what = format!("\"{}\" can't be the name of an interface", port.name);
-                let fix = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \"-\", \"_\" and \".\"";
+                let fix = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \
+                    \"-\", \"_\" and \".\"";
                 self.error(&text.port.span, entry, "ports.port", what, fix);
                 return None;
             }

@@ -47,8 +47,8 @@ impl Desk<'_, '_> {
                 continue;
             };
             let what = format!(
-                "its queue computes with the rate at which packets leave, which on the {} \"{}\" is an estimate: an equal \
-                 share of what all its stations sent of late",
+                "its queue computes with the rate at which packets leave, which on the {} \"{}\" is an \
+                 estimate: an equal share of what all its stations sent of late",
                 medium.spec.kind, medium.name
             );
             self.doubt(&links[place], "link", &plan.links[place].name, &what, ESTIMATE_FIX);
@@ -104,7 +104,8 @@ impl Desk<'_, '_> {
                 && host.routes.is_empty()
             {
                 let what = "no other host is in a network of it, and no router joins them";
-                let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add a [[router]]";
+                let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add \
+                    a [[router]]";
                 self.doubt(&ports[usize::from(host.port)], "host", &host.name, what, fix);
             }
         }
@@ -160,8 +161,8 @@ fn estimated_slots(profile: &Profile) -> Option<String> {
         return None;
     };
     (bytes > 0 && computes_with_rate(profile)).then(|| {
-        "its queue computes with the rate at which packets leave, which for slots limited in bytes is an estimate where \
-         packets differ in size"
+        "its queue computes with the rate at which packets leave, which for slots limited in bytes is an \
+         estimate where packets differ in size"
             .to_owned()
     })
 }

@@ -248,7 +248,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         let (owner, key) = (whose.word(), if whose == Whose::Sources { "model" } else { edit.spec.key });
         if let Some(target) = event.planned.iter().find_map(|planned| unplanned_target(planned, edit)) {
             let what = format!("its filter steers to \"{target}\", where the link's own filter does not");
-            let fix = "ways are planned before the run: steer to the same links, in the same order, in the link itself";
+            let fix = "ways are planned before the run: steer to the same links, in the same order, in the \
+                link itself";
             return Some((what, fix.into()));
         }
         if edit.apply(&state.blocks).is_none() {
@@ -300,7 +301,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         });
         if share {
             return format!(
-                "ramp to {key} = \"0 %\", and write {key} = [] without ramp in an entry for when that has ended"
+                "ramp to {key} = \"0 %\", and write {key} = [] without ramp in an entry for when that has \
+                 ended"
             );
         }
         format!("write {key} = [] without ramp, in an entry of its own")

@@ -28,7 +28,8 @@ impl Desk<'_, '_> {
             }
             if !inner.is_empty() && links.matched[at] && !links.spare[at] {
                 let what = "links are not chosen by addresses where routers have ports of their own";
-                let fix = "a packet would take it at every node it comes to: leave match away, or use several bridges";
+                let fix = "a packet would take it at every node it comes to: leave match away, or use \
+                    several bridges";
                 self.at_link(links, at as u32, what.into(), fix);
                 return None;
             }

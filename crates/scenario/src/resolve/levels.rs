@@ -80,7 +80,8 @@ impl Desk<'_, '_> {
         };
         if let (Some(written), true) = (written.0, capacity.packets > most) {
             let what = format!(
-                "{} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are set aside for them",
+                "{} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are set aside \
+                 for them",
                 capacity.packets,
                 capacity.packets.saturating_mul(TRIP) / 1000,
                 aside.unwrap_or_default() / 1000

@@ -56,7 +56,8 @@ impl Desk<'_, '_> {
                 Ok(text) => library::read(name, &text, self.registry),
                 Err(why) => {
                     let what = format!("\"{}\" can't be read: {why}", name.escape_debug());
-                    let fix = "name a file with a profile, from the scenario's folder, or one that longwire profiles lists";
+                    let fix = "name a file with a profile, from the scenario's folder, or one that longwire \
+                        profiles lists";
                     self.error(&written.span, entry, "profile", what, fix);
                     return None;
                 }

@@ -57,7 +57,8 @@ fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
     let port = &plan.ports[usize::from(place)];
     if let Some(router) = segment.router {
         let what = format!(
-            "it is a port of the router \"{}\", which keeps state of all its packets and belongs to one worker",
+            "it is a port of the router \"{}\", which keeps state of all its packets and belongs to one \
+             worker",
             plan.routers[router as usize].name
         );
         return Some((what, "write queues = 1, or put the port on a bridge with one other port".into()));
@@ -83,8 +84,8 @@ fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
         }
         _ => {
             let what = format!(
-                "its bridge has {} ports: where a frame goes depends on frames that other workers have seen; only between two \
-                 ports each worker can decide alone",
+                "its bridge has {} ports: where a frame goes depends on frames that other workers have seen; \
+                 only between two ports each worker can decide alone",
                 segment.ports.len()
             );
             Some((what, "write queues = 1, or put it and one other port on a bridge of their own".into()))

@@ -43,7 +43,8 @@ impl Desk<'_, '_> {
         let Some(scheduler) = &written.scheduler else {
             let Some((key, span)) = first_key(written) else { return Some(None) };
             let what = format!("{key} is about processors that flows share, and there is no scheduler");
-            let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or leave it out";
+            let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or \
+                leave it out";
             self.error(&span, entry, key, what, fix);
             return None;
         };
@@ -92,7 +93,8 @@ impl Desk<'_, '_> {
         let most = sharing.most_requests().filter(|most| requests > *most)?;
         let span = rings.requests.as_ref()?.span.clone();
         let what = format!(
-            "{requests} is too much before each of {processors} processors in real time, where they are threads"
+            "{requests} is too much before each of {processors} processors in real time, where they are \
+             threads"
         );
         Some(self.findings.finding(
             &span,
@@ -212,7 +214,8 @@ impl Desk<'_, '_> {
                 "destination-port" => &mut fields.destination_port,
                 "protocol" => &mut fields.protocol,
                 _ => {
-                    let fix = "give source, source-port, destination, destination-port, protocol, or several of them";
+                    let fix = "give source, source-port, destination, destination-port, protocol, or several \
+                        of them";
                     self.error(&text.span, entry, "flow-key", format!("packets have no \"{name}\""), fix);
                     return None;
                 }

@@ -111,7 +111,8 @@ impl Desk<'_, '_> {
         }
         let weight = self.weight_to_give(entry, written, known)?;
         if changes.is_empty() && weight.is_none() {
-            let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow and weight";
+            let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow \
+                and weight";
             self.error(&written.span, entry, "", "nothing changes", fix);
             return None;
         }

@@ -53,7 +53,8 @@ impl Desk<'_, '_> {
             return;
         }
         let what = format!(
-            "room for {} is not enough for {} (flow-table): if all have some, not each has one that waits when its turn comes",
+            "room for {} is not enough for {} (flow-table): if all have some, not each has one that waits \
+             when its turn comes",
             counted(packets, "packet"),
             counted(flows, "flow")
         );
@@ -70,7 +71,8 @@ impl Desk<'_, '_> {
         let budget = config.settings.budget;
         let Some(least) = least_cycles(own.demand).filter(|least| *least > budget) else { return };
         let what = format!(
-            "each packet of {} takes at least {} in virtual time, and is stopped and lost after {budget} (budget)",
+            "each packet of {} takes at least {} in virtual time, and is stopped and lost after {budget} \
+             (budget)",
             own.of,
             counted(least, "cycle")
         );
@@ -96,7 +98,8 @@ impl Desk<'_, '_> {
             return;
         };
         let what = format!(
-            "{} of {} may wait (flow-limit), and in a turn its weight lets it send {turn}: it may run empty before it has had its share",
+            "{} of {} may wait (flow-limit), and in a turn its weight lets it send {turn}: it may run empty \
+             before it has had its share",
             counted(limit, "packet"),
             own.of
         );

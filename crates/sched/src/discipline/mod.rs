@@ -194,7 +194,8 @@ macro_rules! schedulers {
             }
 
             #[inline]
-            pub(crate) fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
+            pub(crate) fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool)
+                -> u32 {
                 match self { $(Self::$variant(own) => own.enter(backlog, slot, processor, first)),+ }
             }
 
@@ -213,7 +214,8 @@ macro_rules! schedulers {
                 match self { $(Self::$variant(own) => own.due()),+ }
             }
 
-            pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
+            pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>,
+                because: Gone) {
                 match self { $(Self::$variant(own) => own.give_up(backlog, slot, measured, because)),+ }
             }
 

@@ -140,7 +140,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let registers = known.map_or_else(String::new, |line| {
                 format!("; the paper's needs {} registers, eBPF has eleven", line.registers)
             });
-            Ok(row.extra("bound", bound).extra("returned", returned).measured(instructions).judged(instructions <= bound).note(format!(
+            Ok(row.extra("bound", bound).extra("returned",
+                returned).measured(instructions).judged(instructions <= bound).note(format!(
                 "of a packet it works on, told by the interpreter; the verifier's bound is {bound}{registers}"
             )))
         });

@@ -147,7 +147,8 @@ fn system(book: &mut Book<'_>) {
         Ok(())
     };
     let books = |row: Row, end: &End| {
-        row.extra("packets", end.put).extra("late", end.late).extra("overwritten", end.overwritten).note(format!(
+        row.extra("packets", end.put).extra("late", end.late).extra("overwritten",
+            end.overwritten).note(format!(
             "one input and one output worker; of {} packets {} were sent, {} lost as late: {} whose buffers \
              and {} whose places in the queue had been used again",
             end.put, end.sent, end.lost(), end.late, end.overwritten

@@ -59,7 +59,8 @@ struct Seen {
 pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
     let plan = longwire_scenario::parse("fairness.toml", SCENARIO).context("the demo's own scenario")?;
     say(
-        "a router between hosts a and b; two flows, of which one's packets cost its processor many times the other's",
+        "a router between hosts a and b; two flows, of which one's packets cost its processor many times the \
+         other's",
     );
     let way = if is_virtual { Way::Virtual("as asked".into()) } else { find_way()? };
     let stop = stop_flag()?;

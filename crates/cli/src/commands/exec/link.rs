@@ -52,7 +52,8 @@ pub struct LinkArgs {
     queue: Option<String>,
 
     /// The effect of tc netem, each way: "delay 100ms 20ms distribution normal loss gemodel 1% 25%".
-    #[arg(long, value_name = "OPTIONS", value_parser = netem, conflicts_with_all = ["rate", "delay", "jitter", "loss", "reorder", "duplicate", "corrupt", "queue"])]
+    #[arg(long, value_name = "OPTIONS", value_parser = netem,
+        conflicts_with_all = ["rate", "delay", "jitter", "loss", "reorder", "duplicate", "corrupt", "queue"])]
     netem: Option<NetemLinks>,
 
     /// Rates from a trace, each way: mahimahi's, TheaterQ's, or a list of times and rates.

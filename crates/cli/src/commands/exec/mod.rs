@@ -49,8 +49,10 @@ Examples:
   longwire exec --delay 100ms                                      a shell
   longwire exec --delay 20ms --serve 'python3 -m http.server 8000' -- sh -c 'curl http://$LONGWIRE_FAR:8000/'
 
-Exit status: the command's; 128 and the signal's number if a signal ended it; 127 if there is no such command; 2 if
-the link could not be made; 3 with --require-faithful, if the command succeeded and the emulation was not faithful.")]
+Exit status: the command's; 128 and the signal's number if a signal ended it; 127 if there is no such \
+command; 2 if
+the link could not be made; 3 with --require-faithful, if the command succeeded and the emulation was not \
+faithful.")]
 pub struct Args {
     #[command(flatten)]
     link: LinkArgs,

@@ -56,8 +56,8 @@ fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<
     let guard = BindGuard::new(&format!("exec-{}", std::process::id()), address);
     let told = |error: &io::Error| {
         say(&format!(
-            "what --serve starts may listen on every address of this machine ({error}); bind it to $LONGWIRE_FAR, or \
-             use --private"
+            "what --serve starts may listen on every address of this machine ({error}); bind it to \
+             $LONGWIRE_FAR, or use --private"
         ));
     };
     guard.inspect_err(told).ok()

@@ -69,8 +69,10 @@ Examples:
   longwire forwarder install r1 mine.o --function count --state '8 B' --constant limit=100
   longwire forwarder install r1 spread.o --map counts=64 --map cpus=4
   longwire forwarder install r1 ports.o --function redirect --exit stamp
-  longwire forwarder install r1 --where slow-path --service echo --packets 10000 --cycles 1000 --destination-port 7 --protocol udp
-  longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 --destination-port 53")]
+  longwire forwarder install r1 --where slow-path --service echo --packets 10000 --cycles 1000 \
+  --destination-port 7 --protocol udp
+  longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 \
+  --destination-port 53")]
 struct Install {
     /// The router.
     router: String,

@@ -141,8 +141,8 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
             }
             ensure!(
                 lab.info.wait_for_end(PATIENCE),
-                "process {pid}, which keeps lab {name} up, has not ended within {PATIENCE:?}; end it with `kill -9 {pid}`, \
-                 and the rest with `longwire lab down {name}`"
+                "process {pid}, which keeps lab {name} up, has not ended within {PATIENCE:?}; end it with \
+                 `kill -9 {pid}`, and the rest with `longwire lab down {name}`"
             );
         }
     }

@@ -82,8 +82,8 @@ pub(crate) fn names() -> anyhow::Result<Vec<(String, Vec<String>)>> {
 /// The error for an unknown lab.
 fn unknown(name: &str) -> anyhow::Error {
     anyhow!(
-        "no lab {name} of this user is up; `longwire lab list` shows those that are. One that another user made without \
-         privileges is used and taken down by that user only"
+        "no lab {name} of this user is up; `longwire lab list` shows those that are. One that another user \
+         made without privileges is used and taken down by that user only"
     )
 }
 
@@ -99,7 +99,8 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
     };
     if found.info.dead {
         bail!(
-            "lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`"
+            "lab {name} was left by a process that was killed; take the rest of it down with `longwire lab \
+             down {name}`"
         );
     }
     if found.private {

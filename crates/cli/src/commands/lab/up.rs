@@ -50,7 +50,8 @@ impl Args {
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         if find(&name)?.is_some_and(|lab| !lab.info.dead) {
             bail!(
-                "lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one another name"
+                "lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one \
+                 another name"
             );
         }
         let progress = Progress::start(format!("making lab {name}"), None);

@@ -108,8 +108,8 @@ impl Exchange {
             match retry.due(monotonic().0) {
                 Due::Send => self.carrier.send(message)?,
                 Due::GiveUp => bail!(
-                    "nobody answers at {}, after {} messages in {:?}; does the instance allow NESP from here ([nesp] ports), and is \
-                     the key the same?",
+                    "nobody answers at {}, after {} messages in {:?}; does the instance allow NESP from here \
+                     ([nesp] ports), and is the key the same?",
                     self.carrier.name(),
                     retry.sent,
                     self.patience

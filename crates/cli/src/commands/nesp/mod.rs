@@ -128,7 +128,8 @@ Examples:
   longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key
   longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' --interface eth0 --key-file nesp.key
   longwire nesp set flow:west/voice weight=4 --interface eth0 --key-file nesp.key
-  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file nesp.key
+  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file \
+  nesp.key
   longwire nesp set forwarder:west/seen program=none --interface eth0 --key-file nesp.key")]
 struct Set {
     /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.

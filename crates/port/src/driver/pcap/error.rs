@@ -26,7 +26,8 @@ pub enum PcapError {
     },
     /// Its frames are not Ethernet frames.
     #[error(
-        "{}: its link type is {link_type}, but Longwire reads Ethernet only; capture on one interface, not on \"any\"",
+        "{}: its link type is {link_type}, but Longwire reads Ethernet only; capture on one interface, not \
+         on \"any\"",
         .path.display()
     )]
     LinkType {

@@ -69,7 +69,8 @@ pub enum FlowError {
     },
     /// The frame's length is out of range.
     #[error(
-        "flow {id}: its frames have {bytes} bytes; there must be {min} to {max} (Ethernet to payload, without FCS)"
+        "flow {id}: its frames have {bytes} bytes; there must be {min} to {max} (Ethernet to payload, \
+         without FCS)"
     )]
     FrameBytes {
         /// The flow.

@@ -213,7 +213,8 @@ fn deed() -> impl Strategy<Value = Deed> {
     prop_oneof![
         1 => (0..20_000usize, word).prop_map(|(at, word)| Deed::Word(at, word)),
         8 => (0..6u16, 0..100u64, verdict, any::<u64>(), 0..3000usize)
-            .prop_map(|(kind, token, verdict, range, bytes)| Deed::Record(kind, token, verdict, range, bytes)),
+            .prop_map(|(kind, token, verdict, range, bytes)| Deed::Record(kind, token, verdict, range,
+                bytes)),
         1 => any::<[u64; 8]>().prop_map(Deed::Line),
         4 => Just(Deed::Read),
         4 => (0..5 * MS).prop_map(Deed::Wait),
@@ -226,13 +227,15 @@ proptest! {
     /// Whatever it writes, wherever: nothing panics, no packet is lost or comes back twice, and the node's
     /// count is correct.
     #[test]
-    fn a_hostile_process_loses_its_place_and_nothing_else(deeds in proptest::collection::vec(deed(), 1..200)) {
+    fn a_hostile_process_loses_its_place_and_nothing_else(deeds in proptest::collection::vec(deed(),
+        1..200)) {
         let mut bench = Bench::new(Limits { packets: 64, ..Limits::default() }, 1_000_000);
         let (mut now, mut went, mut came) = (MS, 0, 0);
         for deed in deeds {
             went += u64::from(bench.offer(now, &frame(60 + now as usize % 1000)).is_ok());
             match deed {
-                Deed::Word(at, word) => bench.memory.words()[at % bench.memory.words().len()].store(word, Ordering::Relaxed),
+                Deed::Word(at, word) => bench.memory.words()[at % bench.memory.words().len()].store(word,
+                    Ordering::Relaxed),
                 Deed::Record(kind, token, verdict, range, bytes) => {
                     if bench.down.has_room(100).unwrap_or(false) {
                         bench.say(kind, [token, verdict, range], &frame(bytes));
