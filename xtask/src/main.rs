@@ -1,4 +1,5 @@
-//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | programs | walk | new`.
+//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers |
+//! programs | walk | new`.
 #![forbid(unsafe_code)]
 
 mod bench;

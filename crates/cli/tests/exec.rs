@@ -91,7 +91,8 @@ fn a_command_reaches_outside_through_the_link() {
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let rtt = least_rtt(&stdout(&output));
     assert!((40.0..60.0).contains(&rtt), "{rtt}");
-    // Twice 98 bytes at any rate, and 15 and 25 ms; three questions and answers are too few to say that 99 % are in time.
+    // Twice 98 bytes at any rate, and 15 and 25 ms; three questions and answers are too few to say that 99 %
+    // are in time.
     let said = stderr(&output);
     let [round_trip, verdict] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
     assert_eq!(round_trip, "longwire: round trip will be about 40.00 ms");

@@ -173,7 +173,8 @@ impl Client {
         of_any(kind, name, |kind| self.ask(Method::GET, &object_path(kind, name), None))
     }
 
-    /// Changes an object, found as by [`Client::object`]: all of `changes`, pairs of key and text, or none. Returns the object after the change.
+    /// Changes an object, found as by [`Client::object`]: all of `changes`, pairs of key and text, or none.
+    /// Returns the object after the change.
     ///
     /// # Errors
     /// If there is no such object, a change is refused, or the instance does not answer.

@@ -25,8 +25,8 @@ pub enum ForwarderAsk {
     Levels,
     /// Installs a program, and returns its number.
     Install(NewForwarder),
-    /// Puts a program in the place of the one with this number: it gets its key and its output, the maps that are declared alike, and the state
-    /// if that has the same size. Answers what was kept and what is new.
+    /// Puts a program in the place of the one with this number: it gets its key and its output, the maps that
+    /// are declared alike, and the state if that has the same size. Answers what was kept and what is new.
     Replace(u32, NewForwarder),
     /// Lets the leases of the programs with these numbers begin again.
     Renew(Vec<u32>),
@@ -54,8 +54,8 @@ pub enum ForwarderAsk {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewForwarder {
-    /// What a scenario's `[[forwarder]]` says, but for the router; in the place of another, only `program`, `function`, `constants`, `name` and
-    /// `state`.
+    /// What a scenario's `[[forwarder]]` says, but for the router; in the place of another, only `program`,
+    /// `function`, `constants`, `name` and `state`.
     #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
     pub forwarder: Value,
     /// The object's bytes, unless the program is built in.

@@ -18,7 +18,8 @@ pub trait Instance: Send + Sync {
     /// All counters.
     fn stats(&self) -> serde_json::Value;
 
-    /// The names of its objects of one kind, in the order of the scenario. A duplex link is there as its two directions.
+    /// The names of its objects of one kind, in the order of the scenario. A duplex link is there as its two
+    /// directions.
     fn names(&self, kind: Kind) -> Arc<[String]>;
 
     /// The object of this kind and name.
@@ -27,8 +28,8 @@ pub trait Instance: Send + Sync {
     /// If there is none, or it does not answer.
     fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError>;
 
-    /// Changes an object at one instant: all `changes`, pairs of key and text, or none of them. What they don't name is kept. Returns the object
-    /// after the change.
+    /// Changes an object at one instant: all `changes`, pairs of key and text, or none of them. What they
+    /// don't name is kept. Returns the object after the change.
     ///
     /// # Errors
     /// If there is no such object, or a change can't be made; nothing has changed then.

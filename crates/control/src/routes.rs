@@ -154,7 +154,8 @@ async fn object(
     answered(instance, move |instance| instance.object(kind, &name)).await
 }
 
-/// Changes a {kind} at one instant, between two batches of packets: everything named, or nothing; everything not named is kept.
+/// Changes a {kind} at one instant, between two batches of packets: everything named, or nothing; everything
+/// not named is kept.
 #[utoipa::path(patch, path = "/v1/{kind}/{name}", params(("kind" = String, Path), ("name" = String, Path)),
     request_body = Object, responses((status = OK, description = "The object after the change",
         body = OneObject), Refusals))]

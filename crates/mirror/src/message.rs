@@ -1,5 +1,5 @@
-//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), as a router takes them: what it has no use
-//! for is left out.
+//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), as a router takes
+//! them: what it has no use for is left out.
 
 use crate::change::Destination;
 use longwire_netlink::{Address, Hop, Link, Malformed, Neighbour, Route};

@@ -7,7 +7,8 @@ use thiserror::Error;
 pub const MAGIC: [u8; 4] = *b"NESP";
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
-/// The longest message, header and authenticator included: it fits a UDP datagram in an Ethernet frame, with room for tags.
+/// The longest message, header and authenticator included: it fits a UDP datagram in an Ethernet frame, with
+/// room for tags.
 pub const MOST: usize = 1400;
 /// Bytes before the body.
 const HEADER: usize = 20;

@@ -45,7 +45,8 @@ impl Prices {
         u32::try_from(ns).unwrap_or(u32::MAX)
     }
 
-    /// Both costs as shares of the capacity: processor time over the number of processors, and the port's own time.
+    /// Both costs as shares of the capacity: processor time over the number of processors, and the port's own
+    /// time.
     #[inline]
     pub(crate) fn normalised(&self, processor: u32, bytes: u32) -> Cost {
         let processor = if self.processors == 1 { processor } else { processor / self.processors };

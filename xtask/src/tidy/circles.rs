@@ -100,8 +100,8 @@ impl<'f> Crate<'f> {
         edges
     }
 
-    /// The files that a path leads through, those included that only re-export what it names; and the file that
-    /// it is the path of, if it is.
+    /// The files that a path leads through, those included that only re-export what it names; and the file
+    /// that it is the path of, if it is.
     fn follow(&self, path: &Path, steps: usize) -> (Vec<&Module>, Option<&Module>) {
         let mut at = path.from.clone();
         for (index, word) in path.words.iter().enumerate() {

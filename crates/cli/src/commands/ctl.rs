@@ -68,7 +68,8 @@ struct Stats {
     json: Json,
 }
 
-/// Show how an object is set and what it has counted: a link, a source, a medium, a router, a flow, a forwarder or a port
+/// Show how an object is set and what it has counted: a link, a source, a medium, a router, a flow, a
+/// forwarder or a port
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -88,10 +89,12 @@ struct Get {
 /// The object that is meant.
 #[derive(Debug, clap::Args)]
 struct ObjectArgs {
-    /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its directions.
+    /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its
+    /// directions.
     name: String,
 
-    /// What it is, where several objects have this name. Default: the first of link, source, medium, router, flow, forwarder, port.
+    /// What it is, where several objects have this name. Default: the first of link, source, medium, router,
+    /// flow, forwarder, port.
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
 
@@ -100,10 +103,11 @@ struct ObjectArgs {
     instance: Option<String>,
 }
 
-/// Change an object while it runs: a link, a source, a medium, a router's routes, a flow's weight, a forwarder
+/// Change an object while it runs: a link, a source, a medium, a router's routes, a flow's weight, a
+/// forwarder
 ///
-/// All settings that are named change at one instant between two batches of packets, or none does; what is not named is kept. A
-/// duplex link's name means both of its directions.
+/// All settings that are named change at one instant between two batches of packets, or none does; what is
+/// not named is kept. A duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

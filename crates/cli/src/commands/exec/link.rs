@@ -31,7 +31,8 @@ pub struct LinkArgs {
     #[arg(long, value_name = "SHARE")]
     loss: Option<Probability>,
 
-    /// How much the delay varies each way, by a normal distribution; packets keep their order: 5ms. Default: not at all.
+    /// How much the delay varies each way, by a normal distribution; packets keep their order: 5ms. Default:
+    /// not at all.
     #[arg(long, value_name = "TIME", requires = "delay")]
     jitter: Option<Nanos>,
 
@@ -185,8 +186,8 @@ impl LinkArgs {
 /// Bytes of a ping's frame, as `ping` sends it by default.
 const PING: u64 = 98;
 
-/// What ping will show if nothing waits: the delays of all links, and the time that its frame takes to be sent. None if a rate changes while it
-/// runs.
+/// What ping will show if nothing waits: the delays of all links, and the time that its frame takes to be
+/// sent. None if a rate changes while it runs.
 pub fn round_trip(plan: &Plan) -> Option<Nanos> {
     let each = (0..plan.links.len()).map(|link| {
         let profile = plan.profile(link);
