@@ -100,6 +100,11 @@ impl Words for LinkWords {
 }
 
 impl LinkWords {
+    /// What a change of a link may name, whatever run it is of.
+    pub fn known() -> Vec<Settable> {
+        Self { registry: longwire_link::registry() }.settable()
+    }
+
     /// What `pairs` of key and text mean for a link that is made of `blocks`.
     fn edits_of(&self, blocks: &Blocks, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();

@@ -109,7 +109,7 @@ Examples:
   longwire nesp get source:video rate --interface eth0 --key-file nesp.key
   longwire nesp get router:west --udp fd00::fe --key-file nesp.key")]
 struct Get {
-    /// The link, or source:NAME, medium:NAME, router:NAME, or program:ROUTER/NAME.
+    /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
     object: String,
 
     /// The settings to show; all without.
@@ -119,18 +119,19 @@ struct Get {
     reach: Reach,
 }
 
-/// Change a link, a traffic source, a shared medium, a router or a program: all that is named, or nothing
+/// Change an object: all that is named, or nothing
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire nesp set up.forward rate=5mbit delay=40ms --interface eth0 --key-file nesp.key
   longwire nesp set up.forward rate=0 --at 30s --interface eth0 --key-file nesp.key
   longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key
-  longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' weight.voice=4 --interface eth0 --key-file nesp.key
-  longwire nesp set program:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file nesp.key
-  longwire nesp set program:west/seen program=none --interface eth0 --key-file nesp.key")]
+  longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' --interface eth0 --key-file nesp.key
+  longwire nesp set flow:west/voice weight=4 --interface eth0 --key-file nesp.key
+  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file nesp.key
+  longwire nesp set forwarder:west/seen program=none --interface eth0 --key-file nesp.key")]
 struct Set {
-    /// The link, or source:NAME, medium:NAME, router:NAME, or program:ROUTER/NAME.
+    /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
     object: String,
 
     /// What to change: settings and their values.
