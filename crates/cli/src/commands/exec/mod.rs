@@ -52,7 +52,7 @@ Exit status: the command's; 128 and the signal's number if a signal ended it; 12
 the link could not be made; 3 with --require-faithful, if the command succeeded and the emulation was not faithful.")]
 pub struct Args {
     #[command(flatten)]
-    link: LinkArgs,
+    link: Box<LinkArgs>,
 
     /// Largest IP packet at both ends, in bytes.
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = link::mtu)]
