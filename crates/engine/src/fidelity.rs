@@ -184,32 +184,30 @@ pub struct OwnLosses {
     pub ring: u64,
 }
 
-impl Fidelity {
-    /// The verdict on the records.
-    pub fn judge(lateness: &Lateness, losses: OwnLosses, tolerance: Tolerance) -> Self {
-        let summary = lateness.summary(tolerance);
-        // In a few words, and whole.
-        let mut causes: Vec<(String, String)> = Vec::new();
+impl OwnLosses {
+    /// What was lost and why, each in a few words and whole.
+    fn causes(self) -> Vec<(String, String)> {
+        let mut causes = Vec::new();
         for (count, brief, what) in [
-            (losses.pool, "packet memory full", "the packet pool was full: raise engine.pool"),
+            (self.pool, "packet memory full", "the packet pool was full: raise engine.pool"),
             (
-                losses.port,
+                self.port,
                 "port overflowed",
                 "a port lost packets: its queue overflowed; lower the load or add queues",
             ),
             (
-                losses.down,
+                self.down,
                 "interface down",
                 "the interface of a port (see out_down) was down or gone: bring it up",
             ),
             (
-                losses.oversize,
+                self.oversize,
                 "packets too long for their port",
                 "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, \
                  or set mtu on the links that lead there",
             ),
             (
-                losses.ring,
+                self.ring,
                 "worker overloaded",
                 "a ring between workers was full: lower the load or add workers",
             ),
@@ -219,6 +217,15 @@ impl Fidelity {
                 causes.push((format!("{brief} ({dropped})"), format!("{dropped} because {what}")));
             }
         }
+        causes
+    }
+}
+
+impl Fidelity {
+    /// The verdict on the records.
+    pub fn judge(lateness: &Lateness, losses: OwnLosses, tolerance: Tolerance) -> Self {
+        let summary = lateness.summary(tolerance);
+        let mut causes = losses.causes();
         let allowed = |packets: u64| {
             (u128::from(packets) * u128::from(1_000_000 - tolerance.share_ppm) / 1_000_000) as u64
         };

@@ -1,7 +1,7 @@
 //! One test host: what it should be, how it is set up, and how programs run inside it.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,10 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use longwire_netlink::{Address, Hop, LinkSettings, Socket, address, interface_index, link, route};
+use rustix::fs::CWD;
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change,
+    move_mount, open_tree,
+};
+use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::names::check_name;
-use crate::namespace::{check, enter};
+use crate::namespace::{enter, unshare};
 use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
 
 /// The name of a test host's interface, inside the host.
@@ -253,18 +260,12 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     if files.is_empty() && !own_network {
         return Ok(());
     }
-    let none = std::ptr::null();
-    // SAFETY: this process has one thread; nothing but itself sees the new mount namespace.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    // SAFETY: a constant string with its closing zero; a change of propagation takes no source, type or data.
-    check(unsafe { libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, none.cast()) })?;
+    unshare(UnshareFlags::NEWNS)?;
+    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     for (source, target) in files {
-        // SAFETY: both strings live until the call returns; a bind takes no type or data.
-        let result =
-            check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), none, libc::MS_BIND, none.cast()) });
-        match result {
+        match mount_bind(source.as_c_str(), target.as_c_str()) {
             // A machine without /etc/resolv.conf, say: then there is nothing to be shown in its place.
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(Errno::NOENT) => {}
             other => other?,
         }
     }
@@ -278,28 +279,18 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
 /// control groups, stays: programs use it. Where the kernel does not allow it (a container that masks parts
 /// of `/sys`), the machine's stays.
 fn show_sys() {
-    const KEPT: [&std::ffi::CStr; 4] =
+    const KEPT: [&CStr; 4] =
         [c"/sys/fs/cgroup", c"/sys/fs/bpf", c"/sys/kernel/debug", c"/sys/kernel/tracing"];
-    const CLONE_ALL: libc::c_uint =
-        libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-    let (sysfs, sys) = (c"sysfs".as_ptr(), c"/sys".as_ptr());
-    // SAFETY: constant strings; the calls take no other memory, and this process has one thread.
-    unsafe {
-        let kept =
-            KEPT.map(|path| libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), CLONE_ALL));
-        if libc::mount(
-            sysfs,
-            sys,
-            sysfs,
-            libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
-            std::ptr::null(),
-        ) == 0
-        {
-            for (tree, path) in kept.into_iter().zip(KEPT) {
-                let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
-                libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), libc::AT_FDCWD, path.as_ptr(), flags);
-            }
-        }
+    let all = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let kept = KEPT.map(|path| open_tree(CWD, path, all));
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    if mount(c"sysfs", c"/sys", c"sysfs", flags, None).is_err() {
+        return;
+    }
+    for (tree, path) in kept.into_iter().zip(KEPT) {
+        // What is not there, or not to be had, is missed by nobody.
+        let _ =
+            tree.and_then(|tree| move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH));
     }
 }
 

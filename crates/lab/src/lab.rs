@@ -5,8 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use longwire_netlink::{LinkSettings, Socket, interface_index, link};
+use rustix::process::Signal;
 
 use crate::host::{HostState, INTERFACE};
 use crate::machine;
@@ -245,6 +247,21 @@ impl LabInfo {
             dead: state.owner.as_ref().is_some_and(Owner::is_dead),
             owner: state.owner.map(|o| o.pid),
             hosts: state.hosts.into_iter().map(|h| h.spec).collect(),
+        }
+    }
+
+    /// Asks the process that holds this lab to end, as SIGTERM does; answers whether there was one to ask.
+    pub fn ask_to_end(&self) -> bool {
+        self.process.iter().for_each(|process| processes::send(process, Signal::TERM));
+        self.process.is_some()
+    }
+
+    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen from here
+    /// has not, nor has a lab that no process holds.
+    pub fn wait_for_end(&self, patience: Duration) -> bool {
+        match &self.process {
+            Some(process) => processes::ends_before(process, Instant::now() + patience),
+            None => self.dead,
         }
     }
 }

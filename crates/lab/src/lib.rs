@@ -45,6 +45,7 @@ mod quiet;
 mod relay;
 mod resolver;
 mod service;
+mod socket_option;
 pub mod splicing;
 mod state;
 pub mod traffic;

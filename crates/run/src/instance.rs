@@ -1,7 +1,7 @@
 //! A run in real time as its control socket shows it.
 
 use crate::control_planes::ControlPlanes;
-use crate::nesp_server::NespCounts;
+use crate::nesp_counts::NespCounts;
 use crate::objects::changing::Meant;
 use crate::objects::{ObjectChange, Objects};
 use crate::programs::rows::{self, Installed};

@@ -10,6 +10,7 @@ mod carriers;
 pub mod control_planes;
 pub mod fitted;
 pub mod instance;
+mod nesp_counts;
 pub mod nesp_server;
 pub mod objects;
 pub mod open_ports;

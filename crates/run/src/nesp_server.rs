@@ -2,22 +2,22 @@
 //! ctl set` makes.
 
 use crate::instance::RunningInstance;
+use crate::nesp_counts::NespCounts;
 use crate::objects::ObjectChange;
 use anyhow::Context;
 use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_control::{Kind, SetError};
 use longwire_nesp::{
-    self as nesp, Answer, Counters, ErrorCode, Item, Items, Job, Key, Operation, Outcome, Server, Status,
-    Wanted, resolution_answer, unwrap, wrap,
+    self as nesp, Answer, ErrorCode, Item, Items, Job, Key, Operation, Outcome, Server, Status, Wanted,
+    resolution_answer, unwrap, wrap,
 };
-use longwire_port::nesp::{Arrived, Intake, NespBefore, NespEnd};
-use longwire_report::Row;
+use longwire_port::nesp::{Arrived, NespBefore, NespEnd};
 use longwire_scenario::{Nesp, NespAllow, Plan, read_key_file};
 use longwire_units::Nanos;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 /// Messages of each port that wait for the thread.
@@ -32,32 +32,6 @@ pub struct NespSetup {
     ends: Vec<NespEnd>,
     messages: Receiver<Arrived>,
     counted: NespCounts,
-}
-
-/// What has come, for reports.
-#[derive(Debug, Clone)]
-pub struct NespCounts {
-    messages: Arc<Mutex<Counters>>,
-    intakes: Vec<Arc<Intake>>,
-}
-
-impl NespCounts {
-    /// The report's row.
-    pub fn row(&self) -> Row {
-        let counted = *self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        let sum = |count: fn(&Intake) -> u64| self.intakes.iter().map(|intake| count(intake)).sum::<u64>();
-        Row::new("nesp", "requests")
-            .measured(counted.requests)
-            .extra("kind", "nesp")
-            .extra("hellos", counted.hellos)
-            .extra("repeated", counted.repeated)
-            .extra("replayed", counted.replayed)
-            .extra("bad_authenticator", counted.bad_authenticator)
-            .extra("unknown_session", counted.unknown_session)
-            .extra("malformed", counted.malformed)
-            .extra("frames", sum(Intake::taken))
-            .extra("rate_limited", sum(Intake::limited))
-    }
 }
 
 impl NespSetup {

@@ -227,7 +227,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let unlinked = ("docs/book/q.svg".to_string(), 1);
-        assert_eq!(found(check_reached, &pages("[a](a.md)")), [unlinked.clone()]);
+        assert_eq!(found(check_reached, &pages("[a](a.md)")), std::slice::from_ref(&unlinked));
         assert_eq!(found(check_reached, &pages("")), [("docs/book/a.md".to_string(), 1), unlinked]);
     }
 

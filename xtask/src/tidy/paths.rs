@@ -213,9 +213,9 @@ impl<'c> Reader<'c> {
     fn path(&self, here: &[String], words: &[&str], at: usize) -> Option<Path> {
         let mut from = here.to_vec();
         let mut rest = words;
-        match words.first()? {
-            &"crate" => (from, rest) = (Vec::new(), &words[1..]),
-            &"self" => rest = &words[1..],
+        match *words.first()? {
+            "crate" => (from, rest) = (Vec::new(), &words[1..]),
+            "self" => rest = &words[1..],
             _ => {}
         }
         while let ["super", more @ ..] = rest {

@@ -8,6 +8,7 @@ use super::spread::{Distribution, Spread};
 use super::udp::IDLE_NS;
 use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, Until};
 use longwire_clock::monotonic;
+use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion, tcp_congestion};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -120,13 +121,13 @@ impl Sender {
             let failed = || Error::system(format!("connecting to {to} for the transfer"));
             let mut stream = TcpStream::connect_timeout(&to, patience).map_err(failed())?;
             if let Some(name) = &bulk.congestion {
-                socket::set_congestion(&stream, name).map_err(|source| Error::System {
+                set_tcp_congestion(&stream, name).map_err(|source| Error::System {
                     doing: format!("choosing the congestion control {name:?}"),
-                    source,
+                    source: source.into(),
                     fix: "; /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what may be chosen",
                 })?;
             }
-            congestion = socket::congestion(&stream).map_err(failed())?;
+            congestion = tcp_congestion(&stream).map_err(|e| failed()(e.into()))?;
             let mut header = [0; HEADER_BYTES];
             Header { flow: ready.flow, sequence, sent: monotonic().0 }.write(&mut header);
             stream.write_all(&header).map_err(failed())?;
@@ -186,11 +187,12 @@ impl Sender {
         self.sample(monotonic().0);
         match until {
             Until::DurationNs(_) => {
+                // Closing them discards what has not been sent, and resets them.
                 let streams = std::mem::take(&mut self.streams);
                 streams
                     .iter()
-                    .try_for_each(socket::discard_on_close)
-                    .map_err(Error::system("ending the connections"))
+                    .try_for_each(|stream| set_socket_linger(stream, Some(Duration::ZERO)))
+                    .map_err(|e| Error::system("ending the connections")(e.into()))
             }
             // A connection that the receiver has already closed is told by its result.
             Until::Count(_) => {

@@ -3,7 +3,7 @@
 use super::wrong;
 use super::{fields, maps};
 use longwire_control::SetError;
-use longwire_program::map::{Record, RingStats};
+use longwire_program::map::Record;
 use longwire_program::{Map, Shape};
 use longwire_router::Forwarder;
 use longwire_scenario::digits;
@@ -50,7 +50,7 @@ pub fn taken(forwarder: &Forwarder, name: Option<&str>, kind: Option<&str>) -> R
         all.extend(found.into_iter().map(|record| (*ring, record)));
     }
     all.sort_by_key(|(_, record)| record.time);
-    let stats = rings.iter().filter_map(|map| Some(ring(map, &map.ring_stats()?)));
+    let stats = rings.iter().filter_map(|map| Some(maps::ring(map, &map.ring_stats()?)));
     Ok(json!({
         "fid": forwarder.fid().0,
         "records": all.iter().map(|(map, record)| one(map, record, shape.as_ref())).collect::<Vec<_>>(),
@@ -68,18 +68,6 @@ pub fn waiting(forwarder: &Forwarder, map: &Map, records: usize, bytes: usize) -
         "records": found.iter().map(|record| one(map, record, None)).collect::<Vec<_>>(),
     });
     (shown, found.iter().map(|record| record.data.len()).sum())
-}
-
-/// What a ring was made of, and what became of its records.
-pub fn ring(map: &Map, stats: &RingStats) -> Value {
-    json!({
-        "name": map.spec().name,
-        "kind": map.spec().kind.name(),
-        "bytes": stats.capacity,
-        "waiting": stats.waiting,
-        "taken": stats.taken,
-        "lost": stats.lost,
-    })
 }
 
 fn one(map: &Map, record: &Record, shape: Option<&Shape>) -> Value {

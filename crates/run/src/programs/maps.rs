@@ -1,9 +1,9 @@
 //! The maps of a run's programs: looked at and changed as people write them.
 
+use super::fields;
 use super::{bytes, in_bytes, wrong};
-use super::{events, fields};
 use longwire_control::{MapChange, SetError};
-use longwire_program::map::Refusal;
+use longwire_program::map::{Refusal, RingStats};
 use longwire_program::{Map, Shape, ShapeError, Types};
 use longwire_router::Forwarder;
 use longwire_scenario::digits;
@@ -196,7 +196,7 @@ fn led_fields(map: &Map, key: &[u8]) -> Option<Value> {
 fn described(map: &Map) -> Value {
     let spec = map.spec();
     if let Some(stats) = map.ring_stats() {
-        return events::ring(map, &stats);
+        return ring(map, &stats);
     }
     json!({
         "name": spec.name,
@@ -206,6 +206,18 @@ fn described(map: &Map) -> Value {
         "max-entries": spec.max_entries,
         "entries": map.len(),
         "constant": spec.is_constant(),
+    })
+}
+
+/// What a ring was made of, and what became of its records.
+pub fn ring(map: &Map, stats: &RingStats) -> Value {
+    json!({
+        "name": map.spec().name,
+        "kind": map.spec().kind.name(),
+        "bytes": stats.capacity,
+        "waiting": stats.waiting,
+        "taken": stats.taken,
+        "lost": stats.lost,
     })
 }
 

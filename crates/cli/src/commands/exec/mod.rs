@@ -55,7 +55,7 @@ the link could not be made; 3 with --require-faithful, if the command succeeded 
 faithful.")]
 pub struct Args {
     #[command(flatten)]
-    link: LinkArgs,
+    link: Box<LinkArgs>,
 
     /// Largest IP packet at both ends, in bytes.
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = link::mtu)]
