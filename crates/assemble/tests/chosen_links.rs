@@ -205,7 +205,8 @@ fn a_link_that_is_not_there_is_told_and_a_number_beyond_counts_as_aborted() {
         (
             "links = [\"spare\", \"usual\"]",
             "links = [\"spar\"]",
-            "links: no link \"spar\" that programs may name begins at a port of \"r\": there are usual, spare",
+            "links: no link \"spar\" that programs may name begins at a port of \"r\": there are usual, \
+             spare",
         ),
         ("links = [\"spare\", \"usual\"]", "", "the program chooses among 1 links, and 0 are named"),
         (

@@ -680,7 +680,7 @@ fn a_budget_below_what_each_packet_takes_is_noted() {
 fn fewer_waiting_than_a_turn_may_send_is_noted() {
     let heavy = |weight: u32| {
         format!(
-            "cycles = 100\nflows = [{{ name = \"dear\", key = {{ protocol = \"tcp\" }}, cycles = 5000 }}, \
+            "cycles = 100\nflows = [{{ name = \"heavy\", key = {{ protocol = \"tcp\" }}, cycles = 5000 }}, \
              {{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]"
         )
     };

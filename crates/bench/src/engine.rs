@@ -75,7 +75,7 @@ impl LinkMemory {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Packets sent by the sink's port, each second.

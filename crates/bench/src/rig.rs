@@ -265,7 +265,8 @@ impl Rig {
         self.router.forward(&mut self.pool, batch, &mut self.outbox);
     }
 
-    /// Gives the batch's packets, and what came of them, out of their ports: `sent` is shown each frame.
+    /// Sends the batch's packets, and those made because of them, out of their ports: `sent` is shown each
+    /// frame.
     pub fn give_out(&mut self, batch: &Batch, mut sent: impl FnMut(u16, &[u8])) {
         for &handle in batch.as_slice() {
             let code = self.pool.meta(handle).out_port;

@@ -130,7 +130,7 @@ fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
 
 /// Programs that have one way only, and so always take the most expensive, at calibrated prices: many flows
 /// with a program and a state of their own each, met in random order, so that states and code are not in the
-/// caches near a core. What a packet takes is held against what was reckoned.
+/// caches near a core. A packet's time is compared with the computed one.
 fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let prices = calibrate::prices(settings)?;
     let flows = if settings.quick { QUICK_FLOWS } else { FLOWS };

@@ -93,8 +93,8 @@ impl World {
         cycles
     }
 
-    /// Passes so many packets, and returns what each took in ns: coming, given to a processor, processed and
-    /// told of, given to the port.
+    /// Passes so many packets, and returns what each took in ns: enqueued, given to a processor, processed
+    /// and reported, given to the port.
     fn run(&mut self, packets: usize) -> f64 {
         let (start, mut sent) = (Instant::now(), 0u64);
         for _ in 0..packets {

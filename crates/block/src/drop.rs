@@ -56,7 +56,8 @@ reasons! {
     SlowPath "slow-path" "It needed more than plain forwarding, of which there was too much.",
     FlowFull "flow-full" "A router's scheduler had no room for it: its flow, all flows together, or the flow \
         table was full.",
-    LevelFull "level-full" "The service or control process that it was for had no room, or was promised less.",
+    LevelFull "level-full"
+        "The service or control process that it was for had no room, or was promised less.",
     LevelLate "level-late" "The service or control process that it was for did not answer in time, or was \
         not there, and without an answer it was not to go on.",
     Service "service" "A service or a control process dropped it.",

@@ -272,9 +272,10 @@ impl Drop for Planted {
     }
 }
 
-const PLANTED: &str = r#"{"instance":"evil","owner":null,"core":"lw-evil-core","hosts":[{"spec":{"name":"a","addresses":[],
-    "mac":null,"mtu":1500,"gateways":[],"routes":[],"wiring":"Own"},"namespace":"lw-evil-a","interface":"eth0","port":null}],
-    "forwarding":null}"#;
+const PLANTED: &str = r#"{"instance":"evil","owner":null,"core":"lw-evil-core","hosts":[
+    {"spec":{"name":"a","addresses":[],
+    "mac":null,"mtu":1500,"gateways":[],"routes":[],"wiring":"Own"},
+    "namespace":"lw-evil-a","interface":"eth0","port":null}],"forwarding":null}"#;
 
 /// The planted lab's state with the planting process, or another, as the owner.
 fn planted_by(owner: &str) -> String {

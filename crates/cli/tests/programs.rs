@@ -22,11 +22,11 @@ fn what_a_program_costs_is_said_without_a_run() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    let dear = longwire(&["forwarder", "cost", "nat44"]);
+    let heavy = longwire(&["forwarder", "cost", "nat44"]);
     assert!(
-        stdout(&dear).contains("refused: the budget per packet does not suffice: classifier"),
+        stdout(&heavy).contains("refused: the budget per packet does not suffice: classifier"),
         "{}",
-        stdout(&dear)
+        stdout(&heavy)
     );
     let none = longwire(&["forwarder", "cost", "firewall"]);
     assert_eq!(none.status.code(), Some(2));
@@ -48,9 +48,9 @@ fn what_a_program_costs_is_there_as_json() {
     // Classifier 56, minimal IP 32. The path with most cycles, 45, is not the slowest: that one reads the
     // ports.
     assert_eq!(budgets[0]["need"]["cycles"].as_u64(), Some(56 + 45 + 32), "{cost:#}");
-    let dear = json(&longwire(&["forwarder", "cost", "nat44", "--json"]), 0);
-    assert_eq!(dear["budgets"][0]["fits"], false);
-    assert!(dear["budgets"][0]["refused"].as_str().unwrap().contains("classifier"), "{dear:#}");
+    let heavy = json(&longwire(&["forwarder", "cost", "nat44", "--json"]), 0);
+    assert_eq!(heavy["budgets"][0]["fits"], false);
+    assert!(heavy["budgets"][0]["refused"].as_str().unwrap().contains("classifier"), "{heavy:#}");
     // A program that chooses links needs none for this. Time set aside for other levels is not available to
     // programs: nine tenths of 240 cycles and of 672 ns.
     let aside = json(&longwire(&["forwarder", "cost", "port-filter", "--set-aside", "10 %", "--json"]), 0);
@@ -99,7 +99,7 @@ fn prices_are_measured_and_used() {
     // A measured instruction is expensive enough on any machine to be distinguished from the assumption.
     let text = std::fs::read_to_string(&prices).unwrap();
     let line = text.lines().find(|line| line.starts_with("instruction = ")).unwrap();
-    folder.write("dear", text.replace(line, "instruction = 90000000"));
+    folder.write("heavy", text.replace(line, "instruction = 90000000"));
     let scenario = |prices: &str| {
         let text = std::fs::read_to_string(repository("scenarios/programs.toml")).unwrap();
         let line = "line-rate = \"100 Mbit/s\"";
@@ -117,11 +117,11 @@ fn prices_are_measured_and_used() {
     let measured = stdout(&check) + &stderr(&check);
     assert!(!measured.contains("no list") && !measured.contains("assumed prices"), "{measured}");
     assert!(measured.contains("worker 0, load"), "{measured}");
-    let (code, dear) = told("dear");
-    assert!(code == Some(2) && dear.contains("picoseconds, 6720000 allowed"), "{dear}");
+    let (code, heavy) = told("heavy");
+    assert!(code == Some(2) && heavy.contains("picoseconds, 6720000 allowed"), "{heavy}");
     let (code, none) = told("none");
     assert!(code == Some(2) && none.contains("none: ") && none.contains("longwire calibrate"), "{none}");
-    let cost = longwire(&["forwarder", "cost", "syn-monitor", "--prices", &folder.text("dear")]);
+    let cost = longwire(&["forwarder", "cost", "syn-monitor", "--prices", &folder.text("heavy")]);
     assert!(stdout(&cost).contains("line-rate 1 Gbit/s: refused"), "{}{}", stdout(&cost), stderr(&cost));
 }
 
@@ -923,7 +923,10 @@ fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
     );
 
     let key = r#"{"source": "192.0.2.1", "ports": [7, 65535]}"#;
-    let value = r#"{"kind": "OTHER", "length": 9, "ttl": 15, "fragment": true, "name": "new", "station": "02:00:00:00:00:01"}"#;
+    let value = concat!(
+        r#"{"kind": "OTHER", "length": 9, "ttl": 15, "fragment": true, "name": "new", "#,
+        r#""station": "02:00:00:00:00:01"}"#
+    );
     lab.forwarder(&["map", "r1", fid, "last", key, value]);
     let hex = lab.forwarder(&["map", "r1", fid, "last", key, "--hex"]);
     assert_eq!(hex, "0000000000000000000000000400000009000f016e657700000000000200000000010000");

@@ -105,11 +105,11 @@ fn one_queue_for_all_is_first_come_first_served() {
     );
     assert!(told.contains(" refused because there was no room left for packets (packets)"), "{told}");
     // Of about 16 667 packets of the cheap flow and 5000 of the expensive one the same share is delivered.
-    let [dear, cheap] = [0, 1].map(|flow| {
+    let [heavy, cheap] = [0, 1].map(|flow| {
         let count = |name: &str| processors["flows"][flow][name].as_u64().unwrap() as f64;
         count("out_packets") / (count("out_packets") + count("refused"))
     });
-    assert!((dear / cheap - 1.0).abs() < 0.1, "{dear} {cheap}");
+    assert!((heavy / cheap - 1.0).abs() < 0.1, "{heavy} {cheap}");
     // The explicit setting applies too.
     let (processors, _) = run("flow-limit = 9");
     assert!(processors["queue_full"].as_u64() > Some(0), "{processors}");
@@ -410,7 +410,8 @@ fn what_cant_be_run_is_refused_with_the_fix() {
     let text = folder.write("text.pcap", "not a capture");
     let endless = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
         address = \"10.0.0.2/24\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\ndelay = \"100 s\"\n\
-        queue = \"unlimited\"\n[[source]]\nfrom = \"a\"\nto = \"b\"\nsize = \"1500 B\"\nrate = \"1 Gbit/s\"\n";
+        queue = \"unlimited\"\n[[source]]\nfrom = \"a\"\nto = \"b\"\nsize = \"1500 B\"\n\
+        rate = \"1 Gbit/s\"\n";
     let small = folder.write("small.toml", format!("[engine]\npool = \"1 MiB\"\n{endless}"));
     let endless = folder.write("endless.toml", endless);
     let typo = folder.write("typo.toml", TWO_PORTS.replace("3 Mbit/s", "10 Mbitt"));

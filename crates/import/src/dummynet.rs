@@ -117,7 +117,7 @@ impl Pipe {
                 let why = "all packets of the link share one queue here";
                 notes.add(line, &format!("{word} {value}"), why);
             }
-            "noerror" => notes.add(line, "noerror", "a sender is never told of a drop here"),
+            "noerror" => notes.add(line, "noerror", "a sender never gets an error for a drop here"),
             other => {
                 let what = format!("dummynet has no option \"{}\"", other.escape_debug());
                 let fix =

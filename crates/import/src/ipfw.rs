@@ -450,7 +450,7 @@ pub(super) fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<
         return Some(address);
     }
     if !["any", "me", "me6"].contains(word) {
-        notes.add(line.number, word, "only single addresses are told apart here: it is taken as any");
+        notes.add(line.number, word, "only single addresses are distinguished here: it is taken as any");
     }
     None
 }

@@ -247,7 +247,7 @@ const RANGES: [(Ipv4Addr, u8); 3] =
 /// A network of four addresses that no route of this namespace leads to and no other run has taken.
 fn free_network(others: &[Forwarding]) -> Result<Ipv4Addr, LabError> {
     let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
-    // Routes to half the Internet and more stand for a default route, as tunnels set them.
+    // Routes to half the Internet and more are treated as a default route: tunnels set such.
     used.retain(|route| route.prefix() > 1);
     used.extend(others.iter().map(|o| o.network));
     first_free(&used).ok_or(LabError::NoFreeNetwork)

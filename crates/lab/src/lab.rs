@@ -256,8 +256,8 @@ impl LabInfo {
         self.process.is_some()
     }
 
-    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen from here
-    /// has not, nor has a lab that no process holds.
+    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen
+    /// from here has not, nor has a lab that no process holds.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
         match &self.process {
             Some(process) => processes::ends_before(process, Instant::now() + patience),

@@ -1,4 +1,4 @@
-//! Which name servers a command behind the link is told of.
+//! The name servers of a command behind the link.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 

@@ -78,7 +78,8 @@ impl Drop for Service {
 
 /// Forks twice: returns in the process that is to become the program, and never in the two above it.
 ///
-/// This and the two processes below are on libc: rustix has no fork, no sets of signals, and no way to signal all processes of a namespace.
+/// This and the two processes below are on libc: rustix has no fork, no sets of signals, and no way to signal
+/// all processes of a namespace.
 fn become_grandchild() -> io::Result<()> {
     // SAFETY: system calls on values of this function; each process has one thread.
     unsafe {

@@ -237,7 +237,7 @@ impl Owner {
         NamespaceId::at(Path::new("/proc/self/ns/pid")).is_ok_and(|id| id == self.pid_namespace)
     }
 
-    /// Whether the process surely runs no more. One that can't be seen from here counts as running.
+    /// Whether the process surely runs no more. One that can't be seen from here is treated as running.
     pub fn is_dead(&self) -> bool {
         let boot = boot();
         if !boot.is_empty() && boot != self.boot {
@@ -256,8 +256,8 @@ fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Field 22 of proc_pid_stat(5). A process that has ended but isn't yet collected by its parent counts as
-/// gone.
+/// Field 22 of proc_pid_stat(5). A process that has ended but isn't yet collected by its parent is treated
+/// as gone.
 fn started(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     parse_started(&stat).ok_or_else(|| io::ErrorKind::NotFound.into())

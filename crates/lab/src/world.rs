@@ -174,8 +174,8 @@ mod tests {
         assert!(!is_all_of("", 7));
     }
 
-    /// What a child of this process found wrong, a bit each; it changes itself as no test program may. By libc, as what runs in it: after the
-    /// fork, and as programs other than this one would.
+    /// What a child of this process found wrong, a bit each; it changes itself as no test program may. By
+    /// libc, as what runs in it: after the fork, and as programs other than this one would.
     fn child(find: fn() -> i32) -> i32 {
         // SAFETY: the child makes system calls only, and ends without running anything of its parent's.
         unsafe {

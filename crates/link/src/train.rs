@@ -278,7 +278,7 @@ impl Link {
 
     /// Segments (and their counted bytes) of the train being sent whose last bit is sent by `now`: each
     /// leaves the queue at its own f, though the train is one packet. Where transmission takes no time, only
-    /// segments of the arriving train count as waiting, each sent before the next is admitted.
+    /// segments of the arriving train are waiting, each sent before the next is admitted.
     #[inline]
     pub(crate) fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
         if rate == Rate::UNLIMITED {

@@ -42,7 +42,8 @@ proptest! {
         let (one, two) = (one.get(&files), two.get(&files));
         let words: Vec<&str> =
             one.split_inclusive([' ', '\n']).chain(two.split_inclusive([' ', '\n'])).collect();
-        let text: String = places.iter().filter(|_| !words.is_empty()).map(|place| *place.get(&words)).collect();
+        let places = places.iter().filter(|_| !words.is_empty());
+        let text: String = places.map(|place| *place.get(&words)).collect();
         exercise::run(text.as_bytes());
     }
 }

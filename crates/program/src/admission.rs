@@ -14,7 +14,7 @@ use thiserror::Error;
 pub enum Resource {
     /// Cycles of the paper's processor: instructions.
     Cycles,
-    /// Reads or writes of 4 bytes of state, or of maps' values and keys. (The buckets of hash maps count as
+    /// Reads or writes of 4 bytes of state, or of maps' values and keys. (The buckets of hash maps are
     /// part of the hash.)
     Transfers,
     /// Hashes: the program's own, and those of hash maps.

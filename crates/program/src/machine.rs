@@ -48,7 +48,7 @@ pub struct Effects {
     pub mark: Option<u32>,
     /// The link that the packet takes if it is routed, by its number among those that the installation names.
     pub link: Option<u32>,
-    /// The program's own reason for a drop, 0 to 63; 64 stands for all numbers beyond.
+    /// The program's own reason for a drop, 0 to 63; 64 means any number beyond.
     pub reason: Option<u8>,
     /// How often it called `trace_printk`.
     pub traces: u32,
@@ -208,7 +208,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The map that a handle stands for, and its number.
+    /// The map of a handle, and its number.
     pub(crate) fn map(&self, handle: u64) -> Option<(u16, &'a Map)> {
         match Region::of(handle)? {
             (Region::Handle(index), 0) => Some((index, self.maps.at(u32::from(index))?)),

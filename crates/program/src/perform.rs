@@ -291,9 +291,10 @@ impl Buffer {
     }
 }
 
-/// What `lw_transport` tells of a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper half
-/// of 32 bits the offset of the protocol's header, 0 if that is not in this packet, or all ones ([`UNSEEN`]),
-/// if it ends within its headers, or has more of them than are walked over. None if it is no IP packet.
+/// The result of `lw_transport` for a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper
+/// half of 32 bits the offset of the protocol's header, 0 if that is not in this packet, or all ones
+/// ([`UNSEEN`]), if it ends within its headers, or has more of them than are walked over. None if it is no IP
+/// packet.
 fn transport(frame: &[u8]) -> Option<u64> {
     let ethernet = Ethernet::check(frame).ok()?;
     let packet = ethernet.payload();

@@ -344,7 +344,8 @@ mod tests {
                 let meta = pool.meta(handle);
                 prop_assert_eq!(refusal(meta).map_or(Ok(meta.out_port), Err), expected);
                 let own = at_once.ports().contains(&meta.out_port) && meta.out_port != meta.in_port;
-                prop_assert!(own || meta.out_port == FLOOD || (meta.out_port >= REFUSED && expected.is_err()));
+                prop_assert!(own || meta.out_port == FLOOD
+                || (meta.out_port >= REFUSED && expected.is_err()));
             }
         }
     }

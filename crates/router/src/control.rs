@@ -20,7 +20,7 @@ pub struct ControlPort {
 /// How the control plane knows a neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// It was told of it, or has not heard of it for a while.
+    /// It knows the neighbour from elsewhere, or has not heard of it for a while.
     Doubtful,
     /// It has answered just now.
     Answered,

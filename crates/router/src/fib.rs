@@ -203,7 +203,7 @@ impl Fib {
             && matches!(self.way_v6(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
-    /// What a number stands for.
+    /// The next hop with a number.
     #[inline]
     pub fn hop(&self, id: HopId) -> NextHop {
         self.hops.at(id)
@@ -225,7 +225,7 @@ impl Fib {
         self.hops.member(hop, hash)
     }
 
-    /// A number for a next hop that no route leads to: what labels stand for.
+    /// A number for a next hop that no route leads to: what labels lead to.
     pub fn keep_hop(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
         self.hops.take(hop).ok_or(RouteError::TooManyHops)
     }

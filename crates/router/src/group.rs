@@ -165,7 +165,7 @@ impl Shares {
 const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
 
 /// A number for the flow of a packet: of its addresses, protocol and ports. Fragments have no ports here, so
-/// that all of a packet go the same way. IPv6 flow labels stand for protocol and ports, where there are any
+/// that all of a packet go the same way. IPv6 flow labels replace protocol and ports, where there are any
 /// (RFC 6438). Routers with other seeds have others, so that one does not divide again what another has
 /// divided in the same way.
 pub(crate) fn flow_hash(frame: &[u8], seed: u64) -> u32 {

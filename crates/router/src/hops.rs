@@ -108,7 +108,7 @@ impl NextHops {
         }
     }
 
-    /// What a number stands for.
+    /// The next hop with a number.
     #[inline]
     pub fn at(&self, id: HopId) -> NextHop {
         self.hops[id.index()]

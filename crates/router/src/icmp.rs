@@ -213,7 +213,7 @@ impl Core {
         let Ends { source, destination, options } = *ends;
         let place = pool.meta(handle).in_port;
         let frame = pool.data_mut(handle);
-        // The header counts its options for payload until it is told of them.
+        // The header treats its options as payload until their length is set.
         let payload_len = (frame.len() - ETHERNET - V4) as u16;
         let (id, protocol) = (self.id, protocol::ICMP);
         self.id = self.id.wrapping_add(1);

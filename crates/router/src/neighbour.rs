@@ -34,7 +34,7 @@ pub struct NeighbourLimits {
     pub queue: u16,
     /// Packets that wait for all neighbours together, at most [`longwire_block::OUTBOX`] / 4.
     pub kept: u64,
-    /// How long a neighbour that has answered counts as reachable (RFC 4861, 10: 30 s).
+    /// How long a neighbour that has answered is reachable (RFC 4861, 10: 30 s).
     pub reachable: Nanos,
     /// Time between requests (RFC 4861, 10: 1 s).
     pub retransmit: Nanos,
@@ -133,7 +133,7 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     address: u128,
-    /// When it last answered, or was first told of.
+    /// When it last answered, or was first known.
     confirmed: Nanos,
     first: Handle,
     last: Handle,

@@ -61,7 +61,7 @@ pub(crate) const fn v4_key(address: u32) -> u128 {
     0xffff << 32 | address as u128
 }
 
-/// The IPv4 address that a number of 128 bits stands for, if it does.
+/// The IPv4 address in a number of 128 bits, if there is one.
 #[inline]
 pub(crate) const fn key_v4(key: u128) -> Option<u32> {
     if key >> 32 == 0xffff { Some(key as u32) } else { None }

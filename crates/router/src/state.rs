@@ -92,8 +92,8 @@ impl Core {
         out.room() > RESERVED
     }
 
-    /// A new packet of `len` bytes, none if there is no room. It counts as made. It came in by the port at
-    /// `place`, or is to be taken for that.
+    /// A new packet of `len` bytes, none if there is no room. It is counted as made. Its port of entry is
+    /// the one at `place`.
     pub fn make(&mut self, pool: &mut Pool, place: u16, len: usize, out: &mut Outbox) -> Option<Handle> {
         let handle = if Self::may_make(out) { pool.alloc(len) } else { None };
         let Some(handle) = handle else {

@@ -253,7 +253,7 @@ fn mtu_behind(plan: &Plan, place: usize) -> Option<u32> {
 fn flows(plan: &Plan) -> anyhow::Result<Vec<(u16, Flow)>> {
     anyhow::ensure!(
         plan.sources.len() < usize::from(u16::MAX),
-        "{} traffic sources are too many: at most {} can be told apart",
+        "{} traffic sources are too many: at most {} can be distinguished",
         plan.sources.len(),
         u16::MAX - 1
     );

@@ -27,7 +27,7 @@ pub(crate) struct File {
     pub(crate) routing: Option<Written<Routing>>,
     /// How the engine runs.
     pub(crate) engine: Option<Engine>,
-    /// What counts as faithful.
+    /// When a run is faithful.
     pub(crate) fidelity: Option<Fidelity>,
     /// Who may read and change settings by frames (NESP). Default: nobody.
     pub(crate) nesp: Option<Nesp>,
@@ -74,7 +74,7 @@ pub(crate) struct Engine {
     pub(crate) params: Params,
 }
 
-/// What counts as faithful.
+/// When a run is faithful.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fidelity {

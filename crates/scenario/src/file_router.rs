@@ -67,13 +67,13 @@ pub(crate) struct Router {
     pub(crate) quantum_bytes: Option<Written<Whole>>,
     /// How far a flow's two resources may get apart with drfq-dovetail. Default: any distance.
     pub(crate) dovetail: Option<Written<Nanos>>,
-    /// How the cost of a flow's next packet is foretold: "ses 0.5", "ses-shift", "last", "mean", "exact".
+    /// How the cost of a flow's next packet is predicted: "ses 0.5", "ses-shift", "last", "mean", "exact".
     /// Default "ses".
     pub(crate) estimator: Option<Written<Foretelling>>,
-    /// What is foretold of a flow of which nothing was measured, in cycles. Default: what packets of all its
-    /// flows took lately.
+    /// The predicted cost of a flow without measurements, in cycles. Default: the recent cost of packets of
+    /// all flows.
     pub(crate) first_estimate: Option<Written<Whole>>,
-    /// What tells flows apart that have no names: one or several of source, source-port, destination,
+    /// The fields that distinguish flows without names: one or several of source, source-port, destination,
     /// destination-port, protocol. Default: all of them.
     #[serde(default)]
     pub(crate) flow_key: Listed<Text>,

@@ -33,7 +33,7 @@ pub struct Plan {
     pub routing: Routing,
     /// How the engine runs.
     pub engine: EngineSettings,
-    /// What counts as faithful.
+    /// When a run is faithful.
     pub fidelity: Fidelity,
     /// Hosts, in the file's order.
     pub hosts: Vec<Host>,

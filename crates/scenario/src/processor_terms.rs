@@ -127,7 +127,7 @@ impl Term for Weighing {
     }
 }
 
-/// A way of foretelling: `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
+/// A predictor: `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Foretelling(pub(crate) Estimator);
 

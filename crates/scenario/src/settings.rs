@@ -57,7 +57,7 @@ impl Default for EngineSettings {
     }
 }
 
-/// What counts as faithful: a run of which `share` of the packets leave no more than `within` late.
+/// When a run is faithful: `share` of the packets leave no more than `within` late.
 #[derive(Debug, Clone, PartialEq, Eq, Settings)]
 #[settings(key = "fidelity", kind = "fidelity", source = "Longwire's own")]
 pub struct Fidelity {

@@ -2,7 +2,8 @@
 
 /// Makes an enum of words with the text of each.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident $what:literal { $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident $what:literal {
+        $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$word_doc])* $variant),+ }

@@ -423,7 +423,7 @@ impl Backlog {
         self.release(slot);
     }
 
-    /// Removes a packet that goes to no port. It no longer counts as inside, and its slot is freed after its
+    /// Removes a packet that goes to no port. It is no longer inside, and its slot is freed after its
     /// predecessors. Returns its flow.
     #[inline]
     pub(crate) fn give_up(&mut self, slot: u32, because: Gone) -> u32 {

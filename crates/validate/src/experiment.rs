@@ -78,8 +78,8 @@ pub(crate) const fn partner(place: usize) -> usize {
     place ^ 1
 }
 
-/// Links `count` from the end `from` to its partner, told apart by addresses, each with these keys (lines of
-/// a scenario).
+/// Links `count` from the end `from` to its partner, distinguished by addresses, each with these keys (lines
+/// of a scenario).
 pub(crate) fn links(from: usize, count: u32, keys: &str) -> String {
     let to = partner(from);
     let [a, b] = [world::HOSTS[from], world::HOSTS[to]];

@@ -5,7 +5,7 @@ use crate::table::{Cells, claims, columns, sum, verdict};
 use longwire_report::{Report, in_unit};
 use std::fmt::Write as _;
 
-/// Light ground unless the reader's system is set to dark; the series' colours are told apart on both.
+/// Light ground unless the reader's system is set to dark; the series' colours are distinct on both.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ground:#fff;--text:#1b1b1b;--soft:#666;--grid:#e2e2e2;--ok:#0a7a3c;--bad:#b32\
 61e}\
@@ -92,7 +92,7 @@ fn table(out: &mut String, report: &Report) {
     *out += "</tbody>\n";
 }
 
-/// Text that stands for itself in HTML, in SVG, and in an attribute between double quotes.
+/// Text escaped for use in HTML, in SVG, and in an attribute between double quotes.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -9,7 +9,7 @@ use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Links that stand for one: few enough for the near caches.
+/// Links that represent one: few enough for the near caches.
 const FEW: u32 = 8;
 const RATE: &str = "rate = \"100 Gbit/s\"\n";
 /// Links on which blocks are measured: of very few each has several packets of a batch, which costs less than
@@ -25,7 +25,7 @@ const CHAIN: u32 = 4;
 const QUICK_LINKS: u64 = 10_000;
 const QUICK_FLIGHT: u64 = 10_000;
 
-/// The engine's prices on this machine, those of real ports aside, and what each of some `others` costs a
+/// The engine's prices on this machine, except those of real ports, and what each of some `others` costs a
 /// packet, measured in the same rounds.
 ///
 /// # Errors
@@ -315,8 +315,8 @@ fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
     Ok((courses, names))
 }
 
-/// How late packets leave on 100 links, by how the worker waits; pauses of the machine aside. One that sleeps
-/// has a packet each millisecond: with more it would have no time to sleep.
+/// How late packets leave on 100 links, by how the worker waits, without pauses of the machine. One that
+/// sleeps has a packet each millisecond: with more it would have no time to sleep.
 fn lateness(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), BenchError> {
     for wait in WAITS {
         let keys = "rate = \"1 Gbit/s\"\ndelay = \"10 ms\"\n";

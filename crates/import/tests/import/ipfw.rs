@@ -153,7 +153,8 @@ fn schedulers_and_queues_lead_to_pipes() {
     tells(&direct, &["into the pipe itself dummynet leads packets first in, first out"]);
     let lost = from(
         Format::Ipfw,
-        "pipe 1 config bw 1Mbit/s\nsched 7 config type fq_codel\nqueue 3 config pipe 9\npipe 1 config delay 5",
+        "pipe 1 config bw 1Mbit/s\nsched 7 config type fq_codel\n\
+         queue 3 config pipe 9\npipe 1 config delay 5",
     );
     tells(
         &lost,

@@ -155,7 +155,8 @@ fn scripts_of_ns2() {
     /// The usual beginning and end.
     const HEAD: &str = "set ns [new Simulator]\n$ns color 1 Blue\nset nf [open out.nam w]\n\
         $ns namtrace-all $nf\n\
-        proc finish {} {\n  global ns nf\n  $ns flush-trace\n  close $nf\n  exec nam out.nam &\n  exit 0\n}\n";
+        proc finish {} {\n  global ns nf\n  $ns flush-trace\n  close $nf\n\
+        \x20 exec nam out.nam &\n  exit 0\n}\n";
     const TAIL: &str = "set tcp [new Agent/TCP]\n$tcp set class_ 2\n$ns attach-agent $n0 $tcp\n\
         set sink [new Agent/TCPSink]\n\
         $ns attach-agent $n3 $sink\n$ns connect $tcp $sink\nset ftp [new Application/FTP]\n\

@@ -4,8 +4,8 @@
 //! the server over a TCP connection what is to come, send it, and return what both sides saw. [`ping::ping`]
 //! needs no server. Every measurement returns a typed result and turns into rows of a report.
 //!
-//! Arrival times of datagrams and echoes are the kernel's receive stamps, so that waking up late does not
-//! count as delay. One-way delays are absolute where both sides read the same clock (the same boot of the
+//! Arrival times of datagrams and echoes are the kernel's receive stamps, so that waking up late is not
+//! measured as delay. One-way delays are absolute where both sides read the same clock (the same boot of the
 //! same machine, namespaces included); between machines clocks are not synchronised, and delays are given
 //! relative to the smallest one seen.
 //!

@@ -24,7 +24,7 @@ pub struct Server {
 pub struct Session {
     /// Who it was.
     pub peer: SocketAddr,
-    /// What it sent, or why nothing came of it.
+    /// What it sent, or why it failed.
     pub outcome: Result<Outcome, Error>,
 }
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Buckets for each doubling: quantiles are exact to 1/128 of their distance from the first value.
 const PER_OCTAVE: usize = 128;
 const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
-/// Distances from the first value are told apart up to 2⁴² ns, 73 minutes; what lies beyond shares the last
-/// bucket.
+/// Distances from the first value are distinguished up to 2⁴² ns, 73 minutes; what lies beyond shares the
+/// last bucket.
 const LARGEST_BITS: u32 = 42;
 const BUCKETS: usize = PER_OCTAVE * (LARGEST_BITS - OCTAVE_BITS + 1) as usize;
 

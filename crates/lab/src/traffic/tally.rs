@@ -78,7 +78,7 @@ impl Tally {
         self.foreign += 1;
     }
 
-    /// Counts a packet. A number out of range counts as foreign.
+    /// Counts a packet. A number out of range is foreign.
     pub fn arrive(&mut self, packet: &Arrival) {
         if packet.sequence >= self.most {
             self.foreign += 1;

@@ -192,9 +192,8 @@ fn tcp_delivers_every_byte() {
         assert_eq!(result.reception.intervals.iter().sum::<u64>(), 3_000_001);
         assert_eq!(result.congestion, "reno");
         assert!(result.rtt.is_some() && result.min_rtt_ns.is_some());
-        assert!(
-            matches!(&sessions[0].outcome, Ok(Outcome::Bulk(told)) if told.intervals == result.reception.intervals)
-        );
+        let Ok(Outcome::Bulk(reported)) = &sessions[0].outcome else { panic!("{:?}", sessions[0].outcome) };
+        assert_eq!(reported.intervals, result.reception.intervals);
     }
 }
 
@@ -330,9 +329,12 @@ fn hostile_senders_harm_themselves_only() {
 
 #[test]
 fn a_sender_that_vanishes_ends_its_session() {
-    let offer = br#"{"longwire":1,"clock":{"boot_id":"","time_namespace":""},"test":{"udp":{"packets":9,"layer":"ip","quiet_ns":1}}}"#;
+    let offer = concat!(
+        r#"{"longwire":1,"clock":{"boot_id":"","time_namespace":""},"#,
+        r#""test":{"udp":{"packets":9,"layer":"ip","quiet_ns":1}}}"#
+    );
     let ((), sessions) = with_server(|receiver| {
-        let answer = answer_to(receiver, &[&offer[..], b"\n"].concat());
+        let answer = answer_to(receiver, format!("{offer}\n").as_bytes());
         assert!(answer.contains("\"ready\""), "{answer}");
         udp::send(&receiver, &stream(5), &mut quiet).unwrap();
     });

@@ -53,8 +53,8 @@ impl Bucket {
         self.allowance = allowance;
     }
 
-    /// Whether a frame of `bytes` (without FCS) passes at `now`. It counts as in a link's rate: at least 64
-    /// bytes with its FCS. A frame that does not pass takes nothing.
+    /// Whether a frame of `bytes` (without FCS) passes at `now`. Its length is that of a link's rate: at
+    /// least 64 bytes with its FCS. A frame that does not pass takes nothing.
     #[inline]
     pub fn passes(&mut self, now: Nanos, bytes: u32) -> bool {
         let rate = self.allowance.rate;

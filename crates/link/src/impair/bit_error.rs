@@ -47,7 +47,7 @@ pub(crate) enum Action {
         802.3, 3.2.9"
 )]
 pub struct BitErrorSettings {
-    /// bit error rate, such as 1e-6; 0 to 0.5 (higher ones count as that)
+    /// bit error rate, such as 1e-6; 0 to 0.5 (higher ones are taken as 0.5)
     rate: Probability,
     /// drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped and its
     /// checksums left

@@ -24,7 +24,8 @@ pub struct LossTrace {
 }
 
 const LOSSES: Grammar = Grammar {
-    wanted: "the file of a trace (TheaterQ, times and probabilities), or a trace such as \"0 s 0 %; 5 s 2 %\"",
+    wanted: "the file of a trace (TheaterQ, times and probabilities), or a trace such as \
+                     \"0 s 0 %; 5 s 2 %\"",
     read,
     examples: &["0 s 0 %; 5 ms 20 %; 12 ms end", "0,1", "1000,0,0,4294967295,0;9000,0,0,0,0"],
 };

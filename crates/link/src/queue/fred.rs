@@ -55,7 +55,7 @@ pub struct FredSettings {
     /// average in packets from which packets are dropped early, and most that a flow may have
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets from which each flow may have two; below min it counts as min
+    /// average in packets from which each flow may have two; below min it is min
     #[setting(default = "10", min = 0, max = 1_000_000)]
     max: u64,
     /// probability of an early drop just below max

@@ -22,7 +22,7 @@ pub(super) const UPDATE: Param = Param {
     name: "update",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Some("15 ms"),
-    help: "time between corrections of the probability, up to 10 s; less than 100 us counts as 100 us",
+    help: "time between corrections of the probability, up to 10 s; less than 100 us is taken as 100 us",
 };
 
 /// The parameter `burst` of PIE.

@@ -77,7 +77,7 @@ pub struct RedSettings {
     /// average in packets from which packets are dropped early
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets at which the probability is max-p; below min it counts as min
+    /// average in packets at which the probability is max-p; below min it is min
     #[setting(default = "15", min = 0, max = 1_000_000)]
     max: u64,
     /// probability of an early drop at max

@@ -52,7 +52,7 @@ pub(super) const FLOWS: Param = Param {
     name: "flows",
     kind: ParamKind::Integer { min: 1, max: 65_536 },
     default: Some("1024"),
-    help: "how many flows are kept apart, 1 to 65536; those that hash alike count as one",
+    help: "number of flow queues, 1 to 65536; flows with the same hash share one",
 };
 
 /// The setting `quantum` of disciplines that take turns.

@@ -346,7 +346,7 @@ fn a_change_of_the_transmitter_keeps_all() {
     bench.arrive(12 * MS, 1, NOT_ECT, 1514);
     assert_eq!((bench.dropped(12 * MS, "queue-full"), bench.stats(12 * MS).queued_packets), (1, 4));
     // Its 757 bytes and 747 of the third go at 100 ms. Then the rate is constant again: 767 bytes take 506.6
-    // us, and count as waiting.
+    // us, and are waiting.
     bench.advance(100 * MS);
     bench.change(100 * MS, "rate", "constant", &[("rate", "12112 kbit/s")]);
     bench.arrive(100 * MS, 1, NOT_ECT, 1514);

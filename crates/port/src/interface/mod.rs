@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// A network interface of the namespace in which it was looked up, whatever namespace the caller is in later.
 #[derive(Debug, Clone)]
 pub struct Interface {
-    /// A netlink socket, which also stands for the namespace in which it was made.
+    /// A netlink socket, which also keeps the namespace in which it was made.
     control: Arc<Socket>,
     name: String,
     index: u32,

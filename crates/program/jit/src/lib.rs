@@ -290,7 +290,7 @@ impl Bound<'_> {
     /// Runs the program on packets of a pool, which have no room before and behind, one after the other, at
     /// most 64 of them, until one can't be shown as it is: a train, or one with a checksum to be finished.
     /// Those are to be looked at of which it returned something else in its low half than `quiet`, or was
-    /// stopped: the [`Visit`] in the packet's place tells what. One that is none of the pool's counts as
+    /// stopped: the [`Visit`] in the packet's place tells what. One that is none of the pool's is treated as
     /// stopped; where the program was, frames and all memory are as it left them.
     #[inline]
     pub fn run(&mut self, pool: &mut Pool, packets: &[Handle], visits: &mut [Visit], quiet: u64) -> Visited {

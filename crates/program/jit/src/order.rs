@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Body {
     /// Its first instruction.
     pub entry: usize,
-    /// Its instructions that can be reached. The number behind the program's last stands for running off its
+    /// Its instructions that can be reached. The number behind the program's last means running off its
     /// end.
     pub order: Vec<usize>,
     /// Whether functions of the program, or helpers, call it; the program itself, and others that tail calls

@@ -294,9 +294,10 @@ macro_rules! performers {
 }
 
 performers! {
-    MapLookup MapUpdate MapDelete Now Trace Random Worker Redirect ChecksumDiff Node AdjustHead RedirectMap AdjustTail Jiffies BootTime CoarseTime
-    TraceMany PacketLength LoadBytes StoreBytes FlowState ChooseQueue Mark Drop Hash RedirectLink ReadMark ChooseLink Transport
-    FibLookup Loop TailCall SpinLock SpinUnlock PerfOutput RingOutput RingReserve RingSubmit RingDiscard RingQuery
+    MapLookup MapUpdate MapDelete Now Trace Random Worker Redirect ChecksumDiff Node AdjustHead RedirectMap
+    AdjustTail Jiffies BootTime CoarseTime TraceMany PacketLength LoadBytes StoreBytes FlowState ChooseQueue
+    Mark Drop Hash RedirectLink ReadMark ChooseLink Transport FibLookup Loop TailCall SpinLock SpinUnlock
+    PerfOutput RingOutput RingReserve RingSubmit RingDiscard RingQuery
 }
 
 const WIDE: u64 = 0x10;

@@ -100,7 +100,7 @@ fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
     }
 }
 
-/// Of a pool's packets, each is met where it is, with its own port, and told of if it is not quiet.
+/// Each packet of a pool is processed in place, with its own port, and reported if it is not quiet.
 #[test]
 fn packet_after_packet_is_met() {
     let maps = no_maps();

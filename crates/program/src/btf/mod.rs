@@ -14,7 +14,7 @@ pub(crate) use shape::{MapTypes, ValueType};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// How far types are followed that stand for other types.
+/// How far chains of typedefs and qualifiers are followed.
 const DEPTH: usize = 32;
 /// Most bytes of a name, and most members that are looked at: hostile files have names without an end.
 const NAME: usize = 256;
@@ -238,7 +238,7 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The name of a type, or of what it stands for.
+    /// The name of a type, or of the type behind it.
     pub(crate) fn type_name(&self, id: u32) -> &'d str {
         match self.name(id) {
             "" => self.name(self.resolved(id)),
@@ -264,7 +264,7 @@ impl<'d> Btf<'d> {
         })
     }
 
-    /// What typedefs, const and the like stand for.
+    /// The type behind typedefs, const and the like.
     fn resolved(&self, mut id: u32) -> u32 {
         for _ in 0..DEPTH {
             match (self.kind(id), self.word(id, 8)) {

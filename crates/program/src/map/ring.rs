@@ -7,7 +7,7 @@
 //! for the other. Only one reader at a time is within a map's rings.
 //!
 //! A record begins at `produced` modulo the ring's capacity and lies in one piece: behind the capacity there
-//! is room for the rest of the longest record. The bytes at the beginning that it stands for are nobody's
+//! is room for the rest of the longest record. The bytes at the beginning that it replaces are unused
 //! meanwhile.
 
 use super::Map;

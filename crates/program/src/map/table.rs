@@ -8,7 +8,7 @@
 //!
 //! There is twice as much room in the buckets as there are entries, and a new key goes into the emptier of
 //! its two, so that both are full hardly ever (with all entries in use 10⁻¹⁵ or so an insertion). Then the
-//! map counts as full for this key.
+//! map is full for this key.
 
 use crate::Size;
 use crate::hash::hash;

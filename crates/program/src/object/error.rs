@@ -144,7 +144,10 @@ pub enum ObjectError {
         known: String,
     },
     /// A constant has another count of numbers.
-    #[error("constant {name} is {count} whole number{plural}, not {given}: write as many, with commas between", plural = if *count == 1 { "" } else { "s" })]
+    #[error(
+        "constant {name} is {count} whole number{plural}, not {given}: write as many, with commas between",
+        plural = if *count == 1 { "" } else { "s" }
+    )]
     ConstantCount {
         /// The constant.
         name: Box<str>,

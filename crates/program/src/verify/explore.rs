@@ -378,7 +378,8 @@ impl<'p> Explorer<'p> {
         self.last
     }
 
-    /// Takes note of what an instruction accesses. The context is no memory that others could stand for.
+    /// Takes note of what an instruction accesses. Other states never cover accesses to the context: it is no
+    /// memory.
     pub fn note_access(
         &mut self,
         index: usize,

@@ -297,7 +297,7 @@ impl State {
     }
 
     /// Whether every path that `other` may be on is one that this allows; `names` are then how this state's
-    /// stand for the other's. What was touched does not count.
+    /// correspond to the other's. What was touched does not count.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         names.clear();
         self.registers.iter().zip(&other.registers).all(|(mine, theirs)| mine.contains(theirs, names))

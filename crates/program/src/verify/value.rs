@@ -118,8 +118,8 @@ impl Value {
     }
 }
 
-/// Which names of one state stand for which of another. A name may stand for one only, though several may
-/// stand for the same.
+/// Which names of one state correspond to which of another. A name corresponds to one only, though several
+/// may correspond to the same.
 #[derive(Debug, Default)]
 pub struct Names {
     pairs: Vec<(Kind, Id, Id)>,
@@ -138,8 +138,8 @@ impl Names {
         self.pairs.clear();
     }
 
-    /// Whether `name` can stand for `other`. A second occurrence of a name must stand for the same as the
-    /// first, and what no name is given to is the same as nothing else.
+    /// Whether `name` can correspond to `other`. A second occurrence of a name must correspond to the same as
+    /// the first, and what no name is given to is the same as nothing else.
     pub fn allow(&mut self, kind: Kind, name: Id, other: Id) -> bool {
         if name == 0 {
             return true;
@@ -159,7 +159,7 @@ impl Names {
 }
 
 impl Value {
-    /// Whether whatever `other` can be, this can be, with this state's names standing for those of the other.
+    /// Whether whatever `other` can be, this can be, with this state's names in place of those of the other.
     /// What is said of the places in the packet has to be compared besides.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         match (self, other) {

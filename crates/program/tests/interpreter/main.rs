@@ -48,7 +48,7 @@ fn verdicts_and_effects_are_noted() {
         ("r1 = 12\n call lw_redirect_link", Verdict::Redirect(Redirect::Link(12))),
         ("r1 = 5\n call lw_drop", Verdict::Drop(Some(5))),
         ("r1 = 63\n call lw_drop", Verdict::Drop(Some(63))),
-        // All that are beyond count as one; the lower half counts.
+        // All numbers beyond are one; the lower half is used.
         ("r1 = 64\n call lw_drop", Verdict::Drop(Some(64))),
         ("r1 = -1\n call lw_drop", Verdict::Drop(Some(64))),
         ("r1 = 0x700000005 ll\n call lw_drop", Verdict::Drop(Some(5))),

@@ -148,14 +148,14 @@ const RATE: Param = Param {
     name: "rate",
     kind: ParamKind::Rate,
     default: None,
-    help: "Bits of the packets per second; 0 for none, unlimited counts as 400 Gbit/s.",
+    help: "Bits of the packets per second; 0 for none, unlimited means 400 Gbit/s.",
 };
 
 const PEAK: Param = Param {
     name: "rate",
     kind: ParamKind::Rate,
     default: None,
-    help: "Rate while it is on; unlimited counts as 400 Gbit/s. The mean rate is rate * on / (on + off).",
+    help: "Rate while it is on; unlimited means 400 Gbit/s. The mean rate is rate * on / (on + off).",
 };
 
 const SIZE: Param = Param {

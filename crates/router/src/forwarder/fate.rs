@@ -7,8 +7,8 @@ use longwire_block::DropReason;
 use longwire_packet::Meta;
 use longwire_program::{Redirect, Verdict};
 
-/// What becomes of a packet of which its last program said this; `lost` tells of a redirection that leads
-/// nowhere.
+/// What becomes of a packet of which its last program said this; `lost` is the fate of a redirection that
+/// leads nowhere.
 #[inline]
 pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
     match verdict {

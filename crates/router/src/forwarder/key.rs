@@ -126,7 +126,7 @@ pub(crate) type Words = [u64; 5];
 
 /// Protocols whose header begins with two ports.
 const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
-/// What stands for the port of a packet that has none.
+/// The value in place of the port of a packet that has none.
 const NONE: u64 = 0x1_0000;
 const PORT_BITS: u32 = 17;
 const DESTINATION_PORT: u32 = PORT_BITS;

@@ -296,7 +296,7 @@ fn end(verdict: Verdict, forwarder: &Forwarder) -> Option<(Verdict, &Forwarder)>
     (verdict != Verdict::Pass).then_some((verdict, forwarder))
 }
 
-/// What programs are told of a packet that comes to its router (see [`context`](super::through::context)).
+/// What programs see of a packet that comes to its router (see [`context`](super::through::context)).
 const fn arrival(meta: &Meta) -> Arrival {
     Arrival { ingress: meta.in_port as u32, now: meta.arrival, mark: meta.mark() }
 }

@@ -433,7 +433,7 @@ impl Traveller<'_> {
     }
 }
 
-/// What a program is told of a packet that comes to its router.
+/// What a program sees of a packet that comes to its router.
 pub(super) const fn context(meta: &Meta) -> Context {
     Context {
         ingress: meta.in_port as u32,

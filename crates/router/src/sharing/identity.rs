@@ -8,8 +8,8 @@ const HASHED: u32 = 1 << 31;
 /// Where the port's number stands among a flow's words, beyond its ports and protocol.
 const PORT_AT: u32 = 52;
 
-/// How flows are told apart. A flow is what a key names, or the fields chosen tell apart, on its way to one
-/// port.
+/// How flows are distinguished. A flow is the packets to one port that match a key, or that have the same
+/// values in the chosen fields.
 #[derive(Debug)]
 pub(super) struct Identity {
     space: Space,

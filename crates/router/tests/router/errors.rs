@@ -93,7 +93,7 @@ fn path_mtu_discovery_through_a_translator_finds_the_routers_own_port() {
             assert_eq!(seen[0], Seen::Dropped(DropReason::Mtu));
             assert_told(&seen, 1, TOO_BIG, &sent);
         }
-        // In one batch with others, each is told of its own.
+        // In one batch with others, each sender gets its own error.
         let long = udp(1, (INSIDE, PORTS[0]), (FAR, 54), 64, 1450);
         let frames = [out(64, 100), long.clone(), out(64, 100)].map(|frame| (SECOND, 1, frame));
         let seen = rig.batch(&frames);

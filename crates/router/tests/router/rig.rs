@@ -104,7 +104,7 @@ impl<C: Classify> Rig<C> {
         Self { router, pool, chosen, outbox, seq: 0, taken: 0, made: 0, gone: 0 }
     }
 
-    /// Hands in one frame, and answers what became of it and of all that came of it.
+    /// Hands in one frame, and returns its output and that of all packets made because of it.
     pub fn send(&mut self, at: u64, port: u16, frame: &[u8]) -> Vec<Seen> {
         self.batch(&[(at, port, frame.to_vec())])
     }

@@ -118,8 +118,8 @@ fn rig() -> Rig {
     rig
 }
 
-/// What came of frames, those of one kind in their order: a batch gives its own packets first, then all that
-/// was made.
+/// The output for frames, each kind in order: a batch returns its own packets first, then all that were
+/// made.
 fn sorted(mut seen: Vec<Seen>) -> Vec<String> {
     let mut written: Vec<_> = seen.drain(..).map(|seen| format!("{seen:?}")).collect();
     written.sort();

@@ -149,15 +149,15 @@ fn packets_of_a_flow_leave_in_order_whoever_is_quicker() {
     // Two each: one in hand, one in the ring. The second processor is done with packets 2 and 4.
     barrier.open(1, 2);
     let cost = 2 * 1500;
-    let seen = until(&mut rig, |rig, _| flow(rig, "dear").processor_ns == cost);
+    let seen = until(&mut rig, |rig, _| flow(rig, "heavy").processor_ns == cost);
     assert_eq!((seen, rig.router.kept()), (vec![], 4));
     barrier.open(0, 1);
     let seen = until(&mut rig, |_, seen| !seen.is_empty());
     assert_eq!(marks(&seen), [1, 2]);
     barrier.open(0, 1);
     assert_eq!(marks(&drain(&mut rig)), [3, 4]);
-    let dear = flow(&rig, "dear");
-    assert_eq!((dear.out_packets, dear.processor_ns, dear.inside), (4, 2 * cost, 0));
+    let heavy = flow(&rig, "heavy");
+    assert_eq!((heavy.out_packets, heavy.processor_ns, heavy.inside), (4, 2 * cost, 0));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_packet_meets_the_programs_that_were_there_when_it_was_granted() {
         drain(&mut rig).into_iter().partition(|seen| *seen == Seen::Dropped(DropReason::Program));
     assert_eq!((marks(&out), dropped.len()), (vec![1, 2, 3, 4], 2));
     assert_eq!((counter.stats().packets, counter.state().get()), (4, 4u32.to_le_bytes().to_vec()));
-    let all = flow(&rig, "dear");
+    let all = flow(&rig, "heavy");
     assert_eq!((all.out_packets, all.consumed, all.abandoned), (4, 2, 0));
 }
 
@@ -428,8 +428,8 @@ fn what_breaks_on_a_processor_is_one_packet() {
             assert_eq!(marks(&seen), [mark]);
         }
     }
-    let dear = flow(&rig, "dear");
-    assert_eq!((dear.out_packets, dear.abandoned, dear.inside), (3, 1, 0));
+    let heavy = flow(&rig, "heavy");
+    assert_eq!((heavy.out_packets, heavy.abandoned, heavy.inside), (3, 1, 0));
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn block_of(setting: &str) -> &str {
     setting.split('.').next().unwrap_or(setting)
 }
 
-/// The setting that stands for those of a profile.
+/// The setting that replaces those of a profile.
 const PROFILE: &str = "profile";
 
 /// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name,
@@ -517,7 +517,8 @@ mod tests {
             (&[("queue.kind", "red"), ("queue.burts", "5")], "a link has no \"queue.burts\""),
             (
                 &[("loss.kind", "independent"), ("loss.burst", "5")],
-                "loss.burst: loss (independent) has no parameter \"burst\"; there are probability, where, ecn",
+                "loss.burst: loss (independent) has no parameter \"burst\"; there are probability, \
+                 where, ecn",
             ),
         ];
         for (pairs, wanted) in table {

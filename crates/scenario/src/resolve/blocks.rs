@@ -36,7 +36,7 @@ impl Desk<'_, '_> {
         let mut blocks = Vec::new();
         for text in self.beside_merged(entry, texts)? {
             let block = self.block(entry, &text)?;
-            // What stands for none is the same as no block.
+            // A block that does nothing is the same as none.
             if !block.0.params.is_empty() {
                 blocks.push(block);
             }

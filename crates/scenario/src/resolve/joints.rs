@@ -78,8 +78,12 @@ impl Desk<'_, '_> {
         };
         let Some(known) = partners.get_mut(&place) else {
             let port = &nodes.ports[usize::from(place)];
-            let alike = matches!(other, End::Port(other) if nodes.ports[usize::from(other)].router == port.router
-                && !partners.contains_key(&other));
+            let alike = match other {
+                End::Port(other) => {
+                    nodes.ports[usize::from(other)].router == port.router && !partners.contains_key(&other)
+                }
+                End::Bridge(_) => false,
+            };
             let Some(router) = port.router.filter(|_| !alike) else { return Some(()) };
             let router = &nodes.routers[router as usize].name;
             let what = format!(

@@ -23,7 +23,7 @@ const MOST_MESSAGES: u64 = 1 << 16;
 const BUDGET: u64 = 100;
 /// What a round gives where nothing is known of what packets cost.
 const QUANTUM: Nanos = Nanos::from_micros(20);
-/// The longest time that is charged: schedulers reckon in 32 bits.
+/// The longest time that is charged: schedulers compute in 32 bits.
 const LONGEST: Nanos = Nanos::from_micros(4_290_000);
 /// How many packets are inside where that is not said: so many for each flow known at once, within these
 /// bounds. The most of them take half of the memory that packets have at first.

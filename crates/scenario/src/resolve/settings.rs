@@ -71,7 +71,7 @@ impl Desk<'_, '_> {
         Some(cpus)
     }
 
-    /// What counts as faithful. None after an error.
+    /// When a run is faithful. None after an error.
     pub(super) fn fidelity(&mut self, file: &File) -> Option<Fidelity> {
         let entry = Entry { section: "fidelity", ..Entry::root() };
         let none = file::Fidelity::default();

@@ -54,7 +54,7 @@ const CONDITIONS: [Condition; 11] = [
     overload("overload, few buffers, rings of 32", 32),
 ];
 
-/// What came of the claim under a condition: how many classes it was tried for, and for how many it holds.
+/// The result of the claim under a condition: how many classes it was tried for, and for how many it holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tried {
     classes: usize,

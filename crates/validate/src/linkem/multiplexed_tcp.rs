@@ -60,9 +60,8 @@ fn figure(
             let seen = carry(settings, ports, (ideal / ports as u64) as u32, rate)?;
             let rates = seen.meters.iter().flat_map(Meter::rates).collect::<Vec<_>>();
             let row = seen.checked(judged(row, (&rates, 2), rate, WITHIN));
-            Ok(row.note(
-                "a flow counts as two links; of the ways back, which have acknowledgements, nothing is asked",
-            ))
+            Ok(row
+                .note("a flow is two links; the reverse paths, which carry acknowledgements, are not judged"))
         });
     }
 }

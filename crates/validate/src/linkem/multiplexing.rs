@@ -143,8 +143,8 @@ fn fill(
     Experiment { seed: settings.seed, links: text, ends, time, settling, drain }.run(settings, hosts)
 }
 
-/// The row of what was measured of links, each of which counts as so many, at their bandwidths; it passes if
-/// all are.
+/// The row of the links' measured bandwidths, each of which is that of `each` links; it passes if all are
+/// right.
 pub(super) fn judged(row: Row, (rates, each): (&[f64], usize), rate: u64, within: f64) -> Row {
     let errors: Vec<_> = rates.iter().map(|measured| (measured / rate as f64 - 1.0) * 100.0).collect();
     let right = errors.iter().filter(|error| error.abs() <= within).count();

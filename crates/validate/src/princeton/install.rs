@@ -53,7 +53,7 @@ ports = [
 neighbours = [{ address = "10.0.1.9", mac = "02:00:00:00:00:01" }]
 "#;
 
-/// What came of a run.
+/// The result of a run.
 struct Seen {
     /// Nanoseconds from the program to its first packet, by verifying, compiling, and putting it in its
     /// place.

@@ -147,7 +147,7 @@ impl Queue {
         while self.lock.0.swap(true, Ordering::Acquire) {
             loop {
                 tries += 1;
-                // Whoever holds it may have been put aside by the system.
+                // Whoever holds it may have been preempted.
                 if tries.is_multiple_of(4096) {
                     std::thread::yield_now();
                 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Buffers of an input worker: 8192 among 16 contexts are 512 in the paper, whose packets are sent at once.
-/// Here a worker is put aside for milliseconds now and then.
+/// Here a worker is preempted for milliseconds now and then.
 const BUFFERS: usize = 1 << 14;
 const ENTRIES: usize = 1 << 14;
 /// Packets in a row where they come at a rate: as many as the paper's FIFO holds.

@@ -24,7 +24,7 @@ pub const SCENARIO: &str = include_str!("../../../../../scenarios/fairness.toml"
 /// The schedulers compared, the unfair one first.
 const SCHEDULERS: [&str; 3] = ["fifo", "cbcs", "gmr3"];
 /// The flows by name.
-const FLOWS: [&str; 2] = ["dear", "cheap"];
+const FLOWS: [&str; 2] = ["heavy", "cheap"];
 /// The loop body of the expensive program, on numbers that are only known at run time: each division waits
 /// for the previous one.
 const STEP: &str = "r1 |= r3\nr1 %= r2\n";
@@ -95,7 +95,7 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
         trial.flows.each_ref().map(|(_, flow)| flow.processor_ns as f64 / flow.out_packets.max(1) as f64);
     let time = |cost: f64| shown::time(cost);
     say(&format!(
-        "a packet of the dear flow takes {}, one of the cheap flow {}",
+        "a packet of the heavy flow takes {}, one of the cheap flow {}",
         time(costs[0]),
         time(costs[1])
     ));
@@ -107,7 +107,7 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
             break;
         }
         say(&format!(
-            "{name}: {:.0} dear and {:.0} cheap packets a second for {} s",
+            "{name}: {:.0} heavy and {:.0} cheap packets a second for {} s",
             per_second[0],
             per_second[1],
             TIME.as_secs_f64()
@@ -133,8 +133,8 @@ fn measure(
     let exchanged = exchange((lab.host("a")?, lab.host("b")?), sources, paces, stop);
     let counted = run.stop().counted;
     let (sent, arrived) = exchanged?;
-    let [dear, cheap] = flows(&counted)?;
-    Ok(Seen { scheduler, flows: [(sent[0], dear), (sent[1], cheap)], arrived: Some(arrived) })
+    let [heavy, cheap] = flows(&counted)?;
+    Ok(Seen { scheduler, flows: [(sent[0], heavy), (sent[1], cheap)], arrived: Some(arrived) })
 }
 
 fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Seen> {
@@ -201,13 +201,13 @@ impl Seen {
 
     /// The cheap flow's delivered share. Not judged if the processor could meet the demand.
     fn row(&self) -> Row {
-        let [dear, cheap] = [0, 1].map(|flow| self.delivered(flow));
+        let [heavy, cheap] = [0, 1].map(|flow| self.delivered(flow));
         let percent = |share: f64| (share * 1000.0).round() / 10.0;
         let is_fair = self.scheduler != SCHEDULERS[0];
-        let expected = if is_fair { 1.0 } else { dear };
+        let expected = if is_fair { 1.0 } else { heavy };
         let row = Row::new(format!("cheap flow with {}", self.scheduler), "%");
         let row = row.expected(percent(expected)).measured(percent(cheap));
-        let mut row = if dear.min(cheap) > THROUGH {
+        let mut row = if heavy.min(cheap) > THROUGH {
             row.note("the processor was not short on this machine: there was nothing to share")
         } else if is_fair {
             row.judged(cheap >= THROUGH || self.processor(1) >= HALF).note(format!(
@@ -216,8 +216,8 @@ impl Seen {
                 HALF * 100.0
             ))
         } else {
-            row.judged(cheap <= dear * ALIKE).note(format!(
-                "it suffers as the dear one does: {ALIKE} times what of that comes through, at most"
+            row.judged(cheap <= heavy * ALIKE).note(format!(
+                "it suffers as the heavy one does: {ALIKE} times what of that comes through, at most"
             ))
         };
         for (at, name) in FLOWS.into_iter().enumerate() {

@@ -271,7 +271,7 @@ impl AfPacket {
         self.send(pool, frames)
     }
 
-    /// Sends a train as the frames it stands for.
+    /// Sends a train as its single frames.
     fn send_split(&mut self, pool: &mut Pool, train: Handle) -> Result<(), PortError> {
         let count = pool.meta(train).segments;
         let mut next = 0;

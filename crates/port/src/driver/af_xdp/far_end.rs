@@ -52,9 +52,9 @@ pub(super) fn prepare_generic(own: &Interface) -> Result<OffloadGuard, OpenError
     OffloadGuard::turn_off(own, &[Feature::Gro])
 }
 
-/// What the kernel loses on the way to the sockets, as its own counters tell. Of a veth pair these are the
-/// other end's, whose frames are lost when our receive queue is full; what the near end counts the sockets
-/// count as well.
+/// What the kernel loses on the way to the sockets, by its own counters. Of a veth pair these are the
+/// other end's, whose frames are lost when our receive queue is full; the sockets also count what the near
+/// end counts.
 pub(super) struct Lost {
     counters: Option<Counters>,
     is_far: bool,

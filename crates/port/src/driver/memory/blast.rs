@@ -236,7 +236,7 @@ impl Patch {
     }
 }
 
-/// A UDP datagram over IPv4 without addresses and checksums (0 stands for none in UDP, RFC 768).
+/// A UDP datagram over IPv4 without addresses and checksums (0 means none in UDP, RFC 768).
 fn template(plan: &BlastPlan) -> Box<[u8]> {
     let mut frame = vec![0; plan.frame_bytes];
     frame[..6].copy_from_slice(&plan.macs.0);

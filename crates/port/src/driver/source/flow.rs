@@ -163,7 +163,7 @@ impl Template {
         let tag = self.udp + UDP;
         head[tag + 4..tag + 10].copy_from_slice(&sequence.to_be_bytes()[2..]);
         head[tag + 10..tag + 18].copy_from_slice(&time.0.to_be_bytes());
-        // The length stands in the pseudo-header and in UDP's own. A sum of 0 is sent as all ones: 0 stands
+        // The length stands in the pseudo-header and in UDP's own. A sum of 0 is sent as all ones: 0 means
         // for no checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
         let sum = self.udp_sum.short(datagram).short(datagram);
         let checksum = match sum.bytes(&head[tag + 4..tag + 18]).checksum() {
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!((template.len(1), template.len(80), template.len(2000)), (80, 80, 2000));
     }
 
-    /// Any bit from the EtherType on: what is told of the frame then is whose it is, or nothing.
+    /// Any bit from the EtherType on: the frame is then reported as its own flow's, or not at all.
     #[test]
     fn a_frame_with_a_wrong_bit_is_never_whole() {
         for (source, destination, bytes) in

@@ -232,7 +232,9 @@ fn mild(instruction: Instruction) -> Instruction {
 pub fn piece(kind: Kind) -> impl Strategy<Value = Piece> {
     let plain = |instruction| Piece { instructions: vec![instruction], hint: None, skip: None };
     prop_oneof![
-        4 => computation().prop_map(move |instruction| plain(if kind == Kind::Kernel { mild(instruction) } else { instruction })),
+        4 => computation().prop_map(move |instruction| {
+            plain(if kind == Kind::Kernel { mild(instruction) } else { instruction })
+        }),
         5 => access(kind).prop_map(|(instruction, region)| {
             Piece { instructions: vec![instruction], hint: Some(region), skip: None }
         }),

@@ -255,7 +255,8 @@ proptest! {
             }
             let made = bench.seat.counts.made;
             let back = bench.collect(now);
-            came += (back.passed.len() + back.sent.len() + back.dropped) as u64 - (bench.seat.counts.made - made);
+            let left = back.passed.len() + back.sent.len() + back.dropped;
+            came += left as u64 - (bench.seat.counts.made - made);
             prop_assert_eq!(bench.seat.kept(), went - came);
         }
         bench.seat.cut(Cut::Stopped);
