@@ -292,7 +292,7 @@ helpers! {
     Mark 0x1_0002 "lw_mark" (Number) -> Number, Call,
         "Sets the packet's 32-bit mark, for programs and rules behind. Returns 0.";
     Drop 0x1_0003 "lw_drop" (Number) -> Number, Call,
-        "Notes the program's own reason, 0 to 63, and returns XDP_DROP; numbers beyond are counted as "other".";
+        "Notes the program's own reason, 0 to 63, and returns XDP_DROP; numbers beyond share one counter.";
     Hash 0x1_0004 "lw_hash" (Readable, Size, Number) -> Number, Hash,
         "A 64-bit hash of bytes and a seed, the same on every machine.";
     RedirectLink 0x1_0005 "lw_redirect_link" (Number) -> Number, Call,

@@ -212,7 +212,8 @@ impl Desk<'_, '_> {
                 let (early, late) = (number.min(net.3), number.max(net.3));
                 let what =
                     format!("the networks of \"{}\" and \"{}\" overlap", ports[early].name, ports[late].name);
-                let fix = "give each port a network of its own: addresses in one can be distinguished by ports only";
+                let fix = "give each port a network of its own: addresses in one can be distinguished by \
+                    ports only";
                 self.error(&written.ports[late].port.span, entry, "ports.addresses", what, fix);
                 return None;
             }
