@@ -1,6 +1,6 @@
 //! The purpose of this queue discipline, in a sentence.
 
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::Handle;
 use longwire_settings::Settings;
@@ -44,14 +44,14 @@ impl Discipline for Template {
     /// Adds an admitted packet to the link's list. A discipline with its own lists also implements `drain`;
     /// one that drops here, `adopt`.
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        hall.append(handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        context.append(handle);
     }
 
-    /// Takes the first packet. A discipline drops packets that it has accepted with `hall.drop`.
+    /// Takes the first packet. A discipline drops packets that it has accepted with `context.drop`.
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        hall.first().map_or(Next::Empty, Next::Packet)
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        context.first().map_or(Next::Empty, Next::Packet)
     }
 }
 

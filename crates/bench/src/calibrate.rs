@@ -69,16 +69,16 @@ const INSTRUCTIONS: [Probe; 4] = [
 /// # Errors
 /// It is time to stop, or there is not the memory.
 pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
-    let desk = Desk { settings };
+    let session = Session { settings };
     let mut own = 0.0f64;
     for probe in &INSTRUCTIONS {
-        own = own.max(desk.each("instruction", probe)? / probe.instructions());
+        own = own.max(session.each("instruction", probe)? / probe.instructions());
     }
     settings.next("a cache miss")?;
     let miss = latency(if settings.quick { QUICK_FAR } else { FAR });
     let mut list = Prices::NONE.with(Item::Instruction, picoseconds(own));
     for (item, times, probe) in simple() {
-        let cost = desk.each(item.name(), &probe)? - probe.instructions() * own;
+        let cost = session.each(item.name(), &probe)? - probe.instructions() * own;
         let misses = match item {
             Item::HashLookup => SEARCHED,
             Item::HashUpdate => CHANGED,
@@ -87,7 +87,7 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         list = list.with(item, picoseconds(cost / times + misses as f64 * miss));
     }
     for (item, byte, [short, long], bytes) in sized() {
-        let [less, more] = [desk.each(item.name(), &short)?, desk.each(item.name(), &long)?];
+        let [less, more] = [session.each(item.name(), &short)?, session.each(item.name(), &long)?];
         let each = ((more - less) / f64::from(bytes[1] - bytes[0])).max(0.0);
         let base = less - short.instructions() * own - f64::from(bytes[0]) * each;
         list = list.with(item, picoseconds(base)).with(byte, picoseconds(each));
@@ -100,7 +100,7 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         // Both take a turn by one atomic exchange and write one line; a ring that nobody reads can't be
         // measured.
         .with(Item::Record, update);
-    let [classify, forward] = desk.router()?;
+    let [classify, forward] = session.router()?;
     Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })
 }
 
@@ -214,11 +214,11 @@ fn map(kind: MapKind) -> MapSpec {
     MapSpec::new("values", kind, 4, 8, 16)
 }
 
-struct Desk<'s, 'a> {
+struct Session<'s, 'a> {
     settings: &'s Settings<'a>,
 }
 
-impl Desk<'_, '_> {
+impl Session<'_, '_> {
     fn batches(&self) -> usize {
         if self.settings.quick { QUICK } else { BATCHES }
     }

@@ -12,7 +12,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port};
 use longwire_engine::{
-    Agenda, Between, FlowStats, Home, Joints, Map, Remote, RemoteError, Report, Seat, Setup, Steered,
+    Agenda, Between, FlowStats, Home, Joints, Map, PortSetup, Remote, RemoteError, Report, Setup, Steered,
     Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
@@ -278,7 +278,8 @@ pub(crate) fn setup(
         wheel: each(worker.wheel_bytes()),
     };
     let homes = vec![Home::single(0, 0), Home::single(0, 1)];
-    worker.ports = vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }];
+    worker.ports =
+        vec![PortSetup { place: 0, node: 0, port: sink }, PortSetup { place: 1, node: 0, port: source }];
     worker.nodes = vec![Box::new(bridge) as Box<dyn Node>];
     let setup = Setup {
         workers: vec![worker],
@@ -288,7 +289,7 @@ pub(crate) fn setup(
             homes,
             floods: HashMap::new(),
             steered: Steered::default(),
-            wished: Steered::default(),
+            requested: Steered::default(),
             joints: Joints::default(),
         },
         tolerance: Tolerance::default(),

@@ -5,7 +5,7 @@ use crate::{BenchError, Sample};
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
 use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_program::Program;
-use longwire_punt::{Punt, SeatId};
+use longwire_punt::{AttachmentId, Punt};
 use longwire_router::prefix::Prefix;
 use longwire_router::{
     Admission, Fid, FlowKey, Forwarder, Installation, InterfaceAddress, Key, NextHop, Router, RouterConfig,
@@ -212,7 +212,12 @@ impl Rig {
     ///
     /// # Errors
     /// It is refused.
-    pub fn install(&mut self, program: Program, key: Key, above: Option<SeatId>) -> Result<Fid, BenchError> {
+    pub fn install(
+        &mut self,
+        program: Program,
+        key: Key,
+        above: Option<AttachmentId>,
+    ) -> Result<Fid, BenchError> {
         let installation = Installation { name: program.name.clone(), key, above, ..Installation::default() };
         let prices = self.router.forwarders().admission().prices.clone();
         let forwarder = Forwarder::prepare(program, installation, &prices, 1)?;

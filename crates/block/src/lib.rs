@@ -25,7 +25,7 @@ pub use longwire_settings::{
     Values,
 };
 pub use node::Node;
-pub use node_stats::{FlowStats, NodeStats, ProcessorStats, SeatStats};
+pub use node_stats::{AttachmentStats, FlowStats, NodeStats, ProcessorStats};
 pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};

@@ -45,7 +45,7 @@ pub struct NodeStats {
     pub processors: Option<ProcessorStats>,
     /// Services and control processes above it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub levels: Vec<SeatStats>,
+    pub levels: Vec<AttachmentStats>,
 }
 
 /// Counters of a router's scheduler.
@@ -117,7 +117,7 @@ pub struct FlowStats {
 /// Outcome of packets sent up to a service or a control process. Packets, where a train is counted once: up =
 /// verdicts + late + returned + kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct SeatStats {
+pub struct AttachmentStats {
     /// `slow-path` or `control`.
     pub level: &'static str,
     /// Name of the attachment.

@@ -479,7 +479,7 @@ fn an_echo_that_is_cut_off_has_failed() {
     ];
     let installed = longwire(&[&["forwarder", "install", "r1"], &install[..]].concat());
     assert!(installed.status.success(), "{}", stderr(&installed));
-    let seat = || {
+    let attachment = || {
         let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
         json(&levels, 0)["rows"][0].clone()
     };
@@ -487,7 +487,7 @@ fn an_echo_that_is_cut_off_has_failed() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         let child =
             command.args(["control", "echo", "r1", "--instance", &lab.name]).stderr(Stdio::piped()).spawn();
-        lab.until("it has not come", || seat()["there"] == true);
+        lab.until("it has not come", || attachment()["there"] == true);
         child.unwrap()
     };
     let signal = |child: &Child, signal: &str| {
@@ -499,7 +499,7 @@ fn an_echo_that_is_cut_off_has_failed() {
     let silent = echo();
     signal(&silent, "-STOP");
     socket.send_to(b"hello", "10.0.2.9:9").unwrap();
-    lab.until("it is not cut off", || seat()["last_cut"] == "stalled");
+    lab.until("it is not cut off", || attachment()["last_cut"] == "stalled");
     signal(&silent, "-CONT");
     let ended = silent.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
@@ -525,9 +525,10 @@ fn an_instance_that_is_killed_leaves_no_sockets_and_its_halves_end() {
         half.event("listening");
         half
     });
-    let seat = ["--where", "control", "--name", "nobody", "--packets", "10", "--cycles", "10"];
-    let seat = longwire(&[&["forwarder", "install", "r1", "--instance", &lab.name], &seat[..]].concat());
-    assert!(seat.status.success(), "{}", stderr(&seat));
+    let attachment = ["--where", "control", "--name", "nobody", "--packets", "10", "--cycles", "10"];
+    let attachment =
+        longwire(&[&["forwarder", "install", "r1", "--instance", &lab.name], &attachment[..]].concat());
+    assert!(attachment.status.success(), "{}", stderr(&attachment));
     let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
     let socket = json(&levels, 0)["socket"].as_str().unwrap().to_owned();
     let (instance, _) = socket.split_once(".r1.control").unwrap();

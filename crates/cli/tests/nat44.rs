@@ -16,15 +16,17 @@ fn nat(lab: &Up, options: &[&str]) -> Half {
     let inside = ["nat44", "r1", "--inside", "10.0.1.0/24", "--external", EXTERNAL, "--log"];
     let half = lab.half(&[&inside[..], options].concat());
     // It has attached when its attachment is in use.
-    lab.until("it has not come", || seated(lab));
+    lab.until("it has not come", || attached(lab));
     half
 }
 
 /// Whether a process is attached above the lab's router.
-fn seated(lab: &Up) -> bool {
+fn attached(lab: &Up) -> bool {
     let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
     let levels = support::json(&levels, 0);
-    levels["rows"].as_array().is_some_and(|seats| seats.iter().any(|seat| seat["there"] == true))
+    levels["rows"]
+        .as_array()
+        .is_some_and(|attachments| attachments.iter().any(|attachment| attachment["there"] == true))
 }
 
 fn udp(lab: &Up, host: &str, address: &str) -> UdpSocket {
@@ -194,7 +196,7 @@ fn what_one_that_was_killed_has_left_is_taken_over() {
     assert!(said.contains("with other options than these"), "{said}");
     assert!(said.contains(&format!("longwire forwarder remove r1 {}", before[1])), "{said}");
     assert_eq!(fids(), before, "who is refused removes nothing");
-    lab.until("the seat is not free", || !seated(&lab));
+    lab.until("the attachment is not free", || !attached(&lab));
     let half = nat(&lab, &[]);
     // Existing bindings remain, and new ones are made.
     let other = udp(&lab, "a", "10.0.1.9:5002");
@@ -218,7 +220,7 @@ fn one_that_hung_leaves_the_other_what_it_has() {
     hung.signal("-STOP");
     // It is cut off because it does not answer.
     own.send_to(b"lost", "10.0.2.9:7").unwrap();
-    lab.until("the seat is not free", || !seated(&lab));
+    lab.until("the attachment is not free", || !attached(&lab));
     let half = nat(&lab, &[]);
     // It has adopted the programs once it serves.
     own.send_to(b"one", "10.0.2.9:7").unwrap();
@@ -237,7 +239,7 @@ fn external_addresses_that_do_not_lead_to_the_router_are_told_of() {
     // An unused address in b's network, then the router's own.
     for (external, is_astray) in [("10.0.2.7", true), (EXTERNAL, false)] {
         let half = lab.half(&["nat44", "r1", "--inside", "10.0.1.0/24", "--external", external, "--log"]);
-        lab.until("it has not come", || seated(&lab));
+        lab.until("it has not come", || attached(&lab));
         // The first event of the other is about a flow.
         let own = udp(&lab, "a", "10.0.1.9:5000");
         own.send_to(b"one", "10.0.2.9:7").unwrap();

@@ -185,19 +185,20 @@ impl Up {
     }
 
     /// The attachment of a level with this name.
-    fn seat(&self, level: &str, name: &str) -> Value {
+    fn attachment(&self, level: &str, name: &str) -> Value {
         let levels = self.forwarder(&["levels", "r1", "--json"]);
         let levels: Value = serde_json::from_str(&levels).unwrap();
-        let mut seats = levels["rows"].as_array().into_iter().flatten();
-        let seat = seats.find(|seat| seat["level"] == level && seat["who"] == name);
-        seat.unwrap_or_else(|| panic!("no {level} {name} in {levels}")).clone()
+        let mut attachments = levels["rows"].as_array().into_iter().flatten();
+        let attachment =
+            attachments.find(|attachment| attachment["level"] == level && attachment["who"] == name);
+        attachment.unwrap_or_else(|| panic!("no {level} {name} in {levels}")).clone()
     }
 
     /// Waits until the counters of an attachment are as wanted.
     fn until(&self, level: &str, name: &str, wanted: impl Fn(&Value) -> bool) {
         let begin = Instant::now();
-        while !wanted(&self.seat(level, name)) {
-            assert!(begin.elapsed() < PATIENCE, "{:#}", self.seat(level, name));
+        while !wanted(&self.attachment(level, name)) {
+            assert!(begin.elapsed() < PATIENCE, "{:#}", self.attachment(level, name));
         }
     }
 
@@ -268,12 +269,12 @@ impl Drop for Beside {
 fn services_and_processes_above_a_router_answer_real_packets() {
     let Some(lab) = Up::new("levels", "scenarios/levels.toml") else { return };
     // The service is attached from the start; port 7 of b is closed.
-    lab.until("slow-path", "echo", |seat| seat["there"] == true);
+    lab.until("slow-path", "echo", |attachment| attachment["there"] == true);
     lab.answered(7, "seven");
-    assert!(lab.seat("slow-path", "echo")["verdicts"].as_u64() >= Some(1));
+    assert!(lab.attachment("slow-path", "echo")["verdicts"].as_u64() >= Some(1));
     // The process is not attached: its packets are forwarded, and b reports a closed port.
     assert_eq!(lab.echo(9, "nine", "1"), "");
-    assert_eq!(lab.seat("control", "echo")["absent"], 1);
+    assert_eq!(lab.attachment("control", "echo")["absent"], 1);
     processes_come_and_go(&lab);
     who_misbehaves_is_cut_off(&lab);
     promises_are_kept(&lab);
@@ -295,28 +296,30 @@ fn processes_come_and_go(lab: &Up) {
             "python" => Beside::start(Command::new("python3").arg(&script).args([&*socket, "echo"])),
             _ => Beside::longwire(&args),
         };
-        lab.until("control", "echo", |seat| seat["there"] == true);
+        lab.until("control", "echo", |attachment| attachment["there"] == true);
         for word in ["one", "two", "three"] {
             lab.answered(9, word);
         }
         // Killed while active: its packets are forwarded again.
         drop(process);
-        lab.until("control", "echo", |seat| seat["there"] == false && seat["cut"] == round as u64 + 1);
-        assert_eq!(lab.seat("control", "echo")["last_cut"], "left", "{kind}");
+        lab.until("control", "echo", |attachment| {
+            attachment["there"] == false && attachment["cut"] == round as u64 + 1
+        });
+        assert_eq!(lab.attachment("control", "echo")["last_cut"], "left", "{kind}");
         assert_eq!(lab.echo(9, "nine", "1"), "");
     }
-    let seat = lab.seat("control", "echo");
-    assert!(seat["verdicts"].as_u64() >= Some(3) && seat["kept"] == 0, "{seat:#}");
+    let attachment = lab.attachment("control", "echo");
+    assert!(attachment["verdicts"].as_u64() >= Some(3) && attachment["kept"] == 0, "{attachment:#}");
 }
 
 fn who_misbehaves_is_cut_off(lab: &Up) {
     // One that stops answering, and one that sends more than allowed: its flows are forwarded from then on.
     let stalled = Beside::longwire(&["control", "echo", "r1", "--instance", &lab.name]);
-    lab.until("control", "echo", |seat| seat["there"] == true);
+    lab.until("control", "echo", |attachment| attachment["there"] == true);
     lab.answered(9, "one");
     assert!(Command::new("kill").args(["-STOP", &stalled.0.id().to_string()]).status().unwrap().success());
     assert_eq!(lab.echo(9, "nine", "1"), "");
-    lab.until("control", "echo", |seat| seat["last_cut"] == "stalled");
+    lab.until("control", "echo", |attachment| attachment["last_cut"] == "stalled");
     drop(stalled);
     if Command::new("python3").arg("--version").output().is_ok() {
         let flood = "import sys; sys.path.insert(0, sys.argv[1]); from control import *; c = \
@@ -325,7 +328,9 @@ fn who_misbehaves_is_cut_off(lab: &Up) {
         let socket = lab.forwarder(&["levels", "r1", "--socket"]);
         let _flooding =
             Beside::start(Command::new("python3").args(["-B", "-c", flood]).arg(folder).arg(&socket));
-        lab.until("control", "echo", |seat| seat["last_cut"] == "flood" && seat["there"] == false);
+        lab.until("control", "echo", |attachment| {
+            attachment["last_cut"] == "flood" && attachment["there"] == false
+        });
         lab.answered(7, "seven");
     }
 }
@@ -370,7 +375,7 @@ fn promises_are_kept(lab: &Up) {
         "1000",
     ];
     let fid = lab.forwarder(&[&["install", "r1"], &args[..], &["--destination-port", "13"]].concat());
-    lab.until("slow-path", "second", |seat| seat["there"] == true);
+    lab.until("slow-path", "second", |attachment| attachment["there"] == true);
     lab.answered(13, "thirteen");
     lab.forwarder(&["remove", "r1", &fid]);
     assert_eq!(lab.echo(13, "thirteen", "1"), "");

@@ -373,7 +373,7 @@ mod tests {
                 homes: vec![],
                 floods: HashMap::new(),
                 steered: Steered::default(),
-                wished: Steered::default(),
+                requested: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),

@@ -126,8 +126,8 @@ impl Emulation {
 
     /// Reschedules links and media whose deadlines were changed by events elsewhere.
     #[inline]
-    pub fn arm_stirred(&mut self) {
-        while let Some(link) = self.links.take_stirred() {
+    pub fn arm_dirty(&mut self) {
+        while let Some(link) = self.links.take_dirty() {
             self.arm(link);
         }
     }
@@ -168,7 +168,7 @@ impl Emulation {
             None => self.seen = self.seen.max(until),
         }
         self.arm(link);
-        self.arm_stirred();
+        self.arm_dirty();
         out
     }
 
@@ -186,7 +186,7 @@ impl Emulation {
         self.links.arrive_and_leave(pool, link, handle, &mut left);
         self.note(link, before);
         self.due.keep(link, left);
-        self.arm_stirred();
+        self.arm_dirty();
     }
 
     /// Assigns the next sequence number to a packet that has left the link at this place, and returns it.
@@ -221,7 +221,7 @@ impl Emulation {
             for (spec, values) in changes {
                 self.links.change_medium(pool, link, now, (spec, values))?;
             }
-            self.arm_stirred();
+            self.arm_dirty();
             return Ok(());
         }
         let was_noisy = self.links.has_background(link);
@@ -237,7 +237,7 @@ impl Emulation {
             self.noisy.push(link);
         }
         self.arm(link);
-        self.arm_stirred();
+        self.arm_dirty();
         done.map_err(|error| error.to_string())
     }
 

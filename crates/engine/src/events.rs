@@ -39,7 +39,7 @@ pub struct Changes {
 
 /// A traffic source at one of a worker's ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSeat {
+pub struct SourceSetup {
     /// Index of the port at the worker.
     pub port: u32,
     /// The port's name for it: see [`Port::change_source`](longwire_block::Port::change_source).
@@ -54,7 +54,7 @@ pub struct Agenda {
     /// Changes of its sources.
     pub sources: Changes,
     /// The sources at its ports.
-    pub seats: Vec<SourceSeat>,
+    pub source_setups: Vec<SourceSetup>,
     /// Changes of its nodes.
     pub nodes: Vec<NodeEvent>,
 }
@@ -115,7 +115,7 @@ struct Running {
 
 /// Pending changes of a simulated run in which no other event is left.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Hope {
+pub(crate) struct PendingChanges {
     /// Whether packets are held that a change may release.
     holds: bool,
     /// The next change.
@@ -127,7 +127,7 @@ pub(crate) struct Hope {
     patience: Nanos,
 }
 
-impl Hope {
+impl PendingChanges {
     /// Combines the pending changes of two workers.
     pub(crate) fn with(self, other: Self) -> Self {
         Self {
@@ -205,14 +205,20 @@ impl Schedule {
 
     /// The pending changes of a simulated run without events after `last` and nothing but changes left.
     /// `holds`: whether they can release a packet.
-    pub(crate) fn hope(&mut self, last: Nanos, holds: bool) -> Hope {
+    pub(crate) fn pending(&mut self, last: Nanos, holds: bool) -> PendingChanges {
         let since = *self.quiet_since.get_or_insert(last);
         let patience = Nanos(self.longest.0.saturating_mul(2)).max(LONGEST);
-        Hope { holds, next: self.next(), finite: self.finite, since: since.max(self.settled), patience }
+        PendingChanges {
+            holds,
+            next: self.next(),
+            finite: self.finite,
+            since: since.max(self.settled),
+            patience,
+        }
     }
 
     /// Records, in virtual time, that events other than changes are pending.
-    pub(crate) fn stir(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         self.quiet_since = None;
     }
 

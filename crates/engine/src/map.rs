@@ -1,6 +1,6 @@
 //! The data that workers need to forward packets.
 
-use crate::aside::Steered;
+use crate::steering::Steered;
 use crate::turns::Joints;
 use longwire_block::path::{Fork, Paths};
 use longwire_link::classify::Classifier;
@@ -18,8 +18,9 @@ pub struct Map {
     pub floods: HashMap<u16, Fork>,
     /// Paths of packets steered to other links by filters.
     pub steered: Steered,
-    /// Paths of packets steered by nodes, by the numbers of [`Meta::wish`](longwire_packet::Meta::wish).
-    pub wished: Steered,
+    /// Paths of packets steered by nodes, by the numbers of
+    /// [`Meta::requested_link`](longwire_packet::Meta::requested_link).
+    pub requested: Steered,
     /// Ports that lead to other nodes.
     pub joints: Joints,
 }

@@ -1,7 +1,7 @@
 //! The ports of a worker, and packets to be sent.
 
 use crate::map::Map;
-use crate::setup::Seat;
+use crate::setup::PortSetup;
 use crate::tick::Ticks;
 use longwire_block::{Port, PortError, PortStats};
 use longwire_packet::{BATCH, Batch, Handle};
@@ -33,13 +33,19 @@ pub(crate) enum Exit {
 
 impl Ports {
     /// The ports of worker number `worker`; in windows no packet leaves at once.
-    pub fn new(seats: Vec<Seat>, map: &Map, worker: u32, windows: bool, ticks: Option<Box<Ticks>>) -> Self {
+    pub fn new(
+        setups: Vec<PortSetup>,
+        map: &Map,
+        worker: u32,
+        windows: bool,
+        ticks: Option<Box<Ticks>>,
+    ) -> Self {
         let exit = |(home, place): (&crate::Home, u16)| {
             let is_here = home.exit_of(worker) == worker && !windows && map.joints.far_side(place).is_none();
             if is_here { home.slot } else { NOWHERE_HERE }
         };
         let exits = map.homes.iter().zip(0..).map(exit).collect();
-        Self { slots: seats.into_iter().map(PortSlot::new).collect(), exits, ticks }
+        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks }
     }
 
     /// Puts a packet that has left its last link (handle, segments, departure time, link) into its port's
@@ -137,7 +143,7 @@ pub(crate) struct PortSlot {
 }
 
 impl PortSlot {
-    pub fn new(Seat { place, node, port }: Seat) -> Self {
+    pub fn new(PortSetup { place, node, port }: PortSetup) -> Self {
         let (out, crossed) = (Outgoing::new(), PortStats::default());
         Self { place, node, port, out, fault: None, seq: 0, crossed }
     }

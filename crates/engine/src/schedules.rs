@@ -1,6 +1,6 @@
 //! Pending changes at a worker, of its links and of the sources at its ports.
 
-use crate::events::{Agenda, Of, Placed, Schedule, SourceSeat, Way};
+use crate::events::{Agenda, Of, Placed, Schedule, SourceSetup, Way};
 use longwire_block::change::{Blocks, Edit, Ramp, set_block};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct Schedules {
     pub links: Schedule,
     pub sources: Schedule,
     /// The sources.
-    pub seats: Vec<SourceSeat>,
+    pub source_setups: Vec<SourceSetup>,
     /// Time of the last change of links.
     pub changed: Nanos,
 }
@@ -24,9 +24,9 @@ pub(crate) struct Schedules {
 impl Schedules {
     /// The changes of a run that begins at `start`; those of nodes are kept elsewhere.
     pub fn new(agenda: Agenda, start: Nanos) -> Self {
-        let Agenda { links, sources, seats, nodes: _ } = agenda;
+        let Agenda { links, sources, source_setups, nodes: _ } = agenda;
         let (links, sources) = (Schedule::new(links, start), Schedule::new(sources, start));
-        Self { links, sources, seats, changed: Nanos::ZERO }
+        Self { links, sources, source_setups, changed: Nanos::ZERO }
     }
 
     /// The changes of links, or those of sources.

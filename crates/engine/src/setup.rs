@@ -26,7 +26,7 @@ pub enum Wait {
 }
 
 /// A port with its place in the plan and its node's index at the worker.
-pub struct Seat {
+pub struct PortSetup {
     /// Place in the plan.
     pub place: u16,
     /// Index into [`WorkerSetup::nodes`].
@@ -42,7 +42,7 @@ pub struct WorkerSetup {
     /// Its packet memory.
     pub pool: Pool,
     /// Its ports.
-    pub ports: Vec<Seat>,
+    pub ports: Vec<PortSetup>,
     /// Its bridges and routers.
     pub nodes: Vec<Box<dyn Node>>,
     /// Its links.

@@ -31,7 +31,7 @@ pub(crate) enum Next {
     /// Leave by its port.
     Egress,
     /// It has left a link before its end.
-    Aside,
+    Diverted,
     /// Its node decides.
     Decide,
 }

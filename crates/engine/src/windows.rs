@@ -6,7 +6,7 @@
 //! Its delay is at least that long, so everything that affects those packets has happened, and they reach the
 //! other worker before the window of their arrival.
 
-use crate::events::Hope;
+use crate::events::PendingChanges;
 use crate::order::{COPIES, LONGEST, PIECES};
 use longwire_packet::Meta;
 use longwire_units::Nanos;
@@ -68,7 +68,7 @@ pub(crate) struct Meeting {
     pub next: Vec<AtomicU64>,
     pub change: Vec<AtomicU64>,
     /// Each worker's pending changes when nothing else is left.
-    pub hopes: Vec<Mutex<Hope>>,
+    pub pending: Vec<Mutex<PendingChanges>>,
     /// Set when a worker can't continue.
     pub failed: AtomicUsize,
 }
@@ -81,14 +81,14 @@ impl Meeting {
             round: AtomicUsize::new(0),
             next: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             change: (0..workers).map(|_| AtomicU64::new(0)).collect(),
-            hopes: (0..workers).map(|_| Mutex::default()).collect(),
+            pending: (0..workers).map(|_| Mutex::default()).collect(),
             failed: AtomicUsize::new(0),
         }
     }
 
-    pub fn hope(&self) -> Hope {
-        let each = self.hopes.iter().map(|hope| *hope.lock().unwrap_or_else(PoisonError::into_inner));
-        each.reduce(Hope::with).unwrap_or_default()
+    pub fn pending(&self) -> PendingChanges {
+        let each = self.pending.iter().map(|pending| *pending.lock().unwrap_or_else(PoisonError::into_inner));
+        each.reduce(PendingChanges::with).unwrap_or_default()
     }
 }
 

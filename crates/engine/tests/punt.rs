@@ -11,8 +11,8 @@ use longwire_packet::{Batch, Handle, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, Made, Punt, Punted,
-    Refused, SeatId, Service, Turns, Verdict,
+    Admission, AttachmentId, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, Made, Punt,
+    Punted, Refused, Service, Turns, Verdict,
 };
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,13 +32,13 @@ const BED: Bed = Bed {
 /// A node that sends packets whose first byte is odd up, and all others straight across.
 struct Above {
     punt: Punt,
-    seat: SeatId,
+    attachment: AttachmentId,
     passed: Vec<Handle>,
 }
 
 impl Above {
-    fn new(punt: Punt, seat: SeatId) -> Self {
-        Self { punt, seat, passed: Vec::with_capacity(OUTBOX) }
+    fn new(punt: Punt, attachment: AttachmentId) -> Self {
+        Self { punt, attachment, passed: Vec::with_capacity(OUTBOX) }
     }
 
     fn collect(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
@@ -59,7 +59,7 @@ impl Node for Above {
             let goes_up = pool.data(handle)[0] & 1 == 1;
             now = Nanos(pool.meta(handle).arrival);
             let offered = match goes_up {
-                true => self.punt.offer(pool, handle, self.seat, &Class::default()),
+                true => self.punt.offer(pool, handle, self.attachment, &Class::default()),
                 false => Err(Refused::Gone),
             };
             let meta = pool.meta_mut(handle);
@@ -132,7 +132,7 @@ fn in_virtual_time_a_service_takes_its_declared_time() {
         };
         let turns = Turns::new("sfq").unwrap();
         let punt = Punt::simulated(vec![0, 1], Inline::new(vec![service], turns));
-        let (setup, mut ends) = setup(Above::new(punt, SeatId::slow(0)), workers, Stamp::Source);
+        let (setup, mut ends) = setup(Above::new(punt, AttachmentId::slow(0)), workers, Stamp::Source);
         // Passed, sent back, dropped, passed, no room; and one that is not for the service.
         for (first, second) in [(1, 1), (1, 2), (1, 0), (1, 1), (1, 1), (0, 0)] {
             assert!(ends[0].push_at(Nanos::from_millis(10), &frame(first, second)));
@@ -173,12 +173,12 @@ fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
     let mut punt = Punt::new(vec![0, 1]);
     let minute = Nanos::from_secs(60);
     let limits = Limits { answer_within: minute, patience: minute, ..Limits::default() };
-    let seat = punt.add_control("echo", limits).unwrap();
+    let attachment = punt.add_control("echo", limits).unwrap();
     let path = std::env::temp_dir().join(format!("longwire-engine-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 100_000, cycles: 100_000_000 });
     let listener = Listener::open(&path, punt.control_door(100_000), admission).unwrap();
-    listener.expect(seat, Expected { name: "echo".into(), limits, promise: None }).unwrap();
-    let (setup, mut ends) = setup(Above::new(punt, seat), 1, Stamp::Poll);
+    listener.expect(attachment, Expected { name: "echo".into(), limits, promise: None }).unwrap();
+    let (setup, mut ends) = setup(Above::new(punt, attachment), 1, Stamp::Poll);
     let run = setup.start();
     let stop = AtomicBool::new(false);
     let begin = Instant::now();

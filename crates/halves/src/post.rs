@@ -108,7 +108,7 @@ impl Post {
         let new = NewForwarder { forwarder, object: None, lease: Some(self.lease.to_string()) };
         let installed = self.ask(&ForwarderAsk::Install(new));
         let installed = installed.with_context(|| match &written.name {
-            Some(name) if written.program.is_empty() => format!("installing the seat of {name}"),
+            Some(name) if written.program.is_empty() => format!("installing the attachment of {name}"),
             _ => format!("installing {}", written.program),
         })?;
         let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
@@ -254,11 +254,13 @@ impl Post {
     }
 
     /// Whether a process is attached under this name.
-    pub(super) fn is_seated(&self, name: &str) -> bool {
+    pub(super) fn is_attached(&self, name: &str) -> bool {
         // Without the instance none is.
         let levels = self.ask(&ForwarderAsk::Levels).unwrap_or_default();
-        let seats = levels["seats"].as_array();
-        seats.is_some_and(|seats| seats.iter().any(|seat| seat["name"] == name && seat["there"] == true))
+        let attachments = levels["attachments"].as_array();
+        attachments.is_some_and(|attachments| {
+            attachments.iter().any(|attachment| attachment["name"] == name && attachment["there"] == true)
+        })
     }
 
     /// Leaves the installed programs to the process that has adopted them.

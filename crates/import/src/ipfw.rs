@@ -349,11 +349,8 @@ impl Table {
                 (way, ..) => way,
             };
             if way == Way::Both {
-                notes.add(
-                    rule.line,
-                    &rule.text,
-                    "both directions share the pipe there; here each has a link of its own",
-                );
+                let why = "both directions share the pipe there; here each has a link of its own";
+                notes.add(rule.line, &rule.text, why);
             }
             let wanted = [(Way::There, &mut there), (Way::Back, &mut back)];
             for (_, place) in wanted.into_iter().filter(|(own, _)| way == Way::Both || way == *own) {

@@ -204,7 +204,7 @@ fn change_queue(
 ) {
     if spec.is(link.blocks().queue.spec()) {
         link.blocks().queue.change(values);
-        link.with_queue(pool, |queue, at| queue.resettle(&mut at.link.hall(at.pool, when.now)));
+        link.with_queue(pool, |queue, at| queue.resettle(&mut at.link.context(at.pool, when.now)));
     } else if let Some(mut queue) = Queue::build(spec, values, dice) {
         queue.start(when.begin);
         let mut waiting = link.waiting(pool);
@@ -213,7 +213,7 @@ fn change_queue(
             waiting = link.parted(pool, waiting, when.spread);
         }
         if !waiting.is_empty() {
-            link.with_queue(pool, |queue, at| queue.adopt(&mut at.link.hall(at.pool, when.now), waiting));
+            link.with_queue(pool, |queue, at| queue.adopt(&mut at.link.context(at.pool, when.now), waiting));
         }
     }
     if link.blocks().sending.is_none() && link.waiting.packets > 0 {
@@ -240,7 +240,7 @@ fn change_judges(
             }));
         }
     }
-    link.seat_judges(judges);
+    link.place_judges(judges);
     // Judges on the wire may have put packets in flight out of order.
     link.note_order();
 }
@@ -263,7 +263,7 @@ impl Link {
         delay.start(begin);
     }
 
-    /// Takes out all judges, before the queue and on the wire, for [`Link::seat_judges`].
+    /// Takes out all judges, before the queue and on the wire, for [`Link::place_judges`].
     pub(crate) fn take_judges(&mut self) -> Vec<Either> {
         let Blocks { chain, wire, .. } = self.blocks();
         let mut judges = std::mem::take(chain).into_vec();
@@ -272,7 +272,7 @@ impl Link {
     }
 
     /// Puts each judge into its sequence.
-    pub(crate) fn seat_judges(&mut self, judges: Vec<Either>) {
+    pub(crate) fn place_judges(&mut self, judges: Vec<Either>) {
         let (mut wire, mut before) = (Vec::new(), Vec::new());
         for judge in judges {
             if judge.on_wire() { wire.push(judge) } else { before.push(judge) }

@@ -98,10 +98,10 @@ impl Link {
             }
             Fate::NotPlain | Fate::Asked(_) | Fate::Affected | Fate::Judged => return Arrival::Kept,
             Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
-                Arrival::Stirred
+                Arrival::DeadlineChanged
             }
             Fate::Joins(..) | Fate::Joined(false) => Arrival::Kept,
-            Fate::Joined(true) => Arrival::Stirred,
+            Fate::Joined(true) => Arrival::DeadlineChanged,
         };
         let now = self.latest;
         if self.finish <= now && self.line.next() <= now {

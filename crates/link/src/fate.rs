@@ -45,5 +45,5 @@ pub enum Arrival {
     /// The link has it, or had it, and its deadline is not earlier than before.
     Kept,
     /// The link has it, or had it, and its deadline may have changed.
-    Stirred,
+    DeadlineChanged,
 }

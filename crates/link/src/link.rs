@@ -149,7 +149,7 @@ impl Link {
             self.catch_up_with_others(at.pool, now);
             if self.line.features & has::FRONT != 0 {
                 self.arrive_before(at, handle, now);
-                return Arrival::Stirred;
+                return Arrival::DeadlineChanged;
             }
         }
         if self.line.is_irregular() && self.line.next() <= now {
@@ -162,7 +162,7 @@ impl Link {
         if meta.is_train() {
             self.serve(at.pool, now);
             self.arrive_train(at, handle, now);
-            return Arrival::Stirred;
+            return Arrival::DeadlineChanged;
         }
         let frame = meta.wire_len;
         self.begin_to_decide(now);
@@ -190,11 +190,11 @@ impl Link {
             if let Some(effects) = offer.done() {
                 let effects = *effects;
                 self.arrive_affected(at, handle, (now, frame), (verdict, effects));
-                return Arrival::Stirred;
+                return Arrival::DeadlineChanged;
             }
             if let Verdict::Drop(reason) = verdict {
                 self.drop(at.pool, handle, reason);
-                return Arrival::Stirred;
+                return Arrival::DeadlineChanged;
             }
         }
         self.join(at, handle, (now, frame))
@@ -220,7 +220,7 @@ impl Link {
         if accepted {
             self.leave_at_once(at, now);
         }
-        Arrival::Stirred
+        Arrival::DeadlineChanged
     }
 
     /// Lets a packet into a decided link on which the decision was not yet recorded.
@@ -240,7 +240,7 @@ impl Link {
         };
         if let Some(affected) = affected {
             self.send_judged(at, handle, affected);
-            return Arrival::Stirred;
+            return Arrival::DeadlineChanged;
         }
         self.follow_fate(at, handle, fate)
     }

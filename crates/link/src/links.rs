@@ -38,7 +38,7 @@ pub struct Links {
     recent: Vec<Arc<Profile>>,
     pub(crate) media: Vec<Medium>,
     /// Links and media with changed deadlines.
-    pub(crate) stirred: Vec<u32>,
+    pub(crate) dirty: Vec<u32>,
     pub(crate) seed: u64,
     pub(crate) spread: Nanos,
     pub(crate) begin: Nanos,
@@ -55,7 +55,7 @@ impl Links {
             dice: Vec::new(),
             recent: Vec::new(),
             media: Vec::new(),
-            stirred: Vec::new(),
+            dirty: Vec::new(),
             seed,
             spread,
             begin: Nanos::ZERO,
@@ -92,7 +92,7 @@ impl Links {
                 default_block(Delay::SPECS, |spec, values| Delay::build(spec, values, no_dice))
             }),
         ));
-        link.seat_judges(judges);
+        link.place_judges(judges);
         link.place_delay(before);
         link.note_order();
         link.note_transmit();

@@ -29,7 +29,7 @@ impl Link {
     /// Takes the next packet out of the queue at an opportunity.
     #[inline(never)]
     pub(crate) fn take_next(&mut self, pool: &mut Pool, now: Nanos) {
-        match self.with_queue(pool, |queue, at| queue.pop(&mut at.link.hall(at.pool, now))) {
+        match self.with_queue(pool, |queue, at| queue.pop(&mut at.link.context(at.pool, now))) {
             Next::Packet(next) => {
                 self.line.features &= !has::WAITING;
                 self.blocks().transmit.follow(now, pool.meta(next).counted());

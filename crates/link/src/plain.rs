@@ -158,7 +158,7 @@ impl Links {
                     };
                     match arrival {
                         Arrival::Through => out.push(pool, handle),
-                        Arrival::Stirred => firsts.push(number, link.deadline()),
+                        Arrival::DeadlineChanged => firsts.push(number, link.deadline()),
                         Arrival::Kept => {}
                     }
                     if !out.is_empty() {

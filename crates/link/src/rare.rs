@@ -4,7 +4,7 @@ use crate::background::Background;
 use crate::front::Front;
 use crate::histogram::Histogram;
 use crate::line::Heaps;
-use crate::medium::Seat;
+use crate::medium::StationRef;
 use longwire_block::DropCounts;
 use longwire_units::Nanos;
 
@@ -39,7 +39,7 @@ pub(crate) struct Rare {
     /// The delay before the queue.
     pub front: Option<Box<Front>>,
     /// Its station at a shared medium.
-    pub seat: Option<Seat>,
+    pub station_ref: Option<StationRef>,
 }
 
 /// A packet partly taken by opportunities: it no longer waits, and is not sent yet.

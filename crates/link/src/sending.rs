@@ -5,7 +5,7 @@ use crate::delay::Order;
 use crate::fate::Affected;
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::queue::{Admission, Discipline, Hall, Joining, Next, Queue, Service};
+use crate::queue::{Admission, Discipline, Joining, Next, Queue, QueueContext, Service};
 use crate::transmit::Backlog;
 use longwire_block::{Offer, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -43,7 +43,7 @@ impl Service for Served<'_> {
         if idle && !by_opportunities && queue.direct() {
             return link.begin(handle, now, bytes, true);
         }
-        queue.push(&mut link.hall(pool, now), handle);
+        queue.push(&mut link.context(pool, now), handle);
         if idle && !by_opportunities {
             self.begin(queue, now, true);
         }
@@ -64,7 +64,7 @@ impl Service for Served<'_> {
     #[inline(always)]
     fn begin<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos, pause: bool) {
         let Self { link, pool } = self;
-        match queue.pop(&mut link.hall(pool, start)) {
+        match queue.pop(&mut link.context(pool, start)) {
             Next::Packet(next) => {
                 if pause {
                     link.line.features &= !has::WAITING;
@@ -364,10 +364,10 @@ impl Link {
 
     /// What a queue works in.
     #[inline(always)]
-    pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> Hall<'a> {
+    pub(crate) fn context<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> QueueContext<'a> {
         let backlog = Backlog { packets: u64::from(self.waiting.packets), bytes: self.waiting.bytes };
         let rate = self.departure_rate(backlog);
         let (_, waiting, Blocks { books, .. }) = self.parts();
-        Hall { pool, now, rate, waiting, books, link: None }
+        QueueContext { pool, now, rate, waiting, books, link: None }
     }
 }

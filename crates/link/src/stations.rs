@@ -5,7 +5,7 @@ use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::links::Links;
-use crate::medium::{Frame, Medium, Seat, Step, check_medium, framing, medium_rate};
+use crate::medium::{Frame, Medium, StationRef, Step, check_medium, framing, medium_rate};
 use crate::transmit::Transmit;
 use crate::transmit::shared::{Share, Shared};
 use longwire_block::{Dice, DropReason, Spec, Values};
@@ -37,12 +37,12 @@ impl Links {
             link.note_transmit();
             link.line.features |= has::MEDIUM;
             link.note_decidable();
-            link.rare().seat = Some(Seat { medium, station });
+            link.rare().station_ref = Some(StationRef { medium, station });
         }
         let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();
         self.media.push(Medium::new((spec, values), members, dice));
         // Each is in the list at most once.
-        self.stirred.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
+        self.dirty.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
     }
 
     /// Changes the values of a medium, by its number after those of the links, from `now` on.
@@ -68,9 +68,9 @@ impl Links {
                 shared.share(medium_rate(values), framing);
             }
             self.links[link as usize].note_transmit();
-            self.stir(link);
+            self.mark_dirty(link);
         }
-        self.stir(number);
+        self.mark_dirty(number);
         Ok(())
     }
 
@@ -81,8 +81,8 @@ impl Links {
 
     /// Takes a link, or medium, whose deadline has changed because of an event elsewhere.
     #[inline]
-    pub fn take_stirred(&mut self) -> Option<u32> {
-        self.stirred.pop()
+    pub fn take_dirty(&mut self) -> Option<u32> {
+        self.dirty.pop()
     }
 
     /// Lets a packet arrive at a station.
@@ -106,8 +106,8 @@ impl Links {
 
     /// Executes all events by `now` on the medium of a link, if it has one.
     pub(crate) fn advance_station(&mut self, pool: &mut Pool, link: u32, now: Nanos) {
-        if let Some(seat) = self.links[link as usize].seat() {
-            self.advance(pool, seat.medium, now);
+        if let Some(at) = self.links[link as usize].station_ref() {
+            self.advance(pool, at.medium, now);
             self.note_share(link);
         }
     }
@@ -115,34 +115,34 @@ impl Links {
     /// Informs a station of its expected share of the medium, before an event.
     fn note_share(&mut self, link: u32) {
         let link = &mut self.links[link as usize];
-        if let Some(seat) = link.seat()
+        if let Some(at) = link.station_ref()
             && let Transmit::Shared(shared) = &mut link.blocks().transmit
         {
-            shared.expect(self.media[seat.medium as usize].share(seat.station));
+            shared.expect(self.media[at.medium as usize].share(at.station));
         }
     }
 
     /// Time of the last step on a link's medium.
     #[cold]
     pub(crate) fn latest_on_medium(&self, link: u32) -> Nanos {
-        let seat = self.links[link as usize].seat();
-        seat.map_or(Nanos::ZERO, |seat| self.media[seat.medium as usize].latest)
+        let at = self.links[link as usize].station_ref();
+        at.map_or(Nanos::ZERO, |at| self.media[at.medium as usize].latest)
     }
 
     /// Informs the medium of a link, if it has one, of what the link wants to send.
     pub(crate) fn hand_in(&mut self, pool: &Pool, link: u32) {
         let of = &mut self.links[link as usize];
-        let Some(Seat { medium, station }) = of.seat() else { return };
+        let Some(StationRef { medium, station }) = of.station_ref() else { return };
         let of_medium = &mut self.media[medium as usize];
         of_medium.backlogs.note(station, of.waiting.bytes, of.latest.max(of_medium.latest));
         if let Transmit::Shared(shared) = &mut of.blocks().transmit
-            && let Some((since, bytes)) = shared.take_wish()
+            && let Some((since, bytes)) = shared.take_request()
         {
             let arrived = Nanos(pool.meta(of.blocks().sending).arrival);
             let medium = &mut self.media[medium as usize];
             medium.access.request(station, since.max(medium.latest), Frame { bytes, arrived });
         }
-        self.stir(self.links.len() as u32 + medium);
+        self.mark_dirty(self.links.len() as u32 + medium);
     }
 
     /// The time at which a medium must be served: its next step, if that has visible effects.
@@ -179,8 +179,8 @@ impl Links {
 
     /// Number of failed transmissions of a link.
     pub(crate) fn collisions(&self, link: u32) -> u64 {
-        let seat = self.links[link as usize].seat();
-        seat.map_or(0, |seat| self.media[seat.medium as usize].access.collisions(seat.station))
+        let at = self.links[link as usize].station_ref();
+        at.map_or(0, |at| self.media[at.medium as usize].access.collisions(at.station))
     }
 
     /// Whether a station has, or will get, a packet other than background traffic.
@@ -233,22 +233,22 @@ impl Links {
             self.note_share(link);
             self.links[link as usize].end_at_station(pool, now, sent);
             self.hand_in(pool, link);
-            self.stir(link);
+            self.mark_dirty(link);
         }
     }
 
     /// Marks a link's or medium's deadline as changed.
-    fn stir(&mut self, number: u32) {
-        if !self.stirred.contains(&number) {
-            self.stirred.push(number);
+    fn mark_dirty(&mut self, number: u32) {
+        if !self.dirty.contains(&number) {
+            self.dirty.push(number);
         }
     }
 }
 
 impl Link {
     /// Its station at a medium, if any.
-    fn seat(&self) -> Option<Seat> {
-        self.known_rare()?.seat
+    fn station_ref(&self) -> Option<StationRef> {
+        self.known_rare()?.station_ref
     }
 
     /// Ends the head packet at the medium: it was sent, or given up.

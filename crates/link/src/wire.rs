@@ -37,7 +37,7 @@ impl Link {
             let frame = at.pool.meta(handle).wire_len;
             self.arrive_affected(at, handle, (self.latest, frame), affected);
         }
-        Arrival::Stirred
+        Arrival::DeadlineChanged
     }
 
     /// Continues with a packet that is sent on arrival, after effects of judges on the wire.

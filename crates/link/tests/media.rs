@@ -58,7 +58,7 @@ impl Net {
             };
             let mut out = Fifo::EMPTY;
             self.links.expire(&mut self.pool, link, now, &mut out);
-            while self.links.take_stirred().is_some() {}
+            while self.links.take_dirty().is_some() {}
             while let Some(handle) = out.pop(&self.pool) {
                 let meta = self.pool.meta(handle);
                 self.left.push((meta.leave(), link, meta.seq));

@@ -26,7 +26,8 @@ pub struct Meta {
     /// [`Train::gso_size`] and [`Train::header_len`]; for an ordinary packet, the lower and the upper half of
     /// [`Meta::mark`].
     sizes: [u16; 2],
-    /// The place of an open checksum ([`Meta::open_checksum`]); otherwise [`Meta::wish`] and an unused word.
+    /// The place of an open checksum ([`Meta::open_checksum`]); otherwise [`Meta::requested_link`] and an
+    /// unused word.
     open: [u16; 2],
     /// [`Train::gso`].
     gso: u8,
@@ -81,10 +82,10 @@ impl Meta {
     pub const BANDED: u8 = 8;
     /// Made by the node or sent by its control plane: sent first between workers.
     pub const OWN: u8 = 16;
-    /// The node requests a certain link: see [`Meta::wish`].
-    const WISHING: u8 = 32;
+    /// The node requests a certain link: see [`Meta::requested_link`].
+    const LINK_REQUESTED: u8 = 32;
     /// Packets that leave a link before its end.
-    pub const ASIDE: u8 = Self::STEERED | Self::REPLY;
+    pub const DIVERTED: u8 = Self::STEERED | Self::REPLY;
 
     /// No band assigned by a filter.
     pub const NO_BAND: u8 = 255;
@@ -222,28 +223,28 @@ impl Meta {
     /// The requested link, by its number among those that programs may name. It applies if that link starts
     /// at the packet's current port when its path is chosen.
     #[inline]
-    pub const fn wish(&self) -> Option<u16> {
-        if self.flags & Self::WISHING != 0 { Some(self.open[0]) } else { None }
+    pub const fn requested_link(&self) -> Option<u16> {
+        if self.flags & Self::LINK_REQUESTED != 0 { Some(self.open[0]) } else { None }
     }
 
     /// Whether any of several packets may request a link, from their flags combined with OR.
     #[inline]
-    pub const fn any_wishes(flags: u8) -> bool {
-        flags & Self::WISHING != 0
+    pub const fn any_requested_link(flags: u8) -> bool {
+        flags & Self::LINK_REQUESTED != 0
     }
 
     /// Requests a link. The checksum must be complete.
-    pub const fn set_wish(&mut self, link: u16) {
+    pub const fn request_link(&mut self, link: u16) {
         self.open = [link, 0];
-        self.flags |= Self::WISHING;
+        self.flags |= Self::LINK_REQUESTED;
     }
 
     /// Copies what programs have set on `from` (mark, link and queue) to this packet, which is a part of it
     /// or replaces it.
     pub const fn take_choices(&mut self, from: &Self) {
         self.set_mark(from.mark());
-        if let Some(link) = from.wish() {
-            self.set_wish(link);
+        if let Some(link) = from.requested_link() {
+            self.request_link(link);
         }
         if from.flags & Self::BANDED != 0 {
             self.chosen = from.chosen;
@@ -252,10 +253,10 @@ impl Meta {
     }
 
     /// Clears the requested link, after it was granted or refused.
-    pub const fn clear_wish(&mut self) {
-        if self.flags & Self::WISHING != 0 {
+    pub const fn clear_requested_link(&mut self) {
+        if self.flags & Self::LINK_REQUESTED != 0 {
             self.open = [0, 0];
-            self.flags &= !Self::WISHING;
+            self.flags &= !Self::LINK_REQUESTED;
         }
     }
 
@@ -311,14 +312,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_bear_marks_wishes_and_targets() {
+    fn packets_bear_marks_requested_links_and_targets() {
         let mut meta = Meta::fresh(60, 2);
-        assert_eq!((meta.mark(), meta.wish()), (0, None));
+        assert_eq!((meta.mark(), meta.requested_link()), (0, None));
         meta.set_mark(0x1234_5678);
-        meta.set_wish(7);
-        assert_eq!((meta.mark(), meta.wish(), meta.segment_bytes()), (0x1234_5678, Some(7), 60));
-        meta.clear_wish();
-        assert_eq!((meta.wish(), meta.flags, meta.open), (None, 0, [0, 0]));
+        meta.request_link(7);
+        assert_eq!((meta.mark(), meta.requested_link(), meta.segment_bytes()), (0x1234_5678, Some(7), 60));
+        meta.clear_requested_link();
+        assert_eq!((meta.requested_link(), meta.flags, meta.open), (None, 0, [0, 0]));
         meta.steer(3);
         assert_eq!((meta.take_target(), meta.take_target(), meta.band()), (Some(3), None, Meta::NO_BAND));
         let train = Train { gso: Gso::Udp as u8, segments: 2, gso_size: 1000, header_len: 54 };

@@ -57,6 +57,10 @@ fn locked_values_are_changed_and_priced() {
 fn attacks_are_refused() {
     let wanted = |helper, found| Rejection::Argument { helper, number: 1, wanted: Argument::Lock, found };
     let value = "an address of a map's value";
+    let others = "*(u32 *)(r10 - 4) = 2\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n \
+        if r0 == 0 goto out\n r7 = r0\n";
+    let load = "r7 = *(u64 *)(r6 + 8)\n";
+    let update = "r1 = map[0] ll\n r2 = r10\n r2 += -4\n r3 = r6\n r4 = 0\n call map_update_elem\n";
     let bytes = || Rejection::LockBytes { map: "locked".into() };
     for (text, slot, fault) in [
         // Not given back, given back twice, taken twice, another's.
@@ -67,9 +71,7 @@ fn attacks_are_refused() {
             found(
                 0,
                 &format!(
-                    "*(u32 *)(r10 - 4) = 2\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call \
-                map_lookup_elem\n if r0 == 0 goto out
-             r7 = r0\n {LOCK} r1 = r7\n r1 += 4\n call spin_unlock\n {UNLOCK} out: r0 = 2\n exit"
+                    "{others} {LOCK} r1 = r7\n r1 += 4\n call spin_unlock\n {UNLOCK} out: r0 = 2\n exit"
                 ),
             ),
             23,
@@ -77,24 +79,12 @@ fn attacks_are_refused() {
         ),
         // On one path only.
         (
-            found(
-                0,
-                &format!(
-                    "r7 = *(u64 *)(r6 + 8)\n if r7 == 0 goto over\n {LOCK} over: r0 = 2\n r0 = 2\n \
-                exit"
-                ),
-            ),
+            found(0, &format!("{load} if r7 == 0 goto over\n {LOCK} over: r0 = 2\n r0 = 2\n exit")),
             17,
             Rejection::Locked,
         ),
         (
-            found(
-                0,
-                &format!(
-                    "r7 = *(u64 *)(r6 + 8)\n {LOCK} if r7 == 0 goto over\n {UNLOCK} over: r0 = 2\n \
-                exit"
-                ),
-            ),
+            found(0, &format!("{load} {LOCK} if r7 == 0 goto over\n {UNLOCK} over: r0 = 2\n exit")),
             19,
             Rejection::Locked,
         ),
@@ -111,11 +101,7 @@ fn attacks_are_refused() {
         (
             "r1 = r10\n call spin_lock\n r0 = 2\n exit".into(),
             1,
-            wanted(
-                Helper::SpinLock,
-                "an address in the \
-            stack",
-            ),
+            wanted(Helper::SpinLock, "an address in the stack"),
         ),
         (
             found(0, "r7 = *(u64 *)(r6 + 8)\n r7 &= 7\n r1 = r6\n r1 += r7\n call spin_lock\n r0 = 2\n exit"),
@@ -127,22 +113,18 @@ fn attacks_are_refused() {
         (found(0, "*(u8 *)(r6 + 7) = 1\n r0 = 2\n exit"), 10, bytes()),
         (found(0, "r1 = 1\n lock *(u64 *)(r6 + 0) += r1\n r0 = 2\n exit"), 11, bytes()),
         (found(0, "r1 = r6\n r2 = 8\n r3 = 0\n call lw_hash\n r0 = 2\n exit"), 13, bytes()),
-        (
-            found(
-                0,
-                "r1 = map[0] ll\n r2 = r10\n r2 += -4\n r3 = r6\n r4 = 0\n call map_update_elem\n r0 = 2\n \
-            exit",
-            ),
-            16,
-            bytes(),
-        ),
+        (found(0, &format!("{update} r0 = 2\n exit")), 16, bytes()),
     ] {
         match check(&text) {
             Ok(_) => panic!("let in:\n{text}"),
             Err(found) => assert_eq!(found, (slot, fault), "{text}"),
         }
     }
-    // The interpreter lets nobody touch it either.
+}
+
+/// The interpreter lets nobody touch it either.
+#[test]
+fn the_interpreter_stops_what_touches_a_lock() {
     let mut bench = Bench::new(&[7; 64], Maps::new(&maps(), 1, 0).unwrap());
     for text in ["r0 = *(u32 *)(r6 + 4)\n exit", "*(u8 *)(r6 + 7) = 1\n r0 = 2\n exit"] {
         assert!(matches!(run(&mut bench, &found(0, text)), Err(Fault::OutOfBounds { .. })));

@@ -104,18 +104,15 @@ fn arguments_are_what_they_have_to_be() {
         ),
         (
             reserve("r2 = 66545"),
-            "ringbuf_reserve takes a number from 0 to 66544 in r2, which is 66545 to \
-            66545",
+            "ringbuf_reserve takes a number from 0 to 66544 in r2, which is 66545 to 66545",
         ),
         (
             "r1 = r10\n r1 += -8\n r2 = 0\n call ringbuf_submit\n exit".into(),
-            "takes a record that \
-            ringbuf_reserve gave in r1, which is an address in the stack",
+            "takes a record that ringbuf_reserve gave in r1, which is an address in the stack",
         ),
         (
             "r2 = 0\n call ringbuf_discard\n exit".into(),
-            "takes a record that ringbuf_reserve gave in r1, \
-            which is the context",
+            "takes a record that ringbuf_reserve gave in r1, which is the context",
         ),
         (
             "r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r1 = r0\n r2 = 0\n call \
@@ -130,13 +127,11 @@ fn arguments_are_what_they_have_to_be() {
         (format!("{RESERVED}{SUBMIT} r7 = r0\n {OUT}"), "r0 was not written before"),
         (
             "r1 = map[2] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r0 = 0\n exit".into(),
-            "ringbuf_reserve \
-            can't use map table, which is a array; it takes a ringbuf",
+            "ringbuf_reserve can't use map table, which is a array; it takes a ringbuf",
         ),
         (
             "r1 = map[1] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r0 = 0\n exit".into(),
-            "which is a \
-            perf_event_array; it takes a ringbuf",
+            "which is a perf_event_array; it takes a ringbuf",
         ),
         (
             "*(u32 *)(r10 - 4) = 0\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n r0 = 0\n \
@@ -162,12 +157,21 @@ fn arguments_are_what_they_have_to_be() {
         let Err(rejected) = check(&text) else { panic!("let in:\n{text}") };
         assert!(rejected.to_string().contains(part), "{rejected}\n{text}");
     }
+}
+
+/// At most eight records are reserved at once.
+#[test]
+fn records_are_reserved_only_so_often() {
     let eight = "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call ringbuf_reserve\n".repeat(9) + "r0 = 0\n exit";
     assert_eq!(check(&eight).unwrap_err().fault, Rejection::TooManyRecords);
     // A loop that reserves in each round comes to no end that would be let in.
     let rounds = "r6 = 0\n again: r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r6 += 1\n if r6 \
         < 20 goto again\n r0 = 0\n exit";
     assert_eq!(check(rounds).unwrap_err().fault, Rejection::TooManyRecords);
+}
+
+#[test]
+fn a_register_that_was_not_written_is_named_with_the_fix() {
     assert_eq!(
         Rejection::Unwritten { register: R0 }.to_string(),
         "r0 was not written before on every path; set it first (calls make r1 to r5 undefined)"

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_has_its_own_first_and_then_what_is_nobodys() {
+    fn an_attachment_uses_its_guarantee_before_the_common_time() {
         let mut common = Common(Allowance::new(SECOND / 10));
         let [mut one, mut other] = [Allowance::new(SECOND / 100); 2];
         let (mut greedy, mut modest) = (0, 0);

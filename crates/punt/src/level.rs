@@ -1,12 +1,12 @@
-//! The two levels that packets go up to, and their seats as others name and see them.
+//! The two levels that packets go up to, and their attachments as others name and see them.
 
-use crate::seat::Counts;
+use crate::attachment::Counts;
 
-/// A seat of a [`Punt`](crate::Punt).
+/// An attachment of a [`Punt`](crate::Punt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SeatId(pub(crate) Level, pub(crate) usize);
+pub struct AttachmentId(pub(crate) Level, pub(crate) usize);
 
-impl SeatId {
+impl AttachmentId {
     /// The attachment for a process with this number: they are numbered as they are added, and freed numbers
     /// are reused.
     pub const fn control(number: usize) -> Self {
@@ -24,7 +24,7 @@ impl SeatId {
     }
 }
 
-/// The two kinds of seats.
+/// The two kinds of attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Level {
     Control,
@@ -42,9 +42,9 @@ impl Level {
 
 /// An attachment for statistics.
 #[derive(Debug, Clone, Copy)]
-pub struct Seated<'p> {
+pub struct AttachmentView<'p> {
     /// Which.
-    pub seat: SeatId,
+    pub attachment: AttachmentId,
     /// `slow-path` or `control`.
     pub level: &'static str,
     /// Its name.

@@ -7,6 +7,7 @@
 
 mod admission;
 mod allowance;
+mod attachment;
 mod bucket;
 pub mod client;
 mod cpu;
@@ -18,7 +19,6 @@ mod limits;
 mod listener;
 mod punt;
 mod ring;
-mod seat;
 mod service;
 pub mod services;
 mod shared;
@@ -30,15 +30,15 @@ mod wire;
 
 pub use admission::{Admission, Capacity, DoesNotFit, Request};
 pub use allowance::{COPIED_LINE, TRIP};
+pub use attachment::{Counts, Refused};
 pub use cut::Cut;
 pub use inline::{Inline, InlineService};
 pub use layout::{Class, Facts, HEAD, MAGIC, MAX_FRAME, Sizes, VERSION, Verdict};
-pub use level::{SeatId, Seated};
+pub use level::{AttachmentId, AttachmentView};
 pub use limits::Limits;
 pub use listener::{Expected, Listener, ListenerError};
 pub use punt::{Door, Punt};
 pub use ring::Broken;
-pub use seat::{Counts, Refused};
 pub use service::{Made, Punted, Service};
 pub use slow::{Slow, Waiting};
 pub use turns::Turns;

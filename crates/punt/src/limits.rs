@@ -20,7 +20,7 @@ pub struct Limits {
     /// Tolerated faults (invalid answers) per second. Twice that many may come at once.
     pub faults: u32,
     /// Guaranteed worker time for moving its packets, in nanoseconds per second, from the level's part.
-    pub aside: u64,
+    pub reserved: u64,
 }
 
 impl Default for Limits {
@@ -34,7 +34,7 @@ impl Default for Limits {
             patience: Nanos::from_secs(1),
             drops: false,
             faults: 1000,
-            aside: 0,
+            reserved: 0,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::client::{Hello, WELCOME, Welcome};
 use crate::cpu::{Account, Standing};
 use crate::cut::Cut;
 use crate::layout::{HEAD, MAX_LINES, Sizes};
-use crate::level::SeatId;
+use crate::level::AttachmentId;
 use crate::limits::Limits;
 use crate::punt::Door;
 use crate::ring::LINE_WORDS;
@@ -67,7 +67,7 @@ pub struct Expected {
 /// Expected processes, by attachment numbers, and all guarantees.
 #[derive(Debug)]
 struct Book {
-    seats: Vec<Option<Expected>>,
+    attachments: Vec<Option<Expected>>,
     admission: Admission,
 }
 
@@ -98,7 +98,7 @@ impl Listener {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let (stop, stopped) = UnixStream::pair().map_err(failed)?;
-        let book = Arc::new(Mutex::new(Book { seats: Vec::new(), admission }));
+        let book = Arc::new(Mutex::new(Book { attachments: Vec::new(), admission }));
         let mut host = Host {
             listener,
             stopped,
@@ -117,29 +117,29 @@ impl Listener {
     ///
     /// # Errors
     /// The computation, if it does not fit; or the name belongs to another.
-    pub fn expect(&self, seat: SeatId, expected: Expected) -> Result<(), DoesNotFit> {
-        let SeatId(_, number) = seat;
+    pub fn expect(&self, attachment: AttachmentId, expected: Expected) -> Result<(), DoesNotFit> {
+        let AttachmentId(_, number) = attachment;
         let mut book = lock(&self.book);
         let name = &expected.name;
-        if book.seats.iter().flatten().any(|other| other.name == *name) {
+        if book.attachments.iter().flatten().any(|other| other.name == *name) {
             return Err(DoesNotFit::Twice { name: name.clone() });
         }
         if let Some((request, _)) = expected.promise {
             book.admission.admit(name, request)?;
         }
-        if book.seats.len() <= number {
-            book.seats.resize(number + 1, None);
+        if book.attachments.len() <= number {
+            book.attachments.resize(number + 1, None);
         }
-        book.seats[number] = Some(expected);
+        book.attachments[number] = Some(expected);
         Ok(())
     }
 
     /// No longer expects a process for that attachment, and releases its guarantee. The node handles an
     /// attached process.
-    pub fn forget(&self, seat: SeatId) {
-        let SeatId(_, number) = seat;
+    pub fn forget(&self, attachment: AttachmentId) {
+        let AttachmentId(_, number) = attachment;
         let mut book = lock(&self.book);
-        if let Some(expected) = book.seats.get_mut(number).and_then(Option::take) {
+        if let Some(expected) = book.attachments.get_mut(number).and_then(Option::take) {
             book.admission.release(&expected.name);
         }
     }
@@ -187,8 +187,8 @@ struct Guest {
 enum State {
     /// Identifying itself: the bytes so far, and the time limit.
     Greeting(Vec<u8>, Instant),
-    Seated {
-        seat: usize,
+    Attached {
+        attachment: usize,
         memory: Arc<Memory>,
         status: Arc<Status>,
         reads: Bucket,
@@ -250,7 +250,7 @@ impl Host {
                     self.greet(index, &hello);
                 }
             }
-            State::Seated { reads, .. } => {
+            State::Attached { reads, .. } => {
                 if !reads.take(now) {
                     self.end(index, Cut::Flood);
                 }
@@ -263,7 +263,7 @@ impl Host {
     fn look_after(&mut self, index: usize) {
         match &self.guests[index].state {
             State::Greeting(_, until) if Instant::now() > *until => self.end(index, Cut::Left),
-            State::Seated { status, .. } => {
+            State::Attached { status, .. } => {
                 let why = status.cut().or_else(|| self.overrun(index).then_some(Cut::Overrun));
                 if let Some(why) = why {
                     self.end(index, why);
@@ -277,11 +277,11 @@ impl Host {
     fn overrun(&mut self, index: usize) -> bool {
         let now = self.begin.elapsed();
         let shares = self.guests.iter().map(|guest| match guest.state {
-            State::Seated { share, .. } => share,
+            State::Attached { share, .. } => share,
             _ => 0,
         });
         let shares = shares.fold(0, u32::saturating_add);
-        let State::Seated { seat, status, share, account: Some((process, account)), .. } =
+        let State::Attached { attachment, status, share, account: Some((process, account)), .. } =
             &mut self.guests[index].state
         else {
             return false;
@@ -289,7 +289,11 @@ impl Host {
         // A process that has ended closes its socket.
         let Some(used) = shared::processor_time(*process) else { return false };
         let book = lock(&self.book);
-        let name = book.seats.get(*seat).and_then(Option::as_ref).map_or("", |seat| &seat.name);
+        let name = book
+            .attachments
+            .get(*attachment)
+            .and_then(Option::as_ref)
+            .map_or("", |attachment| &attachment.name);
         let cycles = book.admission.weight(name, (*share, shares));
         account.promise(cycles, book.admission.capacity().cycles);
         let (had, standing) = account.charge(used, now);
@@ -313,20 +317,24 @@ impl Host {
         let hello = Hello::read(hello)?;
         let book = Arc::clone(&self.book);
         let mut book = lock(&book);
-        let of_name = |seat: &Option<Expected>| seat.as_ref().is_some_and(|seat| seat.name == hello.name);
-        let Some(number) = book.seats.iter().position(of_name) else {
-            let names: Vec<_> = book.seats.iter().flatten().map(|seat| seat.name.as_str()).collect();
+        let of_name = |attachment: &Option<Expected>| {
+            attachment.as_ref().is_some_and(|attachment| attachment.name == hello.name)
+        };
+        let Some(number) = book.attachments.iter().position(of_name) else {
+            let names: Vec<_> =
+                book.attachments.iter().flatten().map(|attachment| attachment.name.as_str()).collect();
             return Err(format!(
                 "nobody is expected by the name {:?}; expected: {}",
                 hello.name,
                 names.join(", ")
             ));
         };
-        let is_seated = |guest: &Guest| matches!(guest.state, State::Seated { seat, .. } if seat == number);
-        if self.guests.iter().any(is_seated) {
+        let is_attached =
+            |guest: &Guest| matches!(guest.state, State::Attached { attachment, .. } if attachment == number);
+        if self.guests.iter().any(is_attached) {
             return Err(format!("{} is there already", hello.name));
         }
-        let Some(Expected { limits, promise, .. }) = book.seats[number].clone() else {
+        let Some(Expected { limits, promise, .. }) = book.attachments[number].clone() else {
             return Err("nobody is expected any more".into());
         };
         let asked = Request { packets: hello.packets, cycles: hello.cycles };
@@ -349,7 +357,7 @@ impl Host {
                 ));
             }
         };
-        let attached = self.seat(socket, (number, limits), (request.packets, share));
+        let attached = self.attach(socket, (number, limits), (request.packets, share));
         attached.map_err(|error| {
             if promise.is_none() {
                 book.admission.release(&hello.name);
@@ -358,10 +366,10 @@ impl Host {
         })
     }
 
-    fn seat(
+    fn attach(
         &mut self,
         socket: &Arc<UnixStream>,
-        (seat, limits): (usize, Limits),
+        (attachment, limits): (usize, Limits),
         (promised, share): (u64, u32),
     ) -> io::Result<State> {
         let packets = limits.packets.clamp(16, 1 << 16);
@@ -376,26 +384,38 @@ impl Host {
         let status = Arc::new(Status::default());
         let bell = Bell::Socket(Arc::clone(socket));
         let wire = Wire::new(Arc::clone(&memory), sizes, bell, Arc::clone(&status), false);
-        let attach = Attach { seat, wire, promised, share };
+        let attach = Attach { attachment, wire, promised, share };
         self.way.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))?;
         let now = self.begin.elapsed();
         let account = shared::peer(socket).and_then(|process| {
             let used = shared::processor_time(process)?;
             Some((process, Account::new(0, 1, used, now)))
         });
-        Ok(State::Seated { seat, memory, status, reads: Bucket::new(READS.0, READS.1), share, account })
+        Ok(State::Attached {
+            attachment,
+            memory,
+            status,
+            reads: Bucket::new(READS.0, READS.1),
+            share,
+            account,
+        })
     }
 
     fn end(&mut self, index: usize, why: Cut) {
         let guest = &mut self.guests[index];
         // It may already be closed.
         let _ = guest.socket.shutdown(Shutdown::Both);
-        if let State::Seated { seat, memory, status, .. } = std::mem::replace(&mut guest.state, State::Over) {
+        if let State::Attached { attachment, memory, status, .. } =
+            std::mem::replace(&mut guest.state, State::Over)
+        {
             status.leave(why);
             let mut book = lock(&self.book);
-            let name = book.seats.get(seat).and_then(Option::as_ref);
+            let name = book.attachments.get(attachment).and_then(Option::as_ref);
             // A guarantee from the installation is kept.
-            if let Some(name) = name.filter(|seat| seat.promise.is_none()).map(|seat| seat.name.clone()) {
+            if let Some(name) = name
+                .filter(|attachment| attachment.promise.is_none())
+                .map(|attachment| attachment.name.clone())
+            {
                 book.admission.release(&name);
             }
             self.left.push(memory);

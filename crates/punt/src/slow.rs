@@ -2,7 +2,7 @@
 
 use crate::cut::Cut;
 use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};
-use crate::level::SeatId;
+use crate::level::AttachmentId;
 use crate::limits::Limits;
 use crate::punt::Door;
 use crate::ring::{LINE, Reader, Writer};
@@ -46,7 +46,7 @@ pub struct Slow {
 
 /// Messages to the thread.
 enum Note {
-    Seat(usize, Box<Desk>),
+    Service(usize, Box<RunningService>),
     Weights(Vec<(usize, u64)>),
 }
 
@@ -59,7 +59,7 @@ impl Slow {
         let stop = Arc::new(AtomicBool::new(false));
         let (notes, told) = channel();
         let mut worker = Worker {
-            desks: Vec::new(),
+            services: Vec::new(),
             turns,
             told,
             stop: Arc::clone(&stop),
@@ -76,14 +76,14 @@ impl Slow {
     ///
     /// # Errors
     /// There is no memory for its rings, or the node accepts no attachment.
-    pub fn seat(&mut self, seat: SeatId, limits: &Limits, service: Box<dyn Service>) -> io::Result<()> {
-        let SeatId(_, number) = seat;
+    pub fn attach(&mut self, id: AttachmentId, limits: &Limits, service: Box<dyn Service>) -> io::Result<()> {
+        let AttachmentId(_, number) = id;
         let Some(thread) = &self.thread else { return Ok(()) };
         let lines = limits.ring_bytes / LINE as u32;
         let sizes = Sizes::at_least(lines, lines);
         let memory = Arc::new(Memory::create(sizes.words())?);
         let status = Arc::new(Status::default());
-        let desk = Desk {
+        let service = RunningService {
             service,
             up: Reader::new(Arc::clone(&memory), sizes.up_place()),
             down: Writer::new(Arc::clone(&memory), sizes.down_place()),
@@ -92,16 +92,16 @@ impl Slow {
             is_over: false,
         };
         let gone = |_| io::Error::other("the slow path has ended");
-        self.notes.send(Note::Seat(number, Box::new(desk))).map_err(gone)?;
+        self.notes.send(Note::Service(number, Box::new(service))).map_err(gone)?;
         thread.thread().unpark();
         let wire = Wire::new(memory, sizes, Bell::Thread(thread.thread().clone()), status, true);
-        let attach = Attach { seat: number, wire, promised: 0, share: 0 };
+        let attach = Attach { attachment: number, wire, promised: 0, share: 0 };
         self.door.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))
     }
 
     /// Gives services their weights.
-    pub fn weigh(&self, weights: &[(SeatId, u64)]) {
-        let weights = weights.iter().map(|&(SeatId(_, number), weight)| (number, weight)).collect();
+    pub fn weigh(&self, weights: &[(AttachmentId, u64)]) {
+        let weights = weights.iter().map(|&(AttachmentId(_, number), weight)| (number, weight)).collect();
         // The thread only ends with this object.
         let _ = self.notes.send(Note::Weights(weights));
     }
@@ -119,7 +119,7 @@ impl Drop for Slow {
 }
 
 /// One service and its rings.
-struct Desk {
+struct RunningService {
     service: Box<dyn Service>,
     up: Reader,
     down: Writer,
@@ -129,8 +129,8 @@ struct Desk {
 }
 
 struct Worker {
-    /// By the seats' numbers.
-    desks: Vec<Option<Box<Desk>>>,
+    /// By the attachments' numbers.
+    services: Vec<Option<Box<RunningService>>>,
     turns: Turns,
     told: Receiver<Note>,
     begin: Instant,
@@ -153,9 +153,9 @@ impl Worker {
                 Some(which) => {
                     idle_since = None;
                     let begin = Instant::now();
-                    let Self { desks, frame, made, stop, .. } = self;
-                    if let Some(desk) = &mut desks[which] {
-                        desk.turn(frame, made, stop);
+                    let Self { services, frame, made, stop, .. } = self;
+                    if let Some(service) = &mut services[which] {
+                        service.turn(frame, made, stop);
                     }
                     spent = nanoseconds(begin);
                 }
@@ -175,12 +175,12 @@ impl Worker {
     /// Services with packets, as bits.
     fn ready(&mut self) -> u64 {
         let mut ready = 0;
-        for (index, seat) in self.desks.iter_mut().enumerate() {
-            let Some(desk) = seat else { continue };
-            if desk.is_over() {
-                *seat = None;
+        for (index, attachment) in self.services.iter_mut().enumerate() {
+            let Some(service) = attachment else { continue };
+            if service.is_over() {
+                *attachment = None;
             } else {
-                ready |= u64::from(desk.is_ready()) << index;
+                ready |= u64::from(service.is_ready()) << index;
             }
         }
         ready
@@ -190,24 +190,24 @@ impl Worker {
     fn listen(&mut self) {
         while let Ok(note) = self.told.try_recv() {
             match note {
-                Note::Seat(number, desk) if number < MOST => {
-                    self.desks.resize_with(self.desks.len().max(number + 1), || None);
-                    self.desks[number] = Some(desk);
+                Note::Service(number, service) if number < MOST => {
+                    self.services.resize_with(self.services.len().max(number + 1), || None);
+                    self.services[number] = Some(service);
                 }
-                Note::Seat(..) => {}
+                Note::Service(..) => {}
                 Note::Weights(weights) => self.turns.weigh(&weights),
             }
         }
     }
 
     fn sleep(&mut self) {
-        self.desks.iter().flatten().for_each(|desk| desk.set_asleep(1));
+        self.services.iter().flatten().for_each(|service| service.set_asleep(1));
         // Orders the flags before the check of the rings; the writer does the opposite.
         fence(Ordering::SeqCst);
         if self.ready() == 0 && !self.stop.load(Ordering::Acquire) {
             std::thread::park_timeout(LONGEST_SLEEP);
         }
-        self.desks.iter().flatten().for_each(|desk| desk.set_asleep(0));
+        self.services.iter().flatten().for_each(|service| service.set_asleep(0));
     }
 }
 
@@ -215,7 +215,7 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Desk {
+impl RunningService {
     /// Whether the node or the service has ended.
     fn is_over(&self) -> bool {
         self.is_over || self.status.cut().is_some()

@@ -118,7 +118,7 @@ impl Wire {
 /// A process or service that attaches, with its guarantee.
 #[derive(Debug)]
 pub(crate) struct Attach {
-    pub seat: usize,
+    pub attachment: usize,
     pub wire: Wire,
     /// Packets a second.
     pub promised: u64,

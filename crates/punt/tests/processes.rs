@@ -5,7 +5,7 @@ mod support;
 
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::{
-    Admission, Capacity, Counts, Cut, Expected, Limits, Listener, Punt, Request, SeatId, Verdict,
+    Admission, AttachmentId, Capacity, Counts, Cut, Expected, Limits, Listener, Punt, Request, Verdict,
 };
 use longwire_units::Nanos;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ const SOCKET: &str = "LONGWIRE_TEST_SOCKET";
 
 struct Router {
     below: Below,
-    seat: SeatId,
+    attachment: AttachmentId,
     listener: Listener,
 }
 
@@ -28,28 +28,28 @@ impl Router {
     /// With an attachment called "test"; `name` makes the socket's path.
     fn new(name: &str, limits: Limits) -> Self {
         let mut punt = Punt::new(vec![0, 1]);
-        let seat = punt.add_control("test", limits).unwrap();
+        let attachment = punt.add_control("test", limits).unwrap();
         let path = std::env::temp_dir().join(format!("longwire-{name}-{}.sock", std::process::id()));
         let admission = Admission::new(Capacity { packets: 1_000_000, cycles: 1_000_000_000 });
         let door = punt.control_door(admission.capacity().packets);
         let listener = Listener::open(&path, door, admission).unwrap();
-        listener.expect(seat, Expected { name: "test".into(), limits, promise: None }).unwrap();
-        Self { below: Below::new(punt), seat, listener }
+        listener.expect(attachment, Expected { name: "test".into(), limits, promise: None }).unwrap();
+        Self { below: Below::new(punt), attachment, listener }
     }
 
     fn counts(&self) -> Counts {
-        self.below.punt.counts(self.seat)
+        self.below.punt.counts(self.attachment)
     }
 
     /// Waits until the process has attached.
     fn await_guest(&mut self) {
-        let seat = self.seat;
-        self.below.until(|_| (), |below| below.punt.is_taken(seat));
+        let attachment = self.attachment;
+        self.below.until(|_| (), |below| below.punt.is_taken(attachment));
     }
 
     /// Offers packets of different lengths until `done`, and yields the processor between batches.
     fn feed(&mut self, done: impl FnMut(&Below) -> bool) {
-        let seat = self.seat;
+        let attachment = self.attachment;
         let mut count = 0u64;
         self.below.until(
             |below| {
@@ -58,7 +58,7 @@ impl Router {
                     let mut frame = vec![0; 60 + (count * 97 % 1400) as usize];
                     frame[..8].copy_from_slice(&count.to_le_bytes());
                     // What is refused is counted.
-                    let _ = below.offer(seat, &frame);
+                    let _ = below.offer(attachment, &frame);
                 }
             },
             done,
@@ -174,8 +174,8 @@ fn a_process_that_takes_more_of_its_processor_than_promised_gets_no_more_packets
     let mut child = spawn("busy", &router);
     router.await_guest();
     // It has a guarantee of a hundredth of a processor: its saved 200 ms are soon gone.
-    let seat = router.seat;
-    router.feed(|below| below.punt.counts(seat).over_cycles > 0);
+    let attachment = router.attachment;
+    router.feed(|below| below.punt.counts(attachment).over_cycles > 0);
     let counts = router.counts();
     assert!(counts.throttled == 1 && counts.processor_ns > 200_000_000, "{counts:?}");
     // No packet goes up to it, but it continues.
@@ -188,7 +188,7 @@ fn a_process_that_takes_more_of_its_processor_than_promised_gets_no_more_packets
 }
 
 #[test]
-fn a_process_echoes_until_it_is_killed_and_another_takes_its_seat() {
+fn a_process_echoes_until_it_is_killed_and_another_takes_its_place() {
     let mut router = Router::new("echo", patient());
     let mut child = spawn("echo", &router);
     router.await_guest();
@@ -279,10 +279,10 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
 fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     let mut router = Router::new("promised", Limits::default());
     let mut expect = |name: &str, packets, cycles| {
-        let seat = router.below.punt.add_control(name, Limits::default()).unwrap();
+        let attachment = router.below.punt.add_control(name, Limits::default()).unwrap();
         let promise = Some((Request { packets, cycles }, 1));
         let expected = Expected { name: name.into(), limits: Limits::default(), promise };
-        (seat, router.listener.expect(seat, expected).map_err(|error| error.to_string()))
+        (attachment, router.listener.expect(attachment, expected).map_err(|error| error.to_string()))
     };
     let (early, done) = expect("early", 700_000, 1000);
     assert_eq!(done, Ok(()));
@@ -307,9 +307,11 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     drop(control);
     router.below.until(|_| (), |below| !below.punt.is_taken(early));
     let mut expect = |packets| {
-        let seat = router.below.punt.add_control("other", Limits::default()).unwrap();
+        let attachment = router.below.punt.add_control("other", Limits::default()).unwrap();
         let promise = Some((Request { packets, cycles: 100 }, 1));
-        router.listener.expect(seat, Expected { name: "other".into(), limits: Limits::default(), promise })
+        router
+            .listener
+            .expect(attachment, Expected { name: "other".into(), limits: Limits::default(), promise })
     };
     assert!(expect(400_000).is_err());
     router.listener.forget(early);

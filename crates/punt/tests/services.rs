@@ -4,8 +4,8 @@
 mod support;
 
 use longwire_punt::{
-    COPIED_LINE, Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, TRIP,
-    Turns, Verdict, Waiting,
+    AttachmentId, COPIED_LINE, Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, Service, Slow,
+    TRIP, Turns, Verdict, Waiting,
 };
 use longwire_units::Nanos;
 use std::sync::mpsc;
@@ -73,10 +73,14 @@ fn turns() -> Turns {
 }
 
 /// A thread with these services.
-fn started(punt: &mut Punt, services: Vec<(SeatId, Limits, Box<dyn Service>)>, waiting: Waiting) -> Slow {
+fn started(
+    punt: &mut Punt,
+    services: Vec<(AttachmentId, Limits, Box<dyn Service>)>,
+    waiting: Waiting,
+) -> Slow {
     let mut slow = Slow::start(punt.slow_door(), turns(), waiting).unwrap();
-    for (seat, limits, service) in services {
-        slow.seat(seat, &limits, service).unwrap();
+    for (attachment, limits, service) in services {
+        slow.attach(attachment, &limits, service).unwrap();
     }
     slow
 }
@@ -85,17 +89,17 @@ fn started(punt: &mut Punt, services: Vec<(SeatId, Limits, Box<dyn Service>)>, w
 fn a_service_drops_passes_changes_and_makes() {
     for waiting in [Waiting::Polling, Waiting::Woken] {
         let mut punt = Punt::new(vec![0, 1]);
-        let seat = punt.add_service("obedient", patient()).unwrap();
-        let slow = started(&mut punt, vec![(seat, patient(), Box::new(Obedient))], waiting);
+        let attachment = punt.add_service("obedient", patient()).unwrap();
+        let slow = started(&mut punt, vec![(attachment, patient(), Box::new(Obedient))], waiting);
         let mut below = Below::new(punt);
-        below.until(|_| (), |below| below.punt.is_taken(seat));
+        below.until(|_| (), |below| below.punt.is_taken(attachment));
         for len in (60..65_000).step_by(1300) {
             for order in 0..4 {
-                below.offer(seat, &frame(order, len)).unwrap();
+                below.offer(attachment, &frame(order, len)).unwrap();
                 below.until(|_| (), |below| below.punt.kept() == 0);
             }
         }
-        let counts = below.punt.counts(seat);
+        let counts = below.punt.counts(attachment);
         assert_eq!(below.up, counts.verdicts);
         assert_eq!(
             below.sends,
@@ -115,7 +119,7 @@ fn a_service_drops_passes_changes_and_makes() {
 fn a_service_that_panics_is_cut_off_and_others_go_on() {
     let mut punt = Punt::new(vec![0, 1]);
     let [bad, good] = ["bad", "good"].map(|name| punt.add_service(name, patient()).unwrap());
-    let services: Vec<(SeatId, Limits, Box<dyn Service>)> =
+    let services: Vec<(AttachmentId, Limits, Box<dyn Service>)> =
         vec![(bad, patient(), Box::new(Obedient)), (good, patient(), Box::new(Obedient))];
     let _slow = started(&mut punt, services, Waiting::Woken);
     let mut below = Below::new(punt);
@@ -142,7 +146,7 @@ fn a_full_service_leaves_another_alone() {
     let free = punt.add_service("free", patient()).unwrap();
     // The first blocks the thread for a while; its packets only fill its own ring.
     let (word, wait) = mpsc::channel();
-    let services: Vec<(SeatId, Limits, Box<dyn Service>)> =
+    let services: Vec<(AttachmentId, Limits, Box<dyn Service>)> =
         vec![(full, limits, Box::new(Waits(wait))), (free, patient(), Box::new(Obedient))];
     let slow = started(&mut punt, services, Waiting::Woken);
     let mut below = Below::new(punt);
@@ -164,14 +168,14 @@ fn a_full_service_leaves_another_alone() {
 #[test]
 fn a_service_does_not_see_packets_for_which_too_little_time_is_left() {
     let mut punt = Punt::new(vec![0, 1]);
-    let seat = punt.add_service("swamped", patient()).unwrap();
+    let attachment = punt.add_service("swamped", patient()).unwrap();
     let ((tell, told), (word, wait)) = (mpsc::channel(), mpsc::channel());
     let service = Box::new(Tells(tell, wait));
-    let slow = started(&mut punt, vec![(seat, patient(), service)], Waiting::Woken);
+    let slow = started(&mut punt, vec![(attachment, patient(), service)], Waiting::Woken);
     let mut below = Below::new(punt);
-    below.until(|_| (), |below| below.punt.is_taken(seat));
+    below.until(|_| (), |below| below.punt.is_taken(attachment));
     let at = Nanos::from_secs;
-    (0..3).for_each(|_| below.offer_at(at(100), seat, &frame(1, 60)).unwrap());
+    (0..3).for_each(|_| below.offer_at(at(100), attachment, &frame(1, 60)).unwrap());
     below.turn_at(at(100));
     told.recv_timeout(PATIENCE).unwrap();
     // While it handles the first, less than a quarter of the other two's minute is left.
@@ -183,7 +187,7 @@ fn a_service_does_not_see_packets_for_which_too_little_time_is_left() {
         below.turn_at(at(147));
         std::thread::yield_now();
     }
-    let Counts { verdicts, late, faults, cut, .. } = below.punt.counts(seat);
+    let Counts { verdicts, late, faults, cut, .. } = below.punt.counts(attachment);
     assert_eq!((verdicts, late, faults, cut), (1, 2, 0, 0));
     assert_eq!((below.drops, below.passes, told.try_recv().is_err()), (1, 2, true));
     drop((slow, word));
@@ -200,12 +204,12 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
     };
     let inline = Inline::new(vec![service(10, 1), service(20, 1)], turns());
     let mut below = Below::new(Punt::simulated(vec![0, 1], inline));
-    let (first, second) = (SeatId::slow(0), SeatId::slow(1));
+    let (first, second) = (AttachmentId::slow(0), AttachmentId::slow(1));
     let at = Nanos::from_micros;
     // Four for the first and two for the second, all at 100 µs. Starts by accumulated cost: 0 10 20 30 and 0
     // 20; ties by waiting time: 1 2 1 2 1 1.
-    for (seat, order) in [(first, 2), (first, 1), (first, 2), (first, 0), (second, 2), (second, 3)] {
-        below.offer_at(at(100), seat, &frame(order, 60)).unwrap();
+    for (attachment, order) in [(first, 2), (first, 1), (first, 2), (first, 0), (second, 2), (second, 3)] {
+        below.offer_at(at(100), attachment, &frame(order, 60)).unwrap();
     }
     // (deadline, then the totals: sent or passed or dropped)
     let table = [
@@ -233,12 +237,12 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
 
 #[test]
 fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
-    let service = |aside| InlineService {
+    let service = |reserved| InlineService {
         name: "obedient".into(),
         service: Box::new(Obedient),
         time: Nanos::ZERO,
         weight: 1,
-        limits: Limits { aside, ..Limits::default() },
+        limits: Limits { reserved, ..Limits::default() },
     };
     // A hundredth of the worker is set aside, half of it guaranteed to the second: 12 500 packets a second of
     // 400 ns. The rest is shared.
@@ -246,7 +250,7 @@ fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
     let mut punt = Punt::simulated(vec![0, 1], inline);
     punt.set_aside(None, Some(10_000_000));
     let mut below = Below::new(punt);
-    let (flooded, promised) = (SeatId::slow(0), SeatId::slow(1));
+    let (flooded, promised) = (AttachmentId::slow(0), AttachmentId::slow(1));
     // A second of a million packets for the first, and 12 500 for the second.
     let mut refused = 0;
     for us in 1..=1_000_000 {
@@ -257,7 +261,7 @@ fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
         }
         below.turn_at(now);
     }
-    let counts = [flooded, promised].map(|seat| below.punt.counts(seat));
+    let counts = [flooded, promised].map(|attachment| below.punt.counts(attachment));
     assert_eq!(counts.map(|counts| counts.over_time), [refused, 0]);
     // 12 500, and the initial 10 ms.
     assert_eq!(counts.map(|counts| counts.up), [12_625, 12_500]);
@@ -288,19 +292,22 @@ fn in_line_packets_that_can_not_be_done_in_time_are_taken_back() {
     for (within, drops, steps) in table {
         let limits = Limits { answer_within: at(within), drops, ..Limits::default() };
         let inline = Inline::new(vec![in_line(at(10), limits)], turns());
-        let (seat, mut below) = (SeatId::slow(0), Below::new(Punt::simulated(vec![0, 1], inline)));
-        (0..5).for_each(|_| below.offer_at(at(0), seat, &frame(2, 60)).unwrap());
+        let (attachment, mut below) =
+            (AttachmentId::slow(0), Below::new(Punt::simulated(vec![0, 1], inline)));
+        (0..5).for_each(|_| below.offer_at(at(0), attachment, &frame(2, 60)).unwrap());
         for &[ms, verdicts, late] in steps {
             assert_eq!(below.punt.deadline(), at(ms), "{within} ms");
             below.turn_at(at(ms));
-            let counts = below.punt.counts(seat);
+            let counts = below.punt.counts(attachment);
             assert_eq!((counts.verdicts, counts.late, counts.faults), (verdicts, late, 0), "at {ms} ms");
             let (passed, dropped) = if drops { (0, late) } else { (late, 0) };
             assert_eq!((below.sends, below.passes, below.drops), (verdicts, passed, dropped));
             assert_eq!(below.punt.kept(), 5 - verdicts - late);
         }
-        assert_eq!((below.punt.deadline(), below.punt.counts(seat).cut), (Nanos::NEVER, 0));
-        assert!(below.offer_at(at(100), seat, &frame(2, 60)).is_ok() && below.punt.is_taken(seat));
+        assert_eq!((below.punt.deadline(), below.punt.counts(attachment).cut), (Nanos::NEVER, 0));
+        assert!(
+            below.offer_at(at(100), attachment, &frame(2, 60)).is_ok() && below.punt.is_taken(attachment)
+        );
     }
 }
 
@@ -313,19 +320,19 @@ fn in_line(time: Nanos, limits: Limits) -> InlineService {
 /// time limit; then the rest is waited for. Returns each service's verdicts and late packets.
 fn swamped(services: &[(u64, u64)], within: Nanos) -> Vec<[u64; 2]> {
     let limits = Limits { answer_within: within, drops: true, ..Limits::default() };
-    let desks = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
-    let mut below = Below::new(Punt::simulated(vec![0, 1], Inline::new(desks, turns())));
+    let services = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
+    let mut below = Below::new(Punt::simulated(vec![0, 1], Inline::new(services, turns())));
     for us in 0..1_000_000 {
         for (number, (_, every)) in services.iter().enumerate() {
             if us % every == 0 {
                 below.turn_at(Nanos::from_micros(us));
-                below.offer_at(Nanos::from_micros(us), SeatId::slow(number), &frame(0, 60)).unwrap();
+                below.offer_at(Nanos::from_micros(us), AttachmentId::slow(number), &frame(0, 60)).unwrap();
             }
         }
     }
     below.turn_at(Nanos::from_secs(2));
     assert_eq!((below.punt.kept(), below.full, below.gone), (0, 0, 0));
-    let counts = (0..services.len()).map(|number| below.punt.counts(SeatId::slow(number)));
+    let counts = (0..services.len()).map(|number| below.punt.counts(AttachmentId::slow(number)));
     counts.map(|counts| [counts.verdicts, counts.late]).collect()
 }
 
@@ -355,7 +362,7 @@ fn in_line_a_swamped_service_takes_nothing_from_another_and_keeps_its_share() {
 }
 
 #[test]
-fn seats_are_taken_away_and_given_again_while_packets_are_up() {
+fn attachments_are_removed_and_made_again_while_packets_are_up() {
     let mut punt = Punt::new(vec![0, 1]);
     let first = punt.add_service("first", patient()).unwrap();
     let (word, wait) = mpsc::channel();
@@ -372,15 +379,15 @@ fn seats_are_taken_away_and_given_again_while_packets_are_up() {
     assert_ne!(other, first);
     assert!(below.offer(first, &frame(1, 60)).is_err());
     below.until(|_| (), |below| below.punt.kept() == 0);
-    assert_eq!((below.passes, below.punt.seats().count()), (3, 1));
+    assert_eq!((below.passes, below.punt.attachments().count()), (3, 1));
     drop(word);
     assert_eq!(below.punt.add_service("second", patient()), Some(first));
-    slow.seat(first, &patient(), Box::new(Obedient)).unwrap();
+    slow.attach(first, &patient(), Box::new(Obedient)).unwrap();
     below.until(|_| (), |below| below.punt.is_taken(first));
     below.offer(first, &frame(2, 60)).unwrap();
     below.until(|_| (), |below| below.sends == 1);
     for number in 2..64 {
-        assert_eq!(below.punt.add_service("more", patient()), Some(SeatId::slow(number)));
+        assert_eq!(below.punt.add_service("more", patient()), Some(AttachmentId::slow(number)));
     }
     assert_eq!(below.punt.add_service("too many", patient()), None);
 }

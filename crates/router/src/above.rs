@@ -3,9 +3,9 @@
 
 use crate::classify::{Class, Classify, ETHERNET};
 use crate::state::{Core, Fate};
-use longwire_block::{DropReason, OUTBOX, Outbox, REFUSED, SeatStats};
+use longwire_block::{AttachmentStats, DropReason, OUTBOX, Outbox, REFUSED};
 use longwire_packet::{Handle, Pool};
-use longwire_punt::{Cut, Punt, Refused, SeatId, Seated};
+use longwire_punt::{AttachmentId, AttachmentView, Cut, Punt, Refused};
 use longwire_units::Nanos;
 
 /// The levels above a router.
@@ -19,38 +19,39 @@ pub(crate) struct Above {
 /// Where a packet is to go up, and whose it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Upward {
-    pub seat: SeatId,
+    pub attachment: AttachmentId,
     pub fid: u32,
     /// A hash of its flow; 0 if it has none.
     pub flow: u64,
 }
 
-/// What became of the packets of all seats.
-pub(crate) fn stats(punt: &Punt) -> Vec<SeatStats> {
-    let of_seat = |Seated { level, name, is_taken, kept, counts, .. }: Seated<'_>| SeatStats {
-        level,
-        name: name.into(),
-        there: is_taken,
-        up: counts.up,
-        verdicts: counts.verdicts,
-        late: counts.late,
-        returned: counts.returned,
-        kept,
-        refused: counts.full + counts.over_rate + counts.over_cycles + counts.over_time,
-        over_cycles: counts.over_cycles,
-        over_time: counts.over_time,
-        worker_ns: counts.worker_ns,
-        throttled: counts.throttled,
-        processor_ns: counts.processor_ns,
-        absent: counts.absent,
-        made: counts.made,
-        unmade: counts.unmade,
-        faults: counts.faults,
-        came: counts.came,
-        cut: counts.cut,
-        last_cut: counts.last_cut.map(Cut::name),
-    };
-    punt.seats().map(of_seat).collect()
+/// What became of the packets of all attachments.
+pub(crate) fn stats(punt: &Punt) -> Vec<AttachmentStats> {
+    let of_attachment =
+        |AttachmentView { level, name, is_taken, kept, counts, .. }: AttachmentView<'_>| AttachmentStats {
+            level,
+            name: name.into(),
+            there: is_taken,
+            up: counts.up,
+            verdicts: counts.verdicts,
+            late: counts.late,
+            returned: counts.returned,
+            kept,
+            refused: counts.full + counts.over_rate + counts.over_cycles + counts.over_time,
+            over_cycles: counts.over_cycles,
+            over_time: counts.over_time,
+            worker_ns: counts.worker_ns,
+            throttled: counts.throttled,
+            processor_ns: counts.processor_ns,
+            absent: counts.absent,
+            made: counts.made,
+            unmade: counts.unmade,
+            faults: counts.faults,
+            came: counts.came,
+            cut: counts.cut,
+            last_cut: counts.last_cut.map(Cut::name),
+        };
+    punt.attachments().map(of_attachment).collect()
 }
 
 impl Above {
@@ -80,7 +81,7 @@ impl Above {
             network: if upward.flow == 0 { 0 } else { ETHERNET as u16 },
             transport: 0,
         };
-        match self.punt.offer(pool, handle, upward.seat, &known) {
+        match self.punt.offer(pool, handle, upward.attachment, &known) {
             Ok(()) => Some(Fate::Kept),
             Err(Refused::Full) => Some(Fate::Dropped(DropReason::LevelFull)),
             Err(Refused::Absent) => Some(Fate::Dropped(DropReason::LevelLate)),
@@ -88,11 +89,11 @@ impl Above {
         }
     }
 
-    /// Whether a seat has no room for a packet of this time, or it is beyond its rate: then it is counted as
-    /// refused.
+    /// Whether an attachment has no room for a packet of this time, or it is beyond its rate: then it is
+    /// counted as refused.
     #[inline]
-    pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
-        self.punt.refuses(seat, now)
+    pub fn refuses(&mut self, attachment: AttachmentId, now: Nanos) -> bool {
+        self.punt.refuses(attachment, now)
     }
 
     /// Lets them see what was offered: after each batch.

@@ -297,8 +297,8 @@ impl<C: Classify> Router<C> {
         }
     }
 
-    /// Gives the router levels above: installations may name their seats. What is up with others is dropped
-    /// with them, so this is to be done before packets flow.
+    /// Gives the router levels above: installations may name their attachments. What is up with others is
+    /// dropped with them, so this is to be done before packets flow.
     pub fn set_levels(&mut self, punt: Punt) {
         self.above = Some(Box::new(Above::new(punt)));
     }
@@ -308,7 +308,7 @@ impl<C: Classify> Router<C> {
         self.above.as_deref().map(Above::punt)
     }
 
-    /// The same, to give them seats and take seats away.
+    /// The same, to give them attachments and take attachments away.
     pub fn levels_mut(&mut self) -> Option<&mut Punt> {
         self.above.as_deref_mut().map(Above::punt_mut)
     }

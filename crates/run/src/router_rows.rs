@@ -1,6 +1,6 @@
 //! Routers in the report of a run, and on the screen.
 
-use longwire_block::SeatStats;
+use longwire_block::AttachmentStats;
 use longwire_engine::{NodeReport, Report};
 use longwire_report::{Row, shown};
 use longwire_scenario::{Attachment, Plan};
@@ -42,14 +42,15 @@ fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
 
 /// A row for each who is above the router; it fails if not every packet is accounted for.
 pub fn level_rows(plan: &Plan, node: &NodeReport) -> Vec<Row> {
-    let row = |seat: &SeatStats| {
-        let come_back = seat.verdicts + seat.late + seat.returned + seat.kept;
-        let mut row = Row::new(format!("{} {} {}", name(plan, node), seat.level, seat.name), "packets")
-            .expected(seat.up)
-            .measured(come_back)
-            .judged(seat.up == come_back)
-            .extra("kind", "level");
-        let counters = serde_json::to_value(seat).unwrap_or_default();
+    let row = |attachment: &AttachmentStats| {
+        let come_back = attachment.verdicts + attachment.late + attachment.returned + attachment.kept;
+        let mut row =
+            Row::new(format!("{} {} {}", name(plan, node), attachment.level, attachment.name), "packets")
+                .expected(attachment.up)
+                .measured(come_back)
+                .judged(attachment.up == come_back)
+                .extra("kind", "level");
+        let counters = serde_json::to_value(attachment).unwrap_or_default();
         for (key, value) in counters.as_object().into_iter().flatten() {
             row = row.extra(if key == "name" { "who" } else { key.as_str() }, value.clone());
         }

@@ -3,7 +3,7 @@
 use crate::address::{Mac, Network, RoutedTo};
 use crate::file_processors::{NamedFlow, Rings};
 use crate::frequency::Frequency;
-use crate::processor_terms::{Clock, Cycles, Foretelling, PortRate};
+use crate::processor_terms::{Clock, Cycles, PortRate, Predictor};
 use crate::words::LevelWait;
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Nanos, Probability, Rate};
@@ -69,7 +69,7 @@ pub(crate) struct Router {
     pub(crate) dovetail: Option<Written<Nanos>>,
     /// How the cost of a flow's next packet is predicted: "ses 0.5", "ses-shift", "last", "mean", "exact".
     /// Default "ses".
-    pub(crate) estimator: Option<Written<Foretelling>>,
+    pub(crate) estimator: Option<Written<Predictor>>,
     /// The predicted cost of a flow without measurements, in cycles. Default: the recent cost of packets of
     /// all flows.
     pub(crate) first_estimate: Option<Written<Whole>>,

@@ -36,7 +36,7 @@ pub struct ForwarderRequest {
     pub installation: Installation,
     /// What its state holds at first; zeros if none is given.
     pub data: Option<Box<[u8]>>,
-    /// Who gets the packets that it lets pass. `installation` says in which seat, once that is known.
+    /// Who gets the packets that it lets pass. `installation` says in which attachment, once that is known.
     pub above: Option<AboveRequest>,
 }
 
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!((limits.answer_within, limits.patience, limits.drops), (second, four, true));
         let usual = read(process()).unwrap().above.unwrap().limits();
         // Ten packets a second, there and back at 400 ns each, are set aside for it.
-        assert_eq!(usual, longwire_punt::Limits { aside: 4000, ..Default::default() });
+        assert_eq!(usual, longwire_punt::Limits { reserved: 4000, ..Default::default() });
     }
 
     #[test]

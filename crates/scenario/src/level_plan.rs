@@ -87,12 +87,12 @@ pub struct AboveRequest {
 }
 
 impl AboveRequest {
-    /// The bounds of its seat.
+    /// The bounds of its attachment.
     pub fn limits(&self) -> Limits {
         let usual = Limits::default();
         let patience = usual.patience.max(self.within + self.within);
-        let aside = self.request.packets.saturating_mul(TRIP);
-        Limits { answer_within: self.within, patience, drops: self.drops, aside, ..usual }
+        let reserved = self.request.packets.saturating_mul(TRIP);
+        Limits { answer_within: self.within, patience, drops: self.drops, reserved, ..usual }
     }
 }
 

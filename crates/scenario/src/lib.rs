@@ -59,7 +59,7 @@ pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, Delays, End, EngineSettings, Fidelity, Host, HostRoute, LARGEST_POOL,
-    Link, Medium, PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Steer, Wish,
+    Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Steer,
 };
 pub use prices_file::{
     Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,

@@ -63,7 +63,7 @@ pub struct Plan {
     /// Where filters send packets instead.
     pub steers: Vec<Steer>,
     /// Where routers' programs send packets instead.
-    pub wishes: Vec<Wish>,
+    pub link_requests: Vec<LinkRequest>,
     /// Traffic sources.
     pub sources: Vec<Source>,
     /// What changes while the run goes on, in the file's order.
@@ -297,7 +297,7 @@ pub struct Steer {
 /// A link that packets take instead of another when a router's program says so. Both begin and end at the
 /// same places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish {
+pub struct LinkRequest {
     /// Place of the link that they would take.
     pub link: u32,
     /// The other's number among those that programs may name.

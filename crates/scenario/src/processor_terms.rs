@@ -129,9 +129,9 @@ impl Term for Weighing {
 
 /// A predictor: `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Foretelling(pub(crate) Estimator);
+pub(crate) struct Predictor(pub(crate) Estimator);
 
-impl Term for Foretelling {
+impl Term for Predictor {
     const WANTED: &'static str = "an estimator such as \"ses 0.5\"";
 
     fn read(text: &str) -> Result<Self, String> {
@@ -238,9 +238,9 @@ mod tests {
             ("ses 1", 1 << 16),
             ("ses 0.000001", 1),
         ] {
-            assert_eq!(Foretelling::read(text), Ok(Foretelling(Estimator::Smoothed { alpha })));
+            assert_eq!(Predictor::read(text), Ok(Predictor(Estimator::Smoothed { alpha })));
         }
-        assert_eq!(Foretelling::read("ses-shift"), Ok(Foretelling(Estimator::Shift)));
+        assert_eq!(Predictor::read("ses-shift"), Ok(Predictor(Estimator::Shift)));
         for (wrong, why) in [
             ("ses 0", "is out of range"),
             ("ses .0", "is out of range"),
@@ -256,7 +256,7 @@ mod tests {
             ("ses 0.1234567", "at most six digits"),
             ("median", "no estimator \"median\""),
         ] {
-            let told = Foretelling::read(wrong).unwrap_err();
+            let told = Predictor::read(wrong).unwrap_err();
             assert!(told.contains(why), "{wrong}: {told}");
         }
     }

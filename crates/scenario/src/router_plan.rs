@@ -28,8 +28,7 @@ pub struct Router {
     pub sharing: Option<SharingConfig>,
     /// Why it can't be run in real time, if it can't.
     pub not_in_real_time: Option<Finding>,
-    /// Whether it has a control plane: a namespace named after it, with an interface named after each of its
-    /// ports.
+    /// Whether it has a control plane: a namespace named after it, with an interface for each port.
     pub control: bool,
     /// What the levels above can do.
     pub levels: RouterLevels,
@@ -79,8 +78,7 @@ pub struct RouterEvent {
 }
 
 impl RouterEvent {
-    /// What it does, in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev west-south; no route to
-    /// 10.8.0.0/16`.
+    /// The change in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev south; no route to 10.8.0.0/16`.
     pub fn describe(&self, routers: &[Router]) -> String {
         let router = &routers[self.router as usize];
         let each = self.changes.iter().map(|change| match change {
@@ -116,10 +114,9 @@ pub struct RouterNeighbour {
     pub mac: Mac,
 }
 
-/// A route as it is written: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev
-/// east`, `blackhole 10.3.0.0/16`, or to several next hops, `10.4.0.0/16 nexthop via 10.0.0.2 weight 2
-/// nexthop via 10.0.1.2`; `nexthop` may be left out before a gateway. What `ip route` prints besides
-/// (protocol, scope, source, metric) is read over.
+/// A route as text: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev east`,
+/// `blackhole 10.3.0.0/16`, or to several next hops, `10.4.0.0/16 nexthop via 10.0.0.2 weight 2 nexthop via
+/// 10.0.1.2`; `nexthop` is optional before a gateway. Protocol, scope, source and metric are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenRoute<'t> {
     /// Where to.
@@ -158,8 +155,7 @@ impl<'t> WrittenRoute<'t> {
     pub fn read(text: &'t str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
         let mut first = words.next();
-        // `ip route` knows several ways of leading nowhere; here all are one, as those of a control plane
-        // are.
+        // The kinds of routes to nowhere of `ip route` are one here, like those of a control plane.
         let discard = first.is_some_and(|word| NOWHERE.contains(&word));
         if discard {
             first = words.next();
@@ -358,12 +354,10 @@ impl Router {
         Ok(NextHop::via(port.place, via))
     }
 
-    /// The port behind which a gateway is: the one that is `named` with it, if one is, else the one in one of
-    /// whose networks it is.
+    /// The port behind which a gateway is: the `named` one if any, else the one with a network of it.
     ///
     /// # Errors
-    /// If it is no neighbour's address, is in no network and no port is named, or is in a network of another
-    /// port than that.
+    /// If it is no neighbour's address, is in a network of another port, or in none and no port is named.
     pub(crate) fn port_of_gateway<'r>(
         &'r self,
         via: IpAddr,

@@ -26,7 +26,7 @@ pub fn check(file: &File, findings: &mut Vec<Finding>) {
         let is_long = |line: &&str| {
             let is_fence = line.trim_start().starts_with("```");
             fenced ^= is_fence;
-            let is_kept = fenced || is_fence || line.trim_start().starts_with('|') || has_link(line);
+            let is_kept = fenced || is_fence || is_row(line) || is_mark(line) || has_link(line);
             width(line) > MARKDOWN && !is_kept
         };
         (MARKDOWN, lines(&file.text, is_long))
@@ -75,7 +75,17 @@ fn width(line: &str) -> usize {
 fn is_doc_table(line: &str) -> bool {
     let line = line.trim_start();
     let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
-    doc.is_some_and(|text| text.trim_start().starts_with('|'))
+    doc.is_some_and(is_row)
+}
+
+/// Whether a line is a row of a table.
+fn is_row(line: &str) -> bool {
+    line.trim_start().starts_with('|')
+}
+
+/// Whether a line is a comment, which names what a program is to write below.
+fn is_mark(line: &str) -> bool {
+    line.starts_with("<!--")
 }
 
 fn has_link(line: &str) -> bool {
@@ -104,8 +114,9 @@ mod tests {
     #[test]
     fn lines_of_markdown_have_100_characters() {
         let (fits, long) = ("ä".repeat(100), "ä".repeat(101));
-        let kept = format!("| {long} |\n[a]({long})\n<https://{long}>\n```text\n{long}\n```\n");
-        assert_eq!(found("a.md", &format!("{fits}\n{kept}{long}\n- {fits}\n")), [8, 9]);
+        let kept =
+            format!("| {long} |\n[a]({long})\n<https://{long}>\n<!-- {long} -->\n```text\n{long}\n```\n");
+        assert_eq!(found("a.md", &format!("{fits}\n{kept}{long}\n- {fits}\n")), [9, 10]);
         assert!(found("docs/book/reference.md", &long).is_empty());
     }
 

@@ -5,8 +5,8 @@ use super::Built;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
-    Admission, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError, Punt, SeatId,
-    Slow, Turns, Waiting,
+    Admission, AttachmentId, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError,
+    Punt, Slow, Turns, Waiting,
 };
 use longwire_scenario::{AboveRequest, LevelWait, Plan, RouterLevels, Who};
 use longwire_sched::SettingsError;
@@ -38,8 +38,8 @@ pub enum LevelsError {
     /// A ring could not be opened a second time.
     #[error("that level could not be opened before; start the run again")]
     Shut,
-    /// All seats are taken.
-    #[error("all 64 seats of that level are given away; remove a forwarder")]
+    /// All attachments are taken.
+    #[error("all 64 attachments of that level are given away; remove a forwarder")]
     TooMany,
 }
 
@@ -55,7 +55,7 @@ pub struct Levels {
     slow: Option<Slow>,
     /// Guarantees of services, and the share of each.
     promised: Admission,
-    services: Vec<(SeatId, Box<str>, u32)>,
+    services: Vec<(AttachmentId, Box<str>, u32)>,
 }
 
 impl Levels {
@@ -77,49 +77,50 @@ impl Levels {
     ///
     /// # Errors
     /// If the limit is reached.
-    pub fn make_seat(punt: &mut Punt, above: &AboveRequest) -> Result<SeatId, LevelsError> {
-        let seat = match above.who {
+    pub fn make_attachment(punt: &mut Punt, above: &AboveRequest) -> Result<AttachmentId, LevelsError> {
+        let attachment = match above.who {
             Who::Service(_) => punt.add_service(&above.name, above.limits()),
             Who::Process => punt.add_control(&above.name, above.limits()),
         };
-        seat.ok_or(LevelsError::TooMany)
+        attachment.ok_or(LevelsError::TooMany)
     }
 
     /// Activates an attachment: starts the service, or waits for the process.
     ///
     /// # Errors
     /// The computation, if it does not fit; or the machine's refusal. The attachment must then be removed.
-    pub fn give(&mut self, seat: SeatId, above: &AboveRequest) -> Result<(), LevelsError> {
+    pub fn give(&mut self, attachment: AttachmentId, above: &AboveRequest) -> Result<(), LevelsError> {
         let limits = above.limits();
         match above.who {
             Who::Service(native) => {
                 self.promised.admit(&above.name, above.request)?;
-                let seated = self.slow().and_then(|slow| Ok(slow.seat(seat, &limits, (native.make)())?));
-                if seated.is_err() {
+                let attached =
+                    self.slow().and_then(|slow| Ok(slow.attach(attachment, &limits, (native.make)())?));
+                if attached.is_err() {
                     self.promised.release(&above.name);
-                    return seated;
+                    return attached;
                 }
-                self.services.push((seat, above.name.clone(), above.share));
+                self.services.push((attachment, above.name.clone(), above.share));
                 self.weigh();
             }
             Who::Process => {
                 let promise = Some((above.request, above.share));
                 let expected = Expected { name: above.name.to_string(), limits, promise };
-                self.listener()?.expect(seat, expected)?;
+                self.listener()?.expect(attachment, expected)?;
             }
         }
         Ok(())
     }
 
     /// Releases the guarantees of an attachment that the router has removed.
-    pub fn take_back(&mut self, seat: SeatId) {
-        if seat.is_control() {
+    pub fn take_back(&mut self, attachment: AttachmentId) {
+        if attachment.is_control() {
             if let Some(listener) = &self.listener {
-                listener.forget(seat);
+                listener.forget(attachment);
             }
             return;
         }
-        if let Some(at) = self.services.iter().position(|(other, ..)| *other == seat) {
+        if let Some(at) = self.services.iter().position(|(other, ..)| *other == attachment) {
             let (_, name, _) = self.services.remove(at);
             self.promised.release(&name);
             self.weigh();
@@ -160,7 +161,10 @@ impl Levels {
 /// The weight of each service: its guarantee, and its share of the rest.
 fn weights<S: Copy>(promised: &Admission, services: &[(S, Box<str>, u32)]) -> Vec<(S, u64)> {
     let all = services.iter().map(|(.., share)| *share).fold(0, u32::saturating_add);
-    services.iter().map(|(seat, name, share)| (*seat, promised.weight(name, (*share, all)))).collect()
+    services
+        .iter()
+        .map(|(attachment, name, share)| (*attachment, promised.weight(name, (*share, all))))
+        .collect()
 }
 
 impl Built {
@@ -180,8 +184,8 @@ impl Built {
             let mut punt = Punt::new(places);
             let mut levels = Levels::new(&written.levels, &mut punt, socket(written));
             for above in asked(plan, index) {
-                let seat = Levels::make_seat(&mut punt, above)?;
-                levels.give(seat, above)?;
+                let attachment = Levels::make_attachment(&mut punt, above)?;
+                levels.give(attachment, above)?;
             }
             if let Some(router) = self.router_mut(index) {
                 router.set_levels(punt);

@@ -1,9 +1,9 @@
 //! Builds an engine, ready to start, from a plan.
 
+mod assign;
 mod levels;
 mod router_changes;
 mod routers;
-mod seats;
 mod shards;
 
 pub use levels::{Levels, LevelsError};
@@ -13,7 +13,7 @@ use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
     Agenda, Between, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Setup, SourceRef,
-    SourceSeat, Steered, Tolerance, WorkerSetup,
+    SourceSetup, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -97,8 +97,8 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
-    let (homes, routers) = seats::seat_ports(plan, ports, &shards, &mut workers)?;
-    let sources = seat_sources(plan, &homes, &mut workers);
+    let (homes, routers) = assign::assign_ports(plan, ports, &shards, &mut workers)?;
+    let sources = assign_sources(plan, &homes, &mut workers);
     let media = place_media(plan, &shards, &workers);
     give_agendas(plan, (&links, &sources, &media), &mut workers);
     routers::give_events(plan, &routers, &mut workers);
@@ -152,14 +152,14 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
 }
 
 /// Registers the sources at each worker's ports.
-fn seat_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
-    let seat = |source: &Source| {
+fn assign_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
+    let setup = |source: &Source| {
         let Home { worker, slot, .. } = homes[usize::from(source.in_port)];
-        let seats = &mut workers[worker as usize].agenda.seats;
-        seats.push(SourceSeat { port: slot, name: source.name.clone() });
-        SourceRef { worker, place: seats.len() as u32 - 1 }
+        let setups = &mut workers[worker as usize].agenda.source_setups;
+        setups.push(SourceSetup { port: slot, name: source.name.clone() });
+        SourceRef { worker, place: setups.len() as u32 - 1 }
     };
-    plan.sources.iter().map(seat).collect()
+    plan.sources.iter().map(setup).collect()
 }
 
 /// The engine's reference to each medium, whose links all belong to one worker.
@@ -269,11 +269,11 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map 
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
     let floods = floods(plan, links, &mut paths);
     // Filters also see packets that programs have sent to their links.
-    let wished = plan.wishes.iter().map(|wish| (wish.link, wish.number, wish.target));
-    let wished = instead(wished, links, &mut paths);
+    let requested = plan.link_requests.iter().map(|request| (request.link, request.number, request.target));
+    let requested = instead(requested, links, &mut paths);
     let steered = plan.steers.iter().map(|steer| (steer.link, steer.number.into(), steer.target));
     let steered = instead(steered, links, &mut paths);
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, wished, joints }
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, requested, joints }
 }
 
 /// The trees of flooded packets, by their input port: the paths from there to all other ports of its bridges.

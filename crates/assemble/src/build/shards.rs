@@ -103,12 +103,12 @@ impl Turns {
         // same place.
         for list in [&mut goes, &mut comes] {
             let beside: Vec<_> = plan
-                .wishes
+                .link_requests
                 .iter()
-                .flat_map(|wish| {
+                .flat_map(|request| {
                     list.iter()
-                        .filter(move |(link, _)| *link == wish.link)
-                        .map(move |(_, at)| (wish.target, *at))
+                        .filter(move |(link, _)| *link == request.link)
+                        .map(move |(_, at)| (request.target, *at))
                 })
                 .collect();
             list.extend(beside);
@@ -152,8 +152,8 @@ fn steps(plan: &Plan) -> Vec<(u32, u32)> {
 
 /// Links with the links to which programs or filters send their packets.
 fn beside(plan: &Plan) -> impl Iterator<Item = (u32, u32)> {
-    let wished = plan.wishes.iter().map(|wish| (wish.link, wish.target));
-    wished.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
+    let requested = plan.link_requests.iter().map(|request| (request.link, request.target));
+    requested.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
 }
 
 /// The workers for segments, with their ports, and those for links: all for both, or in a pipeline disjoint

@@ -22,12 +22,8 @@ pub fn ring(seed: u64, way: u64) -> String {
         let own = match kind {
             0 => format!("port = \"p{router}\""),
             1 => {
-                link(
-                    &mut dice,
-                    &mut text,
-                    ("lan", router),
-                    (&format!("p{router}"), &format!("r{router}-lan")),
-                );
+                let ends = (format!("p{router}"), format!("r{router}-lan"));
+                link(&mut dice, &mut text, ("lan", router), (&ends.0, &ends.1));
                 format!("port = \"r{router}-lan\"")
             }
             _ => {
@@ -48,10 +44,10 @@ pub fn ring(seed: u64, way: u64) -> String {
             text,
             "[[router]]\nname = \"r{router}\"\nports = [\n\
              {{ {own}, mtu = {mtu}, addresses = [\"10.0.{router}.1/24\", \"fd00:0:0:{router}::1/64\"] }},\n\
-             {{ port = \"r{router}-on\", addresses = [\"10.9.{router}.1/30\", \"fd00:9:0:{router}::1/64\"] \
-             }},\n\
-             {{ port = \"r{router}-back\", addresses = [\"10.9.{before}.2/30\", \"fd00:9:0:{before}::2/64\"] \
-             }} ]\nroutes = ["
+             {{ port = \"r{router}-on\", \
+             addresses = [\"10.9.{router}.1/30\", \"fd00:9:0:{router}::1/64\"] }},\n\
+             {{ port = \"r{router}-back\", \
+             addresses = [\"10.9.{before}.2/30\", \"fd00:9:0:{before}::2/64\"] }} ]\nroutes = ["
         )
         .unwrap();
         for other in (0..routers).filter(|other| *other != router) {

@@ -60,11 +60,12 @@ impl Drop for Killed {
 }
 
 /// The counters of the process's attachment.
-fn seat(lab: &Lab) -> Value {
+fn attachment(lab: &Lab) -> Value {
     let levels = json(&longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]), 0);
-    let mut seats = levels["rows"].as_array().into_iter().flatten();
-    let seat = seats.find(|seat| seat["level"] == "control" && seat["who"] == "echo");
-    seat.unwrap_or_else(|| panic!("no seat in {levels}")).clone()
+    let mut attachments = levels["rows"].as_array().into_iter().flatten();
+    let attachment =
+        attachments.find(|attachment| attachment["level"] == "control" && attachment["who"] == "echo");
+    attachment.unwrap_or_else(|| panic!("no attachment in {levels}")).clone()
 }
 
 #[test]
@@ -92,9 +93,11 @@ fn a_process_that_scribbles_over_its_rings_harms_nobody_else() {
         scribbler.args(["-B", "-c", SCRIBBLER, &folder, &socket, &seed]);
         let mut scribbler = Killed(scribbler.stderr(Stdio::piped()).spawn().unwrap());
         let ended = wait(&mut scribbler.0, super::PATIENCE);
-        assert!(ended.is_some_and(|status| status.success()), "{what}: {ended:?}, {:#}", seat(&lab));
-        let cut = until(super::PATIENCE, || Some(seat(&lab)).filter(|seat| seat["there"] == false));
-        let cut = cut.unwrap_or_else(|| panic!("{what}: it is still there: {:#}", seat(&lab)));
+        assert!(ended.is_some_and(|status| status.success()), "{what}: {ended:?}, {:#}", attachment(&lab));
+        let cut = until(super::PATIENCE, || {
+            Some(attachment(&lab)).filter(|attachment| attachment["there"] == false)
+        });
+        let cut = cut.unwrap_or_else(|| panic!("{what}: it is still there: {:#}", attachment(&lab)));
         assert_eq!(cut["cut"], round, "{what}: {cut:#}");
     }
     // The service beside it answers; on a busy machine not always in time.

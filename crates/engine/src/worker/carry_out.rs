@@ -42,9 +42,9 @@ impl Worker {
             let next = self.next_arrival();
             let change = if next == Nanos::NEVER {
                 let first = self.schedules.sources.next();
-                self.schedules.sources.hope(first, true).time()
+                self.schedules.sources.pending(first, true).time()
             } else {
-                self.schedules.sources.stir();
+                self.schedules.sources.interrupt();
                 self.schedules.sources.next()
             };
             if change > next.min(until) || change == Nanos::NEVER {
@@ -86,7 +86,7 @@ impl Worker {
             let what = match of {
                 Of::Links if self.emulation.is_medium(place) => "a medium".into(),
                 Of::Links => format!("link {}", self.emulation.links.place(place)),
-                Of::Sources => format!("source {}", self.schedules.seats[place as usize].name),
+                Of::Sources => format!("source {}", self.schedules.source_setups[place as usize].name),
             };
             self.schedules.of(of).refuse(time, &what, &why);
         }

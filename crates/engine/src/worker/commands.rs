@@ -138,10 +138,10 @@ impl Worker {
 
     fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
         // At a manual change, frames that are due may not have been received yet: they come first.
-        let seat = &self.schedules.seats[source as usize];
-        let port = &mut self.ports.slots[seat.port as usize].port;
+        let setup = &self.schedules.source_setups[source as usize];
+        let port = &mut self.ports.slots[setup.port as usize].port;
         let now = port.next_arrival().map_or(now, |next| now.min(next));
-        let known = changes.iter().all(|(spec, values)| port.change_source(now, &seat.name, spec, values));
+        let known = changes.iter().all(|(spec, values)| port.change_source(now, &setup.name, spec, values));
         if known { Ok(()) } else { Err(NO_SOURCE.into()) }
     }
 }

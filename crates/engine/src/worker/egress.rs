@@ -12,8 +12,8 @@ impl Worker {
     #[inline]
     pub(crate) fn leave(&mut self, handle: Handle) {
         let &Meta { flags, path, .. } = self.pool.meta(handle);
-        if flags & Meta::ASIDE != 0 {
-            return self.walk(Next::Aside, handle);
+        if flags & Meta::DIVERTED != 0 {
+            return self.walk(Next::Diverted, handle);
         }
         if !Paths::is_one_link(path) && self.advance(handle) {
             return self.walk(Next::Enter, handle);

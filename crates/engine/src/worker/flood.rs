@@ -17,7 +17,7 @@ impl Worker {
         {
             return self.split(handle, fork, |worker, copy, branch| {
                 worker.pool.meta_mut(copy).path = branch.path;
-                worker.grant_wish(copy);
+                worker.grant_requested_link(copy);
                 worker.intake.ready.push(copy);
             });
         }
@@ -38,7 +38,7 @@ impl Worker {
             let meta = self.pool.meta_mut(copy);
             (meta.out_port, meta.seq) = (port, meta.seq + (u64::from(port) + 1) * PIECES);
             self.map.classifier.classify_one(&mut self.pool, copy);
-            self.grant_wish(copy);
+            self.grant_requested_link(copy);
             self.intake.ready.push(copy);
         }
     }

@@ -266,7 +266,7 @@ impl Worker {
             } else {
                 self.map.classifier.classify_one(&mut self.pool, handle);
             }
-            self.grant_wish(handle);
+            self.grant_requested_link(handle);
             self.intake.ready.push(handle);
         }
         self.books.flow.made += self.nodes.outbox.clear();
@@ -279,8 +279,8 @@ impl Worker {
     /// Adds packets with a path to those that enter links. Requested links are checked only if the combined
     /// flags contain one.
     fn make_ready(&mut self, batch: &Batch, flags: u8) {
-        if Meta::any_wishes(flags) {
-            batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
+        if Meta::any_requested_link(flags) {
+            batch.as_slice().iter().for_each(|&handle| self.grant_requested_link(handle));
         }
         self.intake.ready.extend_from_slice(batch.as_slice());
     }

@@ -1,10 +1,10 @@
 //! A worker: moves packets from its ports, through nodes and links, to ports. It is told the time by the
 //! loops in `real` and `simulated`.
 
-mod aside;
 mod between;
 mod carry_out;
 mod commands;
+mod diversion;
 mod egress;
 mod ending;
 mod flood;
@@ -84,7 +84,7 @@ impl Worker {
         let WorkerSetup { pool, ports, nodes, links, flat, mut agenda, observer, .. } = setup;
         // A change has an exact place among arrivals, too.
         let is_exact = simulated || !flat || !agenda.links.events.is_empty();
-        let in_turn = ports.iter().filter(|seat| map.joints.in_turn(seat.place)).map(|seat| seat.node);
+        let in_turn = ports.iter().filter(|port| map.joints.in_turn(port.place)).map(|port| port.node);
         let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), start);
         let ticks = Ticks::new(tolerance.tick, start, ports.len());
         Self {
@@ -162,10 +162,10 @@ impl Worker {
         if arrival == Arrival::Through {
             out.push(&mut self.pool, handle);
         }
-        if arrival == Arrival::Stirred || self.simulated {
+        if arrival == Arrival::DeadlineChanged || self.simulated {
             self.emulation.note(local, before);
             self.emulation.arm(local);
-            self.emulation.arm_stirred();
+            self.emulation.arm_dirty();
         }
         while let Some(handle) = out.pop(&self.pool) {
             if self.walk.is_under_way() {

@@ -83,7 +83,7 @@ impl Worker {
         });
         self.see_to(exit);
         self.emulation.arm_firsts();
-        self.emulation.arm_stirred();
+        self.emulation.arm_dirty();
         entered
     }
 
@@ -121,7 +121,7 @@ impl Worker {
             let next = links.release_each(pool, link, now, |handle, meta| {
                 let &Meta { out_port, segments, .. } = meta;
                 let leave = meta.leave();
-                let is_plain = meta.flags & Meta::ASIDE == 0 && Paths::is_one_link(meta.path);
+                let is_plain = meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path);
                 exit = match is_plain {
                     true => ports.push_out(out_port, (handle, segments, Nanos(leave), link)),
                     false => Exit::Elsewhere(handle),
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::events::Agenda;
     use crate::worker::Order;
-    use crate::{Between, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use crate::{Between, Home, Joints, Map, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup};
     use longwire_block::path::Paths;
     use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};
     use longwire_link::classify::Classifier;
@@ -276,7 +276,7 @@ mod tests {
         let left = Arc::<Mutex<Vec<Left>>>::default();
         let port = |station, sent| {
             let port = Box::new(Noting { station, sent, left: Arc::clone(&left) });
-            Seat { place: station.into(), node: 0, port }
+            PortSetup { place: station.into(), node: 0, port }
         };
         // The first frame announces the location of its station.
         let greeting = VecDeque::from([(0, u32::MAX, 1, 1)]);
@@ -301,7 +301,7 @@ mod tests {
                 homes: vec![Home::single(0, 0), Home::single(0, 1)],
                 floods: HashMap::new(),
                 steered: Steered::default(),
-                wished: Steered::default(),
+                requested: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),

@@ -20,7 +20,7 @@ impl Worker {
                 changed,
             });
         }
-        self.emulation.arm_stirred();
+        self.emulation.arm_dirty();
         for slot in &self.ports.slots {
             report.ports.push(PortReport {
                 place: slot.place,

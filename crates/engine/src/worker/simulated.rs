@@ -1,7 +1,7 @@
 //! The loop on a simulated clock with one worker: it jumps from event to event.
 
 use super::Worker;
-use crate::events::Hope;
+use crate::events::PendingChanges;
 use longwire_units::Nanos;
 
 impl Worker {
@@ -15,7 +15,7 @@ impl Worker {
             if self.lost_anything() {
                 return None;
             }
-            let now = if next > until { self.hope().time() } else { self.before(next) };
+            let now = if next > until { self.pending().time() } else { self.before(next) };
             if now > until {
                 return Some(self.end(until));
             }
@@ -28,14 +28,14 @@ impl Worker {
 
     /// The earlier of the next event and the next change of held packets, which may move the event.
     fn before(&mut self, next: Nanos) -> Nanos {
-        self.schedules.links.stir();
+        self.schedules.links.interrupt();
         if self.pool.live() > 0 { next.min(self.schedules.links.next()) } else { next }
     }
 
     /// The pending changes, if nothing but changes of links is left.
-    pub(crate) fn hope(&mut self) -> Hope {
+    pub(crate) fn pending(&mut self) -> PendingChanges {
         let holds = self.real_packets() > 0;
-        self.schedules.links.hope(self.emulation.seen, holds)
+        self.schedules.links.pending(self.emulation.seen, holds)
     }
 
     /// Packets held, except background traffic.

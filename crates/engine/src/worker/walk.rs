@@ -32,8 +32,8 @@ impl Worker {
             Next::Enter => self.enter(handle),
             Next::Leave => self.leave(handle),
             Next::Egress => self.egress(handle),
-            Next::Aside | Next::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
-            Next::Aside => self.leave_aside(handle),
+            Next::Diverted | Next::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
+            Next::Diverted => self.divert(handle),
             Next::Decide => self.decide_in_turn(handle),
         }
     }

@@ -32,16 +32,16 @@ impl Worker {
             if failed {
                 return None;
             }
-            let hoping = next > until;
-            let start = if hoping { self.hope_together(&meeting) } else { next.min(change) };
+            let awaiting = next > until;
+            let start = if awaiting { self.pending_together(&meeting) } else { next.min(change) };
             if start > until {
                 return Some(self.end_together(&meeting, until));
             }
-            if !hoping {
-                self.schedules.links.stir();
+            if !awaiting {
+                self.schedules.links.interrupt();
             }
             // Pending changes are tried one by one, because the next one may not be worth waiting for.
-            let end = (start + if hoping { Nanos(1) } else { longest }).min(until + Nanos(1));
+            let end = (start + if awaiting { Nanos(1) } else { longest }).min(until + Nanos(1));
             self.take_in(end);
             self.meet(&meeting);
             self.stage_from_rings();
@@ -56,11 +56,11 @@ impl Worker {
     }
 
     /// The next change worth waiting for if no other event is left anywhere.
-    fn hope_together(&mut self, meeting: &Meeting) -> Nanos {
-        let own = self.hope();
-        *meeting.hopes[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
+    fn pending_together(&mut self, meeting: &Meeting) -> Nanos {
+        let own = self.pending();
+        *meeting.pending[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
         self.meet(meeting);
-        let all = meeting.hope();
+        let all = meeting.pending();
         self.meet(meeting);
         all.time()
     }

@@ -4,7 +4,7 @@
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
 use longwire_engine::{
-    Agenda, Between, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup,
+    Agenda, Between, Home, Joints, Map, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -44,12 +44,12 @@ impl Bed {
             let (links, crossing) = self.links_of(index);
             let ports = ports.take().unwrap_or_default();
             let bridge = Bridge::new(places.clone(), Nanos::from_secs(300), 64);
-            let seat = |(place, port)| Seat { place: place as u16, node: 0, port };
+            let setup = |(place, port)| PortSetup { place: place as u16, node: 0, port };
             WorkerSetup {
                 cpu: None,
                 pool: Pool::new(self.pool_bytes).unwrap(),
                 nodes: if index == 0 { vec![Box::new(bridge) as Box<dyn Node>] } else { Vec::new() },
-                ports: ports.into_iter().enumerate().map(seat).collect(),
+                ports: ports.into_iter().enumerate().map(setup).collect(),
                 links,
                 flat: self.ways.iter().all(|(_, links)| links.len() < 2),
                 crossing,
@@ -65,7 +65,7 @@ impl Bed {
                 homes,
                 floods: HashMap::new(),
                 steered: Steered::default(),
-                wished: Steered::default(),
+                requested: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),

@@ -13,7 +13,7 @@ pub(super) struct Left {
     /// The one that translates.
     pub program: u32,
     /// The one behind it, whose packets go up.
-    pub seat: u32,
+    pub attachment: u32,
 }
 
 impl Left {
@@ -25,12 +25,14 @@ impl Left {
     pub fn find(post: &Post, state: &[u8], lease: Nanos) -> anyhow::Result<Option<Self>> {
         let list = post.list()?;
         let named: Vec<&Value> = list.iter().filter(|one| one["name"] == NAME).collect();
-        let Some(seat) = named.iter().position(|one| one["where"] == "control") else { return Ok(None) };
+        let Some(attachment) = named.iter().position(|one| one["where"] == "control") else {
+            return Ok(None);
+        };
         let is_same = |one: &Value| one["lease_ns"] == lease.0;
-        for before in named[..seat].iter().filter(|one| is_same(named[seat]) && is_same(one)) {
+        for before in named[..attachment].iter().filter(|one| is_same(named[attachment]) && is_same(one)) {
             let program = number(before)?;
             if post.data::<STATE>(program).is_ok_and(|data| data == state) {
-                return Ok(Some(Self { program, seat: number(named[seat])? }));
+                return Ok(Some(Self { program, attachment: number(named[attachment])? }));
             }
         }
         bail!("{}", refusal(post.router(), &named));

@@ -137,7 +137,7 @@ impl Args {
         let mut nat = Nat::new(&post, control, translator, fid, &self);
         let ended = post.every(Nanos(0), |_| nat.go_on());
         // A half that hung is cut off; its successor continues with the installed programs.
-        if nat.is_cut_off() && post.is_seated(NAME) {
+        if nat.is_cut_off() && post.is_attached(NAME) {
             post.abandon();
             output::note("another has taken over");
         }
@@ -159,18 +159,18 @@ impl Args {
             ..WrittenForwarder::default()
         };
         let fid = post.install(&program)?;
-        post.install(&self.seat())?;
+        post.install(&self.attachment())?;
         Ok((fid, self.connect()?))
     }
 
     /// Takes over the attachment of a half that is gone, and its bindings from the program's map, as far as
     /// they are still valid.
     fn take_over(&self, post: &Post, left: Left, translator: &mut Translator) -> anyhow::Result<Control> {
-        let Left { program, seat } = left;
+        let Left { program, attachment } = left;
         // No other process can attach from here on.
         let control =
-            self.connect().with_context(|| format!("taking over the programs {program} and {seat}"))?;
-        post.adopt(&[program, seat])?;
+            self.connect().with_context(|| format!("taking over the programs {program} and {attachment}"))?;
+        post.adopt(&[program, attachment])?;
         let entries = post.entries(program, BINDINGS)?;
         let stray = translator.restore(&entries);
         for keys in stray.chunks(PRUNED) {
@@ -178,7 +178,7 @@ impl Args {
         }
         let bindings = (entries.len() - stray.len()) / 2;
         output::note(&format!(
-            "takes over the programs {program} and {seat}, which one before has left, with {bindings} \
+            "takes over the programs {program} and {attachment}, which one before has left, with {bindings} \
              bindings"
         ));
         Ok(control)
@@ -224,7 +224,7 @@ impl Args {
         state
     }
 
-    fn seat(&self) -> WrittenForwarder {
+    fn attachment(&self) -> WrittenForwarder {
         WrittenForwarder {
             level: Some("control".into()),
             name: Some(NAME.into()),

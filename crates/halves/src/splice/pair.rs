@@ -10,7 +10,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Time to wait for an idle moment, before segments with data are held back.
-const HOPE: Duration = Duration::from_millis(500);
+const QUIET: Duration = Duration::from_millis(500);
 /// Time limit for acknowledgements of everything written then.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Required silence: segments that had passed the programs before holding back have come up by then.
@@ -102,7 +102,7 @@ impl Pair {
             fids.push(post.install(&splicer(ends, scaling))?);
         }
         // If there is no idle moment, segments are held back.
-        self.relay_until_quiet(HOPE, Duration::ZERO)?;
+        self.relay_until_quiet(QUIET, Duration::ZERO)?;
         for &fid in &*fids {
             post.set(fid, &held(client))?;
         }

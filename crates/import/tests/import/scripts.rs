@@ -16,9 +16,10 @@ fn all(format: Format, cases: &[Case]) {
     }
 }
 
+const HALF: &str = "loss = \"0.5 %\"";
+
 #[test]
 fn scripts_of_tc() {
-    const HALF: &str = "loss = \"0.5 %\"";
     let cases: &[Case] = &[
         // Variables, defaults, redirections, a cleanup that may fail.
         (
@@ -62,6 +63,13 @@ fn scripts_of_tc() {
             &["name = \"eth1-1\"", "name = \"eth2-2\"", "queue = \"200 packets\""],
             &["limit 200"],
         ),
+    ];
+    all(Format::Netem, cases);
+}
+
+#[test]
+fn scripts_of_tc_with_namespaces_batches_and_classes() {
+    let cases: &[Case] = &[
         // Namespaces: two interfaces with the same name.
         (
             "ip netns add h1; ip netns add h2\nip netns exec h1 tc qdisc add dev veth0 root netem delay 5ms\n\

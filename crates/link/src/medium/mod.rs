@@ -7,9 +7,9 @@
 mod csma_cd;
 mod dcf;
 mod half_duplex;
-mod seat;
+mod station_ref;
 
-pub(crate) use seat::Seat;
+pub(crate) use station_ref::StationRef;
 
 use crate::transmit::framing::Framing;
 use crate::transmit::shared::Share;

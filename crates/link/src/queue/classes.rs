@@ -7,7 +7,7 @@
 use super::lane::Lanes;
 use super::leaf::{CLASSES, Joined, Leaf, LeafPlan, rows};
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use crate::filter::{Piece, shown};
 use longwire_block::{Block, Dice, SpecError, Values, Verdict};
@@ -366,55 +366,55 @@ where
         Verdict::Pass
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.wanted != self.now.set {
-            let waiting = self.drain(hall.pool);
-            self.adopt(hall, waiting);
+            let waiting = self.drain(context.pool);
+            self.adopt(context, waiting);
         }
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
         let State { set, lanes, scheduler, busy } = &mut self.now;
         let mut lists = vec![Fifo::EMPTY; set.limits.len()];
-        while let Some(handle) = waiting.pop(hall.pool) {
-            lists[set.class_of(hall.pool, handle)].push(hall.pool, handle);
+        while let Some(handle) = waiting.pop(context.pool) {
+            lists[set.class_of(context.pool, handle)].push(context.pool, handle);
         }
         let filled = lists.into_iter().enumerate().filter(|(_, list)| !list.is_empty());
         for (class, list) in filled {
-            lanes.adopt(hall, class, list);
-            if let Some(bytes) = lanes.head(hall.pool, class) {
+            lanes.adopt(context, class, list);
+            if let Some(bytes) = lanes.head(context.pool, class) {
                 *busy += 1;
-                scheduler.wake(class, bytes, hall.now, hall.rate);
+                scheduler.wake(class, bytes, context.now, context.rate);
             }
         }
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let state = &mut self.now;
-        let class = state.set.class_of(hall.pool, handle);
-        let bytes = hall.pool.meta(handle).counted();
-        if state.lanes.join(hall, class, handle) == Joined::First {
+        let class = state.set.class_of(context.pool, handle);
+        let bytes = context.pool.meta(handle).counted();
+        if state.lanes.join(context, class, handle) == Joined::First {
             state.busy += 1;
-            state.scheduler.wake(class, bytes, hall.now, hall.rate);
+            state.scheduler.wake(class, bytes, context.now, context.rate);
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let state = &mut self.now;
-        state.lanes.settle(hall.now);
+        state.lanes.settle(context.now);
         if state.busy == 0 {
             state.scheduler.rest();
             return Next::Empty;
         }
-        let now = hall.now;
+        let now = context.now;
         let later = |state: &State<S>| Next::Later(state.scheduler.resume(now));
-        let Some(class) = state.scheduler.select(hall.now) else { return later(state) };
-        let Some(handle) = state.lanes.take(hall, class) else { return later(state) };
-        let next = state.lanes.head(hall.pool, class);
+        let Some(class) = state.scheduler.select(context.now) else { return later(state) };
+        let Some(handle) = state.lanes.take(context, class) else { return later(state) };
+        let next = state.lanes.head(context.pool, class);
         state.busy -= usize::from(next.is_none());
-        state.scheduler.serve(class, hall.pool.meta(handle).counted(), next, hall.now);
+        state.scheduler.serve(class, context.pool.meta(handle).counted(), next, context.now);
         Next::Packet(handle)
     }
 

@@ -2,7 +2,7 @@
 
 use super::codel_law::{Codel as Law, Source, Terms};
 use super::settings::{ECN, LIMIT, Limit};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -48,9 +48,9 @@ struct Queue {
 
 impl Source for Queue {
     #[inline]
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
-        let handle = self.fifo.pop(hall.pool)?;
-        self.backlog -= hall.pool.meta(handle).counted();
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
+        let handle = self.fifo.pop(context.pool)?;
+        self.backlog -= context.pool.meta(handle).counted();
         Some(handle)
     }
 
@@ -102,22 +102,22 @@ impl Discipline for Codel {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.queue.backlog += hall.pool.meta(handle).counted();
-        self.queue.fifo.push(hall.pool, handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.queue.backlog += context.pool.meta(handle).counted();
+        self.queue.fifo.push(context.pool, handle);
     }
 
     /// Packets keep their waiting times. A dropping state begins an interval from now at the earliest.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.terms.longest = self.terms.longest.max(hall.pool.meta(handle).counted());
-            self.push(hall, handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.terms.longest = self.terms.longest.max(context.pool.meta(handle).counted());
+            self.push(context, handle);
         }
     }
 
     #[inline(always)]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.law.dequeue(&self.terms, hall, &mut self.queue).map_or(Next::Empty, Next::Packet)
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        self.law.dequeue(&self.terms, context, &mut self.queue).map_or(Next::Empty, Next::Packet)
     }
 
     fn drain(&mut self, _: &mut Pool) -> Fifo {

@@ -1,7 +1,7 @@
 //! CoDel's control law: when a queue with persistent delay drops, and how the drops become more frequent (RFC
 //! 8289, sections 5.3 to 5.6).
 
-use super::Hall;
+use super::QueueContext;
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
@@ -9,7 +9,7 @@ use longwire_units::Nanos;
 /// The controlled queue's interface.
 pub(super) trait Source {
     /// Takes the first packet.
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle>;
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle>;
 
     /// Bytes waiting behind the packets taken so far.
     fn backlog(&self) -> u64;
@@ -47,15 +47,15 @@ impl Codel {
     pub(super) fn dequeue(
         &mut self,
         settings: &Terms,
-        hall: &mut Hall<'_>,
+        context: &mut QueueContext<'_>,
         source: &mut impl Source,
     ) -> Option<Handle> {
-        let head = source.take(hall);
-        let over = self.is_over(settings, hall, head, source.backlog());
+        let head = source.take(context);
+        let over = self.is_over(settings, context, head, source.backlog());
         if !self.dropping && !over {
             return head;
         }
-        self.act(settings, &mut hall.again(), source, (head, over))
+        self.act(settings, &mut context.again(), source, (head, over))
     }
 
     /// Acts on packets after taking `head`, in its dropping state, or when they are `over` the target.
@@ -63,17 +63,17 @@ impl Codel {
     fn act(
         &mut self,
         settings: &Terms,
-        hall: &mut Hall<'_>,
+        context: &mut QueueContext<'_>,
         source: &mut impl Source,
         (mut head, mut over): (Option<Handle>, bool),
     ) -> Option<Handle> {
-        let now = hall.now;
+        let now = context.now;
         if !self.dropping {
-            let spared = signal(settings, hall, head);
+            let spared = signal(settings, context, head);
             if spared.is_none() {
-                head = source.take(hall);
+                head = source.take(context);
                 // The following packet is delivered, whatever its delay.
-                self.is_over(settings, hall, head, source.backlog());
+                self.is_over(settings, context, head, source.backlog());
             }
             self.enter(settings, now);
             return head;
@@ -81,12 +81,12 @@ impl Codel {
         self.dropping = over;
         while self.dropping && now >= self.drop_next {
             self.count = self.count.saturating_add(1);
-            if signal(settings, hall, head).is_some() {
+            if signal(settings, context, head).is_some() {
                 self.drop_next = control_law(self.drop_next, settings.interval, self.count);
                 return head;
             }
-            head = source.take(hall);
-            over = self.is_over(settings, hall, head, source.backlog());
+            head = source.take(context);
+            over = self.is_over(settings, context, head, source.backlog());
             if over {
                 self.drop_next = control_law(self.drop_next, settings.interval, self.count);
             } else {
@@ -99,21 +99,27 @@ impl Codel {
     /// Whether packets have exceeded the target for an interval, `head` being the last (section 5.6,
     /// dodequeue).
     #[inline(always)]
-    fn is_over(&mut self, settings: &Terms, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
+    fn is_over(
+        &mut self,
+        settings: &Terms,
+        context: &QueueContext<'_>,
+        head: Option<Handle>,
+        backlog: u64,
+    ) -> bool {
         let Some(head) = head else {
             self.first_above = Nanos::ZERO;
             return false;
         };
-        let waited = hall.now.since(Nanos(hall.pool.meta(head).arrival));
+        let waited = context.now.since(Nanos(context.pool.meta(head).arrival));
         if waited < settings.target || backlog <= settings.longest {
             self.first_above = Nanos::ZERO;
             return false;
         }
         if self.first_above == Nanos::ZERO {
-            self.first_above = hall.now + settings.interval;
+            self.first_above = context.now + settings.interval;
             return false;
         }
-        hall.now >= self.first_above
+        context.now >= self.first_above
     }
 
     /// Enters the dropping state after its first drop. If the last state was recent, its rate is a good
@@ -129,12 +135,12 @@ impl Codel {
 }
 
 /// Marks the packet if configured and possible, and returns it; otherwise drops it.
-fn signal(settings: &Terms, hall: &mut Hall<'_>, head: Option<Handle>) -> Option<Handle> {
+fn signal(settings: &Terms, context: &mut QueueContext<'_>, head: Option<Handle>) -> Option<Handle> {
     let head = head?;
-    if settings.marks && hall.mark(head) {
+    if settings.marks && context.mark(head) {
         return Some(head);
     }
-    hall.drop(head, DropReason::Aqm);
+    context.drop(head, DropReason::Aqm);
     None
 }
 

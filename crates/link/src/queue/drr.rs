@@ -2,7 +2,7 @@
 
 use super::flow::{flow_hash, slot};
 use super::settings::{FLOWS, LIMIT, Limit, QUANTUM};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -98,33 +98,33 @@ impl Discipline for Drr {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let before = hall.waiting_without(handle);
-        self.add(hall.pool, handle);
-        while self.limit.is_overrun(hall, before) {
-            if !self.drop_from_longest(hall) {
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        let before = context.waiting_without(handle);
+        self.add(context.pool, handle);
+        while self.limit.is_overrun(context, before) {
+            if !self.drop_from_longest(context) {
                 return;
             }
         }
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.add(hall.pool, handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.add(context.pool, handle);
         }
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.flows.len() != self.wanted {
-            let waiting = self.drain(hall.pool);
+            let waiting = self.drain(context.pool);
             self.flows = vec![Flow::EMPTY; self.wanted];
-            self.adopt(hall, waiting);
+            self.adopt(context, waiting);
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.next(hall.pool).map_or(Next::Empty, Next::Packet)
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        self.next(context.pool).map_or(Next::Empty, Next::Packet)
     }
 
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
@@ -208,7 +208,7 @@ impl Drr {
     }
 
     /// Drops the first packet of the flow with most bytes. Returns whether there was one.
-    fn drop_from_longest(&mut self, hall: &mut Hall<'_>) -> bool {
+    fn drop_from_longest(&mut self, context: &mut QueueContext<'_>) -> bool {
         let (mut longest, mut next) = (self.first, self.first);
         while next != NONE {
             let flow = &self.flows[next as usize];
@@ -218,9 +218,9 @@ impl Drr {
             next = flow.next;
         }
         let Some(flow) = self.flows.get_mut(longest as usize) else { return false };
-        let Some(handle) = flow.fifo.pop(hall.pool) else { return false };
-        flow.backlog -= hall.pool.meta(handle).counted();
-        hall.drop(handle, DropReason::QueueFull);
+        let Some(handle) = flow.fifo.pop(context.pool) else { return false };
+        flow.backlog -= context.pool.meta(handle).counted();
+        context.drop(handle, DropReason::QueueFull);
         true
     }
 }

@@ -4,7 +4,7 @@
 use super::pie::{ALPHA, BETA, TARGET, UPDATE};
 use super::pie_law::{Gains, ONE, Ticks};
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -124,37 +124,40 @@ impl Discipline for DualPi2 {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let low = matches!(ecn(hall.pool.data(handle)), Ecn::Ect1 | Ecn::Ce);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        let low = matches!(ecn(context.pool.data(handle)), Ecn::Ect1 | Ecn::Ce);
         let lane = &mut self.lanes[usize::from(low)];
-        lane.fifo.push(hall.pool, handle);
+        lane.fifo.push(context.pool, handle);
         if lane.head == Nanos::NEVER {
-            lane.head = Nanos(hall.pool.meta(handle).arrival);
+            lane.head = Nanos(context.pool.meta(handle).arrival);
         }
     }
 
     /// p' reacts to the wait above the target, and its changes from now on. If the wait were treated as
     /// having grown from zero, as RFC 9332, appendix A.1, begins with an empty queue, one adjustment after a
     /// wait of 0.6 s would drop all waiting packets.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.push(hall, handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.push(context, handle);
         }
-        self.waited = longest_wait(self.heads(), hall.now);
-        self.catch_up(hall.now);
+        self.waited = longest_wait(self.heads(), context.now);
+        self.catch_up(context.now);
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.catch_up(hall.now);
-        while let Some((lane, handle, credit)) = self.take(hall) {
-            let goes =
-                if lane == LOW { self.passes_low(hall, handle) } else { self.passes_classic(hall, handle) };
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        self.catch_up(context.now);
+        while let Some((lane, handle, credit)) = self.take(context) {
+            let goes = if lane == LOW {
+                self.passes_low(context, handle)
+            } else {
+                self.passes_classic(context, handle)
+            };
             if goes {
                 self.credit = self.credit.saturating_add(credit);
                 return Next::Packet(handle);
             }
-            hall.drop(handle, DropReason::Aqm);
+            context.drop(handle, DropReason::Aqm);
         }
         self.credit = 0;
         Next::Empty
@@ -206,13 +209,13 @@ impl DualPi2 {
 
     /// The next packet, its lane, and its effect on the classic queue's credit.
     #[inline]
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<(usize, Handle, i64)> {
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<(usize, Handle, i64)> {
         let [classic, low] = self.lanes.each_ref().map(|lane| !lane.fifo.is_empty());
         let chosen = if low && (!classic || self.credit <= 0) { LOW } else { CLASSIC };
         let lane = &mut self.lanes[chosen];
-        let handle = lane.fifo.pop(hall.pool)?;
+        let handle = lane.fifo.pop(context.pool)?;
         lane.head = match lane.fifo.first() {
-            Some(next) => Nanos(hall.pool.meta(next).arrival),
+            Some(next) => Nanos(context.pool.meta(next).arrival),
             None => Nanos::NEVER,
         };
         let part = match (classic && low, chosen) {
@@ -220,31 +223,31 @@ impl DualPi2 {
             (true, LOW) => self.protection,
             (true, _) => self.protection - (1 << 16),
         };
-        Some((chosen, handle, hall.pool.meta(handle).counted() as i64 * part))
+        Some((chosen, handle, context.pool.meta(handle).counted() as i64 * part))
     }
 
     /// Whether a low-latency packet is sent, marked or not.
     #[inline]
-    fn passes_low(&mut self, hall: &mut Hall<'_>, handle: Handle) -> bool {
+    fn passes_low(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> bool {
         let [classic, coupled] = self.likelihoods;
         let overload = coupled >= ONE;
         let lane = &mut self.lanes[LOW];
         if overload && lane.recurs(classic) {
             return false;
         }
-        let waited = hall.now.since(Nanos(hall.pool.meta(handle).arrival));
+        let waited = context.now.since(Nanos(context.pool.meta(handle).arrival));
         let stepped = waited >= self.step && !lane.fifo.is_empty();
         if stepped || overload || lane.recurs(coupled) {
-            hall.mark(handle);
+            context.mark(handle);
         }
         true
     }
 
     /// Whether a classic packet is sent, marked or not. It is overload at p'² = min(1/coupling², 1).
     #[inline]
-    fn passes_classic(&mut self, hall: &mut Hall<'_>, handle: Handle) -> bool {
+    fn passes_classic(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> bool {
         let [classic, coupled] = self.likelihoods;
-        !self.lanes[CLASSIC].recurs(classic) || classic.max(coupled) < ONE && hall.mark(handle)
+        !self.lanes[CLASSIC].recurs(classic) || classic.max(coupled) < ONE && context.mark(handle)
     }
 }
 

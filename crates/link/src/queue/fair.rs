@@ -2,7 +2,7 @@
 
 use super::flow::{flow_hash, slot};
 use super::settings::Limit;
-use super::{Hall, codel_law};
+use super::{QueueContext, codel_law};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, DropReason};
 use longwire_packet::{Handle, Pool};
@@ -94,12 +94,12 @@ impl<S: Default> Flows<S> {
 
     /// Adds an arrival to its flow, and makes room if it exceeds a limit.
     #[inline]
-    pub(super) fn join(&mut self, hall: &mut Hall<'_>, handle: Handle, limits: [Limit; 2]) {
-        let flow = self.find(hall.pool.data(handle));
-        self.push(hall.pool, flow, handle);
-        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
-        if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, hall.rate)) {
-            self.make_room(hall, hall.waiting_without(handle), limits);
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle, limits: [Limit; 2]) {
+        let flow = self.find(context.pool.data(handle));
+        self.push(context.pool, flow, handle);
+        let (packets, bytes) = (context.packets_waiting(), context.bytes_waiting());
+        if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, context.rate)) {
+            self.make_room(context, context.waiting_without(handle), limits);
         }
     }
 
@@ -156,15 +156,15 @@ impl<S: Default> Flows<S> {
     /// 4.1 has half of the packets; Linux uses bytes. If the queue was too long `before` the arrival, because
     /// a limit was lowered, it drops only as much as arrived.
     #[inline(never)]
-    fn make_room(&mut self, hall: &mut Hall<'_>, before: (u64, u64), limits: [Limit; 2]) {
-        let lowered = limits.iter().any(|limit| limit.is_exceeded(before.0, before.1, hall.rate));
+    fn make_room(&mut self, context: &mut QueueContext<'_>, before: (u64, u64), limits: [Limit; 2]) {
+        let lowered = limits.iter().any(|limit| limit.is_exceeded(before.0, before.1, context.rate));
         let Some(flow) = self.flows.iter_mut().max_by_key(|flow| flow.backlog) else { return };
         let half = flow.backlog / 2;
         for _ in 0..64 {
-            let Some((handle, _)) = flow.pop(hall.pool) else { return };
-            hall.drop(handle, DropReason::QueueFull);
+            let Some((handle, _)) = flow.pop(context.pool) else { return };
+            context.drop(handle, DropReason::QueueFull);
             let done = match lowered {
-                true => !limits.iter().any(|limit| limit.is_overrun(hall, before)),
+                true => !limits.iter().any(|limit| limit.is_overrun(context, before)),
                 false => flow.backlog <= half,
             };
             if done {
@@ -215,9 +215,9 @@ pub(super) struct Packets<'f> {
 
 impl codel_law::Source for Packets<'_> {
     #[inline]
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
-        let handle = self.fifo.pop(hall.pool)?;
-        *self.backlog -= hall.pool.meta(handle).counted();
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
+        let handle = self.fifo.pop(context.pool)?;
+        *self.backlog -= context.pool.meta(handle).counted();
         Some(handle)
     }
 

@@ -4,7 +4,7 @@ use super::codel::{INTERVAL, TARGET};
 use super::codel_law::{Codel, Terms};
 use super::fair::Flows;
 use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -82,33 +82,33 @@ impl Discipline for FqCodel {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.flows.join(hall, handle, [self.limit, Limit::Bytes(self.memory)]);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.flows.join(context, handle, [self.limit, Limit::Bytes(self.memory)]);
     }
 
     /// As in CoDel.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.terms.longest = self.terms.longest.max(hall.pool.meta(handle).counted());
-            let flow = self.flows.find(hall.pool.data(handle));
-            self.flows.push(hall.pool, flow, handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.terms.longest = self.terms.longest.max(context.pool.meta(handle).counted());
+            let flow = self.flows.find(context.pool.data(handle));
+            self.flows.push(context.pool, flow, handle);
         }
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.flows.is_stale() {
-            let waiting = self.flows.drain(hall.pool);
-            self.adopt(hall, waiting);
+            let waiting = self.flows.drain(context.pool);
+            self.adopt(context, waiting);
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let settings = &self.terms;
         let taken = self.flows.pop(|flow| {
             let (mut packets, law) = flow.parts();
-            let handle = law.dequeue(settings, hall, &mut packets)?;
-            Some((handle, hall.pool.meta(handle).counted()))
+            let handle = law.dequeue(settings, context, &mut packets)?;
+            Some((handle, context.pool.meta(handle).counted()))
         });
         taken.map_or(Next::Empty, Next::Packet)
     }

@@ -4,7 +4,7 @@ use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
 use super::flow::{flow_hash, slot};
 use super::settings::{ECN, FLOWS, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -159,30 +159,30 @@ impl Discipline for Fred {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.count(hall.pool.data(handle));
-        self.fifo.push(hall.pool, handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.count(context.pool.data(handle));
+        self.fifo.push(context.pool, handle);
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if std::mem::take(&mut self.stale) {
-            self.fifo.iter(hall.pool).for_each(|handle| self.count(hall.pool.data(handle)));
+            self.fifo.iter(context.pool).for_each(|handle| self.count(context.pool.data(handle)));
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         if let Some(sent) = self.sending.take() {
             self.leave(sent);
-            self.average.observe(hall.packets_waiting());
+            self.average.observe(context.packets_waiting());
         }
-        match self.fifo.pop(hall.pool) {
+        match self.fifo.pop(context.pool) {
             Some(handle) => {
-                self.sending = Some(self.find(hall.pool.data(handle)));
+                self.sending = Some(self.find(context.pool.data(handle)));
                 Next::Packet(handle)
             }
             None => {
-                self.average.idle(hall.now);
+                self.average.idle(context.now);
                 Next::Empty
             }
         }

@@ -1,7 +1,7 @@
 //! First in, first out; the oldest packets are dropped to make room for arrivals.
 
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Hall};
+use super::{Admission, Discipline, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::Handle;
@@ -52,19 +52,19 @@ impl Discipline for HeadDrop {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let before = hall.waiting_without(handle);
-        hall.append(handle);
-        while self.limit.is_overrun(hall, before)
-            && let Some(oldest) = hall.first()
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        let before = context.waiting_without(handle);
+        context.append(handle);
+        while self.limit.is_overrun(context, before)
+            && let Some(oldest) = context.first()
         {
-            hall.drop(oldest, DropReason::QueueFull);
+            context.drop(oldest, DropReason::QueueFull);
         }
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            hall.append(handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            context.append(handle);
         }
     }
 

@@ -59,7 +59,7 @@ impl Heap {
     fn settle(&mut self, mut place: usize) {
         let moved = self.items[place];
         while place > 0 && moved < self.items[(place - 1) / 2] {
-            self.seat(place, self.items[(place - 1) / 2]);
+            self.put(place, self.items[(place - 1) / 2]);
             place = (place - 1) / 2;
         }
         loop {
@@ -70,14 +70,14 @@ impl Heap {
             if child >= self.items.len() || moved < self.items[child] {
                 break;
             }
-            self.seat(place, self.items[child]);
+            self.put(place, self.items[child]);
             place = child;
         }
-        self.seat(place, moved);
+        self.put(place, moved);
     }
 
     #[inline]
-    fn seat(&mut self, place: usize, item: (u128, u32)) {
+    fn put(&mut self, place: usize, item: (u128, u32)) {
         self.items[place] = item;
         self.places[item.1 as usize] = place as u32;
     }

@@ -195,7 +195,7 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Books, Discipline, Hall, Next, Waiting};
+    use crate::queue::{Books, Discipline, Next, QueueContext, Waiting};
     use longwire_packet::Pool;
     use proptest::prelude::*;
 
@@ -209,17 +209,21 @@ mod tests {
         for _ in 0..2 {
             let handle = pool.insert(&[0; 996]).unwrap();
             pool.meta_mut(handle).set_counted(1000);
-            queue.push(&mut hall(&mut pool, &mut books, 0), handle);
+            queue.push(&mut context(&mut pool, &mut books, 0), handle);
         }
-        let mut pop = |queue: &mut Hfsc, pool: &mut Pool, now| queue.pop(&mut hall(pool, &mut books, now));
+        let mut pop = |queue: &mut Hfsc, pool: &mut Pool, now| queue.pop(&mut context(pool, &mut books, now));
         assert!(matches!(pop(&mut queue, &mut pool, 0), Next::Packet(_)));
         assert_eq!(pop(&mut queue, &mut pool, 0), Next::Later(Nanos::from_millis(1)));
         assert!(!queue.drain(&mut pool).is_empty());
         assert_eq!(pop(&mut queue, &mut pool, 1_000_000), Next::Empty);
     }
 
-    fn hall<'a>(pool: &'a mut Pool, (waiting, books): &'a mut (Waiting, Books), now: u64) -> Hall<'a> {
-        Hall { pool, now: Nanos(now), rate: Rate::UNLIMITED, waiting, books, link: None }
+    fn context<'a>(
+        pool: &'a mut Pool,
+        (waiting, books): &'a mut (Waiting, Books),
+        now: u64,
+    ) -> QueueContext<'a> {
+        QueueContext { pool, now: Nanos(now), rate: Rate::UNLIMITED, waiting, books, link: None }
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Parallel queues in one discipline: bands and classes.
 
-use super::Hall;
+use super::QueueContext;
 use super::leaf::{Joined, Leaf};
 use super::settings::Limit;
 use crate::fifo::Fifo;
@@ -42,18 +42,18 @@ impl Lanes {
 
     /// Adds a packet at the end of a lane, or drops it there.
     #[inline]
-    pub(super) fn join(&mut self, hall: &mut Hall<'_>, lane: usize, handle: Handle) -> Joined {
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, lane: usize, handle: Handle) -> Joined {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
-            return leaf.join(hall, handle);
+            return leaf.join(context, handle);
         }
-        let meta = hall.pool.meta(handle);
+        let meta = context.pool.meta(handle);
         let (packets, bytes) = (lane.packets + u64::from(meta.segments), lane.bytes + meta.counted());
-        if lane.limit.is_exceeded(packets, bytes, hall.rate) {
-            hall.drop(handle, DropReason::QueueFull);
+        if lane.limit.is_exceeded(packets, bytes, context.rate) {
+            context.drop(handle, DropReason::QueueFull);
             return Joined::Dropped;
         }
-        lane.add(hall.pool, handle)
+        lane.add(context.pool, handle)
     }
 
     /// Records that the packet taken last was sent, at `now`.
@@ -71,13 +71,13 @@ impl Lanes {
 
     /// Takes the first packet of a lane to be sent.
     #[inline]
-    pub(super) fn take(&mut self, hall: &mut Hall<'_>, lane: usize) -> Option<Handle> {
+    pub(super) fn take(&mut self, context: &mut QueueContext<'_>, lane: usize) -> Option<Handle> {
         let from = &mut self.lanes[lane];
         let handle = match &mut from.leaf {
-            Some(leaf) => leaf.take(hall)?,
-            None => from.fifo.pop(hall.pool)?,
+            Some(leaf) => leaf.take(context)?,
+            None => from.fifo.pop(context.pool)?,
         };
-        let meta = hall.pool.meta(handle);
+        let meta = context.pool.meta(handle);
         self.sending = Some((lane, meta.segments.into(), meta.counted()));
         Some(handle)
     }
@@ -93,13 +93,13 @@ impl Lanes {
     }
 
     /// Takes over packets into an empty lane, even beyond its limit.
-    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, lane: usize, mut waiting: Fifo) {
+    pub(super) fn adopt(&mut self, context: &mut QueueContext<'_>, lane: usize, mut waiting: Fifo) {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
-            return leaf.adopt(hall, waiting);
+            return leaf.adopt(context, waiting);
         }
-        while let Some(handle) = waiting.pop(hall.pool) {
-            lane.add(hall.pool, handle);
+        while let Some(handle) = waiting.pop(context.pool) {
+            lane.add(context.pool, handle);
         }
     }
 

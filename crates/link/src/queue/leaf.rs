@@ -4,7 +4,7 @@
 //! class's backlog, and works in a context with the class's records; its drops and marks are counted for the
 //! link.
 
-use super::{Admission, Books, Hall, Next, Queue, Waiting};
+use super::{Admission, Books, Next, Queue, QueueContext, Waiting};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -75,35 +75,35 @@ impl Leaf {
     }
 
     /// Asks the discipline about a packet, and adds or drops it.
-    pub(super) fn join(&mut self, hall: &mut Hall<'_>, handle: Handle) -> Joined {
-        let meta = hall.pool.meta(handle);
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> Joined {
+        let meta = context.pool.meta(handle);
         let verdict = self.queue.admit(&Admission {
-            now: hall.now,
+            now: context.now,
             bytes: meta.counted(),
             packets_waiting: u64::from(self.waiting.packets),
             bytes_waiting: self.waiting.bytes,
-            rate: hall.rate,
+            rate: context.rate,
             idle_since: self.books.idle_since,
-            packet: Some((&*hall.pool, handle)),
+            packet: Some((&*context.pool, handle)),
             band: meta.band(),
         });
         match verdict {
             Verdict::Pass => {}
             Verdict::Mark => {
-                hall.mark(handle);
+                context.mark(handle);
             }
             Verdict::Drop(reason) => {
-                hall.drop(handle, reason);
+                context.drop(handle, reason);
                 return Joined::Dropped;
             }
         }
         let was_empty = self.next.is_none();
         let Self { queue, waiting, books, next } = self;
-        waiting.queue(hall.pool.meta(handle));
-        let mut hall = hall.of_class(waiting, books);
-        queue.push(&mut hall, handle);
+        waiting.queue(context.pool.meta(handle));
+        let mut context = context.of_class(waiting, books);
+        queue.push(&mut context, handle);
         if was_empty {
-            *next = chosen(queue, &mut hall);
+            *next = chosen(queue, &mut context);
         }
         match (was_empty, self.next.is_none()) {
             (_, true) => Joined::Dropped,
@@ -113,12 +113,12 @@ impl Leaf {
     }
 
     /// Takes over packets that waited elsewhere.
-    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, packets: Fifo) {
+    pub(super) fn adopt(&mut self, context: &mut QueueContext<'_>, packets: Fifo) {
         let Self { queue, waiting, books, next } = self;
-        packets.iter(hall.pool).for_each(|handle| waiting.queue(hall.pool.meta(handle)));
-        let mut hall = hall.of_class(waiting, books);
-        queue.adopt(&mut hall, packets);
-        *next = chosen(queue, &mut hall);
+        packets.iter(context.pool).for_each(|handle| waiting.queue(context.pool.meta(handle)));
+        let mut context = context.of_class(waiting, books);
+        queue.adopt(&mut context, packets);
+        *next = chosen(queue, &mut context);
     }
 
     /// Bytes of its next packet, if it has one.
@@ -127,12 +127,12 @@ impl Leaf {
     }
 
     /// Takes its next packet, which is still counted as waiting.
-    pub(super) fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
+    pub(super) fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
         let taken = std::mem::replace(&mut self.next, Handle::NONE);
         if taken.is_none() {
             return None;
         }
-        self.next = chosen(&mut self.queue, &mut hall.of_class(&mut self.waiting, &mut self.books));
+        self.next = chosen(&mut self.queue, &mut context.of_class(&mut self.waiting, &mut self.books));
         Some(taken)
     }
 
@@ -163,8 +163,8 @@ impl Leaf {
 }
 
 /// The discipline's next packet: none of these disciplines ever waits.
-fn chosen(queue: &mut Queue, hall: &mut Hall<'_>) -> Handle {
-    match queue.pop(hall) {
+fn chosen(queue: &mut Queue, context: &mut QueueContext<'_>) -> Handle {
+    match queue.pop(context) {
         Next::Packet(handle) => handle,
         Next::Later(_) | Next::Empty => Handle::NONE,
     }

@@ -5,6 +5,7 @@ mod average;
 mod classes;
 pub mod codel;
 mod codel_law;
+mod context;
 mod curve;
 pub mod drr;
 pub mod dualpi2;
@@ -14,7 +15,6 @@ mod flow;
 pub mod fq_codel;
 pub mod fq_pie;
 pub mod fred;
-mod hall;
 pub mod head_drop;
 mod heap;
 pub mod hfsc;
@@ -37,7 +37,7 @@ pub mod wf2q;
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;
 
-pub use hall::{Books, Hall, Waiting};
+pub use context::{Books, QueueContext, Waiting};
 pub use service::Service;
 
 use crate::fifo::Fifo;
@@ -98,34 +98,34 @@ pub enum Next {
 ///
 /// A packet is judged (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from
 /// acceptance until its last bit is sent, or on a link with opportunities until one takes its first. A
-/// discipline passes packets that it drops after they joined to [`Hall::drop`]. While a packet waits,
+/// discipline passes packets that it drops after they joined to [`QueueContext::drop`]. While a packet waits,
 /// `Meta::counted()`, `Meta::arrival` and `Meta::band` are valid. The link keeps a list of packets for
-/// disciplines that need only one: [`Hall::append`], [`Hall::first`].
+/// disciplines that need only one: [`QueueContext::append`], [`QueueContext::first`].
 pub trait Discipline: Block {
     /// Whether a packet or segment may join, and whether it is marked.
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
 
     /// Adds an admitted packet.
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        hall.append(handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        context.append(handle);
     }
 
     /// Takes over packets from another discipline, or from other parameters, into an empty queue. They were
     /// admitted before: so they are neither judged again nor dropped for their number, and the discipline's
     /// state starts from the current backlog.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.push(hall, handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.push(context, handle);
         }
     }
 
     /// Called after new parameters: moves waiting packets to where the parameters would have put them, so
     /// that later packets don't overtake their own flow.
-    fn resettle(&mut self, _: &mut Hall<'_>) {}
+    fn resettle(&mut self, _: &mut QueueContext<'_>) {}
 
-    /// Takes the next packet, at the moment `hall.now` at which the transmitter is free.
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        hall.first().map_or(Next::Empty, Next::Packet)
+    /// Takes the next packet, at the moment `context.now` at which the transmitter is free.
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        context.first().map_or(Next::Empty, Next::Packet)
     }
 
     /// Removes all packets outside the link's list, in the order in which they would be sent, or, if time
@@ -218,10 +218,10 @@ crate::stage::stage! {
             Priority = priority::Priority,
         }
     }
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
-    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo);
-    fn resettle(&mut self, hall: &mut Hall<'_>);
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, waiting: Fifo);
+    fn resettle(&mut self, context: &mut QueueContext<'_>);
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
     ask
     fn direct(&self) -> bool;

@@ -2,7 +2,7 @@
 
 use super::pie_law::{Gains, ONE, Pie as Law, Terms, waiting};
 use super::settings::{ECN, LIMIT, Limit, signal};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
 use longwire_packet::Handle;
@@ -138,25 +138,25 @@ impl Discipline for Pie {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.backlog = hall.bytes_waiting();
-        hall.append(handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.backlog = context.bytes_waiting();
+        context.append(handle);
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut packets: Fifo) {
-        while let Some(handle) = packets.pop(hall.pool) {
-            hall.append(handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut packets: Fifo) {
+        while let Some(handle) = packets.pop(context.pool) {
+            context.append(handle);
         }
-        self.backlog = hall.bytes_waiting();
-        self.law.take_over(&self.terms, hall.now, waiting(self.backlog, hall.rate));
+        self.backlog = context.bytes_waiting();
+        self.law.take_over(&self.terms, context.now, waiting(self.backlog, context.rate));
     }
 
     #[inline(always)]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let backlog = self.backlog;
-        self.law.catch_up(&self.terms, hall.now, || waiting(backlog, hall.rate));
-        self.backlog = hall.bytes_waiting();
-        hall.first().map_or(Next::Empty, Next::Packet)
+        self.law.catch_up(&self.terms, context.now, || waiting(backlog, context.rate));
+        self.backlog = context.bytes_waiting();
+        context.first().map_or(Next::Empty, Next::Packet)
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps};
 use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Grammar, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -166,32 +166,33 @@ impl Discipline for Rio {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.waiting_in += u64::from(self.is_in(hall.pool.data(handle)));
-        self.fifo.push(hall.pool, handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.waiting_in += u64::from(self.is_in(context.pool.data(handle)));
+        self.fifo.push(context.pool, handle);
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
-        let waiting = self.fifo.iter(hall.pool).filter(|handle| self.is_in(hall.pool.data(*handle))).count();
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
+        let waiting =
+            self.fifo.iter(context.pool).filter(|handle| self.is_in(context.pool.data(*handle))).count();
         self.waiting_in = waiting as u64 + u64::from(self.sends_in);
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         if self.sends_in {
             self.sends_in = false;
             self.waiting_in = self.waiting_in.saturating_sub(1);
             if self.waiting_in == 0 {
-                self.inside.idle(hall.now);
+                self.inside.idle(context.now);
             }
         }
-        match self.fifo.pop(hall.pool) {
+        match self.fifo.pop(context.pool) {
             Some(handle) => {
-                self.sends_in = self.is_in(hall.pool.data(handle));
+                self.sends_in = self.is_in(context.pool.data(handle));
                 Next::Packet(handle)
             }
             None => {
-                self.all.idle(hall.now);
+                self.all.idle(context.now);
                 self.waiting_in = 0;
                 Next::Empty
             }

@@ -1,6 +1,6 @@
 //! Parameters shared by several disciplines, and their meaning.
 
-use super::{Admission, Hall};
+use super::{Admission, QueueContext};
 use longwire_block::{DropReason, Param, ParamKind, Value, Verdict};
 use longwire_settings::{Choice, Setting};
 use longwire_units::{Bytes, Rate};
@@ -117,13 +117,13 @@ impl Limit {
     /// then, because its limit or rate was lowered, may stay as long: packets that joined under other rules
     /// are not dropped.
     #[inline]
-    pub(super) fn is_overrun(self, hall: &Hall<'_>, before: (u64, u64)) -> bool {
-        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
+    pub(super) fn is_overrun(self, context: &QueueContext<'_>, before: (u64, u64)) -> bool {
+        let (packets, bytes) = (context.packets_waiting(), context.bytes_waiting());
         let has_grown = match self {
             Self::Packets(_) => packets > before.0,
             Self::Bytes(_) | Self::Waiting(_) => bytes > before.1,
         };
-        has_grown && self.is_exceeded(packets, bytes, hall.rate)
+        has_grown && self.is_exceeded(packets, bytes, context.rate)
     }
 
     /// Whether this many packets and bytes exceed the limit.

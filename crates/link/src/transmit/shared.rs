@@ -13,7 +13,7 @@ pub struct Shared {
     framing: Framing,
     finish: Nanos,
     /// A packet that the medium does not know of yet: the time since which it waits, and its counted bytes.
-    wish: Option<(Nanos, u64)>,
+    request: Option<(Nanos, u64)>,
     share: Share,
 }
 
@@ -59,7 +59,7 @@ impl Block for Shared {
 impl Shared {
     /// The station's side of a medium with this rate and framing.
     pub(crate) fn new(rate: Rate, framing: Framing, share: Share) -> Self {
-        Self { rate, framing, finish: Nanos::NEVER, wish: None, share }
+        Self { rate, framing, finish: Nanos::NEVER, request: None, share }
     }
 
     /// Sets the station's share from now on.
@@ -68,8 +68,8 @@ impl Shared {
     }
 
     /// Takes the request that the medium does not know of yet.
-    pub(crate) fn take_wish(&mut self) -> Option<(Nanos, u64)> {
-        self.wish.take()
+    pub(crate) fn take_request(&mut self) -> Option<(Nanos, u64)> {
+        self.request.take()
     }
 
     /// Sets the medium's rate and framing.
@@ -89,7 +89,7 @@ impl Sender for Shared {
     }
 
     fn begin(&mut self, start: Nanos, bytes: u64) {
-        self.wish = Some((start, bytes));
+        self.request = Some((start, bytes));
         self.finish = Nanos::NEVER;
     }
 

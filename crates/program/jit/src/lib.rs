@@ -171,9 +171,9 @@ impl Compiled {
         }
     }
 
-    /// Gets it ready for a [`Desk`], with this state, which has to be long enough; if it calls nothing that
-    /// is not answered in place. Such a program has no effects but what it does to the packet, the stack,
-    /// this state, and values of maps.
+    /// Gets it ready for a [`Session`], with this state, which has to be long enough; if it calls nothing
+    /// that is not answered in place. Such a program has no effects but what it does to the packet, the
+    /// stack, this state, and values of maps.
     #[inline]
     pub fn alone<'r>(&'r self, state: &'r State) -> Option<Alone<'r>> {
         let fits = !self.loaded.asks() && state.size() >= self.state_size;
@@ -229,13 +229,13 @@ pub struct Helped<'r> {
 }
 
 /// Where programs run on packet after packet, without anything being made anew for each.
-pub struct Desk<'r> {
+pub struct Session<'r> {
     run: Run,
     stack: &'r mut Stack,
     context: Context,
 }
 
-/// What differs between the contexts of packets on a [`Desk`].
+/// What differs between the contexts of packets on a [`Session`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrival {
     /// The number of the port that it came in by.
@@ -246,13 +246,13 @@ pub struct Arrival {
     pub mark: u32,
 }
 
-/// A [`Desk`] with a program that calls nothing: what that finds there is the same for all packets.
+/// A [`Session`] with a program that calls nothing: what that finds there is the same for all packets.
 pub struct Bound<'d> {
     run: &'d mut Run,
     compiled: &'d Compiled,
 }
 
-/// A packet on a [`Desk`]: for one program after the other.
+/// A packet on a [`Session`]: for one program after the other.
 pub struct Shown<'d> {
     run: &'d mut Run,
     stack: &'d mut Stack,
@@ -260,7 +260,7 @@ pub struct Shown<'d> {
     frame: &'d mut [u8],
 }
 
-impl<'r> Desk<'r> {
+impl<'r> Session<'r> {
     /// One with this stack, which should be [`Stack::trusting`], for packets whose contexts have these values
     /// but for what arrivals say.
     pub fn new(stack: &'r mut Stack, context: Context) -> Self {

@@ -31,7 +31,11 @@ fn loops_that_count_to_a_constant_are_followed() {
     for (text, most) in [
         ("r0 = 0\n again: r0 += 1\n if r0 < 9 goto again\n exit", 1 + 9 * 2 + 1),
         // The test at the beginning: the last time, it is all that happens.
-        ("r0 = 0\n top: if r0 == 4 goto out\n r0 += 1\n goto top\n out: exit", 1 + 4 * 3 + 1 + 1),
+        (
+            "r0 = 0\n top: if r0 == 4 goto out\n r0 += 1\n goto top\n \
+             out: exit",
+            1 + 4 * 3 + 1 + 1,
+        ),
         // Down, by another step, by 32 bits, by a product, and through the stack.
         ("r0 = 10\n again: r0 -= 3\n if r0 s> 0 goto again\n exit", 1 + 4 * 2 + 1),
         ("w0 = -4\n again: w0 += 2\n if w0 != 0 goto again\n exit", 1 + 2 * 2 + 1),
@@ -43,27 +47,23 @@ fn loops_that_count_to_a_constant_are_followed() {
         ),
         // A number that only the packet tells ends it earlier; the constant is what counts.
         (
-            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n again: if r0 >= r2 goto out\n r0 += 1\n if r0 < 8 goto \
-             again\n out: exit",
+            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n top: if r0 >= r2 goto out\n r0 += 1\n \
+             if r0 < 8 goto top\n out: exit",
             2 + 8 * 3 + 1,
         ),
         // A counter that was bounded by a comparison begins anywhere.
-        (
-            "r0 = *(u32 *)(r1 + 12)\n r0 &= 7\n again: r0 += 1\n if r0 < 20 goto again\n exit",
-            2 + 20 * 2 + 1,
-        ),
+        ("r0 = *(u32 *)(r1 + 12)\n r0 &= 7\n again: r0 += 1\n if r0 < 20 goto again\n exit", 2 + 20 * 2 + 1),
         // In the body by one or by two.
         (
-            "r6 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r6 >>= 1\n r2 = r6\n r2 &= 1\n if r2 == 0 goto +1\n r0 \
-             += 1
-             r0 += 1\n if r0 < 100 goto again\n exit",
+            "r6 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r6 >>= 1\n r2 = r6\n r2 &= 1\n if r2 == 0 goto +1\n \
+             r0 += 1\n r0 += 1\n if r0 < 100 goto again\n exit",
             2 + 100 * 7 + 1,
         ),
         // The more expensive of two ways round, and a way that ends the program within.
         (
             "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r0 += 1\n if r2 == 7 goto out\n if r2 != 9 goto next\n \
-             r3 = 1\n r3 = 2
-             next: if r0 < 6 goto again\n exit\n out: r0 = 0\n r0 = 1\n r0 = 2\n r0 = 3\n r0 = 4\n exit",
+             r3 = 1\n r3 = 2\n next: if r0 < 6 goto again\n exit\n \
+             out: r0 = 0\n r0 = 1\n r0 = 2\n r0 = 3\n r0 = 4\n exit",
             2 + 5 * 6 + 2 + 6,
         ),
         // One within the other, and a function with a loop in a loop.
@@ -73,26 +73,20 @@ fn loops_that_count_to_a_constant_are_followed() {
             2 + 3 * (1 + 5 * 3 + 2) + 1,
         ),
         (
-            "r6 = 0\n again: call f\n r6 += 1\n if r6 < 4 goto again\n exit\n f: r0 = 0\n in: r0 += 1\n if \
-             r0 < 3 goto in\n exit",
+            "r6 = 0\n top: call f\n r6 += 1\n if r6 < 4 goto top\n exit\n f: r0 = 0\n in: r0 += 1\n \
+             if r0 < 3 goto in\n exit",
             1 + 4 * (3 + 1 + 3 * 2 + 1) + 1,
         ),
         // A way out of both at once, and one to the next round of the outer.
         (
-            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n r6 = 0\n outer: r7 = 0\n inner: if r2 == 1 goto out\n if r2 \
-             == 2 goto next
-             r7 += 1\n if r7 < 5 goto inner\n next: r6 += 1\n if r6 < 3 goto outer\n out: exit",
+            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n r6 = 0\n outer: r7 = 0\n inner: if r2 == 1 goto out\n \
+             if r2 == 2 goto next\n r7 += 1\n if r7 < 5 goto inner\n next: r6 += 1\n if r6 < 3 goto outer\n \
+             out: exit",
             3 + 3 * (1 + 5 * 4 + 2) + 1,
         ),
         // The program itself, and a function, begin with a loop's head.
-        (
-            "again: r2 = 7\n call get_prandom_u32\n r6 = 1\n r6 += 1\n if r6 == 5 goto again\n exit",
-            6,
-        ),
-        (
-            "r1 = 0\n call f\n exit\n f: r1 += 1\n r0 = r1\n if r1 < 3 goto f\n exit",
-            3 + 3 * 3 + 1,
-        ),
+        ("again: r2 = 7\n call get_prandom_u32\n r6 = 1\n r6 += 1\n if r6 == 5 goto again\n exit", 6),
+        ("r1 = 0\n call f\n exit\n f: r1 += 1\n r0 = r1\n if r1 < 3 goto f\n exit", 3 + 3 * 3 + 1),
     ] {
         assert_eq!(instructions(text), most, "{text}");
         let worst = check(text).unwrap().worst_path(&Prices::ASSUMED_PICOSECONDS);

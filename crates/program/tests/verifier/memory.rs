@@ -29,8 +29,11 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
     let frame = |first, last| bounds("the stack frame", first, last, -512, -1);
     refused([
         ("r0 = *(u64 *)(r10 - 8)\n exit", 0, Rejection::StackUnwritten { offset: -8 }),
-        ("*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit", 1,
-            Rejection::StackUnwritten { offset: -4 }),
+        (
+            "*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit",
+            1,
+            Rejection::StackUnwritten { offset: -4 },
+        ),
         ("r0 = 0\n *(u8 *)(r10 + 0) = 1\n exit", 1, frame(0, 0)),
         ("r0 = 0\n *(u64 *)(r10 - 520) = 1\n exit", 1, frame(-520, -513)),
         (
@@ -65,9 +68,8 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
             not_address(R1, "a number"),
         ),
         (
-            "*(u64 *)(r10 - 8) = r1\n call get_prandom_u32\n r0 &= 3\n r2 = r10\n r2 += r0\n *(u8 *)(r2 - 8) \
-             = 3
-             r1 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r1 + 12)\n exit",
+            "*(u64 *)(r10 - 8) = r1\n call get_prandom_u32\n r0 &= 3\n r2 = r10\n r2 += r0\n \
+             *(u8 *)(r2 - 8) = 3\n r1 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r1 + 12)\n exit",
             7,
             not_address(R1, "a number"),
         ),

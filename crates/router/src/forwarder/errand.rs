@@ -158,7 +158,7 @@ impl Programs {
             own = put_back(core, pool, handle, &errand.buffer[errand.data.clone()], &mut ruling, out);
         }
         let now = self.table();
-        // A seat goes with its program, and may be another's by now.
+        // An attachment goes with its program, and may be another's by now.
         errand.passage.keep_above(|fid| Arc::ptr_eq(now, &errand.table) || now.forwarder(fid).is_some());
         let packet = (own, class, errand.words.as_ref());
         errand.passage.rule((core, classifier), &errand.table, pool, packet, &mut ruling);

@@ -29,7 +29,7 @@ pub(super) fn into_link(table: &Forwarders, fid: Fid, number: u32, meta: &mut Me
     if link.from.is_some_and(|from| from != meta.in_port) {
         return None;
     }
-    meta.set_wish(link.number);
+    meta.request_link(link.number);
     Some(Fate::Out(link.port))
 }
 

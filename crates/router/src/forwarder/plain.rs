@@ -10,7 +10,7 @@ use super::through::{Programs, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::DropReason;
-use longwire_jit::{Arrival, Bound, Desk, Shown, Visit};
+use longwire_jit::{Arrival, Bound, Session, Shown, Visit};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Verdict};
 use longwire_wire::finish_checksum;
@@ -46,15 +46,15 @@ impl Programs {
             }
         }
         let alone = bench.alone;
-        let mut desk = Desk::new(&mut bench.stack, Context::default());
+        let mut session = Session::new(&mut bench.stack, Context::default());
         let ruled = match &*table.general {
             [only] if table.flows.is_empty() => {
                 let Some(ready) = only.ready() else { return handles };
-                let visits = (&mut desk, &mut *bench.visits);
+                let visits = (&mut session, &mut *bench.visits);
                 rule_by_one(router, pool, (handles, classes, dropped), visits, (&ready, alone))
             }
             _ => rule(router, pool, (handles, classes), |arrival, frame| {
-                meet(table, &mut desk.show(arrival, frame), alone)
+                meet(table, &mut session.show(arrival, frame), alone)
             }),
         };
         if ruled == 0 { handles } else { closed_up(ruled, (handles, classes), left) }
@@ -66,19 +66,19 @@ fn rule_by_one<C: Classify>(
     router: (&mut Core, &mut C),
     pool: &mut Pool,
     (handles, classes, dropped): (&[Handle], &mut [Class; BATCH], u64),
-    (desk, visits): (&mut Desk<'_>, &mut [Visit; BATCH]),
+    (session, visits): (&mut Session<'_>, &mut [Visit; BATCH]),
     (ready, alone): (&Ready<'_>, bool),
 ) -> u64 {
     let Some(code) = ready.code() else {
         let mut passed = 0;
         let ruled = rule(router, pool, (handles, classes), |arrival, frame| {
-            said_by_one(ready, ready.run(&mut desk.show(arrival, frame), alone), &mut passed)
+            said_by_one(ready, ready.run(&mut session.show(arrival, frame), alone), &mut passed)
         });
         ready.passed(passed, alone);
         return ruled;
     };
     let packets = (handles, classes, dropped);
-    visit(router, pool, packets, (&mut desk.bind(code), visits), (ready, alone))
+    visit(router, pool, packets, (&mut session.bind(code), visits), (ready, alone))
 }
 
 /// The same for one that calls nothing: it is given all packets at once, but those that are dropped.

@@ -17,7 +17,7 @@ use longwire_program::{
     Arithmetic, Context, Demand, Effects, ExitKind, Helper, Instruction, Item, Machine, Maps, Operand,
     Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, verify,
 };
-use longwire_punt::SeatId;
+use longwire_punt::AttachmentId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
@@ -31,7 +31,8 @@ pub struct Fid(pub u32);
 pub struct LinkChoice {
     /// Its name.
     pub name: Box<str>,
-    /// Its number among those that programs may name: [`Meta::wish`](longwire_packet::Meta::wish).
+    /// Its number among those that programs may name:
+    /// [`Meta::requested_link`](longwire_packet::Meta::requested_link).
     pub number: u16,
     /// The place of the router's port that packets go out of to come to it.
     pub port: u16,
@@ -51,10 +52,10 @@ pub struct Installation {
     /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the
     /// router's.
     pub way: Option<NextHop>,
-    /// The level above that its packets go up to, if it lets them pass: a seat of
+    /// The level above that its packets go up to, if it lets them pass: an attachment of
     /// [`Router::set_levels`](crate::Router::set_levels)'s. If nobody sits there, they go on as if this were
     /// not so.
-    pub above: Option<SeatId>,
+    pub above: Option<AttachmentId>,
     /// Only packets that have this mark then go up: what programs before it have set, the program itself, or
     /// an earlier router. All do without one.
     pub mark: Option<u32>,
@@ -117,9 +118,9 @@ pub struct Forwarder {
     /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its
     /// installation sends packets nowhere but where they would go.
     pub(super) plain: bool,
-    /// The seat to which all its packets go up, if it has nothing to say of them itself: then one that the
-    /// seat refuses need not be shown to it.
-    pub(super) early: Option<SeatId>,
+    /// The attachment to which all its packets go up, if it has nothing to say of them itself: then one that
+    /// the attachment refuses need not be shown to it.
+    pub(super) early: Option<AttachmentId>,
     verified: Verified,
     code: Code,
     exits: Exits,
@@ -514,12 +515,12 @@ mod tests {
     fn only_of_a_program_that_says_nothing_are_packets_refused_early() {
         let early = |code: &str, mark| {
             let program = Program::new("p", assemble(code).unwrap(), []);
-            let above = Some(SeatId::control(3));
+            let above = Some(AttachmentId::control(3));
             let installation = Installation { above, mark, ..Installation::default() };
             Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap().early
         };
-        assert_eq!(early("r0 = 2\n exit", None), Some(SeatId::control(3)));
-        assert_eq!(early("w0 = 2\n exit", None), Some(SeatId::control(3)));
+        assert_eq!(early("r0 = 2\n exit", None), Some(AttachmentId::control(3)));
+        assert_eq!(early("w0 = 2\n exit", None), Some(AttachmentId::control(3)));
         assert_eq!(early("r0 = 2\n exit", Some(7)), None, "others do not go up");
         for code in ["r0 = 1\n exit", "r0 = 0\n exit", "r1 = 0\n r0 = 2\n exit", "r0 = r1\n r0 = 2\n exit"] {
             assert_eq!(early(code, None), None, "{code}");

@@ -16,7 +16,7 @@ use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Redirect, Verdict};
-use longwire_punt::SeatId;
+use longwire_punt::AttachmentId;
 use longwire_units::Nanos;
 use longwire_wire::finish_checksum;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) struct Passage {
     /// The link that it takes, if it is routed where that begins.
     link: Option<u16>,
     way: Option<NextHop>,
-    above: Option<(SeatId, Fid)>,
+    above: Option<(AttachmentId, Fid)>,
 }
 
 /// A packet on its way through programs.
@@ -234,10 +234,10 @@ fn rule<C: Classify>(
     let own = words.as_ref().and_then(|flow| table.space.find(flow));
     if table.general.is_empty() {
         let Some(own) = own.and_then(|place| table.flows.get(place)) else { return };
-        if let (Some(seat), Some((above, at_once))) = (own.early, above) {
+        if let (Some(attachment), Some((above, at_once))) = (own.early, above) {
             // What is refused above is refused before anything expensive: a flood costs less than what it
             // keeps out.
-            if above.refuses(seat, Nanos(meta.arrival)) {
+            if above.refuses(attachment, Nanos(meta.arrival)) {
                 own.passed_unseen(bench.alone);
                 ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
                 return;
@@ -246,7 +246,7 @@ fn rule<C: Classify>(
             if at_once {
                 own.passed_unseen(bench.alone);
                 ruling.way = own.installation.way;
-                ruling.fate = go_up(own, seat, above, pool, (handle, *class, words.as_ref()));
+                ruling.fate = go_up(own, attachment, above, pool, (handle, *class, words.as_ref()));
                 return;
             }
         }
@@ -267,7 +267,7 @@ fn rule<C: Classify>(
 /// Takes a packet up whose program says nothing else of it. None if nobody is there.
 fn go_up(
     own: &Forwarder,
-    seat: SeatId,
+    attachment: AttachmentId,
     above: &mut Above,
     pool: &mut Pool,
     (handle, class, words): (Handle, Class, Option<&Words>),
@@ -275,7 +275,7 @@ fn go_up(
     if let Some(queue) = own.queue() {
         take_queue(pool.meta_mut(handle), queue);
     }
-    let upward = Upward { seat, fid: own.fid.0, flow: words.map_or(0, hash) };
+    let upward = Upward { attachment, fid: own.fid.0, flow: words.map_or(0, hash) };
     above.offer(pool, handle, &upward, class)
 }
 
@@ -327,10 +327,10 @@ impl Passage {
         }
         self.mark = effects.mark.or(self.mark);
         let mark = self.mark.unwrap_or(self.first_mark);
-        if let Some(seat) = installation.above
+        if let Some(attachment) = installation.above
             && installation.mark.is_none_or(|wanted| wanted == mark)
         {
-            self.above = Some((seat, forwarder.fid));
+            self.above = Some((attachment, forwarder.fid));
         }
         if let Some(queue) = effects.queue.or(forwarder.queue()) {
             self.queue = Some(queue);
@@ -361,9 +361,9 @@ impl Passage {
     ) {
         let (meta, frame) = pool.parts_mut(handle);
         ruling.way = self.way;
-        if let Some((seat, fid)) = self.above {
+        if let Some((attachment, fid)) = self.above {
             let flow = words.map(hash).or_else(|| flow(frame).map(|words| hash(&words))).unwrap_or(0);
-            ruling.above = Some(Upward { seat, fid: fid.0, flow });
+            ruling.above = Some(Upward { attachment, fid: fid.0, flow });
         }
         if let Some(mark) = self.mark {
             meta.set_mark(mark);
@@ -377,7 +377,7 @@ impl Passage {
             };
             ruling.fate = ruling.fate.or(fate);
         } else if let Some(link) = self.link {
-            meta.set_wish(link);
+            meta.request_link(link);
         }
         if let Some(queue) = self.queue {
             take_queue(meta, queue);

@@ -7,7 +7,9 @@ use crate::shipped::install;
 use crate::threads::{METER, measured, several, until};
 use etherparse::PacketBuilder;
 use longwire_block::DropReason;
-use longwire_punt::{Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Turns, Verdict};
+use longwire_punt::{
+    AttachmentId, Inline, InlineService, Limits, Made, Punt, Punted, Service, Turns, Verdict,
+};
 use longwire_router::{Installation, Key};
 use longwire_units::Nanos;
 
@@ -157,7 +159,8 @@ fn what_was_translated_above_is_told_of_as_it_was() {
     };
     let inline = Inline::new(vec![service], Turns::new("sfq").unwrap());
     rig.router.set_levels(Punt::simulated(vec![1, 2, 3], inline));
-    let up = Installation { name: "up".into(), above: Some(SeatId::slow(0)), ..Installation::default() };
+    let up =
+        Installation { name: "up".into(), above: Some(AttachmentId::slow(0)), ..Installation::default() };
     rig.router.install(prepared(program("up", "r0 = 2\n exit"), up)).unwrap();
     let long = out(64, 1500);
     let frames = [out(64, 100), long.clone(), out(64, 200)].map(|frame| (SECOND, 1, frame));

@@ -4,7 +4,8 @@ use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
 use longwire_punt::{
-    Inline, InlineService, Limits as PuntLimits, Made, Punt, Punted, SeatId, Service, TRIP, Turns, Verdict,
+    AttachmentId, Inline, InlineService, Limits as PuntLimits, Made, Punt, Punted, Service, TRIP, Turns,
+    Verdict,
 };
 use longwire_router::{FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, Work};
 use longwire_units::Nanos;
@@ -92,7 +93,7 @@ fn a_level_takes_no_more_than_its_part_of_the_worker() {
     let mut rig = Rig::new();
     rig.router.set_levels(punt);
     let key = FlowKey { destination_port: Some(0), protocol: Some(17), ..FlowKey::default() };
-    let above = Some(SeatId::slow(0));
+    let above = Some(AttachmentId::slow(0));
     let installation =
         Installation { name: "up".into(), key: Key::Flow(key), above, ..Installation::default() };
     rig.router.install(prepared(program("up", "r0 = 2\n exit"), installation)).unwrap();
@@ -115,7 +116,7 @@ fn a_level_takes_no_more_than_its_part_of_the_worker() {
             }
         }
     }
-    let counts = rig.router.levels().unwrap().counts(SeatId::slow(0));
+    let counts = rig.router.levels().unwrap().counts(AttachmentId::slow(0));
     // Every regular packet, and what went up and came back.
     assert_eq!((sent, refused), (TURNS * 32 + counts.up, counts.over_time));
     assert_eq!((counts.up + counts.over_time, counts.up), (TURNS * 32, counts.verdicts));

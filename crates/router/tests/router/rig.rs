@@ -181,7 +181,11 @@ impl<C: Classify> Rig<C> {
             (None, port) => {
                 let to_control = self.router.has_control() && (CONTROL + 1..=CONTROL + 3).contains(&port);
                 assert!(self.router.ports().contains(&port) || to_control, "{port:x} is no port");
-                self.chosen.push(Chosen { mark: meta.mark(), link: meta.wish(), queue: meta.band() });
+                self.chosen.push(Chosen {
+                    mark: meta.mark(),
+                    link: meta.requested_link(),
+                    queue: meta.band(),
+                });
                 Seen::Out(port, self.pool.data(handle).to_vec())
             }
         };

@@ -1,7 +1,7 @@
 //! What links are made of: texts of registry keys to blocks.
 
 use super::delays::delays;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::BlockText;
 use crate::finding::suggestion;
 use crate::link_edit::{About, Asked, link_edit};
@@ -20,7 +20,7 @@ pub(super) struct Profiles {
     index: HashMap<String, u32>,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The profile that these texts make. None after an error.
     pub(super) fn profile(
         &mut self,

@@ -1,16 +1,16 @@
 //! Links that routers' programs may send packets into.
 
-use super::Desk;
+use super::Resolver;
 use super::links::Links;
 use super::nodes::Nodes;
-use crate::plan::{Attachment, End, Wish};
+use crate::plan::{Attachment, End, LinkRequest};
 use longwire_router::LinkChoice;
 use std::collections::HashMap;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Tells each router of the links that begin at its ports, and finds the ways over those that only
     /// programs choose.
-    pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<Wish> {
+    pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<LinkRequest> {
         let mut known: HashMap<(End, End), Known> = HashMap::new();
         for (place, link) in links.links.iter().enumerate() {
             let of_ends = known.entry((link.from, link.to)).or_default();
@@ -19,7 +19,7 @@ impl Desk<'_, '_> {
                 of_ends.usual.push(place as u32);
             }
         }
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         let mut next = 0u16;
         for (place, link) in links.links.iter().enumerate() {
             let (spare, ends) = (links.spare[place], &known[&(link.from, link.to)]);
@@ -57,10 +57,10 @@ impl Desk<'_, '_> {
             });
             if spare {
                 let target = place as u32;
-                wishes.extend(ends.usual.iter().map(|&link| Wish { link, number, target }));
+                requests.extend(ends.usual.iter().map(|&link| LinkRequest { link, number, target }));
             }
         }
-        wishes
+        requests
     }
 }
 

@@ -1,7 +1,7 @@
 //! A router's `control-plane`: a port beside each of its own, to a namespace.
 
 use super::nodes::Nodes;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::plan::{Attachment, Port};
 use crate::router_plan::RouterPort;
@@ -14,7 +14,7 @@ const LONGEST_NAME: usize = 63;
 /// Names of interfaces that every namespace has, or that mean all or none.
 const TAKEN: [&str; 5] = ["lo", "all", "default", ".", ".."];
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Gives a router that wants a control plane the ports to it. Whether it wants one; none after an error.
     pub(super) fn control_plane(
         &mut self,
@@ -63,7 +63,7 @@ impl Desk<'_, '_> {
                 ..Port::inner(format!("{}:control", port.name).into(), place)
             });
             nodes.spans.push(text.port.span.clone());
-            nodes.wishes.push(None);
+            nodes.wanted_bridges.push(None);
             port.control = Some(place);
         }
         Some(true)

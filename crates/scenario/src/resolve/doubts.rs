@@ -1,6 +1,6 @@
 //! Notes: what is allowed and yet looks like a mistake.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::plan::{Host, Plan, Port, Profile};
 use longwire_block::Value;
 use longwire_units::{Nanos, Rate};
@@ -13,7 +13,7 @@ const MOST_COMPARED: usize = 1000;
 /// The longest packet of most networks.
 const USUAL_MTU: u64 = 1500;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn doubts(&mut self, plan: &mut Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
         if plan.ports.len() == 1 {
             self.doubt(
@@ -123,8 +123,8 @@ impl Desk<'_, '_> {
         for steer in &plan.steers {
             used[steer.target as usize] = true;
         }
-        for wish in &plan.wishes {
-            used[wish.target as usize] = true;
+        for request in &plan.link_requests {
+            used[request.target as usize] = true;
         }
         for place in (0..used.len()).filter(|place| !used[*place]) {
             let name = &plan.links[place].name;

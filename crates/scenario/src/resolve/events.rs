@@ -3,7 +3,7 @@
 
 use super::foresight::Foresight;
 use super::links::Links;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::event::Event;
 use crate::file::{At, BlockText, File};
 use crate::finding::suggestion;
@@ -20,7 +20,7 @@ const MOST_EVENTS: usize = 100_000;
 
 /// What the events do.
 #[derive(Default)]
-pub(super) struct Foretold {
+pub(super) struct ResolvedEvents {
     /// The events in the file's order.
     pub(super) events: Vec<Event>,
     /// By a changing link's place: the delays it ever has.
@@ -52,8 +52,8 @@ pub(super) struct Wanted<'f> {
     pub(super) planned: Vec<Blocks>,
 }
 
-impl Desk<'_, '_> {
-    pub(super) fn events(&mut self, file: &File, links: &Links, others: Others<'_>) -> Foretold {
+impl Resolver<'_, '_> {
+    pub(super) fn events(&mut self, file: &File, links: &Links, others: Others<'_>) -> ResolvedEvents {
         let mut wanted = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none()) {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
@@ -62,14 +62,14 @@ impl Desk<'_, '_> {
                 if wanted.len() == MOST_EVENTS {
                     let what = format!("there are more than {MOST_EVENTS} events");
                     self.error(&written.span, &entry, "", what, "use every and times, or a ramp");
-                    return Foretold::default();
+                    return ResolvedEvents::default();
                 }
                 let Some(event) = self.wanted(entry, written, links, others) else { break };
                 wanted.push(event);
             }
         }
         if self.findings.failed() || wanted.is_empty() {
-            return Foretold::default();
+            return ResolvedEvents::default();
         }
         Foresight::new(self, links, others).all(&wanted)
     }

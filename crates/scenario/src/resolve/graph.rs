@@ -3,7 +3,7 @@
 
 use super::links::Links;
 use super::nodes::Nodes;
-use super::{Desk, Entry, some};
+use super::{Entry, Resolver, some};
 use crate::file::File;
 use crate::plan::{End, Port, Segment};
 use crate::words::Routing;
@@ -81,7 +81,7 @@ impl Graph {
     }
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn graph(
         &mut self,
         file: &File,
@@ -115,8 +115,8 @@ impl Desk<'_, '_> {
                 _ => continue,
             };
             let known = &mut linked[usize::from(port)];
-            let wish = nodes.wishes[usize::from(port)].as_ref().map(|(bridge, _)| *bridge);
-            let other = wish.or(*known).filter(|other| *other != bridge);
+            let wanted_bridge = nodes.wanted_bridges[usize::from(port)].as_ref().map(|(bridge, _)| *bridge);
+            let other = wanted_bridge.or(*known).filter(|other| *other != bridge);
             *known = Some(bridge);
             if let Some(other) = other {
                 let [name, here, there] = [
@@ -138,7 +138,7 @@ impl Desk<'_, '_> {
                 continue;
             }
             let only = (nodes.bridges.len() == 1).then_some(0);
-            match nodes.wishes[place].as_ref().map(|(bridge, _)| *bridge).or(linked[place]).or(only) {
+            match nodes.wanted_bridges[place].as_ref().map(|(bridge, _)| *bridge).or(linked[place]).or(only) {
                 Some(bridge) => {
                     port.bridge = bridge;
                     nodes.bridges[bridge as usize].ports.push(place as u16);

@@ -1,6 +1,6 @@
 //! What the levels above a router can do: `slow-path` and `control` of `[[router]]`.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::finding::not_one_of;
 use crate::level_plan::{RouterLevels, nanoseconds_of};
@@ -14,7 +14,7 @@ const MOST_CYCLES: u64 = 1_000_000_000_000;
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// None after an error.
     pub(super) fn levels(
         &mut self,
@@ -54,9 +54,9 @@ impl Desk<'_, '_> {
     ) -> Option<Option<u64>> {
         let Some(written) = written else { return Some(None) };
         let part = self.term(entry, key, written)?;
-        let aside = nanoseconds_of(part);
-        if aside + others < SECOND {
-            return Some(Some(aside));
+        let reserved = nanoseconds_of(part);
+        if reserved + others < SECOND {
+            return Some(Some(reserved));
         }
         let what = "nothing of the worker is left for the data path".to_owned();
         self.error(&written.span, entry, key, what, "set less than 100 % aside, both levels together");
@@ -70,9 +70,9 @@ impl Desk<'_, '_> {
         entry: &Entry<'_>,
         [packets, cycles]: [&str; 2],
         written: (Option<&Written<Whole>>, Option<&Written<Whole>>),
-        (default, aside): (Capacity, Option<u64>),
+        (default, reserved): (Capacity, Option<u64>),
     ) -> Option<Capacity> {
-        let most = aside.map_or(MOST_PACKETS, |aside| (aside / TRIP).max(1));
+        let most = reserved.map_or(MOST_PACKETS, |reserved| (reserved / TRIP).max(1));
         let default_packets = default.packets.min(most);
         let capacity = Capacity {
             packets: self.whole_or(entry, packets, written.0, default_packets, 1..=MOST_PACKETS)?,
@@ -84,7 +84,7 @@ impl Desk<'_, '_> {
                  for them",
                 capacity.packets,
                 capacity.packets.saturating_mul(TRIP) / 1000,
-                aside.unwrap_or_default() / 1000
+                reserved.unwrap_or_default() / 1000
             );
             self.error(
                 &written.span,

@@ -3,7 +3,7 @@
 use super::graph::Graph;
 use super::links::{Links, Pair};
 use super::nodes::Nodes;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::{self, File};
 use crate::finding::suggestion;
 use crate::plan::End;
@@ -28,7 +28,7 @@ pub(super) struct Known<'k> {
     pub(super) graph: &'k Graph,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn paths(&mut self, file: &File, nodes: &Nodes, links: &Links, graph: &Graph) -> Given {
         let mut given = Given::default();
         for written in &file.path {

@@ -1,13 +1,13 @@
 //! Whether ports may have as many queues as the file says.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::File;
 use crate::plan::{Plan, Port, Segment};
 use crate::words::Mapping;
 use std::collections::HashMap;
 use std::ops::Range;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Checks queues, of ports and of routers' programs, which are of the whole plan. `spans` is where those
     /// of ports stand.
     pub(super) fn queues(&mut self, file: &File, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {

@@ -1,10 +1,10 @@
 //! What a `[[router]]` section says of its processors: who shares them, and how.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::finding::{Finding, suggestion};
 use crate::forwarder_plan::ForwarderFault;
-use crate::processor_terms::{Clock, Foretelling, Weighing};
+use crate::processor_terms::{Clock, Predictor, Weighing};
 use crate::router_plan::RouterPort;
 use crate::written::{Name, Text, Whole, Written};
 use longwire_router::{FlowFields, NamedFlow, Rings, RouterPrices, SharingConfig};
@@ -32,7 +32,7 @@ const PACKETS: (u64, u64) = (4096, 65_536);
 /// Bytes of Ethernet's header, which an MTU does not count.
 const ETHERNET: u32 = 14;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// How a router's processors are shared; none within if they are not, none after an error.
     pub(super) fn processors(
         &mut self,
@@ -133,8 +133,8 @@ impl Desk<'_, '_> {
             Some(first) => Some(self.whole_or(entry, "first-estimate", Some(first), 0, 0..=budget)?),
             None => None,
         };
-        let Foretelling(estimator) =
-            self.term_or(entry, "estimator", written.estimator.as_ref(), Foretelling(Estimator::HALF))?;
+        let Predictor(estimator) =
+            self.term_or(entry, "estimator", written.estimator.as_ref(), Predictor(Estimator::HALF))?;
         let flow_limit = self.whole_or(
             entry,
             "flow-limit",

@@ -1,6 +1,6 @@
 //! Routes of `[[router]]`: those of the file, and those of a file of routes.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::address::Network;
 use crate::file_router::RouterRoute as WrittenEntry;
 use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute, weight_of};
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Longest file of routes in bytes.
 const LONGEST_ROUTES: u64 = 256 << 20;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// A route of `routes`; none after an error. Networks that are `known` have one already.
     pub(super) fn router_route(
         &mut self,

@@ -4,7 +4,7 @@ use super::addresses::Owners;
 use super::graph::{Graph, Tree};
 use super::nodes::Nodes;
 use super::paths::{Given, Known};
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::plan::{AddressRule, Attachment, End, Link, PairRule, Route, Routes, Segment};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ const MOST_PAIRS: usize = 1 << 24;
 /// Most links in the table of routes, over all routes.
 const MOST_LISTED: usize = 1 << 27;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The rules by ports, ascending. None after an error.
     pub(super) fn pair_rules(
         &mut self,

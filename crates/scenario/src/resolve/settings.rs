@@ -1,7 +1,7 @@
 //! Sections `[engine]` and `[fidelity]`.
 
 use super::blocks::{bare, near};
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::{self, File, Params};
 use crate::plan::{EngineSettings, Fidelity};
 use crate::words::Mapping;
@@ -10,7 +10,7 @@ use longwire_block::{Settings, Values};
 
 const MOST_CPUS: u64 = 1 << 16;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// How the engine runs. None after an error.
     pub(super) fn engine(&mut self, file: &File) -> Option<EngineSettings> {
         let none = file::Engine::default();

@@ -1,7 +1,7 @@
 //! Notes on shared processors: limits that are too small for what is to be served.
 
 use super::processors::counted;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::written::Written;
 use longwire_router::SharingConfig;
@@ -25,7 +25,7 @@ struct Costs<'a> {
     key: &'static str,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Notes what of a router's limits is too small.
     pub(super) fn sharing_doubts(
         &mut self,

@@ -1,7 +1,7 @@
 //! Links that filters send packets to.
 
 use super::links::Links;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::plan::Steer;
 use crate::steering::targets;
 
@@ -11,7 +11,7 @@ const MOST: usize = 256;
 /// times.
 const MOST_IN_A_ROW: usize = 256;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Finds the targets of all filters. A link that is one carries nothing else, unless it has matches of
     /// its own.
     pub(super) fn steers(&mut self, links: &mut Links) -> Vec<Steer> {

@@ -13,7 +13,7 @@ use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_punt::client::{Control, Hello};
 use longwire_punt::{
-    Counts, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, TRIP, Turns, Verdict,
+    AttachmentId, Counts, Inline, InlineService, Limits, Made, Punt, Punted, Service, TRIP, Turns, Verdict,
 };
 use longwire_report::Row;
 use longwire_router::Admission;
@@ -265,7 +265,7 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
 /// A router that is flooded, with who does not answer, if someone is to be there.
 struct Flooded {
     rig: Rig,
-    seat: Option<SeatId>,
+    attachment: Option<AttachmentId>,
     /// Who answers nothing.
     _silent: Option<(Guest, Control)>,
 }
@@ -286,25 +286,25 @@ impl Flooded {
         match exception {
             Some(Exception::Up) => {}
             Some(Exception::Answered) => return Self::answered(rig),
-            _ => return Ok(Self { rig, seat: None, _silent: None }),
+            _ => return Ok(Self { rig, attachment: None, _silent: None }),
         }
         let mut punt = Punt::new((0..PORTS).collect());
         let hour = Nanos::from_secs(3600);
         let limits = Limits { answer_within: hour, patience: hour, ..Limits::default() };
-        let (guest, seat) = Guest::expected(&mut punt, limits)?;
+        let (guest, attachment) = Guest::expected(&mut punt, limits)?;
         rig.set_levels(punt);
-        rig.install(upward()?, Exception::Up.said().flow(), Some(seat))?;
+        rig.install(upward()?, Exception::Up.said().flow(), Some(attachment))?;
         let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
         let silent = Control::connect(&guest.socket(), &hello)
             .map_err(|error| super::failed("joining the router", error))?;
         let begin = Instant::now();
-        while !rig.router.levels().is_some_and(|punt| punt.is_taken(seat)) {
+        while !rig.router.levels().is_some_and(|punt| punt.is_taken(attachment)) {
             if begin.elapsed() > Duration::from_secs(20) {
                 return Err(super::failed("joining the router", "nobody comes"));
             }
             rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }
-        Ok(Self { rig, seat: Some(seat), _silent: Some((guest, silent)) })
+        Ok(Self { rig, attachment: Some(attachment), _silent: Some((guest, silent)) })
     }
 
     /// With a service in line, to which the worker may give a part of its time.
@@ -320,14 +320,16 @@ impl Flooded {
         let mut punt = Punt::simulated((0..PORTS).collect(), Inline::new(vec![service], turns));
         punt.set_aside(None, Some(ASIDE));
         rig.set_levels(punt);
-        let seat = SeatId::slow(0);
-        rig.install(upward()?, Exception::Answered.said().flow(), Some(seat))?;
-        Ok(Self { rig, seat: Some(seat), _silent: None })
+        let attachment = AttachmentId::slow(0);
+        rig.install(upward()?, Exception::Answered.said().flow(), Some(attachment))?;
+        Ok(Self { rig, attachment: Some(attachment), _silent: None })
     }
 
     /// What became of packets that go up.
     fn counts(&self) -> Counts {
-        self.seat.and_then(|seat| Some(self.rig.router.levels()?.counts(seat))).unwrap_or_default()
+        self.attachment
+            .and_then(|attachment| Some(self.rig.router.levels()?.counts(attachment)))
+            .unwrap_or_default()
     }
 
     /// What became of exceptional packets, `share` of each batch, and whether every regular one got through.

@@ -63,19 +63,19 @@ impl Args {
             return Ok(Outcome::Well);
         }
         if self.json.on {
-            let row = |seat| level_row(&self.router, seat);
+            let row = |attachment| level_row(&self.router, attachment);
             return outcome::print_report(
-                &report("forwarder levels", &self.router, answer, "seats", row),
+                &report("forwarder levels", &self.router, answer, "attachments", row),
                 true,
             );
         }
         let head = ["level", "name", "there"].into_iter().chain(NUMBERS).chain(["why"]);
         let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
-        for seat in answer["seats"].as_array().into_iter().flatten() {
-            let there = if seat["there"] == Value::Bool(true) { "yes" } else { "no" };
-            let numbers = NUMBERS.iter().map(|key| count(seat[key].as_u64().unwrap_or_default()));
-            let words = [text(&seat["level"]), text(&seat["name"]), there].map(str::to_owned);
-            let why = seat["last_cut"].as_str().unwrap_or("-").to_owned();
+        for attachment in answer["attachments"].as_array().into_iter().flatten() {
+            let there = if attachment["there"] == Value::Bool(true) { "yes" } else { "no" };
+            let numbers = NUMBERS.iter().map(|key| count(attachment[key].as_u64().unwrap_or_default()));
+            let words = [text(&attachment["level"]), text(&attachment["name"]), there].map(str::to_owned);
+            let why = attachment["last_cut"].as_str().unwrap_or("-").to_owned();
             lines.push(words.into_iter().chain(numbers).chain([why]).collect());
         }
         outcome::print(&columns(&lines).join("\n"))?;
@@ -87,10 +87,10 @@ impl Args {
 }
 
 /// A row as in the report of a run.
-fn level_row(router: &str, seat: Fields) -> Row {
-    let word = |field: &str| seat.get(field).map_or("", text);
+fn level_row(router: &str, attachment: Fields) -> Row {
+    let word = |field: &str| attachment.get(field).map_or("", text);
     let row = Row::new(format!("{router} {} {}", word("level"), word("name")), "").extra("kind", "level");
-    seat.into_iter().fold(row, |row, (field, value)| match field.as_str() {
+    attachment.into_iter().fold(row, |row, (field, value)| match field.as_str() {
         "name" => row.extra("who", value),
         _ => row.extra(field, value),
     })

@@ -9,24 +9,24 @@ impl Worker {
     /// Grants the link that a packet's node requests, if it begins where the packet's new path begins. If the
     /// path leads directly from a router to its port's far side, the request is applied there.
     #[inline]
-    pub(crate) fn grant_wish(&mut self, handle: Handle) {
+    pub(crate) fn grant_requested_link(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
-        let Some(link) = meta.wish() else { return };
+        let Some(link) = meta.requested_link() else { return };
         let joints = &self.map.joints;
         if meta.path == DIRECT && joints.routed(meta.in_port) && joints.far_side(meta.out_port).is_some() {
             return;
         }
-        meta.clear_wish();
-        meta.path = self.map.wished.path(meta.path, link).unwrap_or(meta.path);
+        meta.clear_requested_link();
+        meta.path = self.map.requested.path(meta.path, link).unwrap_or(meta.path);
     }
 
     /// Handles a packet that leaves a link before its end: steered by a filter, or a reply of the link to the
     /// sender.
     #[cold]
-    pub(crate) fn leave_aside(&mut self, handle: Handle) {
+    pub(crate) fn divert(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
         let target = meta.take_target();
-        meta.flags &= !Meta::ASIDE;
+        meta.flags &= !Meta::DIVERTED;
         if let Some(target) = target {
             meta.path = self.map.steered.path(meta.path, target.into()).unwrap_or(NOWHERE);
             meta.arrival = meta.leave();

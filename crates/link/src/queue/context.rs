@@ -71,7 +71,7 @@ impl Books {
 }
 
 /// See the module.
-pub struct Hall<'a> {
+pub struct QueueContext<'a> {
     /// Where the packets are.
     pub pool: &'a mut Pool,
     /// The time.
@@ -84,20 +84,31 @@ pub struct Hall<'a> {
     pub(crate) link: Option<(&'a mut Waiting, &'a mut Books)>,
 }
 
-impl Hall<'_> {
+impl QueueContext<'_> {
     /// A copy for rare calls, so that the original can be kept in registers.
     #[inline(always)]
-    pub(crate) fn again(&mut self) -> Hall<'_> {
+    pub(crate) fn again(&mut self) -> QueueContext<'_> {
         let Self { now, rate, .. } = *self;
         let link = self.link.as_mut().map(|(waiting, books)| (&mut **waiting, &mut **books));
-        Hall { pool: &mut *self.pool, now, rate, waiting: &mut *self.waiting, books: &mut *self.books, link }
+        QueueContext {
+            pool: &mut *self.pool,
+            now,
+            rate,
+            waiting: &mut *self.waiting,
+            books: &mut *self.books,
+            link,
+        }
     }
 
     /// A context for the discipline of a class, with these records.
-    pub(crate) fn of_class<'a>(&'a mut self, waiting: &'a mut Waiting, books: &'a mut Books) -> Hall<'a> {
+    pub(crate) fn of_class<'a>(
+        &'a mut self,
+        waiting: &'a mut Waiting,
+        books: &'a mut Books,
+    ) -> QueueContext<'a> {
         let Self { now, rate, .. } = *self;
         let link = Some((&mut *self.waiting, &mut *self.books));
-        Hall { pool: &mut *self.pool, now, rate, waiting, books, link }
+        QueueContext { pool: &mut *self.pool, now, rate, waiting, books, link }
     }
 
     /// Adds a packet at the end of the link's list.

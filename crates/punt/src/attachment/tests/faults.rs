@@ -12,21 +12,25 @@ fn what_is_not_answered_in_time_is_passed_and_silence_ends() {
     bench.answer(0, Verdict::Drop);
     bench.answer(1, Verdict::Drop);
     assert_eq!(bench.collect(21 * MS), Back { dropped: 1, ..Back::default() }, "the first is too late");
-    assert_eq!((bench.seat.counts.late, bench.seat.counts.faults), (1, 0), "which is no fault");
+    assert_eq!((bench.attachment.counts.late, bench.attachment.counts.faults), (1, 0), "which is no fault");
     bench.answer(1, Verdict::Drop);
     bench.collect(21 * MS);
-    assert_eq!((bench.seat.counts.late, bench.seat.counts.faults), (1, 1), "the other was answered");
+    assert_eq!(
+        (bench.attachment.counts.late, bench.attachment.counts.faults),
+        (1, 1),
+        "the other was answered"
+    );
     // One packet every 100 ms, none answered: cut off after more than a second.
     for tenth in 1..=12 {
         bench.offer(tenth * 100 * MS, &frame(60)).unwrap();
         bench.collect(tenth * 100 * MS + 50 * MS);
-        let has_ended = !bench.seat.is_taken();
+        let has_ended = !bench.attachment.is_taken();
         assert_eq!(has_ended, tenth * 100 + 50 > 1100, "at {tenth}50 ms");
         if has_ended {
             break;
         }
     }
-    assert_eq!(bench.seat.counts.last_cut, Some(Cut::Stalled));
+    assert_eq!(bench.attachment.counts.last_cut, Some(Cut::Stalled));
     assert_eq!(bench.offer(2000 * MS, &frame(60)), Err(Refused::Gone));
 }
 
@@ -52,7 +56,7 @@ fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
         assert_eq!(bench.collect(at + 30 * MS), Back::default());
         while bench.told().is_some() {}
     }
-    let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
+    let Counts { verdicts, late, faults, cut, .. } = bench.attachment.counts;
     assert_eq!((verdicts, late, faults, cut), (0, 20_000, 0, 0));
     // Three late packets allow three answers about packets that have been up, but not about others; the
     // twenty-first fault is one too many.
@@ -61,11 +65,15 @@ fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
     for (token, faults) in [(next + 3, 1), (0, 1), (next, 1), (next, 1), (next + 1, 2), (next + 2, 3)] {
         bench.answer(token, Verdict::Drop);
         bench.collect(20_020 * MS);
-        assert_eq!((bench.seat.counts.faults, bench.seat.counts.cut), (faults, 0), "token {token}");
+        assert_eq!(
+            (bench.attachment.counts.faults, bench.attachment.counts.cut),
+            (faults, 0),
+            "token {token}"
+        );
     }
     (0..18).for_each(|_| bench.answer(next, Verdict::Drop));
     bench.collect(20_020 * MS);
-    assert_eq!((bench.seat.counts.faults, bench.seat.counts.last_cut), (21, Some(Cut::Flood)));
+    assert_eq!((bench.attachment.counts.faults, bench.attachment.counts.last_cut), (21, Some(Cut::Flood)));
 }
 
 #[test]
@@ -80,12 +88,12 @@ fn packets_given_back_are_late_and_no_fault() {
         assert_eq!(bench.collect(at + 20 * MS).passed.len(), 1);
         bench.say(down::RETURN, [token + 1, 0, 0], &[]);
         assert_eq!(bench.collect(at + 30 * MS), Back::default());
-        let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
+        let Counts { verdicts, late, faults, cut, .. } = bench.attachment.counts;
         assert_eq!((verdicts, late, faults, cut), (0, 2 * round + 2, 0, 0));
     }
     bench.say(down::RETURN, [0, 0, 0], &[]);
     bench.collect(1200 * MS);
-    assert_eq!(bench.seat.counts.faults, 1, "there is none any more");
+    assert_eq!(bench.attachment.counts.faults, 1, "there is none any more");
 }
 
 #[test]
@@ -113,8 +121,8 @@ fn who_leaves_or_writes_nonsense_is_cut_off_and_nothing_is_lost() {
         deed(&mut bench);
         let mut passed = bench.collect(MS).passed.len();
         passed += bench.collect(MS).passed.len();
-        assert_eq!((passed, bench.seat.counts.last_cut), (100, Some(why)), "deed {at}");
-        assert_eq!((bench.seat.kept(), bench.status.cut()), (0, Some(why)));
+        assert_eq!((passed, bench.attachment.counts.last_cut), (100, Some(why)), "deed {at}");
+        assert_eq!((bench.attachment.kept(), bench.status.cut()), (0, Some(why)));
         assert_eq!(bench.memory.words()[ENDED].load(Ordering::Relaxed), why as u64 + 1);
     }
 }
@@ -124,16 +132,16 @@ fn a_successor_does_not_speak_about_its_forerunners_packets() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
     bench.offer(5, &frame(60)).unwrap();
     let mut other = Bench::new(Limits::default(), 1_000_000);
-    let wire = other.seat.wire.take().unwrap();
-    bench.seat.attach(Attach { seat: 0, wire, promised: 10, share: 0 });
-    bench.seat.set_rate(1_000_000);
+    let wire = other.attachment.wire.take().unwrap();
+    bench.attachment.attach(Attach { attachment: 0, wire, promised: 10, share: 0 });
+    bench.attachment.set_rate(1_000_000);
     bench.down = other.down;
     bench.offer(6, &frame(61)).unwrap();
     bench.answer(0, Verdict::Drop);
     bench.answer(1, Verdict::Drop);
     let back = bench.collect(MS);
     assert_eq!((back.dropped, back.passed), (1, vec![frame(60)]));
-    assert_eq!((bench.seat.counts.returned, bench.seat.counts.came), (1, 2));
+    assert_eq!((bench.attachment.counts.returned, bench.attachment.counts.came), (1, 2));
 }
 
 /// Number of writes: the index jumps alone lead far beyond the ring's end, so that the final check always
@@ -158,8 +166,8 @@ fn words_that_change_while_they_are_read_do_no_harm() {
             }
             scribbler.join().unwrap();
             bench.collect(now);
-            assert!(bench.seat.counts.cut > 0, "round {round}: it was noticed");
-            bench.seat.cut(Cut::Stopped);
+            assert!(bench.attachment.counts.cut > 0, "round {round}: it was noticed");
+            bench.attachment.cut(Cut::Stopped);
             bench.collect(now);
             assert_eq!(bench.pool.live(), 0);
         }
@@ -253,16 +261,16 @@ proptest! {
                 }
                 Deed::Wait(time) => now += time,
             }
-            let made = bench.seat.counts.made;
+            let made = bench.attachment.counts.made;
             let back = bench.collect(now);
             let left = back.passed.len() + back.sent.len() + back.dropped;
-            came += left as u64 - (bench.seat.counts.made - made);
-            prop_assert_eq!(bench.seat.kept(), went - came);
+            came += left as u64 - (bench.attachment.counts.made - made);
+            prop_assert_eq!(bench.attachment.kept(), went - came);
         }
-        bench.seat.cut(Cut::Stopped);
+        bench.attachment.cut(Cut::Stopped);
         let rest = bench.collect(now).passed.len() as u64;
         prop_assert_eq!((bench.pool.live(), went), (0, came + rest));
-        let Counts { up, verdicts, late, returned, .. } = bench.seat.counts;
+        let Counts { up, verdicts, late, returned, .. } = bench.attachment.counts;
         prop_assert_eq!(up, verdicts + late + returned);
     }
 }

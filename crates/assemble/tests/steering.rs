@@ -70,7 +70,7 @@ fn steered_packets_take_the_other_link() {
     for (links, more) in [(one, 0), (two, 3000)] {
         for workers in [1, 2] {
             let text = format!("[engine]\nworkers = {workers}\n{PORTS}{links}");
-            let plan = parse("aside.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+            let plan = parse("steering.toml", &text).unwrap_or_else(|error| panic!("{error}"));
             let frames: Vec<_> = [80, 443, 80, 443].map(|port| frame(&plan, port, 200)).into();
             let ([_, out], report) = run(&plan, &frames);
             let mut times: Vec<u64> = out.iter().map(|(time, _)| time - more).collect();
@@ -94,7 +94,7 @@ fn a_link_to_steer_to_must_be_there() {
     for (target, wanted) in
         [("sky", "there is no such link"), ("back", "goes elsewhere"), ("up", "this link")]
     {
-        let error = parse("aside.toml", &text(target)).unwrap_err().to_string();
+        let error = parse("steering.toml", &text(target)).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }
 }
@@ -111,7 +111,8 @@ fn what_is_reserved_for_bridges_passes_a_cable() {
         [("", "", 3), (bridge, "", 0), ("", "[[port]]\nname = \"c\"\ndriver = \"memory\"\n", 0)]
     {
         let plan =
-            parse("aside.toml", &format!("{PORTS}{more}{bridge}{}", link("up", "delay = \"5 ms\""))).unwrap();
+            parse("steering.toml", &format!("{PORTS}{more}{bridge}{}", link("up", "delay = \"5 ms\"")))
+                .unwrap();
         let frames = [0u8, 2, 0xe].map(|last| {
             let mut frame = frame(&plan, 80, 200);
             frame[..6].copy_from_slice(&[1, 0x80, 0xc2, 0, 0, last]);
@@ -135,7 +136,7 @@ fn steering_in_a_circle_is_refused() {
         let low = link("low", "filter = [\"steer end if ip\", \"steer up if udp\"]");
         let end = link("end", "");
         let error =
-            parse("aside.toml", &format!("{PORTS}{first}{up}{sky}{low}{end}")).unwrap_err().to_string();
+            parse("steering.toml", &format!("{PORTS}{first}{up}{sky}{low}{end}")).unwrap_err().to_string();
         let wanted = "steers in a circle: \"up\" → \"sky\" → \"low\" → \"up\"";
         assert!(error.contains(wanted) && error.contains("leave out one"), "{error}");
     }
@@ -148,7 +149,7 @@ fn steering_that_meets_again_is_allowed() {
     let (one, two) =
         (link("one", "filter = \"steer end\""), link("two", "filter = [\"steer one if ip\", \"steer end\"]"));
     let plan =
-        parse("aside.toml", &format!("{PORTS}{up}{one}{two}{}", link("end", "delay = \"5 ms\""))).unwrap();
+        parse("steering.toml", &format!("{PORTS}{up}{one}{two}{}", link("end", "delay = \"5 ms\""))).unwrap();
     let ([_, out], report) = run(&plan, &[frame(&plan, 443, 200)]);
     assert_eq!((out.len(), out[0].0), (1, 6000));
     let steered: u64 = report.links.iter().map(|link| link.stats.steered_packets).sum();
@@ -163,11 +164,11 @@ fn a_long_row_of_steering_has_an_end() {
         let links: String = (0..count).map(steer).collect();
         format!("{PORTS}{links}{}", link(&format!("l{count}"), "delay = \"5 ms\""))
     };
-    let plan = parse("aside.toml", &row(256)).unwrap_or_else(|error| panic!("{error}"));
+    let plan = parse("steering.toml", &row(256)).unwrap_or_else(|error| panic!("{error}"));
     let ([_, out], report) = run(&plan, &[frame(&plan, 443, 200)]);
     assert_eq!((out.len(), out[0].0), (1, 6000));
     assert!(report.is_conserved(), "{report:?}");
-    let error = parse("aside.toml", &row(257)).unwrap_err().to_string();
+    let error = parse("steering.toml", &row(257)).unwrap_err().to_string();
     assert!(error.contains("more than 256 times in a row"), "{error}");
 }
 
@@ -176,7 +177,7 @@ fn a_long_row_of_steering_has_an_end() {
 #[test]
 fn what_is_steered_in_a_circle_is_dropped() {
     let up = link("up", "filter = \"steer sky if udp\"");
-    let mut plan = parse("aside.toml", &format!("{PORTS}{up}{}", link("sky", ""))).unwrap();
+    let mut plan = parse("steering.toml", &format!("{PORTS}{up}{}", link("sky", ""))).unwrap();
     plan.links[1].profile = plan.links[0].profile;
     plan.steers.push(longwire_scenario::Steer { link: 1, number: 0, target: 0 });
     let ([_, out], report) = run(&plan, &[frame(&plan, 443, 200), frame(&plan, 80, 200)]);
@@ -196,7 +197,7 @@ fn links_that_duplicate_are_bounded() {
     let ports = PORTS.replacen("driver = \"memory\"\n", &at(0), 1);
     let ports = ports.replacen("driver = \"memory\"\naddresses", &format!("{}addresses", at(40)), 1);
     let plan =
-        parse("aside.toml", &format!("{ports}{bridges}{links}")).unwrap_or_else(|error| panic!("{error}"));
+        parse("steering.toml", &format!("{ports}{bridges}{links}")).unwrap_or_else(|error| panic!("{error}"));
     let (_, report) = run(&plan, &[frame(&plan, 80, 200)]);
     assert!(report.is_conserved());
     assert!(report.flow.dropped(longwire_block::DropReason::Loop) > 0 && report.flow.sent < 1 << 20);
@@ -213,7 +214,7 @@ fn forty_thousand_links_without_delay() {
     let ports = PORTS.replacen("driver = \"memory\"\n", &at(0), 1);
     let ports = ports.replacen("driver = \"memory\"\naddresses", &format!("{}addresses", at(BRIDGES - 1)), 1);
     let plan =
-        parse("aside.toml", &format!("{ports}{bridges}{links}")).unwrap_or_else(|error| panic!("{error}"));
+        parse("steering.toml", &format!("{ports}{bridges}{links}")).unwrap_or_else(|error| panic!("{error}"));
     let ([_, out], report) = run(&plan, &[frame(&plan, 80, 200)]);
     assert_eq!(out.iter().map(|(time, _)| *time).collect::<Vec<_>>(), [1000]);
     assert!(report.is_conserved());
@@ -224,7 +225,7 @@ fn forty_thousand_links_without_delay() {
 fn senders_of_what_is_too_big_are_told() {
     let links = "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"10 ms\"\n\
         mtu = { kind = \"too-big\", mtu = 1000 }\n";
-    let plan = parse("aside.toml", &format!("{PORTS}{links}")).unwrap();
+    let plan = parse("steering.toml", &format!("{PORTS}{links}")).unwrap();
     let ([back, out], report) = run(&plan, &[frame(&plan, 80, 1015), frame(&plan, 80, 1014)]);
     assert_eq!(out.len(), 1);
     let [(time, answer)] = &back[..] else { panic!("{back:?}") };

@@ -3,14 +3,14 @@
 use super::shards::Shards;
 use super::{BuildError, routers};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, NodeRef, Seat, WorkerSetup};
+use longwire_engine::{Home, NodeRef, PortSetup, WorkerSetup};
 use longwire_router::Bridge;
 use longwire_scenario::{Attachment, Plan, Segment};
 use std::cmp::Reverse;
 
 /// Assigns each segment, with its node and ports, to a worker, or to one for each queue of its ports. Returns
 /// the homes of ports and the references to routers.
-pub(super) fn seat_ports(
+pub(super) fn assign_ports(
     plan: &Plan,
     ports: Vec<Box<dyn Port>>,
     shards: &Shards,
@@ -51,7 +51,7 @@ pub(super) fn seat_ports(
         for ((port, &node), worker) in queues.into_iter().zip(&nodes[segment]).zip(first..) {
             let ports = &mut workers[worker as usize].ports;
             debug_assert_eq!(ports.len() as u32, slot, "a port has one slot at all of its workers");
-            ports.push(Seat { place: place as u16, node, port });
+            ports.push(PortSetup { place: place as u16, node, port });
         }
     }
     Ok((homes, routers))

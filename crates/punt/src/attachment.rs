@@ -90,7 +90,7 @@ struct Owed {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Attachment {
     pub name: String,
     pub limits: Limits,
     wire: Option<Wire>,
@@ -117,7 +117,7 @@ pub(crate) struct Seat {
     pub counts: Counts,
 }
 
-impl Seat {
+impl Attachment {
     pub fn new(name: &str, limits: Limits) -> Self {
         let packets = limits.packets.clamp(16, 1 << 16).next_power_of_two();
         Self {
@@ -127,7 +127,7 @@ impl Seat {
             table: Table::new(packets as usize),
             rate: Bucket::new(0, 1),
             made: Bucket::new(0, 1),
-            time: Allowance::new(limits.aside),
+            time: Allowance::new(limits.reserved),
             faults: Bucket::new(0, 1),
             owed: Owed::default(),
             wakes: Bucket::new(WAKES.0, WAKES.1),
@@ -173,7 +173,7 @@ impl Seat {
     }
 
     /// Whether there is no room for any packet, or a packet at this time exceeds the rate or the worker's
-    /// time; it is then counted. Only [`Seat::offer`] checks room for a long packet's bytes.
+    /// time; it is then counted. Only [`Attachment::offer`] checks room for a long packet's bytes.
     #[inline]
     pub fn refuses(&mut self, common: &mut Common, now: Nanos) -> bool {
         if self.wire.is_none() {
