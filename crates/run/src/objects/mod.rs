@@ -71,6 +71,19 @@ impl Objects {
         }
     }
 
+    /// The names of the objects that `name` means, if it is not that of one object: the directions of a duplex link, or what fits a pattern.
+    ///
+    /// # Errors
+    /// If it means nothing, or too many.
+    pub fn members(&self, kind: Kind, name: &str) -> Result<Option<Vec<String>>, SetError> {
+        match kind {
+            Kind::Link => self.links.members(name),
+            Kind::Source => self.sources.members(name),
+            Kind::Medium => self.media.members(name),
+            Kind::Port | Kind::Router | Kind::Flow | Kind::Forwarder => Ok(None),
+        }
+    }
+
     /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but its directions are.
     ///
     /// # Errors
