@@ -162,9 +162,13 @@ impl Objects {
                 self.routers.set_program(remote, name, pairs).map(|()| now)
             }
             [ObjectChange { kind: Kind::Port, name, pairs }] => {
-                self.settings(remote, Kind::Port, name)?;
+                let settings = self.settings(remote, Kind::Port, name)?;
                 let key = pairs.first().map_or_else(String::new, |(key, _)| key.clone());
-                Err(SetError::UnknownKey { kind: Kind::Port, key, known: Vec::new() })
+                if settings.contains_key(&key) {
+                    let reason = "it can't change while it runs: change the scenario and start again";
+                    return Err(SetError::Value { key, reason: reason.into() });
+                }
+                Err(SetError::UnknownKey { kind: Kind::Port, key, known: settings.into_keys().collect() })
             }
             _ if changes.iter().all(of_router) => self.routers.set(remote, changes).map(|()| now),
             _ => Err(SetError::Refused(
