@@ -108,6 +108,18 @@ fn a_command_reaches_outside_through_the_link() {
     assert_eq!(row(&report, "link up")["out_packets"].as_u64(), Some(3));
 }
 
+/// The machine's way out is host b, over a link of 1400 bytes.
+#[test]
+fn packets_are_as_long_as_the_way_out_lets_through() {
+    let Some(machine) = Machine::new("mtu") else { return };
+    let way_out = machine.sh("ip link set eth0 mtu 1400 && ip route add default via 10.77.0.2");
+    assert!(way_out.status.success(), "{}", stderr(&way_out));
+    let shown = machine.exec(&["-q", "--", "cat", "/sys/class/net/eth0/mtu"]);
+    assert_eq!(stdout(&shown).trim(), "1400", "{}", stderr(&shown));
+    let shown = machine.exec(&["-q", "--mtu", "1300", "--", "cat", "/sys/class/net/eth0/mtu"]);
+    assert_eq!(stdout(&shown).trim(), "1300", "{}", stderr(&shown));
+}
+
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
 #[test]
 fn what_is_not_faithful_fails_if_that_is_required() {

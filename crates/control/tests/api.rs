@@ -100,7 +100,7 @@ fn the_name_of_a_duplex_link_means_both_directions() {
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let (status, answer) = patch(server.path(), "/v1/links/wan", r#"{"rate": "5mbit"}"#);
-    let directions = answer["directions"].as_array().unwrap();
+    let directions = answer["members"].as_array().unwrap();
     assert_eq!((status, answer["name"].as_str(), directions.len()), (200, Some("wan"), 2));
     for (direction, name) in directions.iter().zip(["wan.forward", "wan.backward"]) {
         assert_eq!(

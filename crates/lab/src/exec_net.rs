@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
-use longwire_netlink::{Neighbour, Route, Socket, interface_index, neighbour, route};
+use longwire_netlink::{Neighbour, Route, Socket, interface_index, interface_name, neighbour, route};
 
 use crate::host::{HostState, INTERFACE};
 use crate::lab::new_state;
@@ -251,6 +251,26 @@ fn free_network(others: &[Forwarding]) -> Result<Ipv4Addr, LabError> {
     used.retain(|route| route.prefix() > 1);
     used.extend(others.iter().map(|o| o.network));
     first_free(&used).ok_or(LabError::NoFreeNetwork)
+}
+
+/// The MTU of the interface that this namespace's default route for IPv4 leads to. None if there is no such
+/// route.
+#[must_use]
+pub fn way_out_mtu() -> Option<u32> {
+    let mut best: Option<(u32, u32)> = None;
+    let socket = Socket::route().ok()?;
+    let each = socket.dump(route::list(), |_, body| {
+        let Ok(Some(route)) = Route::read(body) else { return };
+        let (metric, hop) = (route.metric.unwrap_or(0), route.hops.first());
+        if let (IpAddr::V4(_), 0, Some(hop)) = (route.to, route.prefix, hop)
+            && best.is_none_or(|(other, _)| metric < other)
+        {
+            best = Some((metric, hop.index));
+        }
+    });
+    each.ok()?;
+    let name = interface_name(best?.1).ok()?;
+    fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
 }
 
 /// The destinations of every route in every table, those of the machine's own addresses included.

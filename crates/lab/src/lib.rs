@@ -57,7 +57,7 @@ pub use address::{Cidr, Mac, Route};
 pub use attend::{Attendant, exit_code};
 pub use bind_guard::BindGuard;
 pub use error::LabError;
-pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR};
+pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR, way_out_mtu};
 pub use host::{Host, HostSpec, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use namespace::{Namespace, NamespaceId};

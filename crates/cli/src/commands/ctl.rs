@@ -90,7 +90,7 @@ struct Get {
 #[derive(Debug, clap::Args)]
 struct ObjectArgs {
     /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its
-    /// directions.
+    /// directions, and a pattern such as 'dsl*' all links, sources or media whose names fit.
     name: String,
 
     /// What it is, where several objects have this name. Default: the first of link, source, medium, router,
@@ -113,6 +113,7 @@ struct ObjectArgs {
 Examples:
   longwire ctl set up.forward rate=5mbit delay=40ms
   longwire ctl set up loss=1% queue='50 ms'
+  longwire ctl set 'dsl*' loss=1%
   longwire ctl set up rate=0 --instance two-hosts
   longwire ctl set up queue=codel
   longwire ctl set up queue.kind=red queue=200 max-p=5%

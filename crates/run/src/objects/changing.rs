@@ -43,23 +43,19 @@ pub struct Now<'a> {
     pub blocks: &'a Blocks,
 }
 
-/// What a name means, as places in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meant {
-    /// One object.
-    One(u32),
-    /// Both directions of a duplex link, forward first.
-    Duplex([u32; 2]),
-}
+/// Most objects that one name may mean: all of them change between two batches of packets.
+const MOST_MEANT: usize = 10_000;
 
-impl Meant {
-    /// The places, one or two.
-    pub fn places(&self) -> &[u32] {
-        match self {
-            Self::One(place) => std::slice::from_ref(place),
-            Self::Duplex(both) => both,
-        }
+/// Whether a name fits a pattern, in which `*` stands for any text.
+fn fits(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
     }
+    rest.ends_with(last)
 }
 
 /// The objects of a kind. What a million links are made of is kept once for each profile, and for those that
@@ -111,19 +107,44 @@ impl<W: Words> Changing<W> {
         found.ok().map(|at| self.by_name[at])
     }
 
-    /// The places in the plan of what `name` means: an object, or both directions of a duplex link.
+    /// The places in the plan of what `name` means: an object, both directions of a duplex link, or all that
+    /// fit a pattern such as `dsl*`.
     ///
     /// # Errors
-    /// If it means nothing.
-    pub fn meant(&self, name: &str) -> Result<Meant, SetError> {
+    /// If it means nothing, or too many.
+    pub fn meant(&self, name: &str) -> Result<Vec<u32>, SetError> {
         if let Some(place) = self.place(name) {
-            return Ok(Meant::One(place));
+            return Ok(vec![place]);
         }
         let direction = |which| self.place(&format!("{name}.{which}"));
-        match (W::KIND, direction("forward"), direction("backward")) {
-            (Kind::Link, Some(forward), Some(backward)) => Ok(Meant::Duplex([forward, backward])),
-            _ => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
+        if let (Kind::Link, Some(forward), Some(backward)) =
+            (W::KIND, direction("forward"), direction("backward"))
+        {
+            return Ok(vec![forward, backward]);
         }
+        let fitting =
+            || (0u32..).zip(&*self.names).filter(|(_, known)| fits(known, name)).map(|(place, _)| place);
+        let found: Vec<u32> =
+            if name.contains('*') { fitting().take(MOST_MEANT + 1).collect() } else { Vec::new() };
+        match found.len() {
+            0 => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
+            ..=MOST_MEANT => Ok(found),
+            _ => Err(SetError::Refused(format!(
+                "\"{name}\" means more than {MOST_MEANT} objects: write a pattern that fits fewer"
+            ))),
+        }
+    }
+
+    /// The names of the objects that `name` means, if it is not the name of one of them.
+    ///
+    /// # Errors
+    /// As [`Changing::meant`].
+    pub(super) fn members(&self, name: &str) -> Result<Option<Vec<String>>, SetError> {
+        if self.place(name).is_some() {
+            return Ok(None);
+        }
+        let member = |place: u32| self.names[place as usize].clone();
+        Ok(Some(self.meant(name)?.into_iter().map(member).collect()))
     }
 
     /// The settings of the object at this place, as far as is known without asking: see [`Changing::look`].
@@ -152,7 +173,7 @@ impl<W: Words> Changing<W> {
     pub fn changes(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<Vec<Planned>, SetError> {
         let meant = self.meant(name)?;
         let (ramp, pairs) = ramp_of(pairs)?;
-        meant.places().iter().map(|&place| self.change(remote, place, ramp, &pairs)).collect()
+        meant.into_iter().map(|place| self.change(remote, place, ramp, &pairs)).collect()
     }
 
     fn change(
@@ -207,4 +228,25 @@ pub struct Planned {
     pub change: Change,
     /// The blocks that it makes.
     pub made: Blocks,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_names() {
+        for (pattern, name) in [
+            ("dsl*", "dsl7.forward"),
+            ("*.forward", "dsl7.forward"),
+            ("d*7*d", "dsl7.forward"),
+            ("*", ""),
+            ("a", "a"),
+        ] {
+            assert!(fits(name, pattern), "{pattern} {name}");
+        }
+        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc")] {
+            assert!(!fits(name, pattern), "{pattern} {name}");
+        }
+    }
 }

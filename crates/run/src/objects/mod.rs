@@ -71,6 +71,20 @@ impl Objects {
         }
     }
 
+    /// The names of the objects that `name` means, if it is not that of one object: the directions of a
+    /// duplex link, or what fits a pattern.
+    ///
+    /// # Errors
+    /// If it means nothing, or too many.
+    pub fn members(&self, kind: Kind, name: &str) -> Result<Option<Vec<String>>, SetError> {
+        match kind {
+            Kind::Link => self.links.members(name),
+            Kind::Source => self.sources.members(name),
+            Kind::Medium => self.media.members(name),
+            Kind::Port | Kind::Router | Kind::Flow | Kind::Forwarder => Ok(None),
+        }
+    }
+
     /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but
     /// its directions are.
     ///
@@ -151,9 +165,13 @@ impl Objects {
                 self.routers.set_program(remote, name, pairs).map(|()| now)
             }
             [ObjectChange { kind: Kind::Port, name, pairs }] => {
-                self.settings(remote, Kind::Port, name)?;
+                let settings = self.settings(remote, Kind::Port, name)?;
                 let key = pairs.first().map_or_else(String::new, |(key, _)| key.clone());
-                Err(SetError::UnknownKey { kind: Kind::Port, key, known: Vec::new() })
+                if settings.contains_key(&key) {
+                    let reason = "it can't change while it runs: change the scenario and start again";
+                    return Err(SetError::Value { key, reason: reason.into() });
+                }
+                Err(SetError::UnknownKey { kind: Kind::Port, key, known: settings.into_keys().collect() })
             }
             _ if changes.iter().all(of_router) => self.routers.set(remote, changes).map(|()| now),
             _ => Err(SetError::Refused(

@@ -217,11 +217,10 @@ impl LiveRouters {
 
     /// The router's name and the program's.
     fn named<'n>(&self, name: &'n str) -> Result<(&'n str, &'n str), SetError> {
-        let both = name.split_once('/').filter(|(_, program)| !program.is_empty());
-        let (router, program) =
-            both.ok_or_else(|| wrong(PROGRAM, format!("\"{name}\" names no program: write ROUTER/NAME")))?;
-        self.place(router)?;
-        Ok((router, program))
+        let both = name
+            .split_once('/')
+            .filter(|(router, program)| !program.is_empty() && self.place(router).is_ok());
+        both.ok_or_else(|| SetError::Unknown { kind: Kind::Forwarder, name: name.into() })
     }
 
     /// A program by its name, as it is listed, and its router; none if there is no such program.

@@ -228,9 +228,12 @@ fn explained(error: &ScenarioError) -> anyhow::Error {
     anyhow!(lines.collect::<Vec<_>>().join("\n"))
 }
 
+/// The least MTU that hosts have here.
+pub const LEAST_MTU: u32 = 576;
+
 /// Parses an MTU of hosts.
 pub fn mtu(text: &str) -> Result<u32, String> {
-    const RANGE: std::ops::RangeInclusive<u32> = 576..=65_521;
+    const RANGE: std::ops::RangeInclusive<u32> = LEAST_MTU..=65_521;
     let bytes: u32 = text.parse().map_err(|_| format!("\"{text}\" is no number of bytes, such as 1400"))?;
     if RANGE.contains(&bytes) {
         return Ok(bytes);

@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_lab::{
     Attendant, ExecNet, ExecSpec, FarEnd, Wiring, abilities, enter_user_namespace, exit_code, sweep,
+    way_out_mtu,
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
@@ -23,6 +24,8 @@ use std::process::{Command, ExitStatus};
 /// Exit status of shells when a command can't be executed, and when it is not found.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
+/// The largest MTU of Ethernet with jumbo frames.
+const LARGEST_FRAME: u32 = 9216;
 /// What a command that succeeded exits with if the emulation was not faithful, and that is required.
 const NOT_FAITHFUL: u8 = 3;
 
@@ -57,9 +60,10 @@ pub struct Args {
     #[command(flatten)]
     link: Box<LinkArgs>,
 
-    /// Largest IP packet at both ends, in bytes.
-    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = link::mtu)]
-    mtu: u32,
+    /// Largest IP packet at both ends, in bytes. Default: that of the interface by which packets leave this
+    /// machine, else 1500.
+    #[arg(long, value_name = "BYTES", value_parser = link::mtu)]
+    mtu: Option<u32>,
 
     /// Start a service at the far end, with sh; repeatable. The command starts when the service listens.
     #[arg(long, value_name = "COMMAND")]
@@ -119,7 +123,8 @@ impl Args {
         if let Some(file) = &self.log {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
-        let mut plan = self.link.plan(self.seed, self.mtu)?;
+        let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
+        let mut plan = self.link.plan(self.seed, mtu)?;
         fit_pool(&mut plan);
         if let Some(time) = link::round_trip(&plan) {
             self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
@@ -137,7 +142,7 @@ impl Args {
             HostDriver::Tap => Wiring::Tap,
             HostDriver::AfPacket | HostDriver::AfXdp => Wiring::Veth { offload: true },
         };
-        let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu: self.mtu })?;
+        let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu })?;
         let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
         let status = self.command_behind(&run, &attendant);
@@ -238,6 +243,13 @@ impl Args {
     }
 }
 
+/// The MTU of a link to a machine whose packets leave by an interface of this one: the same, so that nothing
+/// has to be fragmented behind the link. Interfaces that are no way out to a network, such as the loopback,
+/// have MTUs that no network has.
+fn usual_mtu(way_out: Option<u32>) -> u32 {
+    way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
+}
+
 fn append(file: &Path, text: &str) -> io::Result<()> {
     std::fs::OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
 }
@@ -263,6 +275,20 @@ pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
         Err(error) => {
             outcome::note(&format!("longwire: {program}: {error}"));
             CANNOT_RUN
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_out_says_how_long_packets_are() {
+        for (way_out, mtu) in
+            [(None, 1500), (Some(1400), 1400), (Some(9000), 9000), (Some(65_536), 1500), (Some(68), 1500)]
+        {
+            assert_eq!(usual_mtu(way_out), mtu);
         }
     }
 }
