@@ -104,7 +104,7 @@ queue = "15 kB"
 loss = "3 %"
 "#;
 
-/// The same link with changes while frames arrive: at once, as ramps, repeated, and to other kinds.
+/// Changes of the link while frames arrive: at once, as ramps, repeated, and to other kinds.
 const CHANGING: &str = r#"
 [[at]]
 time = "120 ms"

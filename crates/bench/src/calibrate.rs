@@ -196,7 +196,7 @@ impl Probe {
         Ok(Program::new("probe", assemble(&text)?, maps))
     }
 
-    /// The same with numbers that are a cache line apart.
+    /// A program as of `program`, with numbers a cache line apart.
     fn spread(&self, times: usize) -> Result<Program, BenchError> {
         let blocks = (0..times).map(|at| self.block.replace('#', &(at * 64).to_string()));
         let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;

@@ -110,7 +110,7 @@ pub enum BenchError {
     /// A route can't be as a bench wants it.
     #[error(transparent)]
     Route(#[from] longwire_router::RouteError),
-    /// The same of a prefix.
+    /// A prefix can't be as a bench wants it.
     #[error(transparent)]
     Prefix(#[from] longwire_router::prefix::PrefixError),
     /// A program of a bench is refused.

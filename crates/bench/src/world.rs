@@ -118,7 +118,7 @@ impl World {
         Ok(Self { lab, driver, mtu, packet: AfPacketOptions::default() })
     }
 
-    /// The same with packet sockets opened so.
+    /// Sets how packet sockets are opened.
     pub fn with_packet_options(self, packet: AfPacketOptions) -> Self {
         Self { packet, ..self }
     }
@@ -239,7 +239,7 @@ impl World {
         self.between(0, 1, f)
     }
 
-    /// The same from the host in one place to that in another.
+    /// Runs `f` with a receiver on the host in one place, reached from that in another.
     ///
     /// # Errors
     /// As for [`World::with_receiver`].

@@ -20,7 +20,7 @@ pub fn real(fidelity: &Fidelity) -> String {
 /// Fewest packets that a run is judged by: of fewer, one that is late is more than the share that may be.
 const ENOUGH: u64 = 100;
 
-/// The same in a few words.
+/// The verdict in a few words.
 pub fn brief(fidelity: &Fidelity) -> String {
     match (&fidelity.brief, fidelity.lateness.packets) {
         (_, 0) => "nothing crossed the link".into(),

@@ -173,7 +173,7 @@ fn rows_of_programs_are_the_same_for_any_number_of_workers() {
     assert_eq!(programs(&one), programs(&two));
 }
 
-/// The same routers with sources on their own ports, which need no privileges in real time either.
+/// The routers with sources on their own ports, which need no privileges in real time either.
 fn on_ports() -> String {
     let port = |text: String, name: &str, net: u8| {
         let host = format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.{net}.9/24\"");

@@ -14,7 +14,7 @@ pub fn without_ipv6() {
     set("ipv6/conf/default/disable_ipv6", "1");
 }
 
-/// The same for one interface that is there and not yet up.
+/// Turns IPv6 off on one interface that exists and is not yet up.
 pub fn without_ipv6_on(interface: &str) {
     set(&format!("ipv6/conf/{interface}/disable_ipv6"), "1");
 }

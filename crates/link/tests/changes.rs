@@ -280,7 +280,7 @@ fn another_kind_takes_over_what_waits() {
     }
 }
 
-/// The same with limits in bytes and in time, from the plainest kind.
+/// Changes of limits in bytes and in time, from the plainest kind.
 #[test]
 fn another_kind_keeps_what_its_limit_would_not_have_let_in() {
     for traffic in TRAFFIC {

@@ -103,7 +103,7 @@ impl Above {
         }
     }
 
-    /// The same at a time.
+    /// Passes what was offered on to services and processes, at this time.
     pub fn flush_at(&mut self, now: Nanos) {
         self.punt.flush(now);
     }

@@ -41,7 +41,7 @@ impl Bridge {
         Self { ports: ports.into(), stations, not_learnt: 0, cable: false, learns: true }
     }
 
-    /// The same as a cable between two ports: what is reserved for bridges passes, too.
+    /// Makes it a cable between two ports: frames reserved for bridges pass, too.
     #[must_use]
     pub fn as_cable(self) -> Self {
         Self { cable: true, ..self }

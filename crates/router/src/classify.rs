@@ -25,7 +25,7 @@ pub enum Class {
         /// Its destination.
         destination: u32,
     },
-    /// The same of IPv6.
+    /// An IPv6 packet that needs nothing special, right behind an Ethernet header of 14 bytes.
     V6 {
         /// Its destination.
         destination: u128,

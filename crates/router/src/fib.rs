@@ -145,7 +145,7 @@ impl Fib {
         Some(hop)
     }
 
-    /// The same for one that has been looked for ahead, and its place there.
+    /// The next hop for a destination that was looked up ahead, by its place there.
     #[inline]
     pub fn find_v4_ahead(&mut self, destination: u32, (ahead, at): (&Ahead, usize)) -> Option<HopId> {
         match ahead.hops[at] {
@@ -157,7 +157,7 @@ impl Fib {
         }
     }
 
-    /// The same for IPv6.
+    /// The next hop for an IPv6 destination.
     #[inline]
     pub fn find_v6(&mut self, destination: u128) -> Option<HopId> {
         if let Some(hop) = self.cache_v6.find(destination) {
@@ -173,7 +173,7 @@ impl Fib {
         self.v4.find(destination).map(|id| self.hops.at(id))
     }
 
-    /// The same for IPv6.
+    /// The next hop for an IPv6 destination, past the cache.
     pub fn way_v6(&self, destination: u128) -> Option<NextHop> {
         self.v6.find(destination).map(|id| self.hops.at(id))
     }
@@ -185,7 +185,7 @@ impl Fib {
         self.own.may_be(address.into())
     }
 
-    /// The same for IPv6.
+    /// Whether an IPv6 address may be the router's own; if not, it is not.
     #[inline]
     pub fn may_be_own_v6(&self, address: u128) -> bool {
         self.own.may_be(folded(address))
@@ -197,7 +197,7 @@ impl Fib {
             && matches!(self.way_v4(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
-    /// The same for IPv6.
+    /// Whether an IPv6 address is the router's own, or a multicast address of one of its networks.
     pub fn is_own_v6(&self, address: u128) -> bool {
         self.own.may_well_be_v6(address)
             && matches!(self.way_v6(address), Some(NextHop::Local | NextHop::Broadcast))

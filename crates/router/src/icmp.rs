@@ -70,7 +70,7 @@ impl Core {
         self.send_icmp_v4(pool, handle, &ends, message, INTERNETWORK, out);
     }
 
-    /// The same for IPv6 (RFC 4443, 2.4 e).
+    /// Sends an ICMPv6 error because of a packet (RFC 4443, 2.4 e).
     pub fn error_v6(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
         self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
@@ -130,7 +130,8 @@ impl Core {
         Fate::Consumed
     }
 
-    /// The same for ICMPv6; the message begins at `offset` from the IPv6 header's first byte.
+    /// Processes ICMPv6 for the router itself; the message begins at `offset` from the IPv6 header's first
+    /// byte.
     pub fn local_icmp_v6(
         &mut self,
         pool: &mut Pool,

@@ -387,7 +387,7 @@ pub(crate) fn lower_ttl(frame: &mut [u8]) {
     }
 }
 
-/// The same for IPv6, which has no checksum.
+/// Decrements the hop limit of IPv6, which has no checksum.
 #[inline]
 pub(crate) fn lower_hop_limit(frame: &mut [u8]) {
     if let Some(hop_limit) = frame.get_mut(ETHERNET + 7) {

@@ -81,12 +81,13 @@ impl OwnSources {
         is_set(&self.bits, address)
     }
 
-    /// The same, looked at more closely: an IPv4 address that may be one may be one of the networks' only.
+    /// Whether an IPv4 address may be one of these, by a closer look: only addresses of the networks are
+    /// uncertain.
     pub fn may_well_be_v4(&self, address: u32) -> bool {
         is_set(&self.marked, address.into()) || holds(&self.v4, address)
     }
 
-    /// The same for IPv6.
+    /// Whether an IPv6 address may be one of these, by a closer look.
     pub fn may_well_be_v6(&self, address: u128) -> bool {
         is_set(&self.marked, folded(address)) || holds(&self.v6, address)
     }

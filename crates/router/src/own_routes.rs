@@ -19,7 +19,7 @@ impl<C> Router<C> {
         self.core_mut().fib.withdraw_v4(prefix, own)
     }
 
-    /// The same of IPv6.
+    /// Withdraws a route to an IPv6 network, as [`Router::withdraw_route_v4`] does.
     ///
     /// # Errors
     /// As [`Router::withdraw_route_v4`].

@@ -218,7 +218,8 @@ impl Ports {
         near(&self.list, net, |port| &port.v4)
     }
 
-    /// The same for IPv6. Networks within a link are behind every port, and are none.
+    /// The place of the port behind which an IPv6 network is. Networks within a link are behind every port,
+    /// and are none.
     pub fn near_v6(&self, net: Prefix<u128>) -> Option<u16> {
         near(&self.list, net, |port| &port.v6).filter(|_| !is_link_local(net.address()))
     }
@@ -251,7 +252,7 @@ impl Ports {
         own.flat_map(|port| &port.v4).map(|own| own.address).next()
     }
 
-    /// The same for IPv6. The link-local address is last.
+    /// An IPv6 address of the port `place`, else any. The link-local address is last.
     pub fn source_v6(&self, place: u16) -> Option<u128> {
         let own = self.at(place).into_iter().chain(&self.list);
         let global = own.clone().flat_map(|port| &port.v6).find(|own| own.address >> 118 != 0x3fa);

@@ -308,7 +308,7 @@ impl<C: Classify> Router<C> {
         self.above.as_deref().map(Above::punt)
     }
 
-    /// The same, to give them attachments and take attachments away.
+    /// The levels above, to add and remove attachments.
     pub fn levels_mut(&mut self) -> Option<&mut Punt> {
         self.above.as_deref_mut().map(Above::punt_mut)
     }

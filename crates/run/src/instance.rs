@@ -156,7 +156,7 @@ impl RunningInstance {
         }
     }
 
-    /// The same, at most a moment old.
+    /// The report, at most a moment old.
     fn recent(&self) -> Result<Arc<Report>, RemoteError> {
         let last = self.last().clone();
         match last {

@@ -169,7 +169,7 @@ impl Mac {
         Self([0x02, b'L', b'W', 0, high, low])
     }
 
-    /// The same for a router's end at that port.
+    /// The address of a router's end at that port.
     pub const fn of_router(place: u16) -> Self {
         let [high, low] = place.to_be_bytes();
         Self([0x02, b'L', b'W', 1, high, low])

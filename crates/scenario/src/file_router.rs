@@ -36,7 +36,7 @@ pub(crate) struct Router {
     /// Budget of a packet, programs included: "vrp", the virtual router processor of Spalink and
     /// others. Default: anything.
     pub(crate) profile: Option<Written<Text>>,
-    /// The same by the time that this rate leaves between the shortest frames.
+    /// Budget of a packet by the time of the shortest frame at this rate.
     pub(crate) line_rate: Option<Written<Rate>>,
     /// Prices: "calibrated" for those that "longwire calibrate" has measured on this machine, or a file
     /// that it wrote. Default "assumed".

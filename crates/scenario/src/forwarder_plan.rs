@@ -325,7 +325,7 @@ impl ForwarderRequest {
         self.with_data(Forwarder::prepare(program, self.installation.clone(), prices, seed)?)
     }
 
-    /// The same to take the place of one that is installed, with its key, its way and its links, and all of
+    /// Prepares it as a replacement of an installed one, with the key, path and links of that, and all of
     /// its maps and state that can be kept.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use longwire_units::{Nanos, Probability};
 pub struct RouterLevels {
     /// The slow path: packets and cycles a second.
     pub slow: Capacity,
-    /// The same of all control processes together.
+    /// The control level: packets and cycles a second of all processes together.
     pub control: Capacity,
     /// The scheduler by which services share their thread, one of `longwire_sched::SPECS`.
     pub scheduler: &'static str,

@@ -132,7 +132,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, ScenarioError> {
     parse_with(file, text, &longwire_link::registry())
 }
 
-/// The same with `registry` saying what links can be made of.
+/// Reads a scenario whose links are made of the blocks in `registry`.
 ///
 /// # Errors
 /// As [`parse`].

@@ -13,7 +13,7 @@ pub struct Nesp {
     pub ports: Vec<u16>,
     /// The address and port of the UDP form over IPv4, if it is on.
     pub udp: Option<(Ipv4Addr, u16)>,
-    /// The same over IPv6.
+    /// The address and port of the UDP form over IPv6, if it is on.
     pub udp6: Option<(Ipv6Addr, u16)>,
     /// What is allowed.
     pub allow: NespAllow,

@@ -62,7 +62,7 @@ impl WrittenForwarder {
         read.program(&function).map_err(|error| self.of_object(&error))
     }
 
-    /// The same if it is to be priced only, so that it may be one which an entry of a map names.
+    /// The program in its object if it is only priced: it may be one that an entry of a map names.
     ///
     /// # Errors
     /// As [`WrittenForwarder::program`].

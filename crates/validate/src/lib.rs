@@ -2,7 +2,7 @@
 //!
 //! Each paper is a list of rows, grouped by its tables and figures. A row knows what the paper printed and
 //! when it passes; what stands under "ours" is measured by the run that prints it, or says why it was not.
-//! The same experiments run on real ports, between test hosts, and on the virtual clock, where they are
+//! All experiments run on real ports, between test hosts, and on the virtual clock, where they are
 //! exact.
 #![forbid(unsafe_code)]
 

@@ -36,6 +36,9 @@ const OWN: &str = "xtask/src/tidy/wording.rs";
 
 /// Checks comments and strings of a Rust file, or all of a Markdown file.
 pub fn check(file: &File, findings: &mut Vec<Finding>) {
+    if file.path.ends_with(".rs") {
+        check_beginnings(file, findings);
+    }
     let text = match file.path.as_str() {
         OWN => return,
         path if path.ends_with(".rs") => prose(&file.text),
@@ -52,6 +55,19 @@ pub fn check(file: &File, findings: &mut Vec<Finding>) {
                 findings.push(Finding::new(&file.path, run[0].1, "words of the field", fix));
             }
         }
+    }
+}
+
+/// Doc comments are understood without the one before.
+fn check_beginnings(file: &File, findings: &mut Vec<Finding>) {
+    let mut is_inside = false;
+    for (index, line) in file.text.lines().map(str::trim_start).enumerate() {
+        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        if !is_inside && doc.is_some_and(|text| text.starts_with(" The same")) {
+            let fix = "say what it is, not that it is the same as another";
+            findings.push(Finding::new(&file.path, index + 1, "doc comments stand alone", fix));
+        }
+        is_inside = doc.is_some();
     }
 }
 
@@ -125,6 +141,15 @@ mod tests {
     fn phrases_are_found_over_the_end_of_a_line() {
         assert_eq!(lines("a.rs", "/// It counts\n    /// as a.\nx(\"a told \\\n   apart b\");\n"), [1, 3]);
         assert_eq!(lines("a.md", "It stands\nfor a.\n"), [1]);
+    }
+
+    #[test]
+    fn doc_comments_do_not_begin_with_what_is_the_same() {
+        assert_eq!(
+            lines("a.rs", "/// The same for b.\nb();\n/// A\n/// The same c.\nc(); // The same.\n"),
+            [1]
+        );
+        assert!(lines("a.md", "/// The same.\n").is_empty());
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Case {
         2 + (hash(self.name.as_bytes()) % 3) as u32
     }
 
-    /// The same scenario without the first block of this row.
+    /// A copy without the first block of this row.
     pub fn without_block(&self, spec: &Spec) -> Self {
         let begin = begin(spec);
         let place = self.text.lines().position(|line| line.starts_with(&begin));
@@ -106,7 +106,7 @@ fn drawn(name: &str, draw: impl Fn(&str, u64) -> String) -> Case {
     found.unwrap_or_else(|| panic!("{name}: all are refused: {}", refusals[0]))
 }
 
-/// The same scenario without its sources; frames come by its ports instead.
+/// The scenario without its sources; frames come by its ports instead.
 fn with_frames(text: &str) -> String {
     let end = text.find("[[source]]").unwrap_or(text.len());
     text[..end].replace("driver = \"source\"", "driver = \"memory\"")

@@ -31,7 +31,7 @@ enum Attack {
     Moving,
     /// Each frame of another of [`ADDRESSES`].
     Many,
-    /// The same, with a frame of one station that stays between each two.
+    /// As `Many`, with a frame of one constant station between each two.
     EveryOther,
 }
 

@@ -99,7 +99,7 @@ pub fn ping(ping: &Ping, on_progress: OnProgress<'_>) -> Result<PingResult, Erro
     ping_each(ping, on_progress, &mut |_| ())
 }
 
-/// The same, and shows each round-trip time in nanoseconds as it is seen.
+/// Pings a host, shows each round-trip time in nanoseconds as it is measured, and returns all.
 ///
 /// # Errors
 /// As for [`ping`].

@@ -146,7 +146,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The same spread with every time less by `shift` nanoseconds.
+    /// The spread with every time less by `shift` nanoseconds.
     pub fn less(self, shift: i64) -> Self {
         Self {
             min_ns: self.min_ns.saturating_sub(shift),

@@ -20,7 +20,7 @@ pub fn may_run(test: &str) -> bool {
     root
 }
 
-/// The same for tests that need address translation, too.
+/// Whether a test that needs address translation, too, can run.
 pub fn may_translate(test: &str) -> bool {
     let nft = abilities().nft;
     let program = Command::new("nft").arg("--version").output();

@@ -1,4 +1,4 @@
-//! The same delay for every packet.
+//! A constant delay.
 
 use super::{Before, Travel};
 use longwire_block::{Block, Dice};

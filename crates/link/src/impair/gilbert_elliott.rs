@@ -98,7 +98,7 @@ impl Judge for GilbertElliott {
     }
 }
 
-/// The same channel with other parameters: the share of packets lost, and the mean length of a burst.
+/// A Gilbert-Elliott channel by other parameters: the share of packets lost, and the mean length of a burst.
 #[derive(Debug)]
 pub struct Burst {
     channel: Channel,

@@ -33,7 +33,7 @@ struct Access {
 enum Way {
     /// Without asking: the place is known, and there.
     There(Place),
-    /// The same of the context: a load of the field of this number.
+    /// Without a check, in the context: a load of the field of this number.
     Field(usize),
     /// Behind a comparison.
     Checked(Region),

@@ -180,7 +180,8 @@ impl Compiled {
         fits.then_some(Alone { compiled: self, state })
     }
 
-    /// The same of one that calls helpers, unless one of them may move the packet's ends.
+    /// Prepares a program that calls helpers, as [`alone`](Self::alone) does; none if a helper may move the
+    /// packet's ends.
     #[inline]
     pub fn helped<'r>(&'r self, state: &'r State) -> Option<Helped<'r>> {
         let fits = !self.loaded.moves() && state.size() >= self.state_size;
@@ -314,7 +315,7 @@ impl Shown<'_> {
         alone.compiled.enter(self.run)
     }
 
-    /// The same of one that calls helpers, and what it has asked for.
+    /// Runs a program that calls helpers, and returns what it has asked for, too.
     #[inline]
     pub fn run_helped(
         &mut self,

@@ -21,7 +21,7 @@ pub struct Loaded {
     /// None after it was dropped.
     module: Option<JITModule>,
     entry: Entry,
-    /// The same for packet after packet, of a program that asks nothing.
+    /// The entry for packet after packet, of a program that asks nothing.
     visits: Option<EntryOfVisits>,
     size: usize,
     /// Whether it calls functions that work on the machine.

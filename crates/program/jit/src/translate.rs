@@ -31,7 +31,7 @@ pub struct Source<'a> {
 /// The functions that can be called, by their first instructions.
 pub struct Callees<'a> {
     pub functions: &'a BTreeMap<usize, FuncId>,
-    /// The same of programs that tail calls lead to.
+    /// Programs that tail calls lead to, by their first instructions.
     pub programs: &'a BTreeMap<usize, FuncId>,
     pub module: &'a mut JITModule,
     /// Becomes true if a function of [`run`](crate::run) is called, which works on the machine.
@@ -366,7 +366,7 @@ impl Translator<'_, '_> {
         self.builder.ins().jump(self.exit, &[BlockArg::from(number)]);
     }
 
-    /// The same; what is translated next can't be reached.
+    /// Ends the program at this instruction; what is translated next can't be reached.
     pub fn stop_here(&mut self) {
         self.stop();
         let after = self.builder.create_block();

@@ -38,7 +38,7 @@ pub enum Argument {
     Value,
     /// The address of readable bytes, as many as the next argument says.
     Readable,
-    /// The same, or 0 if the next argument can only be 0.
+    /// As `Readable`, or 0 if the next argument can only be 0.
     ReadableOrNull,
     /// The address of bytes that may be written, as many as the next argument says. They need not have been
     /// written before.

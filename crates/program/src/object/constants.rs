@@ -83,7 +83,7 @@ impl Object<'_> {
         self.constants.keys().map(AsRef::as_ref)
     }
 
-    /// The same with their numbers, as they are now.
+    /// The constants that may be set, with their current numbers.
     pub(super) fn constant_values(&self) -> BTreeMap<Box<str>, Box<[i128]>> {
         let values = self.constants.iter().map(|(name, one)| (name.clone(), one.numbers(&self.specs)));
         values.collect()

@@ -37,7 +37,7 @@ trait Sum: Copy + PartialEq {
     fn and(self, after: Self) -> Self;
     fn times(self, count: u32) -> Self;
     fn worst(self, other: Self) -> Self;
-    /// The same, where it goes on with this instruction.
+    /// This, if the path continues with this instruction.
     fn by(self, _next: usize) -> Self {
         self
     }

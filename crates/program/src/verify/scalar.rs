@@ -17,7 +17,7 @@ pub struct Scalar {
     /// Bounds of the lower 32 bits.
     pub low_min: u32,
     pub low_max: u32,
-    /// The same, signed.
+    /// Signed bounds of the lower 32 bits.
     pub low_signed_min: i32,
     pub low_signed_max: i32,
 }

@@ -17,7 +17,7 @@ pub const SERVER6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 pub const TTL: usize = 22;
 pub const CHECK: usize = 24;
 pub const TRANSPORT: usize = 34;
-/// The same with an IPv6 header.
+/// Places in a frame with an IPv6 header.
 pub const HOP_LIMIT: usize = 21;
 pub const TRANSPORT6: usize = 54;
 
@@ -48,7 +48,7 @@ pub fn tcp(
     tcp_with(ip, ports, b"data", set)
 }
 
-/// The same with this data.
+/// A TCP segment with this data.
 pub fn tcp_with(
     ip: PacketBuilderStep<etherparse::IpHeaders>,
     ports: [u16; 2],

@@ -73,7 +73,7 @@ pub fn ready() -> Installed {
     Installed::with("tcp_splicer", &state)
 }
 
-/// The same with windows four times as many units.
+/// A splicer as of [`ready`], with windows of four times as many units.
 pub fn scaled() -> Installed {
     let (client, server) = shifts();
     let mut state = there(client, server.wrapping_neg());

@@ -169,7 +169,7 @@ impl Times {
     /// The longest time of a table.
     pub const MAX: Nanos = Nanos::from_secs(100);
 
-    /// The same time at every draw.
+    /// A constant time.
     pub fn always(time: Nanos) -> Self {
         Self::of_means(&[(time.min(Self::MAX).0 as i64) << (TIME_BITS - 1)])
     }
@@ -224,7 +224,7 @@ impl Times {
         (Nanos(((low + half) >> TIME_BITS) as u64), Nanos(((high + half) >> TIME_BITS) as u64))
     }
 
-    /// The same distribution shifted and scaled to mean 0 and deviation 1.
+    /// The distribution shifted and scaled to mean 0 and deviation 1.
     ///
     /// # Errors
     /// If all times are equal, or packets are lost.

@@ -81,7 +81,7 @@ fn rule_by_one<C: Classify>(
     visit(router, pool, packets, (&mut session.bind(code), visits), (ready, alone))
 }
 
-/// The same for one that calls nothing: it is given all packets at once, but those that are dropped.
+/// Runs a program that calls nothing on all packets at once, except those that are dropped.
 fn visit<C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,

@@ -146,7 +146,7 @@ impl Forwarder {
         Self::prepare_after(None, (program, installation), prices, seed)
     }
 
-    /// The same for a program that is to take the place of this one
+    /// Prepares a program that replaces this one
     /// ([`Forwarders::replacing`](super::Forwarders::replacing)): maps that are declared alike are this
     /// one's, with all that is in them, and so is the state if it is as large.
     ///

@@ -27,7 +27,7 @@ fn install(rig: &mut Rig, code: &str, attachment: AttachmentId) -> Fid {
     install_for(rig, 53, code, attachment)
 }
 
-/// The same for another UDP port.
+/// Sends what goes to a UDP port up, and lets a program see it first.
 fn install_for(rig: &mut Rig, port: u16, code: &str, attachment: AttachmentId) -> Fid {
     let key = FlowKey { destination_port: Some(port), ..FlowKey::default() };
     let installation = Installation {

@@ -35,7 +35,7 @@ fn flow(port: u16, ttl: u8, data: usize) -> Vec<u8> {
     [&ethernet[..], &header.bytes(), &[high, low, 0, 9, 0, 8, 0, 0], &vec![0; data]].concat()
 }
 
-/// The same of IPv6, to 2001:db8::1, with this flow label.
+/// An IPv6 packet of a flow, to 2001:db8::1, with this flow label.
 fn flow_v6(port: u16, label: u8) -> Vec<u8> {
     let header = Ipv6Header {
         source: SOURCE_V6.into(),

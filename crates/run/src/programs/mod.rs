@@ -39,7 +39,7 @@ impl LiveRouters {
         self.forwarders_at(&Running { remote, node }, name, ask)
     }
 
-    /// The same, wherever the router is.
+    /// Carries out a request for forwarders, wherever the router is.
     ///
     /// # Errors
     /// As [`LiveRouters::forwarders`].

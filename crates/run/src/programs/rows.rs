@@ -24,7 +24,7 @@ pub fn counted(plan: &Plan, installed: &Installed) -> Vec<Row> {
     each(plan, installed).map(|(router, forwarder)| row(router, forwarder)).collect()
 }
 
-/// The same with its state and its maps: when nothing runs it any more, so that they are whole.
+/// A row for each program with its state and its maps: when nothing runs it any more, so that they are whole.
 pub fn whole(plan: &Plan, installed: &Installed) -> Vec<Row> {
     let mut room = MOST_IN_ALL;
     each(plan, installed)

@@ -86,7 +86,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The same with `framing` and `overhead` moved into the rate's block.
+    /// Reads the blocks, with `framing` and `overhead` moved into the rate's block.
     pub(super) fn beside_merged(
         &mut self,
         entry: &Entry<'_>,

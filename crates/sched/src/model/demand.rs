@@ -5,7 +5,7 @@ use longwire_block::Dice;
 /// Cycles of a program for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
-    /// The same for each.
+    /// A constant demand.
     PerPacket(u64),
     /// A constant, plus cycles per byte.
     BySize {

@@ -86,7 +86,7 @@ pub enum Refill {
     InTurn,
     /// Any flow, drawn.
     Drawn,
-    /// The same flow: each flow always has the same number inside.
+    /// The flow of the departed packet: each flow always has the same number inside.
     SameFlow,
 }
 

@@ -12,7 +12,7 @@ use longwire_sched::model::TABLE_7;
 /// under separate DRR.
 pub(super) const CBCS_INSIDE: usize = 48;
 pub(super) const SEPARATE_INSIDE: usize = 64;
-/// The same for both, between these.
+/// Packets inside under either, between these.
 pub(super) const EQUAL: usize = 56;
 
 /// A line of a table: the largest, average and standard deviation, in ms.

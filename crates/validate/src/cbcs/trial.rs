@@ -123,7 +123,7 @@ impl Outcome {
         (0..self.delays.len()).map(|class| self.inside_of(class)).sum()
     }
 
-    /// The same of one class.
+    /// Packets of one class inside, by Little's law.
     pub(super) fn inside_of(&self, class: usize) -> f64 {
         let measured = self.time.0.saturating_sub(SETTLING.0) as f64;
         self.delays[class].count as f64 * self.delays[class].mean / measured

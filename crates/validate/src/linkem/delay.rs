@@ -256,7 +256,7 @@ fn real_scenario(Way { delay, ticks }: Way) -> String {
     text + &format!("[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"{delay} ms\"\nloss = \"0 %\"\n")
 }
 
-/// The same on the virtual clock, against an end that answers at once.
+/// Round-trip times on the virtual clock, against an end that answers at once.
 fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError> {
     let keys = format!("delay = \"{delay} ms\"\nloss = \"0 %\"");
     let text = scenario(2, &(links(0, 1, &keys) + &links(1, 1, &keys)));

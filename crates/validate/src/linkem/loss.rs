@@ -27,7 +27,7 @@ pub(crate) struct Losses {
     pub runs: u64,
 }
 
-/// The same with several seeds.
+/// Losses with several seeds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draws {
     pub seeds: [u64; SEEDS],
@@ -119,8 +119,8 @@ pub(crate) fn lose(
     lose_by(settings, hosts, &format!("loss = \"{loss}\""), packets, row)
 }
 
-/// The same with any keys of a link. On real ports, which take their time, the seeds share the packets,
-/// unless the run is a full one.
+/// Measures losses with any keys of a link. On real ports, which take their time, the seeds share the
+/// packets, unless the run is a full one.
 pub(crate) fn lose_by(
     settings: &Settings<'_>,
     hosts: &mut Hosts,

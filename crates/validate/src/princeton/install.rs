@@ -63,7 +63,7 @@ struct Seen {
     exchange: Sample,
     /// Longest times between two looks at the port, around each installation and removal.
     pauses: Sample,
-    /// The same when nothing was installed.
+    /// Longest times between two looks when nothing was installed.
     quiet: Sample,
     taken: u64,
     lost: u64,

@@ -110,8 +110,9 @@ impl Tap {
         Self::open(name, interface, (options, queues), Origin::Made)
     }
 
-    /// The same, and goes on when the interface has been taken away and is there again, made by somebody else
-    /// (`ip tuntap add`): it is not made again, since who took it away may not want it back.
+    /// Opens the device as [`Tap::create_queues`] does, and continues when the interface was removed and made
+    /// again by somebody else (`ip tuntap add`): it is not made again, since who took it away may not want it
+    /// back.
     ///
     /// # Errors
     /// As [`Tap::create_queues`].

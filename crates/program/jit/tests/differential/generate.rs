@@ -264,7 +264,7 @@ pub fn program(pieces: Vec<Piece>, kind: Kind) -> (Program, Vec<Option<Region>>)
     (Program::new("random", Code::new(all).unwrap(), maps()), hints)
 }
 
-/// The same pieces in a loop in a loop, which count in the stack.
+/// The pieces in a loop in a loop, which count in the stack.
 pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Program {
     let (body, _) = body(pieces);
     let length = slots(&body);
@@ -287,7 +287,7 @@ pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Progr
     Program::new("looped", Code::new(all).unwrap(), maps())
 }
 
-/// The same pieces in a function that a helper calls so many times, or until they leave an odd number.
+/// The pieces in a function that a helper calls so many times, or until they leave an odd number.
 pub fn repeated(pieces: Vec<Piece>, kind: Kind, rounds: u8) -> Program {
     let (body, _) = body(pieces);
     let before = format!(

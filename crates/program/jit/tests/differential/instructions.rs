@@ -161,7 +161,7 @@ trait Short {
 }
 
 impl Short for Instruction {
-    /// The same in one slot.
+    /// The instruction in one slot.
     fn short(self) -> Instruction {
         match self {
             Self::LoadWide { dst, value } => {

@@ -38,7 +38,7 @@ const SETUP: &str = "
     ip neigh add fd01::9 lladdr 02:00:00:00:01:19 dev d5
 ";
 
-/// The same, as a router answers.
+/// The answers of a router with these routes.
 fn route(query: &RouteQuery<'_>) -> RouteAnswer {
     if !matches!(query.ingress, 5 | 6) {
         return RouteAnswer::NoPort;

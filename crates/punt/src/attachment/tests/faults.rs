@@ -148,7 +148,7 @@ fn a_successor_does_not_speak_about_its_forerunners_packets() {
 /// finds a fault, however the threads are interleaved.
 const SCRIBBLES: usize = 100_000;
 
-/// The same hostile writes from another thread, at any moment: checked values are the ones used.
+/// Hostile writes from another thread, at any moment: checked values are the ones used.
 #[test]
 fn words_that_change_while_they_are_read_do_no_harm() {
     let limits = Limits { packets: 64, faults: 1_000_000, ..Limits::default() };
