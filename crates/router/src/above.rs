@@ -16,7 +16,7 @@ pub(crate) struct Above {
     passed: Vec<Handle>,
 }
 
-/// Where a packet is to go up, and whose it is.
+/// The destination of a packet that goes up, and its owner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Upward {
     pub attachment: AttachmentId,
@@ -25,7 +25,7 @@ pub(crate) struct Upward {
     pub flow: u64,
 }
 
-/// What became of the packets of all attachments.
+/// Counters of all attachments.
 pub(crate) fn stats(punt: &Punt) -> Vec<AttachmentStats> {
     let of_attachment =
         |AttachmentView { level, name, is_taken, kept, counts, .. }: AttachmentView<'_>| AttachmentStats {
@@ -96,7 +96,7 @@ impl Above {
         self.punt.refuses(attachment, now)
     }
 
-    /// Lets them see what was offered: after each batch.
+    /// Passes offered packets on to services and processes, after each batch.
     pub fn flush(&mut self, pool: &Pool, batch: &[Handle]) {
         if let Some(&last) = batch.last() {
             self.punt.flush(Nanos(pool.meta(last).arrival));

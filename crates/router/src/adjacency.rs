@@ -50,7 +50,7 @@ mod tests {
     use longwire_packet::{Batch, Pool};
     use std::net::IpAddr;
 
-    /// Where a packet goes, and to which station there.
+    /// The port of a packet, and the station behind it.
     fn sent(router: &mut Router) -> Result<(u16, [u8; 6]), Option<DropReason>> {
         let (mut pool, mut out) = (Pool::new(1 << 20).unwrap(), Outbox::default());
         let handle = pool.insert(&frame_v4([10, 0, 0, 9], [20, 0, 0, 1], 64, &[0; 26])).unwrap();

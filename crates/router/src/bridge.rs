@@ -19,8 +19,8 @@ const RESERVED: u64 = 0x0180_c200_0000;
 
 /// Forwards frames to the port behind which their destination was heard, and to all ports if it was not.
 ///
-/// Where a frame goes is a function of the frames before it and their arrival times. VLAN tags are not looked
-/// at: all VLANs share what is learnt.
+/// The output of a frame depends only on the frames before it and their arrival times. VLAN tags are not
+/// looked at: all VLANs share what is learnt.
 #[derive(Debug)]
 pub struct Bridge {
     ports: Box<[u16]>,
@@ -174,7 +174,7 @@ mod tests {
         (Bridge::new(vec![30, 10, 20, 10], ageing, table), Pool::new(1 << 20).unwrap())
     }
 
-    /// What becomes of one frame: the port, FLOOD or the reason.
+    /// The decision for a frame: a port, FLOOD or a drop reason.
     fn pass(
         bridge: &mut Bridge,
         pool: &mut Pool,

@@ -1,5 +1,5 @@
-//! What a packet is: the one place that knows the formats of what a router forwards. Another classifier may
-//! take its place.
+//! Classification of packets: the one place that knows the formats of what a router forwards. Another
+//! classifier may take its place.
 
 use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::ports::RouterPort;
@@ -12,12 +12,12 @@ use longwire_wire::{ethertype, protocol};
 /// Says what packets are. It is told nothing that packets change, and is asked about a packet once; all else
 /// goes by its answer.
 pub trait Classify: Send + 'static {
-    /// What the frame is that came in by `port`. It may rewrite headers of its own that lie between Ethernet
-    /// and IP (labels).
+    /// The class of a frame that came in by `port`. It may rewrite headers of its own that lie between
+    /// Ethernet and IP (labels).
     fn classify(&mut self, port: &RouterPort, meta: &Meta, frame: &mut [u8]) -> Class;
 }
 
-/// What a packet is.
+/// The class of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// An IPv4 packet that needs nothing special, right behind an Ethernet header of 14 bytes.
@@ -117,7 +117,7 @@ impl Classify for IpClassifier {
 }
 
 impl IpClassifier {
-    /// What a frame is that is not plain.
+    /// The class of a frame that is not plain.
     #[inline(never)]
     fn look_closer(port: &RouterPort, meta: &Meta, frame: &[u8]) -> Class {
         let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else {

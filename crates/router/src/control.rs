@@ -44,7 +44,7 @@ struct Awaited {
     neighbour: u128,
 }
 
-/// What a router knows of its control plane.
+/// The state of a router's control plane.
 #[derive(Debug)]
 pub(crate) struct Control {
     ports: Vec<ControlPort>,

@@ -1,4 +1,4 @@
-//! What a router knows of destinations: prefix tables of both kinds, the route caches before them, and next
+//! Routes of a router: prefix tables of both kinds, the route caches before them, and next
 //! hops.
 
 use crate::adjacency::Adjacency;
@@ -70,7 +70,7 @@ pub(crate) struct Fib {
     cache_v6: Cache<u128>,
 }
 
-/// What the cache knows of a batch's destinations, by their places.
+/// Cached next hops of a batch's destinations, by their places.
 pub(crate) struct Ahead {
     hops: [Option<HopId>; BATCH],
     /// How many were not known until then: once there are more, others may have taken their places.
@@ -220,7 +220,7 @@ impl Fib {
         self.hops.note_adjacency(id, adjacency);
     }
 
-    /// Where a flow with this hash goes, of several next hops.
+    /// The next hop of a flow with this hash, of several.
     pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
         self.hops.member(hop, hash)
     }

@@ -215,7 +215,7 @@ impl Core {
         Fate::Dropped(DropReason::Options)
     }
 
-    /// What is for a group: read, or the control plane's; nothing is forwarded.
+    /// Processes multicast: read by the router, or passed to the control plane; never forwarded.
     fn group_v6(&mut self, pool: &mut Pool, handle: Handle, destination: u128, out: &mut Outbox) -> Fate {
         let is_group = destination >> 120 == 0xff;
         let place = pool.meta(handle).in_port;
@@ -301,7 +301,7 @@ impl Core {
     }
 }
 
-/// Where the echo request begins that an IPv6 packet is, from its first byte, if it is one.
+/// Offset of the echo request in an IPv6 packet, if it is one.
 fn echo_request(packet: &[u8]) -> Option<usize> {
     let opened = open(packet).ok().filter(|opened| opened.protocol == protocol::ICMPV6)?;
     (*packet.get(opened.offset)? == icmpv6_kind::ECHO).then_some(opened.offset)

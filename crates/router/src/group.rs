@@ -16,7 +16,7 @@ pub const MOST_MEMBERS: usize = 256;
 /// The highest weight of a next hop, as in Linux (linux/rtnetlink.h: `rtnh_hops` is a byte, and one less).
 pub const MOST_WEIGHT: u16 = 256;
 
-/// Where a route leads.
+/// The destination of a route.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// To one next hop.
@@ -150,7 +150,7 @@ impl Shares {
         Self(group.members().iter().filter_map(choice).collect())
     }
 
-    /// Where a flow with this hash goes.
+    /// The next hop of a flow with this hash.
     pub fn of(&self, hash: u32) -> NextHop {
         let at = self.0.partition_point(|choice| choice.last < hash);
         match self.0.get(at) {

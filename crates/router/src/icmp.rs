@@ -274,7 +274,7 @@ impl Core {
         self.send_own(pool, handle, hop, out);
     }
 
-    /// Where a packet goes that the router has made, whose route leads to `way`.
+    /// The hop of a packet that the router has made, by a route to `way`.
     fn own_hop(
         &self,
         pool: &Pool,

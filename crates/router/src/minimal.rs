@@ -26,7 +26,7 @@ pub(crate) enum Hops {
 }
 
 impl Hops {
-    /// What a frame's Ethernet header says.
+    /// The protocol in a frame's Ethernet header.
     pub fn of(frame: &[u8]) -> Self {
         match frame.get(12..ETHERNET) {
             Some([8, 0]) => Self::V4,
@@ -294,7 +294,8 @@ impl Core {
         self.ports.revision() + self.neighbours.revision()
     }
 
-    /// What is switched has no header that full IP could read: it waits, or goes, as it is.
+    /// The exceptional hop. Switched packets have no header that full IP could read: they wait, or go,
+    /// unchanged.
     #[cold]
     fn exceptional_hop(
         &mut self,

@@ -61,7 +61,7 @@ impl Default for NeighbourLimits {
     }
 }
 
-/// What is known of a next hop.
+/// The state of a next hop's resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Known([u8; 6]),
@@ -81,7 +81,7 @@ pub(crate) struct Told {
     pub creates: bool,
 }
 
-/// What is to be done because time has passed.
+/// Work that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Ask for it: at its link address if that is known.
@@ -174,7 +174,7 @@ pub(crate) struct Neighbours {
     used: usize,
     unasked: usize,
     held: Shares,
-    /// Where room is looked for next.
+    /// The next slot to search for room.
     swept: usize,
     asked: Vec<Asked>,
     due: Nanos,

@@ -1,8 +1,8 @@
-//! What a route leads to.
+//! Next hops of routes.
 
 use std::net::IpAddr;
 
-/// Where a packet goes that a route matches.
+/// The next hop of packets that a route matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NextHop {
     /// To this neighbour behind a port.

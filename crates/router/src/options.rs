@@ -13,7 +13,7 @@ const MOST: usize = 40;
 /// Which option a packet fails by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadOption {
-    /// Where in the header it goes wrong.
+    /// Offset of the error in the header.
     Parameter(u8),
     /// Routes chosen by senders are not followed (RFC 7126, 4.3 and 4.4).
     SourceRoute,
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::support::{fix, frame_v4};
 
-    /// What becomes of options in a header, or by what they fail.
+    /// The options of a header as the router writes them, or the error.
     fn options(bytes: &[u8]) -> Result<Vec<u8>, BadOption> {
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, bytes);
         frame[14] = 0x45 + (bytes.len() / 4) as u8;

@@ -17,7 +17,7 @@ const WORDS: usize = (1 << BITS) / 64;
 /// looked up.
 const LISTED: usize = 8;
 
-/// What a route leads to: an address, as it is hashed, or a network.
+/// The destination of a route: an address, as it is hashed, or a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum To {
     Address(u64),
@@ -28,7 +28,7 @@ pub(crate) enum To {
 /// Bits of the addresses that routes say are the router's, with how many have set each.
 #[derive(Debug)]
 pub(crate) struct OwnSources {
-    /// What is asked for every packet: every bit is set while whole networks are the router's.
+    /// The filter for every packet: all bits are set while whole networks are the router's.
     bits: [u64; WORDS],
     /// Bits of the addresses alone.
     marked: [u64; WORDS],

@@ -171,7 +171,7 @@ impl Bucket {
     }
 }
 
-/// What all ports may still do, and how often they were refused.
+/// Remaining allowances of all ports, and counts of refusals.
 #[derive(Debug)]
 pub(crate) struct Police {
     buckets: Vec<[Bucket; Work::ALL.len()]>,

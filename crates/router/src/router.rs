@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use thiserror::Error;
 
-/// What a router is made of.
+/// The parts of a router.
 #[derive(Debug, Clone, Default)]
 pub struct RouterConfig {
     /// Its ports, at least one.
@@ -34,9 +34,9 @@ pub struct RouterConfig {
     pub fib: FibLimits,
     /// Bounds and times of its neighbours.
     pub neighbours: NeighbourLimits,
-    /// What it does at most for exceptional packets.
+    /// Limits for exceptional packets.
     pub police: Limits,
-    /// What there is for a packet, programs included, and what things cost.
+    /// The budget of a packet, programs included, and the prices.
     pub admission: Admission,
     /// How its processors are shared between flows, if they are.
     pub sharing: Option<SharingConfig>,
@@ -64,7 +64,7 @@ pub enum RouterError {
     Sharing(#[from] SharingError),
 }
 
-/// What a router has done. Packets; segments of a train count one each: received + made = forwarded +
+/// A router's counters. Packets; segments of a train count one each: received + made = forwarded +
 /// consumed + dropped + kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouterStats {
@@ -337,17 +337,17 @@ impl<C: Classify> Router<C> {
         self.sharing.as_mut().ok_or(ReweighError::NotShared)?.set_weight(flow, weight)
     }
 
-    /// What its scheduler has counted, if processors are shared.
+    /// Its scheduler's counters, if processors are shared.
     pub fn processors(&self) -> Option<ProcessorStats> {
         self.sharing.as_ref().map(|sharing| sharing.stats(self.core.ports.places()))
     }
 
-    /// What classifies packets.
+    /// The classifier.
     pub fn classifier_mut(&mut self) -> &mut C {
         &mut self.classifier
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn stats(&self) -> RouterStats {
         let Counts { received, made, forwarded, consumed, dropped, errors, unmade, exceptions } =
             self.core.counts;

@@ -1,4 +1,4 @@
-//! What the tests of several files need: frames, and a router with three ports.
+//! Support for tests of several files: frames, and a router with three ports.
 
 use crate::ports::{InterfaceAddress, RouterPort};
 use longwire_wire::checksum::Sum;

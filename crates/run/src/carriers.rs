@@ -1,5 +1,5 @@
-//! What programs in a router's namespace see of the wire: the interface beside a port of the router's own has
-//! a carrier while links join that port, both ways, that are up.
+//! The carrier as programs in a router's namespace see it: the interface beside a port of the router's own
+//! has a carrier while links join that port, both ways, that are up.
 
 use longwire_block::path::LinkRef;
 use longwire_engine::Remote;

@@ -67,7 +67,7 @@ impl ControlPlanes {
     /// of their ports, at `links`, are up.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's error.
     pub fn start(
         plan: &Plan,
         lab: Option<&Lab>,

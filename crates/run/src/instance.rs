@@ -109,7 +109,7 @@ impl RunningInstance {
         longwire_clock::monotonic().since(self.started)
     }
 
-    /// What the workers have counted, as of now.
+    /// The workers' current counters.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.

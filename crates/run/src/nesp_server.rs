@@ -254,7 +254,7 @@ impl Page {
     }
 }
 
-/// What an instance calls a kind.
+/// An instance's name of a kind.
 const fn of_instance(kind: nesp::Kind) -> Kind {
     match kind {
         nesp::Kind::Link => Kind::Link,

@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 
 /// Ports, opened, in the plan's order.
 pub struct OpenPorts {
-    /// What the engine is given: in real time one for each queue.
+    /// Ports for the engine: in real time one for each queue.
     pub ports: Vec<Box<dyn Port>>,
     /// What is left of those without an interface, by place in the plan.
     pub watches: Vec<Option<Watch>>,
@@ -34,9 +34,9 @@ struct Origin {
     beginning: Beginning,
 }
 
-/// Where datagrams of traffic sources go: the discard service (RFC 863).
+/// Destination port of traffic sources' datagrams: the discard service (RFC 863).
 const TO_PORT: u16 = 9;
-/// Where they come from, and up: ports for any use (RFC 6335).
+/// Their first source port; others follow: dynamic ports (RFC 6335).
 const FROM_PORT: u16 = 49_152;
 
 /// Opens every port without an interface, for a run in virtual time: captures and traffic sources as named,

@@ -33,11 +33,11 @@ impl FromStr for PortFile {
 /// The captures of one port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captures {
-    /// Where its frames come from.
+    /// The source of its frames.
     pub input: Option<PathBuf>,
     /// Which of the file's interfaces.
     pub interface: Option<Select>,
-    /// Where frames sent to it go.
+    /// The destination of frames sent to it.
     pub output: Option<PathBuf>,
 }
 
@@ -51,7 +51,7 @@ pub struct PortFiles {
 }
 
 impl PortFiles {
-    /// What the scenario names and what was given, which goes first.
+    /// The files named in the scenario and those given, which take precedence.
     ///
     /// # Errors
     /// A port that there is not, that is given two files, or that has traffic sources beside an input; a file

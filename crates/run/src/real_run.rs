@@ -52,9 +52,9 @@ pub struct RealRun {
 
 /// A run that has ended.
 pub struct Ended {
-    /// What reports are made from: names, settings, sources.
+    /// The input of reports: names, settings, sources.
     pub instance: Arc<RunningInstance>,
-    /// What the engine counted.
+    /// The engine's counters.
     pub counted: Arc<Report>,
     /// How long it ran.
     pub elapsed: Nanos,

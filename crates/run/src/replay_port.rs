@@ -7,10 +7,10 @@ use longwire_port::driver::source::{SourcePort, Tally};
 use longwire_units::Nanos;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What a capture's port can tell after the run.
+/// The report of a capture's port after the run.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureReport {
-    /// What was unusual about the input.
+    /// Peculiarities of the input.
     pub input: InputReport,
     /// The engine's time of the last frame that came or went.
     pub last: Nanos,
@@ -18,7 +18,7 @@ pub struct CaptureReport {
     pub not_written: u64,
 }
 
-/// What is left of a port that has gone to its worker.
+/// The parts of a port that stay here when it goes to its worker.
 #[derive(Debug, Clone)]
 pub struct Watch {
     tally: Tally,
@@ -26,7 +26,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What its traffic sources sent, and what arrived.
+    /// Packets sent by its traffic sources, and those that arrived.
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }

@@ -28,7 +28,7 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
     row.extra("cache_hit_rate", hit_rate(stats.cache_hits, stats.cache_misses))
 }
 
-/// What a scheduler has counted, with the names of flows' ports in place of their places, and nothing where
+/// A scheduler's counters, with the names of flows' ports in place of their places, and nothing where
 /// no packet has gone to any.
 fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
     let flows = processors.get_mut("flows").and_then(Value::as_array_mut);
@@ -68,14 +68,14 @@ pub fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
     (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
 
-/// What routers have counted, in the plan's order.
+/// Routers' counters, in the plan's order.
 pub fn in_order<'r>(plan: &Plan, report: &'r Report) -> Vec<&'r NodeReport> {
     let mut nodes: Vec<_> = report.nodes.iter().collect();
     nodes.sort_by_key(|node| plan.ports.get(usize::from(node.port)).map(|port| port.router));
     nodes
 }
 
-/// What a router is called.
+/// A router's name.
 pub fn name<'p>(plan: &'p Plan, node: &NodeReport) -> &'p str {
     let port = plan.ports.get(usize::from(node.port));
     port.and_then(|port| port.router).map_or("?", |router| &plan.routers[router as usize].name)

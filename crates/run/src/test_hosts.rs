@@ -76,7 +76,7 @@ pub fn remove_log(lab: &str) {
     let _ = std::fs::remove_file(log_of(lab));
 }
 
-/// Where a lab that is kept up writes what happens to it.
+/// The log of a lab that is kept up.
 pub fn log_of(lab: &str) -> PathBuf {
     longwire_control::directory().join(format!("{lab}.log"))
 }

@@ -13,9 +13,9 @@ use longwire_report::Row;
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 
-/// What a virtual run has done.
+/// The result of a virtual run.
 pub struct Simulated {
-    /// What the engine counted.
+    /// The engine's counters.
     pub counted: Report,
     /// What is left of the ports, by place in the plan.
     pub watches: Vec<Option<Watch>>,

@@ -1,4 +1,4 @@
-//! What the control plane says of itself, and changes at its router.
+//! Changes from the control plane, and its state.
 
 use super::Known;
 use crate::next_hop::neighbour_key;

@@ -1,5 +1,5 @@
-//! What programs work with on one thread: a stack, room for packets that grow, and a sampler of what they
-//! take.
+//! The working memory of programs on one thread: a stack, room for packets that grow, and a sampler of what
+//! they take.
 
 use super::cost::Sampler;
 use crate::meter::Meter;
@@ -7,10 +7,10 @@ use longwire_jit::Visit;
 use longwire_packet::BATCH;
 use longwire_program::Stack;
 
-/// What programs of a router work with on one thread, one after the other.
+/// The working memory of a router's programs on one thread, which run one after the other.
 pub(crate) struct Bench {
     pub(super) stack: Stack,
-    /// What a program has said of a batch's packets.
+    /// A program's verdicts on a batch's packets.
     pub(super) visits: Box<[Visit; BATCH]>,
     /// A packet with room before and behind.
     pub(super) buffer: Box<[u8]>,

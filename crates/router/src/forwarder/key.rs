@@ -167,8 +167,8 @@ impl FlowKey {
         fixed.iter().filter(|&&fixed| !fixed).count() as u32
     }
 
-    /// What says which of several keys counts: the least. Wild fields first, then bits of addresses that
-    /// don't count.
+    /// The rank of a key; of several that match, the one with the least is used. Wild fields first, then bits
+    /// of addresses that don't count.
     pub(crate) fn rank(&self) -> u32 {
         let open = |address: Option<KeyAddress>| address.map_or(0, |address| u32::from(address.open()));
         self.wild() << 16 | (open(self.source) + open(self.destination))

@@ -15,10 +15,10 @@ use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Verdict};
 use longwire_wire::finish_checksum;
 
-/// What the programs of a packet have said, if more than that it passes as it is.
+/// The ruling of a packet's programs, unless it passes unchanged.
 #[derive(Clone, Copy)]
 struct Said<'t> {
-    /// What the one said that did not let it pass.
+    /// The verdict of the program that did not let it pass.
     end: Option<(Verdict, &'t Forwarder)>,
     /// Whether one of them may have changed it.
     changed: bool,
@@ -144,7 +144,7 @@ fn make_whole(core: &mut Core, pool: &mut Pool, handle: Handle) -> bool {
     !is_lost
 }
 
-/// What the only program has said of a packet, if more than that it passes as it is.
+/// The ruling of the only program on a packet, unless it passes unchanged.
 #[inline(never)]
 fn said_by_one<'t>(
     ready: &Ready<'t>,
@@ -291,12 +291,12 @@ fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option
     more.then_some(said)
 }
 
-/// What a program said, unless it let the packet pass.
+/// A program's verdict, unless it let the packet pass.
 fn end(verdict: Verdict, forwarder: &Forwarder) -> Option<(Verdict, &Forwarder)> {
     (verdict != Verdict::Pass).then_some((verdict, forwarder))
 }
 
-/// What programs see of a packet that comes to its router (see [`context`](super::through::context)).
+/// The context of programs for a packet that came to its router (see [`context`](super::through::context)).
 const fn arrival(meta: &Meta) -> Arrival {
     Arrival { ingress: meta.in_port as u32, now: meta.arrival, mark: meta.mark() }
 }

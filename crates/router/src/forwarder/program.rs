@@ -43,7 +43,7 @@ pub struct LinkChoice {
 /// How a program is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Installation {
-    /// What it is called in lists and in the arithmetic of the budget.
+    /// Its name in lists and in the sums of the budget.
     pub name: Box<str>,
     /// The packets that it is for.
     pub key: Key,
@@ -83,9 +83,9 @@ pub enum PrepareError {
     /// Less state than it uses, or more than there is.
     #[error("the state is {size} bytes; the program uses {used}, and {most} are the most", most = State::MAX)]
     State {
-        /// What was asked for.
+        /// The requested size.
         size: u32,
-        /// What it uses.
+        /// The used size.
         used: u32,
     },
     /// It names links that it was not given.
@@ -247,7 +247,7 @@ impl Forwarder {
         self.exits.all()
     }
 
-    /// What it needs for a packet at worst, with the programs that entries of its maps may name.
+    /// Its worst-case cost for a packet, with the programs that entries of its maps may name.
     pub fn demand(&self) -> &Demand {
         &self.demand
     }
@@ -267,7 +267,7 @@ impl Forwarder {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// What it has taken for packets, as far as that was measured: in real time, of one batch in 256.
+    /// Its measured time per packet: in real time, of one batch in 256.
     pub fn measured(&self) -> Option<MeasuredCost> {
         self.costs.read()
     }
@@ -277,7 +277,7 @@ impl Forwarder {
         matches!(self.code, Code::Compiled(_))
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn stats(&self) -> ForwarderStats {
         self.counters.read()
     }
@@ -299,7 +299,7 @@ impl Forwarder {
         self.installation.queue.map(u16::from)
     }
 
-    /// What it said was a redirection is none.
+    /// Counts a redirection that leads nowhere.
     pub(super) fn redirected_nowhere(&self) {
         self.counters.redirected_nowhere();
     }

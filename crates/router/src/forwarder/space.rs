@@ -129,7 +129,7 @@ impl Tuple {
         differs(0) | differs(1) | differs(2) | differs(3) | differs(4) == 0
     }
 
-    /// Where a search for a flow begins. Its words, which have just been written, are read one by one as they
+    /// The start of a search for a flow. Its words, which have just been written, are read one by one as they
     /// were written: to read two at once would have to wait for both.
     #[inline]
     fn start(&self, flow: &Words) -> usize {

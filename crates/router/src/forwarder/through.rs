@@ -31,10 +31,10 @@ pub(crate) struct Programs {
     special: Box<[(usize, Ruling); BATCH]>,
 }
 
-/// What programs have said of a packet so far.
+/// The verdicts of programs on a packet so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Passage {
-    /// What the last one said, and which that was, unless it let the packet pass.
+    /// The last program and its verdict, unless it let the packet pass.
     pub end: Option<(Verdict, Fid)>,
     /// Whether one of them may have changed it.
     pub changed: bool,
@@ -188,7 +188,7 @@ impl Programs {
         self.table.space.find(words).and_then(|place| self.table.flows.get(place)).map(AsRef::as_ref)
     }
 
-    /// What a packet of a flow costs at worst, in picoseconds: classifying, lookups, its programs and
+    /// The worst-case cost of a packet of a flow, in picoseconds: classifying, lookups, its programs and
     /// forwarding, as they are priced.
     pub fn price(&self, words: &Words) -> u64 {
         self.table.price(self.own(words))
@@ -433,7 +433,7 @@ impl Traveller<'_> {
     }
 }
 
-/// What a program sees of a packet that comes to its router.
+/// The context of a program for a packet that came to its router.
 pub(super) const fn context(meta: &Meta) -> Context {
     Context {
         ingress: meta.in_port as u32,

@@ -5,7 +5,7 @@ use crate::forwarder::{FlowKey, Key, Space, Words, hash, words_key};
 
 /// Set in the keys of flows that were not named.
 const HASHED: u32 = 1 << 31;
-/// Where the port's number stands among a flow's words, beyond its ports and protocol.
+/// Bit position of the port's number in a flow's words, beyond its ports and protocol.
 const PORT_AT: u32 = 52;
 
 /// How flows are distinguished. A flow is the packets to one port that match a key, or that have the same
@@ -68,7 +68,7 @@ impl Identity {
         }
     }
 
-    /// What the flow with this key, at this place, is called.
+    /// The name of the flow with this key, at this place.
     pub fn name(&self, place: usize, key: u32) -> String {
         if key & HASHED == 0 {
             let named = (key / self.ports) as usize;

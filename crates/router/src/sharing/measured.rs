@@ -1,4 +1,4 @@
-//! What one processor and several have in common in a real run: a scheduler that is told what was measured,
+//! The common part of one and several processors in a real run: a scheduler that receives measured costs,
 //! and ports that take their time.
 
 use super::{Comer, Host, Meter, SharingConfig, SharingError};
@@ -22,7 +22,7 @@ pub(super) struct Measured {
     /// By a packet's place in the scheduler: the place of the port that it goes to, and the handle of what it
     /// has become.
     decided: Vec<(u16, Handle)>,
-    /// What each port is sending, and to which place, and when it is done.
+    /// The packet that each port is sending, its place, and its end.
     sending: Vec<Option<(u16, Handle, Nanos)>>,
     /// When it wants to be told the time, and when it was last done.
     pub wake: Nanos,

@@ -41,9 +41,9 @@ use threads::Threads;
 pub struct SharingConfig {
     /// The scheduler's name, one of [`longwire_sched::SPECS`].
     pub scheduler: Box<str>,
-    /// What it is told. The number of ports is the router's.
+    /// Its settings. The number of ports is the router's.
     pub settings: Settings,
-    /// What tells flows apart that are not named.
+    /// The fields that distinguish flows without names.
     pub fields: FlowFields,
     /// Flows with names. Of several that match, the one with fewest wild fields counts, then the first.
     pub flows: Vec<NamedFlow>,
@@ -73,7 +73,7 @@ impl SharingConfig {
     }
 }
 
-/// What tells flows apart.
+/// The fields that distinguish flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowFields {
     /// The source address.
@@ -103,7 +103,7 @@ pub struct NamedFlow {
     pub key: FlowKey,
     /// Its weight.
     pub weight: Weight,
-    /// What its packets cost in virtual time, if that is not as for all.
+    /// The cost of its packets in virtual time, if it differs from others'.
     pub cycles: Option<Demand>,
 }
 
@@ -144,7 +144,7 @@ pub enum SharingError {
         "flows = {flows} leaves no room beside {named} named flows to {ports} ports; give {least} or more"
     )]
     TooFewFlows {
-        /// What was given.
+        /// The given value.
         flows: u32,
         /// How many have names.
         named: usize,
@@ -161,7 +161,7 @@ pub enum SharingError {
     Requests {
         /// How many processors there are.
         processors: usize,
-        /// What was given.
+        /// The given value.
         requests: usize,
         /// The most there may be.
         most: usize,
@@ -169,7 +169,7 @@ pub enum SharingError {
     /// A processor's thread can't be started.
     #[error("a processor's thread can't be started: {why}")]
     Thread {
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
 }
@@ -186,7 +186,7 @@ pub enum ReweighError {
     /// No flow has this name.
     #[error("there is no flow named \"{flow}\"; {}", names_to_give(known))]
     Unknown {
-        /// What was given.
+        /// The given value.
         flow: String,
         /// The names there are.
         known: Vec<String>,
@@ -217,7 +217,7 @@ enum Stage {
     Threads(Box<Threads>),
 }
 
-/// What processing a packet takes: the router itself.
+/// The work on a packet: the router itself.
 pub(crate) struct Host<'a, C> {
     pub core: &'a mut Core,
     pub classifier: &'a mut C,
@@ -256,7 +256,7 @@ impl Sharing {
         Ok(Self { identity, stage: Stage::Model(Box::new(model)) })
     }
 
-    /// What it was made of, with the router's number of ports.
+    /// Its settings, with the router's number of ports.
     pub fn config(&self) -> &SharingConfig {
         match &self.stage {
             Stage::Model(model) => model.config(),

@@ -86,7 +86,7 @@ impl Model {
         self.machine.run(&mut Bridge { host, coming: None, cause: None }, now, &mut |_| {});
     }
 
-    /// What processing a packet takes: as its flow says, or the router, or what it is priced at.
+    /// The cost of a packet: its flow's, the router's, or by prices.
     fn cycles<C: Classify>(&mut self, host: &Host<'_, C>, comer: &Comer, bytes: u32) -> u64 {
         let named = comer.flow.named.and_then(|named| self.config.flows[named].cycles);
         match named.or(self.config.cycles) {

@@ -20,11 +20,11 @@ pub(super) struct Job {
     /// Which it is, and what it was before its programs.
     pub packet: Option<(Granted, Class)>,
     pub errand: Errand,
-    /// What its programs took.
+    /// The time of its programs.
     pub cycles: u64,
 }
 
-/// What the worker and all processors of a router share.
+/// State shared by the worker and all processors of a router.
 #[derive(Debug)]
 pub(super) struct Common {
     pub meter: Meter,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const MOST: usize = 64;
 
 impl Sharing {
-    /// What was counted. `places` are those of the ports, by their numbers.
+    /// The counters. `places` are those of the ports, by their numbers.
     pub fn stats(&self, places: &[u16]) -> ProcessorStats {
         let scheduler = self.scheduler();
         let Happened { queue_full, table_full, no_room, recycled, exploded, beyond_quantum, .. } =

@@ -41,7 +41,7 @@ struct Back {
     handle: Handle,
     class: Class,
     ruling: Ruling,
-    /// What its processor took; none if it met no program.
+    /// Its processor time; none if it met no program.
     cycles: Option<u64>,
     /// It is to be given up.
     broken_off: bool,
@@ -216,7 +216,7 @@ impl Threads {
     }
 }
 
-/// What a processor has made of a packet. If another has taken its place, it is that one from here on.
+/// The result of a processor for a packet. If another has taken its place, it is that one from here on.
 fn came_back<C: Classify>(
     host: &mut Host<'_, C>,
     job: &mut Job,

@@ -14,16 +14,16 @@ pub trait Words: Debug {
     /// The kind.
     const KIND: Kind;
 
-    /// What `pairs` mean for an object.
+    /// The change that `pairs` mean for an object.
     ///
     /// # Errors
     /// If a setting can't be that.
     fn edits(&self, object: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError>;
 
-    /// What an object that is made of these is set to, as text that setting it would take.
+    /// The settings of an object made of these, as text in the form in which they are set.
     fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String>;
 
-    /// What a change may name.
+    /// Settings that a change may name.
     fn settable(&self) -> Vec<Settable>;
 
     /// Notes that somebody makes an object of these.
@@ -37,9 +37,9 @@ pub struct Now<'a> {
     pub place: u32,
     /// Its name.
     pub name: &'a str,
-    /// What it was made of at the start.
+    /// Its blocks at the start.
     pub planned: &'a Blocks,
-    /// What it is made of now.
+    /// Its current blocks.
     pub blocks: &'a Blocks,
 }
 
@@ -207,13 +207,13 @@ impl<W: Words> Changing<W> {
         self.look(remote, place);
     }
 
-    /// What the object at this place is made of, as far as is known.
+    /// The blocks of the object at this place, as far as they are known.
     pub(super) fn known(&self, place: u32) -> Arc<Blocks> {
         let changed = self.lock().get(&place).map(Arc::clone);
         changed.unwrap_or_else(|| Arc::clone(&self.planned[self.planned_of[place as usize] as usize]))
     }
 
-    /// What is noted is whole even if who held the lock broke.
+    /// The notes are consistent even if a holder of the lock panicked.
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,7 +224,7 @@ impl<W: Words> Changing<W> {
 pub struct Planned {
     /// Of the object at this place in the plan.
     pub place: u32,
-    /// What the engine is to do.
+    /// The engine's commands.
     pub change: Change,
     /// The blocks that it makes.
     pub made: Blocks,

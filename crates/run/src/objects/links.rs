@@ -101,12 +101,12 @@ impl Words for LinkWords {
 }
 
 impl LinkWords {
-    /// What a change of a link may name, whatever run it is of.
+    /// Settings that a change of a link may name, in any run.
     pub fn known() -> Vec<Settable> {
         Self { registry: longwire_link::registry() }.settable()
     }
 
-    /// What `pairs` of key and text mean for a link that is made of `blocks`.
+    /// The change that `pairs` of key and text mean for a link made of `blocks`.
     fn edits_of(&self, blocks: &Blocks, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
         for (written, text) in pairs {
@@ -124,7 +124,7 @@ impl LinkWords {
         keys.into_iter().map(|(key, settings)| self.edit(blocks, key, &settings)).collect()
     }
 
-    /// What the settings of one key mean.
+    /// The block by the settings of one key.
     fn edit(&self, blocks: &Blocks, key: &'static str, settings: &[Setting<'_>]) -> Result<Edit, SetError> {
         let (kinds, params): (Vec<_>, Vec<_>) =
             settings.iter().partition(|setting| setting.name == Some(KIND));

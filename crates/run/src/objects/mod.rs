@@ -123,7 +123,7 @@ impl Objects {
         })
     }
 
-    /// What a change of an object may name.
+    /// Settings that a change of an object may name.
     pub fn settable(&self, kind: Kind) -> Vec<Settable> {
         use changing::Words;
         match kind {

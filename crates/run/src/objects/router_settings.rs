@@ -17,7 +17,7 @@ use longwire_sched::Weight;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What settings of routers begin with.
+/// The prefix of settings for routes.
 const ROUTE: &str = "route.";
 /// The setting of a flow.
 const WEIGHT: &str = "weight";
@@ -28,7 +28,7 @@ const DATA: &str = "data";
 const NONE: &str = "none";
 /// The longest state that is shown: two digits a byte fit the longest value.
 const LONGEST_DATA: usize = longwire_nesp::MOST_TEXT / 2;
-/// What a new program may be told besides its state.
+/// Settings of a new program besides its state.
 const PLAIN: [&str; 5] = [PROGRAM, "state", "port", "via", "queue"];
 const KEY: [&str; 5] = ["source", "source-port", "destination", "destination-port", "protocol"];
 
@@ -149,7 +149,7 @@ impl LiveRouters {
         names
     }
 
-    /// What a program is and holds; none if there is no such program.
+    /// A program's settings and state; none if there is no such program.
     ///
     /// # Errors
     /// If several have this name, or the router does not answer.
@@ -239,19 +239,19 @@ impl LiveRouters {
     }
 }
 
-/// What a change of a router may name.
+/// Settings that a change of a router may name.
 pub(super) fn of_routers() -> Vec<Settable> {
     let takes = "where it leads, as ip route writes it: via 10.0.0.2; none to remove it".to_owned();
     vec![Settable { key: "route.NETWORK".into(), help: "a route to that network", takes }]
 }
 
-/// What a change of a flow may name.
+/// Settings that a change of a flow may name.
 pub(super) fn of_flows() -> Vec<Settable> {
     let takes = "a whole number from 1 to 65535".to_owned();
     vec![Settable { key: WEIGHT.into(), help: "its share compared with others'", takes }]
 }
 
-/// What a change of a forwarder may name.
+/// Settings that a change of a forwarder may name.
 pub(super) fn of_forwarders() -> Vec<Settable> {
     let setting = |key: &str, help, takes: &str| Settable { key: key.into(), help, takes: takes.into() };
     let mut all = vec![

@@ -93,7 +93,7 @@ impl LiveRouters {
         &self.plan
     }
 
-    /// Where the engine has the router at this place in the plan.
+    /// The engine's place of the router at this place in the plan.
     pub(crate) fn node(&self, place: usize) -> NodeRef {
         self.refs[place]
     }

@@ -61,7 +61,7 @@ impl SourceWords {
         own.map(|(_, port)| *port).collect()
     }
 
-    /// What is noted is whole even if who held the lock broke.
+    /// The notes are consistent even if a holder of the lock panicked.
     fn lock(&self) -> MutexGuard<'_, Vec<(u32, u16)>> {
         self.aims.lock().unwrap_or_else(PoisonError::into_inner)
     }

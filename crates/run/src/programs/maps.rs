@@ -209,7 +209,7 @@ fn described(map: &Map) -> Value {
     })
 }
 
-/// What a ring was made of, and what became of its records.
+/// The settings of a ring, and the fate of its records.
 pub fn ring(map: &Map, stats: &RingStats) -> Value {
     json!({
         "name": map.spec().name,

@@ -347,7 +347,7 @@ impl<R: Reached> At<'_, R> {
     }
 }
 
-/// What a program of a router is, and what it has done.
+/// A program of a router, and its counters.
 pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> Value {
     let (installation, stats) = (forwarder.installation(), forwarder.stats());
     let (port, via) = installation.way.map_or((None, None), |way| router.way_of(way));
@@ -387,7 +387,7 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
     })
 }
 
-/// What a program has taken for packets beside what it may take at worst, in nanoseconds; nothing was
+/// The measured time of a program per packet beside its worst case, in nanoseconds; nothing was
 /// measured in virtual time.
 fn cost(forwarder: &Forwarder) -> Value {
     let ns = |picoseconds: u64| picoseconds.saturating_add(500) / 1000;
