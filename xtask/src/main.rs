@@ -35,6 +35,7 @@ cargo xtask numbers --measure [NAME]...
 cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in FOLDER/PROJECT/,
                                   by target/release/longwire, for docs/results/programs.json
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
+cargo xtask new driver NAME       a new port driver in crates/drivers and crates/port, from templates
 ";
 
 fn main() -> ExitCode {
@@ -70,6 +71,7 @@ fn run() -> Result<bool> {
         ["numbers", words @ ..] => numbers::run(&root()?, words)?,
         ["programs", folder] => programs::run(&root()?, folder)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
+        ["new", "driver", name] => new::driver(&root()?, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),
     })
 }

@@ -19,8 +19,8 @@ pub mod stations;
 pub use dice::Dice;
 pub use drop::{DropCounts, DropReason};
 pub use longwire_settings::{
-    Choice, Grammar, Limit, Millionths, Param, ParamKind, Parsed, Reading, Settings, Spec, SpecError, Value,
-    Values,
+    Choice, Grammar, Limit, Millionths, Param, ParamKind, Parsed, Reading, Setting, Settings, Spec,
+    SpecError, Value, Values,
 };
 pub use node::{CONSUMED, FLOOD, KEPT, MAX_PORTS, Node, REFUSED, refusal, refuse};
 pub use node_stats::{FlowStats, NodeStats, ProcessorStats, SeatStats};

@@ -7,7 +7,7 @@ use super::{File, Finding};
 const LAYERS: &[&[&str]] = &[
     &["longwire-units", "longwire-report", "longwire-nesp", "longwire-rundir", "longwire-settings-derive"],
     &["longwire-clock", "longwire-packet", "longwire-settings"],
-    &["longwire-wire"],
+    &["longwire-wire", "longwire-drivers"],
     &["longwire-block"],
     &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program", "longwire-sched"],
     &["longwire-jit", "longwire-punt"],

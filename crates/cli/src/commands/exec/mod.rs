@@ -6,13 +6,11 @@ mod serve;
 use crate::{Outcome, json, outcome, verdict};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
-use longwire_lab::{
-    Attendant, ExecNet, ExecSpec, FarEnd, Wiring, abilities, enter_user_namespace, exit_code, sweep,
-};
+use longwire_drivers::HostDriver;
+use longwire_lab::{Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, sweep};
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{Ended, RealOptions, RealRun};
-use longwire_run::test_hosts::TestHosts;
-use longwire_scenario::HostDriver;
+use longwire_run::test_hosts::{TestHosts, wiring};
 use serve::Services;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -103,10 +101,7 @@ impl Args {
         }
         sweep().context("removing what killed runs left")?;
         let name = format!("exec-{}", std::process::id());
-        let wiring = match driver {
-            HostDriver::Tap => Wiring::Tap,
-            HostDriver::AfPacket | HostDriver::AfXdp => Wiring::Veth { offload: true },
-        };
+        let wiring = wiring(driver.wire);
         let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu: self.mtu })?;
         let run =
             RealRun::start(plan, Some(TestHosts::Exec(net)), RealOptions { name, ..RealOptions::default() })?;
@@ -139,7 +134,7 @@ impl Args {
             }
             FarEnd::Private
         };
-        Ok((far, if can.tap.available { HostDriver::Tap } else { HostDriver::AfPacket }))
+        Ok((far, if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
     }
 
     /// Starts the services, runs the command, and says how it ended.
