@@ -427,7 +427,7 @@ fn neighbours_that_are_none_are_noted() {
         let told: Vec<String> = plan(&between(&keys)).notes.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), usize::from(what.is_some()), "{address}: {told:?}");
         assert!(
-            what.is_none_or(|what| told[0].starts_with("s.toml:7:27: ") && told[0].contains(what)),
+            what.is_none_or(|what| told[0].starts_with("scenario.toml:7:27: ") && told[0].contains(what)),
             "{told:?}"
         );
     }
@@ -791,7 +791,7 @@ fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
         };
         let told = told.unwrap();
         assert!(
-            told.starts_with("s.toml:12:22: router \"r\", rings.requests: ")
+            told.starts_with("scenario.toml:12:22: router \"r\", rings.requests: ")
                 && told.contains(&format!("give {most} or less")),
             "{told}"
         );
