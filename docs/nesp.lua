@@ -6,7 +6,8 @@ local nesp = Proto("nesp", "Network Emulator Setting Protocol")
 local kinds = { [1] = "hello", [2] = "welcome", [3] = "request", [4] = "answer" }
 local operations = { [1] = "get", [2] = "set", [3] = "list" }
 local statuses = { [1] = "done", [2] = "refused", [3] = "partial" }
-local objects = { [1] = "link", [2] = "source", [3] = "medium", [4] = "router", [5] = "program" }
+local objects = { [1] = "link", [2] = "source", [3] = "medium", [4] = "router", [5] = "forwarder",
+  [6] = "flow", [7] = "port" }
 local errors = {
   [1] = "unknown object", [2] = "bad value", [3] = "not permitted", [4] = "bad time",
   [5] = "too many", [6] = "unavailable", [7] = "bad request",

@@ -1,14 +1,17 @@
-//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | programs | new`.
+//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | programs | walk | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod ci;
+mod files;
+mod finding;
 mod fuzz;
 mod instructions;
 mod new;
 mod numbers;
 mod programs;
 mod tidy;
+mod walk;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -34,6 +37,7 @@ cargo xtask numbers --measure [NAME]...
                                   measure first, the usual results or these; --list names them
 cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in FOLDER/PROJECT/,
                                   by target/release/longwire, for docs/results/programs.json
+cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: benches/walks.toml
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
 cargo xtask new driver NAME       a new port driver in crates/drivers and crates/port, from templates
 ";
@@ -70,6 +74,7 @@ fn run() -> Result<bool> {
         ["instructions", words @ ..] => instructions::run(&root()?, words)?,
         ["numbers", words @ ..] => numbers::run(&root()?, words)?,
         ["programs", folder] => programs::run(&root()?, folder)?,
+        ["walk", words @ ..] => walk::run(&root()?, words)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         ["new", "driver", name] => new::driver(&root()?, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),

@@ -31,7 +31,7 @@ fn plan(text: &str, workers: u32) -> Result<Plan, String> {
 
 fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
     let plan = plan(text, workers).unwrap_or_else(|error| panic!("{error}"));
-    let look = |sight: &Sight<'_>| sight.left.then(|| (sight.meta.out_port, sight.time, sight.frame.len()));
+    let look = |sight: &Sight<'_>| sight.left.then_some((sight.meta.out_port, sight.time, sight.frame.len()));
     let (mut seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
     seen.sort_by_key(|&(port, ..)| port);
     (seen, report)

@@ -5,7 +5,7 @@
 
 use crate::engine::{Case, setup};
 use crate::rig::{Frame, Rig, Said, destination};
-use crate::routing::straight;
+use crate::straight::straight;
 use crate::world::Driver;
 use crate::{BenchError, engine};
 use crate::{blocks, carry_ports};

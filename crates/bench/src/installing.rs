@@ -2,7 +2,7 @@
 //! the next batch is slower, whose table and code are new.
 
 use crate::rig::{Rig, Said};
-use crate::routing::straight;
+use crate::straight::straight;
 use crate::{BenchError, Sample, Settings};
 use longwire_packet::BATCH;
 use longwire_report::Row;

@@ -1,7 +1,8 @@
 //! One worker against two that share the work: each with its own ports and links, or one with the ports and the other with the links, as in
 //! Joglekar's thesis "High Capacity Network Link Emulation Using Network Processors", section 4.1.2. Memory to memory, by turns.
 
-use crate::engine::{Punctual, checked, speed};
+use crate::engine::{checked, speed};
+use crate::punctual::Punctual;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_engine::Report;

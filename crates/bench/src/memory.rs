@@ -1,6 +1,7 @@
 //! What packets cost while they wait.
 
 use crate::engine::{Case, setup};
+use crate::machine_memory::{available_bytes, resident_bytes};
 use crate::{BenchError, Settings};
 use longwire_link::LinkConfig;
 use longwire_packet::Pool;
@@ -56,32 +57,4 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
             .at_most()
             .note(format!("{lost} dropped; held for {}", Nanos::from_secs(100))),
     ])
-}
-
-/// Memory of this process that is resident, in bytes.
-pub fn resident_bytes() -> f64 {
-    field("/proc/self/status", "VmRSS:") as f64
-}
-
-/// Memory that programs can have without others being pushed out.
-fn available_bytes() -> u64 {
-    field("/proc/meminfo", "MemAvailable:")
-}
-
-/// A field of a file in `/proc` that is written in KiB, in bytes; 0 if it is not there.
-fn field(file: &str, name: &str) -> u64 {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));
-    value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_says_what_is_used_and_free() {
-        assert!(resident_bytes() > 0.0 && available_bytes() > 0);
-        assert_eq!(field("/proc/none", "x"), 0);
-    }
 }

@@ -1,11 +1,12 @@
 //! A router alone on one core: minimal IP, what programs add to it, and whether what admission promises holds.
 
 use crate::rig::{FRAME, Frame, PORTS, Rig, Said, destination, in_turns};
+use crate::straight::straight;
 use crate::{BenchError, Sample, Settings};
 use crate::{calibrate, installing};
 use longwire_block::Dice;
 use longwire_packet::BATCH;
-use longwire_program::{Program, Resource, assemble};
+use longwire_program::{Program, Resource};
 use longwire_report::Row;
 use longwire_router::{Admission, Budget, Forwarder, Installation, Key, RouterPrices};
 use std::hint::black_box;
@@ -82,22 +83,6 @@ fn pass(rig: &mut Rig, frames: &[Frame]) -> u64 {
         });
     }
     rig.tally().forwarded - before
-}
-
-/// A program of so many instructions, all of which every packet takes; 2 are none that do anything.
-pub(crate) fn straight(instructions: usize) -> Result<Program, BenchError> {
-    let mut text = String::new();
-    if instructions >= 6 {
-        text += "r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n";
-        for at in 0..instructions - 6 {
-            text += if at % 2 == 0 { "r7 += r8\n" } else { "r8 ^= r7\n" };
-        }
-        // What was computed has to be there at the end.
-        text += "r7 ^= r8\n r0 = 2\n if r7 != 0x12345677 goto out\n out: exit";
-    } else {
-        text += "r0 = 2\n exit";
-    }
-    Ok(Program::new("straight", assemble(&text)?, []))
 }
 
 /// What an empty program and one of 60 instructions add to a packet's time.

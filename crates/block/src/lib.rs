@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod change;
+mod decision;
 pub mod dice;
 mod drop;
 pub mod flow;
@@ -16,13 +17,14 @@ mod port;
 mod stage;
 pub mod stations;
 
+pub use decision::{CONSUMED, FLOOD, KEPT, MAX_PORTS, REFUSED, refusal, refuse};
 pub use dice::Dice;
 pub use drop::{DropCounts, DropReason};
 pub use longwire_settings::{
     Choice, Grammar, Limit, Millionths, Param, ParamKind, Parsed, Reading, Setting, Settings, Spec,
     SpecError, Value, Values,
 };
-pub use node::{CONSUMED, FLOOD, KEPT, MAX_PORTS, Node, REFUSED, refusal, refuse};
+pub use node::Node;
 pub use node_stats::{FlowStats, NodeStats, ProcessorStats, SeatStats};
 pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};

@@ -1,33 +1,19 @@
 //! What stands where links meet ports: bridges and routers.
 
-use crate::{DropReason, NodeStats, Outbox, Stations};
-use longwire_packet::{Batch, Meta, Pool};
+use crate::{NodeStats, Outbox, Stations};
+use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::task::Waker;
 
-/// Highest number of ports: their places in the plan are below this.
-pub const MAX_PORTS: usize = 0xff00;
-
-/// `Meta::out_port` of a packet that goes to every port of its node but the one it came from.
-pub const FLOOD: u16 = 0xffff;
-
-/// `Meta::out_port` of a packet that its node keeps: it comes out of the [`Outbox`] later.
-pub const KEPT: u16 = 0xfffe;
-
-/// `Meta::out_port` of a packet that was for the node itself.
-pub const CONSUMED: u16 = 0xfffd;
-
-/// The lowest `Meta::out_port` that says the packet is dropped: the [`DropReason`]'s number is added.
-pub const REFUSED: u16 = 0xff00;
-
 /// A bridge or router: decides where packets that came in by ports go. It is [`Any`], so that who knows its type can ask and
 /// change it between two batches.
 pub trait Node: Any + Send {
-    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node, [`FLOOD`], [`KEPT`],
-    /// [`CONSUMED`], or through [`refuse`]. All packets came in by ports of this node (`in_port`); `arrival` is the time of each and
-    /// never decreases. What the node makes, or lets go that it kept, it puts into `out`, which is empty: packets with `in_port` set, which
-    /// is their own out port for what did not come in by one.
+    /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node,
+    /// [`FLOOD`](crate::FLOOD), [`KEPT`](crate::KEPT), [`CONSUMED`](crate::CONSUMED), or through
+    /// [`refuse`](crate::refuse). All packets came in by ports of this node (`in_port`); `arrival` is the time of
+    /// each and never decreases. What the node makes, or lets go that it kept, it puts into `out`, which is empty:
+    /// packets with `in_port` set, which is their own out port for what did not come in by one.
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox);
 
     /// The ports of this node by place in the plan, ascending: where a flooded packet goes.
@@ -70,20 +56,3 @@ pub trait Node: Any + Send {
         0
     }
 }
-
-/// Marks a packet as dropped by its node.
-#[inline]
-pub fn refuse(meta: &mut Meta, reason: DropReason) {
-    meta.out_port = REFUSED + reason as u16;
-}
-
-/// Why a node dropped the packet, if it did.
-#[inline]
-pub fn refusal(meta: &Meta) -> Option<DropReason> {
-    match meta.out_port.checked_sub(REFUSED) {
-        Some(index) => DropReason::from_index(index as usize),
-        None => None,
-    }
-}
-
-const _: () = assert!(REFUSED as usize + DropReason::COUNT < CONSUMED as usize);

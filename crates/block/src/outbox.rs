@@ -1,7 +1,7 @@
 //! What a node gives out besides deciding about the packets that came in.
 
 use crate::DropReason;
-use crate::node::REFUSED;
+use crate::decision::REFUSED;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 

@@ -39,18 +39,21 @@ pub fn of_error(error: &Error) -> Value {
             return of_scenario(invalid);
         }
         if let Some(LoadError::Unreadable { file, .. }) = cause.downcast_ref() {
-            return Some(Fields::new(&crate::outcome::chain(error)).with("file", file));
+            return Some(Fields::new(&crate::causes::chain(error)).with("file", file));
         }
         if let Some(ClientError::Refused(problem)) = cause.downcast_ref() {
             return Some(of_problem(problem));
         }
+        if let Some(ClientError::NoObject { near: Some((_, near)), .. }) = cause.downcast_ref() {
+            return Some(Fields::new(&crate::causes::chain(error)).with("suggestion", near));
+        }
         if let Some(imported) = cause.downcast_ref::<ImportError>() {
-            let fields = Fields::new(&crate::outcome::chain(error)).with("fix", &imported.fix);
+            let fields = Fields::new(&crate::causes::chain(error)).with("fix", &imported.fix);
             return Some(if imported.line > 0 { fields.at("line", imported.line) } else { fields });
         }
         cause.downcast_ref().and_then(of_scenario)
     });
-    known.unwrap_or_else(|| Fields::new(&crate::outcome::chain(error))).finish()
+    known.unwrap_or_else(|| Fields::new(&crate::causes::chain(error))).finish()
 }
 
 /// A mistake on the command line as such an object.

@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod capacity_rows;
+mod causes;
 pub mod commands;
+mod completion;
 mod flow_rows;
 pub mod json;
 pub mod live_view;
@@ -18,7 +20,8 @@ pub mod verdict;
 pub use json::Json;
 pub use outcome::Outcome;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
     if longwire_bench::play_control_process() || longwire_validate::play_stage() {
         return ExitCode::SUCCESS;
     }
+    CompleteEnv::with_factory(|| completion::completing(Cli::command())).var(completion::VARIABLE).complete();
     longwire_rundir::on_wait(outcome::note);
     let words: Vec<_> = std::env::args_os().collect();
     let as_json = json::is_wanted(words.get(1..).unwrap_or_default());
@@ -74,7 +78,7 @@ pub fn main() -> ExitCode {
             let (red, plain) =
                 if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
             // Where nobody reads errors the exit status still tells.
-            let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", outcome::chain(&error));
+            let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
             if as_json {
                 print_error(&json::of_error(&error));
             }
@@ -92,7 +96,6 @@ fn print_error(error: &serde_json::Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn arguments_are_well_formed() {

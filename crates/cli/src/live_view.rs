@@ -307,7 +307,7 @@ impl<'a> Frame<'a> {
 
     fn link_cells(&self, link: &LinkReport) -> Vec<String> {
         let stats = &link.stats;
-        let settings = self.instance.links().settings(link.place);
+        let settings = self.instance.objects().links.settings(link.place);
         vec![
             self.plan.links[link.place as usize].name.to_string(),
             shown::rate(self.link_rate(link, link.place as usize)),

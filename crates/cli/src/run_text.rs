@@ -3,7 +3,8 @@
 
 use longwire_report::shown::{self, columns};
 use longwire_report::{Report, Row};
-use longwire_run::{program_rows, router_rows};
+use longwire_run::programs::rows;
+use longwire_run::router_rows;
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -137,7 +138,7 @@ fn program_line(row: &Row) -> Vec<Cell> {
         ("dropped", count(row, "dropped")),
         ("aborted", count(row, "aborted")),
         ("marked", count(row, "marked")),
-        ("key", format!("{key}{}", program_rows::rest(&row.extra))),
+        ("key", format!("{key}{}", rows::rest(&row.extra))),
     ]
 }
 

@@ -17,6 +17,19 @@ pub fn real(fidelity: &Fidelity) -> String {
     with_causes(line, fidelity)
 }
 
+/// Fewest packets that a run is judged by: of fewer, one that is late is more than the share that may be.
+const ENOUGH: u64 = 100;
+
+/// The same in a few words.
+pub fn brief(fidelity: &Fidelity) -> String {
+    match (&fidelity.brief, fidelity.lateness.packets) {
+        (_, 0) => "nothing crossed the link".into(),
+        (None, packets @ ..ENOUGH) => format!("too few packets to judge ({packets})"),
+        (None, _) => "faithful".into(),
+        (Some(cause), _) => format!("not faithful: {cause}"),
+    }
+}
+
 /// The same of a run in virtual time.
 pub fn simulated(fidelity: &Fidelity) -> String {
     with_causes(format!("{}: every packet left at its time, by definition", word(fidelity)), fidelity)
@@ -32,4 +45,26 @@ fn with_causes(mut text: String, fidelity: &Fidelity) -> String {
         text += cause;
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_engine::LatenessSummary;
+
+    #[test]
+    fn few_words_say_what_matters() {
+        let said = |packets: u64, cause: Option<&str>| {
+            let lateness = LatenessSummary { packets, ..LatenessSummary::default() };
+            let brief = cause.map(str::to_owned);
+            super::brief(&Fidelity { faithful: cause.is_none(), causes: Vec::new(), brief, lateness })
+        };
+        assert_eq!(said(0, None), "nothing crossed the link");
+        assert_eq!(said(99, None), "too few packets to judge (99)");
+        assert_eq!(said(100, None), "faithful");
+        assert_eq!(
+            said(9, Some("interface down (1 packets dropped)")),
+            "not faithful: interface down (1 packets dropped)"
+        );
+    }
 }

@@ -181,7 +181,7 @@ fn what_describes_is_complete() {
     assert!(blocks.iter().all(|block| text.contains(block["summary"].as_str().unwrap())));
     assert!(stderr(&longwire(&["blocks", "colour"])).contains("there is no key \"colour\""));
     for shell in ["bash", "zsh", "fish"] {
-        assert!(stdout(&longwire(&["completions", shell])).contains("longwire"), "{shell}");
+        assert!(stdout(&longwire(&["completions", shell])).contains("LONGWIRE_COMPLETE"), "{shell}");
     }
     let folder = Folder::new("man");
     let dir = folder.text("pages");

@@ -91,15 +91,47 @@ fn a_command_reaches_outside_through_the_link() {
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let rtt = least_rtt(&stdout(&output));
     assert!((40.0..60.0).contains(&rtt), "{rtt}");
-    let verdict = stderr(&output);
-    assert_eq!(verdict.lines().count(), 1, "{verdict}");
-    assert!(verdict.contains("faithful"), "{verdict}");
+    // Twice 98 bytes at any rate, and 15 and 25 ms; three questions and answers are too few to say that 99 % are in time.
+    let said = stderr(&output);
+    let [round_trip, verdict] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert_eq!(round_trip, "longwire: round trip will be about 40.00 ms");
+    assert!(
+        verdict.contains("too few packets to judge (6)") || verdict.contains("not faithful: "),
+        "{verdict}"
+    );
     assert_eq!(machine.settings(), before);
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!((&report["command"], &report["exit_code"]), (&"exec".into(), &7.into()));
     assert!(report["fidelity"]["faithful"].is_boolean());
     // Three questions, and no ARP before them.
     assert_eq!(row(&report, "link up")["out_packets"].as_u64(), Some(3));
+}
+
+/// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
+#[test]
+fn what_is_not_faithful_fails_if_that_is_required() {
+    let Some(machine) = Machine::new("required") else { return };
+    let folder = Folder::new("required");
+    let (log, capture) = (folder.text("exec.log"), folder.text("exec.pcapng"));
+    let (log_to, record_to) = (format!("--log={log}"), format!("--record={capture}"));
+    let script =
+        "(sleep 0.3; ip link set eth0 down) & ping -q -i 0.05 -c 20 -W 1 $LONGWIRE_FAR; wait; exit 0";
+    let exec = |script: &str| {
+        let options =
+            ["--delay", "200ms", "--require-faithful", &log_to, &record_to, "--", "sh", "-c", script];
+        machine.exec(&options)
+    };
+    let output = exec(script);
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}{}", stderr(&output));
+    assert!(said.contains("not faithful: interface down ("), "{said}");
+    assert_eq!(stderr(&output), "", "what is said goes to the log");
+    // Of the command's own failure the code is kept.
+    let output = exec(&script.replace("exit 0", "exit 9"));
+    assert_eq!(output.status.code(), Some(9));
+    // A section header block, and more than that (pcapng).
+    let bytes = std::fs::read(&capture).unwrap();
+    assert!(bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && bytes.len() > 1000, "{} bytes", bytes.len());
 }
 
 #[test]
@@ -233,7 +265,7 @@ fn without_privileges_services_at_the_far_end_are_reached() {
     assert!((20.0..60.0).contains(&least_rtt(&text)), "{text}");
     let report: serde_json::Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
     assert_eq!(row(&report, "goodput")["bytes"], 100_000);
-    assert!(said.contains("faithful"), "{said}");
+    assert!(said.contains("too few packets") || said.contains("faithful"), "{said}");
 }
 
 #[test]

@@ -147,12 +147,12 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
     assert_eq!(lab.setting("up.forward", "rate"), "4 Mbit/s");
     let counted = lab.counted();
     assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
-    assert_eq!(row(&counted, "nesp")["measured"], 13, "{counted:#}");
+    assert_eq!(row(&counted, "nesp")["measured"], 15, "{counted:#}");
     // The text has it, too.
     let text = stdout(&longwire(&["ctl", "stats", &lab.name]));
     let line = text.lines().find(|line| line.starts_with("nesp: ")).unwrap_or_else(|| panic!("{text}"));
     // On a busy machine a client may ask twice.
-    assert!(line.contains(" hellos, 13 requests, ") && line.ends_with("not answered: -"), "{line}");
+    assert!(line.contains(" hellos, 15 requests, ") && line.ends_with("not answered: -"), "{line}");
 }
 
 const ROUTER: &str = r#"
@@ -181,18 +181,21 @@ fn routes_weights_and_programs_of_routers_are_changed() {
     let settings = |object| lab.settings(object);
     let before = settings("router:west");
     assert_eq!(before["route.10.8.0.0/16"], "via 10.0.2.9 dev b", "{before:#}");
-    assert_eq!((&before["route.10.0.1.0/24"], &before["weight.voice"]), (&"dev a".into(), &"1".into()));
+    assert_eq!(before["route.10.0.1.0/24"], "dev a");
+    assert_eq!(settings("flow:west/voice")["weight"], "1");
     // All, or nothing.
     let wrong = ["set", "router:west", "route.10.8.0.0/16=none", "route.10.9.0.0/16=via 10.0.7.7"];
     assert!(said(&wrong, 2).contains("(bad-value)"));
-    let wrong = ["set", "router:west", "route.10.8.0.0/16=none", "weight.noise=3"];
-    assert!(said(&wrong, 2).contains("no flow named \"noise\"; there are voice"));
+    let file = lab.folder.write("wrong", "router:west route.10.8.0.0/16=none\nflow:west/noise weight=3\n");
+    assert!(said(&["apply", &file], 2).contains("there is no flow \"west/noise\""));
     assert_eq!(settings("router:west"), before);
-    let right =
-        ["set", "router:west", "route.10.8.0.0/16=", "route.10.9.0.0/16=via 10.0.2.9", "weight.voice=7"];
-    said(&right, 0);
+    said(&["set", "router:west", "route.10.8.0.0/16=", "route.10.9.0.0/16=via 10.0.2.9"], 0);
+    said(&["set", "flow:west/voice", "weight=7"], 0);
     let after = settings("router:west");
-    assert_eq!((&after["route.10.8.0.0/16"], &after["weight.voice"]), (&Value::Null, &"7".into()));
+    assert_eq!(
+        (&after["route.10.8.0.0/16"], &settings("flow:west/voice")["weight"]),
+        (&Value::Null, &"7".into())
+    );
     assert_eq!(after["route.10.9.0.0/16"], "via 10.0.2.9 dev b");
     let listed = stdout(&longwire(&["ctl", "route", "list", "west", "--instance", &lab.name]));
     assert!(listed.contains("10.9.0.0/16 via 10.0.2.9 dev b") && !listed.contains("10.8.0.0"), "{listed}");
@@ -209,11 +212,11 @@ fn routes_weights_and_programs_of_routers_are_changed() {
 
     programs_are_installed_and_removed(&lab);
     // Alone, and at once.
-    let later = ["set", "router:west", "weight.voice=2", "--at", "10000s"];
-    assert!(said(&later, 2).contains("(bad-request)"));
-    let file = lab.folder.write("both", "router:west weight.voice=2\nrouter:east weight.voice=2\n");
-    assert!(said(&["apply", &file], 2).contains("stands alone"));
-    assert_eq!(settings("router:west")["weight.voice"], "7");
+    let later = ["set", "flow:west/voice", "weight=2", "--at", "10000s"];
+    assert!(said(&later, 2).contains("change at once: name no time"));
+    let file = lab.folder.write("both", "flow:west/voice weight=2\nforwarder:west/mark data=00\n");
+    assert!(said(&["apply", &file], 2).contains("all else one by one"));
+    assert_eq!(settings("flow:west/voice")["weight"], "7");
 }
 
 /// A program: installed by its name, told its state, shown, removed.
@@ -222,29 +225,29 @@ fn programs_are_installed_and_removed(lab: &Up) {
     let settings = |object| lab.settings(object);
     let install = [
         "set",
-        "program:west/mark",
+        "forwarder:west/mark",
         "program=dscp-marker",
         "key.destination=10.0.2.9",
         "key.protocol=udp",
         "data=2e000000 01000000 0000000000000000",
     ];
     said(&install, 0);
-    let program = settings("program:west/mark");
+    let program = settings("forwarder:west/mark");
     assert_eq!(
         (&program["key"], &program["data"], &program["state"]),
         (&"* > 10.0.2.9 udp".into(), &"2e000000010000000000000000000000".into(), &"16".into())
     );
     assert!(said(&install, 2).contains("there is already a program \"west/mark\""));
     let data = "0a000000010000000000000000000000";
-    said(&["set", "program:west/mark", &format!("data={data}")], 0);
-    assert_eq!(settings("program:west/mark")["data"], data);
+    said(&["set", "forwarder:west/mark", &format!("data={data}")], 0);
+    assert_eq!(settings("forwarder:west/mark")["data"], data);
     let listed = json(&lab.nesp("a", &["list", "--json"], ETHERNET), 0);
     let names: Vec<_> = listed["rows"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert!(names.contains(&&"west".into()) && names.contains(&&"west/mark".into()), "{names:?}");
-    assert!(said(&["set", "program:west/mark", "key.protocol=tcp"], 2).contains("only data can be set"));
-    said(&["set", "program:west/mark", "program=none"], 0);
-    assert!(said(&["get", "program:west/mark"], 2).contains("(unknown-object)"));
-    assert!(said(&["set", "program:west/mark", "program=none"], 2).contains("there is no program"));
+    assert!(said(&["set", "forwarder:west/mark", "key.protocol=tcp"], 2).contains("only data can be set"));
+    said(&["set", "forwarder:west/mark", "program=none"], 0);
+    assert!(said(&["get", "forwarder:west/mark"], 2).contains("(unknown-object)"));
+    assert!(said(&["set", "forwarder:west/mark", "program=none"], 2).contains("there is no program"));
 }
 
 /// A client in a host that can also say what no client would.

@@ -1,15 +1,15 @@
 //! Finds running instances and asks them.
 
+use crate::forwarder::{ForwarderAsk, segment};
+use crate::instance::{Info, RoutePage};
+use crate::object::{Kind, Object, ObjectPage};
 use crate::place::{self, Found};
-use crate::{
-    ChangeRoute, ForwarderAsk, Info, LinkAnswer, LinkPage, Medium, Problem, RoutePage, Source, WeighFlow,
-};
+use crate::problem::Problem;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use longwire_rundir::PlaceError;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,6 @@ use tokio::runtime::{Builder, Runtime};
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Highest length of an answer, in bytes: the statistics of a million links are smaller.
 const MAX_ANSWER: usize = 1 << 30;
-/// What may stand in a path as it is (RFC 3986, section 2.3).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Asks one running instance; each call waits for its answer.
 #[derive(Debug)]
@@ -61,9 +59,21 @@ pub enum ClientError {
         /// What happened instead.
         reason: String,
     },
+    /// It has no object of that name, of whatever kind.
+    #[error("there is no link or other object \"{name}\"{}", meant(near.as_ref()))]
+    NoObject {
+        /// What was asked for.
+        name: String,
+        /// What was probably meant.
+        near: Option<(Kind, String)>,
+    },
     /// The instance refused.
     #[error("{0}")]
     Refused(Box<Problem>),
+}
+
+fn meant(near: Option<&(Kind, String)>) -> String {
+    near.map(|(kind, name)| format!("; did you mean the {} \"{name}\"?", kind.word())).unwrap_or_default()
 }
 
 /// The instances that run, by name; sockets on which nobody answers are removed.
@@ -145,45 +155,34 @@ impl Client {
         self.ask(Method::GET, "/v1/stats", None)
     }
 
-    /// Up to `count` links, from place `from` in the plan.
+    /// Up to `count` objects of a kind, from the one with index `from` on.
     ///
     /// # Errors
     /// If it does not answer.
-    pub fn links(&self, from: usize, count: usize) -> Result<LinkPage, ClientError> {
-        self.ask(Method::GET, &format!("/v1/links?from={from}&count={count}"), None)
+    pub fn objects(&self, kind: Kind, from: usize, count: usize) -> Result<ObjectPage, ClientError> {
+        self.ask(Method::GET, &format!("/v1/{}?from={from}&count={count}", kind.collection()), None)
     }
 
-    /// One link, or both directions of a duplex link.
+    /// The object of this name: of this kind, or without one of the first kind that has such an object.
     ///
     /// # Errors
-    /// If there is no such link, or the instance does not answer.
-    pub fn link(&self, name: &str) -> Result<LinkAnswer, ClientError> {
-        self.ask(Method::GET, &link_path(name), None)
+    /// If there is no such object, or the instance does not answer.
+    pub fn object(&self, kind: Option<Kind>, name: &str) -> Result<Object, ClientError> {
+        of_any(kind, name, |kind| self.ask(Method::GET, &object_path(kind, name), None))
     }
 
-    /// Changes a link, or both directions of a duplex link: all of `changes`, pairs of key and text, or none. Returns what
-    /// was changed, after the change.
+    /// Changes an object, found as by [`Client::object`]: all of `changes`, pairs of key and text, or none. Returns the object after the change.
     ///
     /// # Errors
-    /// If there is no such link, a change is refused, or the instance does not answer.
-    pub fn set(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, ClientError> {
-        self.ask(Method::PATCH, &link_path(link), Some(body_of(changes)))
-    }
-
-    /// One traffic source.
-    ///
-    /// # Errors
-    /// If there is no such source, or the instance does not answer.
-    pub fn source(&self, name: &str) -> Result<Source, ClientError> {
-        self.ask(Method::GET, &source_path(name), None)
-    }
-
-    /// Changes a traffic source: all of `changes`, pairs of key and text, or none. Returns the source after the change.
-    ///
-    /// # Errors
-    /// If there is no such source, a change is refused, or the instance does not answer.
-    pub fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, ClientError> {
-        self.ask(Method::PATCH, &source_path(source), Some(body_of(changes)))
+    /// If there is no such object, a change is refused, or the instance does not answer.
+    pub fn set(
+        &self,
+        kind: Option<Kind>,
+        name: &str,
+        changes: &[(String, String)],
+    ) -> Result<Object, ClientError> {
+        let change = |kind| self.ask(Method::PATCH, &object_path(kind, name), Some(body_of(changes)));
+        of_any(kind, name, change)
     }
 
     /// A router's routes, or the first of them.
@@ -191,25 +190,7 @@ impl Client {
     /// # Errors
     /// If there is no such router, or the instance does not answer.
     pub fn routes(&self, router: &str) -> Result<RoutePage, ClientError> {
-        self.ask(Method::GET, &routes_path(router), None)
-    }
-
-    /// Adds or removes a route of a router.
-    ///
-    /// # Errors
-    /// If there is no such router, the change is refused, or the instance does not answer.
-    pub fn change_route(&self, router: &str, change: &ChangeRoute) -> Result<(), ClientError> {
-        let body = serde_json::to_string(change).map_err(|e| self.silent(e.to_string()))?;
-        self.exchange(Method::PATCH, &routes_path(router), Some(body)).map(drop)
-    }
-
-    /// Gives a flow that shares a router's processors another weight.
-    ///
-    /// # Errors
-    /// If there is no such router or flow, the weight is refused, or the instance does not answer.
-    pub fn weigh_flow(&self, router: &str, change: &WeighFlow) -> Result<(), ClientError> {
-        let body = serde_json::to_string(change).map_err(|e| self.silent(e.to_string()))?;
-        self.exchange(Method::PATCH, &flows_path(router), Some(body)).map(drop)
+        self.ask(Method::GET, &format!("{}/routes", object_path(Kind::Router, router)), None)
     }
 
     /// Asks about a router's programs, or changes them.
@@ -217,24 +198,9 @@ impl Client {
     /// # Errors
     /// If there is no such router, program or map, what is asked is refused, or the instance does not answer.
     pub fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, ClientError> {
-        let body = serde_json::to_string(ask).map_err(|e| self.silent(e.to_string()))?;
-        self.ask(Method::POST, &forwarders_path(router), Some(body))
-    }
-
-    /// One shared medium.
-    ///
-    /// # Errors
-    /// If there is no such medium, or the instance does not answer.
-    pub fn medium(&self, name: &str) -> Result<Medium, ClientError> {
-        self.ask(Method::GET, &medium_path(name), None)
-    }
-
-    /// Changes a shared medium: all of `changes`, pairs of key and text, or none. Returns the medium after the change.
-    ///
-    /// # Errors
-    /// If there is no such medium, a change is refused, or the instance does not answer.
-    pub fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, ClientError> {
-        self.ask(Method::PATCH, &medium_path(medium), Some(body_of(changes)))
+        let (method, path, body) = ask.request(router);
+        let body = (!body.is_null()).then(|| body.to_string());
+        self.ask(method, &path, body)
     }
 
     /// Asks it to end.
@@ -242,7 +208,7 @@ impl Client {
     /// # Errors
     /// If it does not answer.
     pub fn stop(&self) -> Result<(), ClientError> {
-        self.exchange(Method::POST, "/v1/stop", None).map(drop)
+        self.exchange(Method::DELETE, "/v1/instance", None).map(drop)
     }
 
     fn ask<T: DeserializeOwned>(
@@ -301,28 +267,29 @@ fn runtime(directory: &Path) -> Result<Runtime, ClientError> {
     built.map_err(|e| ClientError::Silent { path: directory.into(), reason: e.to_string() })
 }
 
-fn link_path(name: &str) -> String {
-    format!("/v1/links/{}", utf8_percent_encode(name, UNRESERVED))
+fn object_path(kind: Kind, name: &str) -> String {
+    format!("/v1/{}/{}", kind.collection(), segment(name))
 }
 
-fn routes_path(router: &str) -> String {
-    format!("/v1/routers/{}/routes", utf8_percent_encode(router, UNRESERVED))
-}
-
-fn flows_path(router: &str) -> String {
-    format!("/v1/routers/{}/flows", utf8_percent_encode(router, UNRESERVED))
-}
-
-fn forwarders_path(router: &str) -> String {
-    format!("/v1/routers/{}/forwarders", utf8_percent_encode(router, UNRESERVED))
-}
-
-fn medium_path(name: &str) -> String {
-    format!("/v1/media/{}", utf8_percent_encode(name, UNRESERVED))
-}
-
-fn source_path(name: &str) -> String {
-    format!("/v1/sources/{}", utf8_percent_encode(name, UNRESERVED))
+/// What is answered for the kind, or without one for the first that has an object of the name.
+fn of_any<T>(
+    kind: Option<Kind>,
+    name: &str,
+    ask: impl Fn(Kind) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    if let Some(kind) = kind {
+        return ask(kind);
+    }
+    let mut near = None;
+    for kind in Kind::ALL {
+        match ask(kind) {
+            Err(ClientError::Refused(problem)) if problem.status == 404 => {
+                near = near.or(problem.suggestion.map(|suggestion| (kind, suggestion)));
+            }
+            answered => return answered,
+        }
+    }
+    Err(ClientError::NoObject { name: name.into(), near })
 }
 
 /// The changes as JSON, written pair by pair, so that a key that is given twice reaches the instance twice and is refused.

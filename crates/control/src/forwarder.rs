@@ -1,147 +1,181 @@
-//! What can be asked of a router's programs.
+//! What can be asked of a router's programs, and how a request of the API says it.
 
+use hyper::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+/// Characters that a path keeps as they are (RFC 3986, section 2.3).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A name as a segment of a path, or a value of a query.
+pub(crate) fn segment(name: &str) -> String {
+    utf8_percent_encode(name, UNRESERVED).to_string()
+}
 
 /// What is asked of a router's programs, or done with them. Bytes are pairs of hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "action", rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ForwarderAsk {
     /// Which there are, what they have done, and what a packet may need at most.
-    List {},
+    List,
     /// Who is above the router, what became of the packets that went up, and where control processes come.
-    Levels {},
+    Levels,
     /// Installs a program, and answers its number.
-    Install {
-        /// What a scenario's `[[forwarder]]` says, but for the router.
-        #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
-        forwarder: serde_json::Value,
-        /// The object's bytes, unless the program comes with Longwire.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        object: Option<String>,
-        /// After which time it is removed unless it is renewed, such as "30 s": 1 s to 1 h. It stays without that.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(example = "30 s")]
-        lease: Option<String>,
-    },
-    /// Puts a program in the place of another, whose number, key and way it gets, with the maps that are declared alike and the state if that is as
-    /// large. Answers what was kept and what is new.
-    Replace {
-        /// The number of the one that goes.
-        fid: u32,
-        /// What a scenario's `[[forwarder]]` says of a program: `program`, `function`, `constants`, `name`, `state`.
-        #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
-        forwarder: serde_json::Value,
-        /// The object's bytes, unless the program comes with Longwire.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        object: Option<String>,
-    },
-    /// Lets the leases of programs begin again.
-    Renew {
-        /// Their numbers.
-        fids: Vec<u32>,
-    },
+    Install(NewForwarder),
+    /// Puts a program in the place of the one with this number: it gets its key and its output, the maps that are declared alike, and the state
+    /// if that has the same size. Answers what was kept and what is new.
+    Replace(u32, NewForwarder),
+    /// Lets the leases of the programs with these numbers begin again.
+    Renew(Vec<u32>),
     /// Removes a program.
-    Remove {
-        /// Its number.
-        fid: u32,
-    },
-    /// A program's state.
-    Get {
-        /// Its number.
-        fid: u32,
-        /// A type of its object by whose fields the state is shown, too, such as the name of a structure.
-        #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-        kind: Option<String>,
-    },
+    Remove(u32),
+    /// A program's state, and its fields if a type is named.
+    Get(u32, Typed),
     /// Writes a program's state.
-    Set {
-        /// Its number.
-        fid: u32,
-        /// All of its bytes; with a type, as many digits as it has, or its fields as JSON.
-        data: String,
-        /// A type of its object.
-        #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-        kind: Option<String>,
-    },
+    Set(u32, State),
     /// Takes the records out that a program has written into its rings, the oldest first.
-    Events {
-        /// The program's number.
-        fid: u32,
-        /// The ring; all of its rings without one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        map: Option<String>,
-        /// A type of its object by whose fields records are shown, too, such as the name of a structure.
-        #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-        kind: Option<String>,
-    },
-    /// A program's maps, or the entries of one, or one entry.
-    Map {
-        /// The program's number.
-        fid: u32,
-        /// The map.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        map: Option<String>,
-        /// The entry's key: digits, or its fields as JSON.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        key: Option<String>,
-        /// Whether entries are shown by the fields of their types, too.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        fields: bool,
-    },
-    /// Writes an entry of a program's map.
-    Update {
-        /// The program's number.
-        fid: u32,
-        /// The map.
-        map: String,
-        /// The entry's key: digits, or its fields as JSON.
-        key: String,
-        /// Its value, written likewise.
-        value: String,
-    },
-    /// Writes entries of a program's map, in this order.
-    Fill {
-        /// The program's number.
-        fid: u32,
-        /// The map.
-        map: String,
-        /// Keys and values.
-        #[schema(value_type = Vec<Vec<String>>)]
-        entries: Vec<(String, String)>,
-    },
+    Events(u32, Rings),
+    /// A program's maps.
+    Maps(u32),
+    /// The entries of a program's map, or one of them.
+    Map(u32, String, Entries),
+    /// Removes entries of a program's map as far as they are there, then writes others.
+    Write(u32, String, MapChange),
     /// The values of keys of a program's map: null for those that are not there.
-    Values {
-        /// The program's number.
-        fid: u32,
-        /// The map.
-        map: String,
-        /// The keys.
-        keys: Vec<String>,
-    },
-    /// Removes entries of a program's map, as far as they are there.
-    Prune {
-        /// The program's number.
-        fid: u32,
-        /// The map.
-        map: String,
-        /// The keys.
-        keys: Vec<String>,
-    },
-    /// Removes an entry of a program's map, if it is there.
-    Delete {
-        /// The program's number.
-        fid: u32,
-        /// The map.
-        map: String,
-        /// The entry's key.
-        key: String,
-    },
+    Values(u32, String, Vec<String>),
     /// Removes all entries of a program's map; of an array, whose entries stay, makes all values zero.
-    Clear {
-        /// The program's number.
-        fid: u32,
-        /// The map.
-        map: String,
-    },
+    Clear(u32, String),
+}
+
+/// A program to be installed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewForwarder {
+    /// What a scenario's `[[forwarder]]` says, but for the router; in the place of another, only `program`, `function`, `constants`, `name` and
+    /// `state`.
+    #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
+    pub forwarder: Value,
+    /// The object's bytes, unless the program comes with Longwire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// After which time it is removed unless it is renewed, such as "30 s": 1 s to 1 h. It stays without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "30 s")]
+    pub lease: Option<String>,
+}
+
+/// Programs whose leases begin again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Leases {
+    /// Their numbers.
+    pub(crate) fids: Vec<u32>,
+}
+
+/// A type of the program's object.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Typed {
+    /// A type of its object by whose fields the state is shown, too, such as the name of a structure.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+}
+
+/// A program's new state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// All of its bytes; with a type, as many digits as it has, or its fields as JSON.
+    #[schema(example = "00ff")]
+    pub data: String,
+    /// A type of its object.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// Which records are taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rings {
+    /// The ring; all of its rings without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<String>,
+    /// A type of its object by whose fields records are shown, too, such as the name of a structure.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// Which entries are shown, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Entries {
+    /// The entry's key: digits, or its fields as JSON. All entries without one.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Whether entries are shown by the fields of their types, too.
+    #[serde(default)]
+    pub fields: bool,
+}
+
+/// Entries of a map that go, and some that come.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MapChange {
+    /// Keys whose entries are removed first: digits, or their fields as JSON.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
+    /// Keys and values that are written then, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Vec<String>>)]
+    pub write: Vec<(String, String)>,
+}
+
+/// Keys of a map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Keys {
+    /// The keys.
+    pub(crate) keys: Vec<String>,
+}
+
+impl ForwarderAsk {
+    /// The request that asks this of a router: method, path and body.
+    pub(crate) fn request(&self, router: &str) -> (Method, String, Value) {
+        let at_router = |rest: &str| format!("/v1/routers/{}/{rest}", segment(router));
+        let at = |fid: &u32, rest: &str| at_router(&format!("forwarders/{fid}{rest}"));
+        let at_map = |fid: &u32, map: &str, rest: &str| at(fid, &format!("/maps/{}{rest}", segment(map)));
+        match self {
+            Self::List => (Method::GET, at_router("forwarders"), Value::Null),
+            Self::Levels => (Method::GET, at_router("levels"), Value::Null),
+            Self::Install(new) => (Method::POST, at_router("forwarders"), body_of(new)),
+            Self::Replace(fid, new) => (Method::PUT, at(fid, ""), body_of(new)),
+            Self::Renew(fids) => (Method::PUT, at_router("leases"), json!({ "fids": fids })),
+            Self::Remove(fid) => (Method::DELETE, at(fid, ""), Value::Null),
+            Self::Get(fid, Typed { kind }) => {
+                let query = kind.as_ref().map(|kind| format!("?type={}", segment(kind))).unwrap_or_default();
+                (Method::GET, at(fid, &format!("/state{query}")), Value::Null)
+            }
+            Self::Set(fid, state) => (Method::PUT, at(fid, "/state"), body_of(state)),
+            Self::Events(fid, rings) => (Method::POST, at(fid, "/events"), body_of(rings)),
+            Self::Maps(fid) => (Method::GET, at(fid, "/maps"), Value::Null),
+            Self::Map(fid, map, Entries { key, fields }) => {
+                let key = key.as_ref().map(|key| format!("&key={}", segment(key))).unwrap_or_default();
+                (Method::GET, at_map(fid, map, &format!("?fields={fields}{key}")), Value::Null)
+            }
+            Self::Write(fid, map, change) => (Method::PATCH, at_map(fid, map, ""), body_of(change)),
+            Self::Values(fid, map, keys) => {
+                (Method::POST, at_map(fid, map, "/values"), json!({ "keys": keys }))
+            }
+            Self::Clear(fid, map) => (Method::DELETE, at_map(fid, map, "/entries"), Value::Null),
+        }
+    }
+}
+
+/// A body as JSON. These have nothing that JSON can't say.
+fn body_of(body: &impl Serialize) -> Value {
+    serde_json::to_value(body).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! What the API needs of a running instance, and the shapes of what it answers.
 
 use crate::ForwarderAsk;
+use crate::object::{Kind, Object, Settable};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 use utoipa::ToSchema;
@@ -18,51 +18,30 @@ pub trait Instance: Send + Sync {
     /// Everything it counts.
     fn stats(&self) -> serde_json::Value;
 
-    /// The names of its links, in the order of the plan.
-    fn link_names(&self) -> Arc<[String]>;
+    /// The names of its objects of one kind, in the order of the scenario. A duplex link is there as its two directions.
+    fn names(&self, kind: Kind) -> Arc<[String]>;
 
-    /// The link called `name`, or both directions of the duplex link of that name; none if there is neither.
-    fn link(&self, name: &str) -> Option<LinkAnswer>;
-
-    /// Changes a link, or both directions of a duplex link: all `changes`, pairs of key and text, or none of them. What they
-    /// don't name is kept. Returns what was changed, after the change.
+    /// The object of this kind and name.
     ///
     /// # Errors
-    /// If there is no such link, or a change can't be made; nothing has changed then.
-    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, SetError>;
+    /// If there is none, or it does not answer.
+    fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError>;
 
-    /// The names of its traffic sources, in the order of the plan.
-    fn source_names(&self) -> Arc<[String]>;
-
-    /// One source, or none if there is no source called `name`.
-    fn source(&self, name: &str) -> Option<Source>;
-
-    /// Changes a source, as [`Instance::set_link`] does a link.
+    /// Changes an object at one instant: all `changes`, pairs of key and text, or none of them. What they don't name is kept. Returns the object
+    /// after the change.
     ///
     /// # Errors
-    /// If there is no such source, or a change can't be made; nothing has changed then.
-    fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError>;
+    /// If there is no such object, or a change can't be made; nothing has changed then.
+    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError>;
 
-    /// The names of its routers, in the order of the plan.
-    fn router_names(&self) -> Vec<String>;
+    /// The settings that changes of objects of one kind may name.
+    fn settable(&self, kind: Kind) -> Vec<Settable>;
 
-    /// A router's routes.
+    /// A router's routes, those to its own networks included.
     ///
     /// # Errors
     /// If there is no such router, or it does not answer.
     fn routes(&self, router: &str) -> Result<RoutePage, SetError>;
-
-    /// Gives a router a route, as `ip route` writes them, or takes the one to a network away.
-    ///
-    /// # Errors
-    /// If there is no such router, or it can't be; nothing has changed then.
-    fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError>;
-
-    /// Gives a flow that shares a router's processors another weight, by the name that it has there.
-    ///
-    /// # Errors
-    /// If there is no such router or flow, or it can't have this weight; nothing has changed then.
-    fn weigh_flow(&self, router: &str, flow: &str, weight: i64) -> Result<(), SetError>;
 
     /// Asks about a router's programs, or changes them, and answers as JSON.
     ///
@@ -70,76 +49,8 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, program or map, or it can't be; nothing has changed then.
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
 
-    /// The names of its shared media, in the order of the plan.
-    fn medium_names(&self) -> Arc<[String]>;
-
-    /// One medium, or none if there is no medium called `name`.
-    fn medium(&self, name: &str) -> Option<Medium>;
-
-    /// Changes a medium, as [`Instance::set_link`] does a link.
-    ///
-    /// # Errors
-    /// If there is no such medium, or a change can't be made; nothing has changed then.
-    fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, SetError>;
-
     /// Asks it to end as it would on SIGTERM, and returns without waiting for it.
     fn stop(&self);
-}
-
-/// A link: how it is set, and what it has counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Link {
-    /// Its name in the scenario.
-    #[schema(example = "up")]
-    pub name: String,
-    /// Its settings, each as text that setting it would take.
-    #[schema(example = json!({"rate": "10 Mbit/s", "delay": "20 ms"}))]
-    pub settings: BTreeMap<String, String>,
-    /// Its counters.
-    #[schema(value_type = Object)]
-    pub stats: serde_json::Value,
-}
-
-/// What a link's name means: one link, or a duplex link with its two directions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged)]
-pub enum LinkAnswer {
-    /// A link of one direction.
-    One(Link),
-    /// A duplex link.
-    Duplex(Duplex),
-}
-
-impl LinkAnswer {
-    /// The links that the name means: one, or the two directions of a duplex link, forward first.
-    #[must_use]
-    pub fn links(&self) -> &[Link] {
-        match self {
-            Self::One(link) => std::slice::from_ref(link),
-            Self::Duplex(duplex) => &duplex.directions,
-        }
-    }
-}
-
-/// A duplex link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Duplex {
-    /// Its name in the scenario.
-    #[schema(example = "wan")]
-    pub name: String,
-    /// The links `NAME.forward` and `NAME.backward`.
-    pub directions: Vec<Link>,
-}
-
-/// A traffic source: how it is set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Source {
-    /// Its name in the scenario.
-    #[schema(example = "video")]
-    pub name: String,
-    /// Its settings, each as text that setting it would take.
-    #[schema(example = json!({"model": "cbr", "rate": "3 Mbit/s", "size": "1400 B"}))]
-    pub settings: BTreeMap<String, String>,
 }
 
 /// A router's routes, or the first of them.
@@ -150,54 +61,6 @@ pub struct RoutePage {
     pub routes: Vec<String>,
     /// Whether there are more.
     pub more: bool,
-}
-
-/// A change of a router's routes: one of the two.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChangeRoute {
-    /// The route to add, in place of one to the same network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = "10.1.0.0/16 via 10.0.0.2")]
-    pub add: Option<String>,
-    /// The network to which there is to be no route.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = "10.2.0.0/16")]
-    pub remove: Option<String>,
-}
-
-/// Another weight for a flow that shares a router's processors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WeighFlow {
-    /// The name that it has among the router's flows.
-    #[schema(example = "voice")]
-    pub flow: String,
-    /// Its share compared with others', 1 to 65535.
-    #[schema(example = 4)]
-    pub weight: i64,
-}
-
-/// A shared medium: how it is set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Medium {
-    /// Its name in the scenario.
-    #[schema(example = "cell")]
-    pub name: String,
-    /// Its settings, each as text that setting it would take.
-    #[schema(example = json!({"rate": "11 Mbit/s", "slot": "20 us"}))]
-    pub settings: BTreeMap<String, String>,
-}
-
-/// Some of an instance's links.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LinkPage {
-    /// How many links the instance has.
-    pub total: usize,
-    /// Place in the plan of the first link of this page.
-    pub from: usize,
-    /// The links.
-    pub links: Vec<Link>,
 }
 
 /// Which instance answers.
@@ -215,24 +78,22 @@ pub struct Info {
     pub links: usize,
 }
 
-/// Why a link, source or medium could not be changed.
+/// Why an object can't be shown or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetError {
-    /// There is no such link.
-    #[error("there is no link \"{0}\"")]
-    UnknownLink(String),
-    /// There is no such traffic source.
-    #[error("there is no source \"{0}\"")]
-    UnknownSource(String),
-    /// There is no such router.
-    #[error("there is no router \"{0}\"")]
-    UnknownRouter(String),
-    /// There is no such medium.
-    #[error("there is no medium \"{0}\"")]
-    UnknownMedium(String),
-    /// A link has no such setting.
-    #[error("a link has no \"{key}\"; {}", few(known))]
+    /// There is no such object.
+    #[error("there is no {} \"{name}\"", kind.word())]
+    Unknown {
+        /// What it would be.
+        kind: Kind,
+        /// Its name.
+        name: String,
+    },
+    /// An object of this kind has no such setting.
+    #[error("a {} has no \"{key}\"; {}", kind.word(), few(known))]
     UnknownKey {
+        /// What it is.
+        kind: Kind,
         /// What was given.
         key: String,
         /// The settings there are.
@@ -257,10 +118,11 @@ pub enum SetError {
 /// Most settings that an error lists.
 const MOST_LISTED: usize = 24;
 
-/// What a link has, if that is soon said.
+/// What an object has, if that is soon said.
 fn few(known: &[String]) -> String {
-    if known.len() > MOST_LISTED {
-        return "longwire blocks lists what it can have".into();
+    match known.len() {
+        0 => "nothing of it can be changed while it runs".into(),
+        1..=MOST_LISTED => format!("it has {}", known.join(", ")),
+        _ => "longwire blocks lists what it can have".into(),
     }
-    format!("it has {}", known.join(", "))
 }

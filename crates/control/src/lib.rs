@@ -7,21 +7,23 @@
 
 mod changes;
 mod client;
+mod document;
 mod forwarder;
+mod forwarder_routes;
 mod instance;
+mod object;
 mod place;
 mod problem;
+mod requests;
 mod routes;
 mod server;
 
 pub use client::{Client, ClientError, list};
-pub use forwarder::ForwarderAsk;
-pub use instance::{
-    ChangeRoute, Duplex, Info, Instance, Link, LinkAnswer, LinkPage, Medium, RoutePage, SetError, Source,
-    WeighFlow,
-};
+pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
+pub use instance::{Info, Instance, RoutePage, SetError};
 pub use longwire_rundir::{PlaceError, directory, prepare};
+pub use object::{Kind, Object, ObjectPage, Settable};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
-pub use routes::openapi;
+pub use routes::document;
 pub use server::{Server, StartError};

@@ -1,11 +1,17 @@
 //! Errors as the API sends them: problem details of RFC 9457.
 
-use crate::SetError;
+use crate::instance::SetError;
+use crate::object::Kind;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
-use utoipa::ToSchema;
+use std::sync::Arc;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::{self, Ref, RefOr};
+use utoipa::{IntoResponses, ToSchema};
 
 /// Why a request was refused (RFC 9457, media type `application/problem+json`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -58,28 +64,55 @@ impl Problem {
         self
     }
 
-    /// The problem that an instance's refusal to change a link, a source or a medium makes; `names` are those that there are.
-    pub(crate) fn from_set(error: &SetError, names: &[String]) -> Self {
+    /// The problem that an instance's refusal makes; `names` are those of the objects of a kind.
+    pub(crate) fn from_set(error: &SetError, names: impl Fn(Kind) -> Arc<[String]>) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {
-            SetError::UnknownLink(name) => {
+            SetError::Unknown { kind, name } => {
+                let names = names(*kind);
+                // A duplex link is listed as its two directions.
                 let duplex = names.iter().filter_map(|name| name.strip_suffix(".forward"));
                 let duplex: Vec<String> = duplex.map(String::from).collect();
-                problem(StatusCode::NOT_FOUND).suggest(name, duplex.iter().chain(names))
-            }
-            SetError::UnknownSource(name) | SetError::UnknownMedium(name) | SetError::UnknownRouter(name) => {
-                problem(StatusCode::NOT_FOUND).suggest(name, names)
+                problem(StatusCode::NOT_FOUND).suggest(name, duplex.iter().chain(names.iter()))
             }
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
             // Where one is meant, the others are no news.
-            SetError::UnknownKey { key, known } if nearest(key, known).is_some() => {
-                let what = format!("a link has no \"{key}\"");
+            SetError::UnknownKey { kind, key, known } if nearest(key, known).is_some() => {
+                let what = format!("a {} has no \"{key}\"", kind.word());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key(key).suggest(key, known)
             }
-            SetError::UnknownKey { key, .. } => problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key),
-            SetError::Value { key, .. } => problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key),
+            SetError::UnknownKey { key, .. } | SetError::Value { key, .. } => {
+                problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key)
+            }
             SetError::Unavailable(_) => problem(StatusCode::SERVICE_UNAVAILABLE),
         }
+    }
+}
+
+/// The problems that a request about an object may have, for the API's description.
+pub(crate) struct Refusals;
+
+impl IntoResponses for Refusals {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        let each = [
+            (StatusCode::BAD_REQUEST, "A path, query or body that can't be read"),
+            (StatusCode::NOT_FOUND, "No such object"),
+            (StatusCode::CONFLICT, "It can't change in this run"),
+            (StatusCode::PAYLOAD_TOO_LARGE, "A body that is too long"),
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, "A body that does not say that it is JSON"),
+            (StatusCode::UNPROCESSABLE_ENTITY, "No such setting, or a value that it can't have"),
+            (StatusCode::SERVICE_UNAVAILABLE, "The instance is ending, or does not answer"),
+        ];
+        let response = |(status, description): (StatusCode, &str)| {
+            let schema = Ref::from_schema_name(Problem::name());
+            let content = ContentBuilder::new().schema(Some(schema)).build();
+            let response = ResponseBuilder::new()
+                .description(description)
+                .content("application/problem+json", content)
+                .build();
+            (status.as_str().to_owned(), RefOr::T(response))
+        };
+        each.into_iter().map(response).collect()
     }
 }
 
@@ -136,15 +169,15 @@ mod tests {
 
     #[test]
     fn refusals_become_problems() {
-        let links = ["up".to_string()];
-        let problem = Problem::from_set(&SetError::UnknownLink("upp".into()), &links);
+        let names = ["up", "wan.forward", "wan.backward"].map(String::from);
+        let of = |error: &SetError| Problem::from_set(error, |_| names.clone().into());
+        let unknown = |name: &str| of(&SetError::Unknown { kind: Kind::Link, name: name.into() });
+        let problem = unknown("upp");
         assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("up")));
-        let both = ["wan.forward".to_string(), "wan.backward".into()];
-        let problem = Problem::from_set(&SetError::UnknownLink("wam".into()), &both);
-        assert_eq!(problem.suggestion.as_deref(), Some("wan"), "a duplex link");
+        assert_eq!(unknown("wam").suggestion.as_deref(), Some("wan"), "a duplex link");
         let known = vec!["rate".to_string(), "delay".into()];
         let unknown = |key: &str, known: &[String]| {
-            Problem::from_set(&SetError::UnknownKey { key: key.into(), known: known.to_vec() }, &links)
+            of(&SetError::UnknownKey { kind: Kind::Link, key: key.into(), known: known.to_vec() })
         };
         let problem = unknown("dealy", &known);
         assert_eq!(problem.detail, "a link has no \"dealy\"; did you mean \"delay\"?");
@@ -155,7 +188,7 @@ mod tests {
             unknown("colour", &many).detail,
             "a link has no \"colour\"; longwire blocks lists what it can have"
         );
-        let problem = Problem::from_set(&SetError::Unavailable("it is stopping".into()), &links);
+        let problem = of(&SetError::Unavailable("it is stopping".into()));
         assert_eq!(problem.status, 503);
     }
 }

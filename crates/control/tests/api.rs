@@ -4,8 +4,8 @@ mod fake;
 
 use fake::{Fake, Scratch};
 use longwire_control::{
-    ChangeRoute, Client, ClientError, ForwarderAsk, Instance, Problem, Server, StartError, WeighFlow, list,
-    openapi,
+    Client, ClientError, Entries, ForwarderAsk, Instance, Kind, MapChange, NewForwarder, Problem, Rings,
+    Server, StartError, State, Typed, list,
 };
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -60,12 +60,12 @@ fn the_client_reads_what_the_instance_says() {
     let info = client.instance().unwrap();
     assert_eq!((info.name.as_str(), info.pid, info.links), ("demo", std::process::id(), 5));
     assert_eq!(client.stats().unwrap(), json!({"in": 10, "out": 9, "dropped": 1}));
-    assert_eq!(client.link("up").unwrap().links()[0].settings["rate"], "10 Mbit/s");
-    assert_eq!(client.link("dsl/17 ä?").unwrap().links()[0].name, "dsl/17 ä?");
-    let page = client.links(1, 1).unwrap();
-    assert_eq!((page.total, page.from, page.links.len()), (5, 1, 1));
-    assert_eq!(page.links[0].name, "down");
-    assert!(client.links(5, 10).unwrap().links.is_empty());
+    assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "10 Mbit/s");
+    assert_eq!(client.object(None, "dsl/17 ä?").unwrap().name, "dsl/17 ä?");
+    let page = client.objects(Kind::Link, 1, 1).unwrap();
+    assert_eq!((page.total, page.from, page.objects.len()), (5, 1, 1));
+    assert_eq!(page.objects[0].name, "down");
+    assert!(client.objects(Kind::Link, 5, 10).unwrap().objects.is_empty());
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn a_change_is_made_whole_or_not_at_all() {
     let client = Client::connect(scratch.path(), Some("demo")).unwrap();
     let set = |link: &str, changes: &[(&str, &str)]| {
         let changes: Vec<_> = changes.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        client.set(link, &changes)
+        client.set(Some(Kind::Link), link, &changes)
     };
-    let changed = set("up", &[("rate", "5mbit"), ("delay", "40ms")]).unwrap().links()[0].clone();
+    let changed = set("up", &[("rate", "5mbit"), ("delay", "40ms")]).unwrap();
     assert_eq!((changed.settings["rate"].as_str(), changed.settings["delay"].as_str()), ("5mbit", "40ms"));
     assert_eq!(changed.settings["loss"], "2 %", "what is not named is kept");
 
@@ -90,8 +90,8 @@ fn a_change_is_made_whole_or_not_at_all() {
     assert_eq!(problem.to_string(), "there is no link \"upp\"; did you mean \"up\"?");
     let problem = refused(set("up", &[("rate", "1mbit"), ("rate", "2mbit")]));
     assert!(problem.status == 400 && problem.detail.contains("given twice"), "{problem:?}");
-    assert_eq!(client.link("up").unwrap().links()[0].settings["rate"], "5mbit");
-    assert_eq!(refused(client.link("dwn")).suggestion.as_deref(), Some("down"));
+    assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "5mbit");
+    assert_eq!(refused(client.object(Some(Kind::Link), "dwn")).suggestion.as_deref(), Some("down"));
 }
 
 #[test]
@@ -108,8 +108,9 @@ fn the_name_of_a_duplex_link_means_both_directions() {
         );
     }
     let client = Client::connect(scratch.path(), None).unwrap();
-    assert_eq!(serde_json::to_value(client.link("wan").unwrap()).unwrap(), answer);
-    assert_eq!(client.link("wan.forward").unwrap().links().len(), 1);
+    assert_eq!(serde_json::to_value(client.object(None, "wan").unwrap()).unwrap(), answer);
+    assert_eq!(answer["settings"]["rate"], "5mbit", "what both have alike");
+    assert_eq!(client.object(None, "wan.forward").unwrap().each().len(), 1);
 }
 
 #[test]
@@ -135,7 +136,11 @@ fn requests_that_make_no_sense_get_their_status() {
         ("GET", "/v1/nothing", json, 404),
         ("GET", "/", json, 404),
         ("DELETE", "/v1/links/up", json, 405),
-        ("GET", "/v1/stop", json, 405),
+        ("PUT", "/v1/instance", json, 405),
+        ("GET", "/v1/nothing/up", json, 404),
+        ("PATCH", "/v1/nothing/up", json, 404),
+        ("GET", "/v1/routers/core/forwarders/x", json, 405),
+        ("DELETE", "/v1/routers/core/forwarders/x", json, 400),
     ];
     for (method, path, kind, expected) in cases {
         let (status, problem) = request(socket, method, path, kind, "{}");
@@ -166,7 +171,7 @@ fn bytes_that_are_no_request_do_no_harm() {
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     }
     let client = Client::connect(scratch.path(), None).unwrap();
-    assert_eq!(client.link("up").unwrap().links()[0].settings["rate"], "10 Mbit/s");
+    assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "10 Mbit/s");
 }
 
 #[test]
@@ -267,58 +272,54 @@ fn only_the_user_can_open_sockets() {
 }
 
 #[test]
-fn every_route_is_described() {
-    let document = serde_json::to_value(openapi()).unwrap();
-    let routes = [
-        ("/v1/instance", "get"),
-        ("/v1/stats", "get"),
-        ("/v1/links", "get"),
-        ("/v1/links/{name}", "get"),
-        ("/v1/links/{name}", "patch"),
-        ("/v1/sources/{name}", "get"),
-        ("/v1/sources/{name}", "patch"),
-        ("/v1/routers/{name}/routes", "get"),
-        ("/v1/routers/{name}/routes", "patch"),
-        ("/v1/routers/{name}/flows", "patch"),
-        ("/v1/routers/{name}/forwarders", "post"),
-        ("/v1/media/{name}", "get"),
-        ("/v1/media/{name}", "patch"),
-        ("/v1/stop", "post"),
-        ("/v1/openapi.json", "get"),
-    ];
-    let mut described = Vec::new();
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
-            assert!(operation["summary"].as_str().is_some_and(|s| !s.is_empty()), "{method} {path}");
-            assert!(!operation["responses"].as_object().unwrap().is_empty(), "{method} {path}");
-            described.push((path.as_str(), method.as_str()));
-        }
-    }
-    assert_eq!(described.len(), routes.len(), "{described:?}");
-    assert!(routes.iter().all(|route| described.contains(route)), "{described:?}");
-    for shape in
-        ["ChangeRoute", "Duplex", "Info", "Link", "LinkPage", "Problem", "RoutePage", "Source", "WeighFlow"]
-    {
-        assert!(document["components"]["schemas"][shape].is_object(), "{shape}");
-    }
-
+fn every_endpoint_is_described_and_answers() {
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
-    for (path, method) in routes {
-        let (name, body) = match path {
-            _ if path.contains("sources") => ("video", "{}"),
-            _ if path.contains("media") => ("cell", "{}"),
-            _ if path.contains("forwarders") => ("core", r#"{"action": "list"}"#),
-            _ if path.contains("flows") => ("core", r#"{"flow": "voice", "weight": 4}"#),
-            _ if path.contains("routers") => ("core", r#"{"add": "10.2.0.0/16 via 10.9.0.2"}"#),
-            _ => ("up", "{}"),
-        };
-        let path = path.replace("{name}", name);
-        let (status, _) = request(server.path(), &method.to_uppercase(), &path, "application/json", body);
-        assert!(status < 300, "{method} {path}: {status}");
+    let (_, document) = request(server.path(), "GET", "/v1/openapi.json", "", "");
+    let mut described = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            described += 1;
+            let summary = operation["summary"].as_str().unwrap();
+            assert!(!summary.is_empty() && !summary.contains('{'), "{method} {path}");
+            assert!(!operation["responses"].as_object().unwrap().is_empty(), "{method} {path}");
+            let body = match (method.as_str(), path.rsplit('/').next().unwrap()) {
+                ("put" | "post", "forwarders" | "{fid}") => r#"{"forwarder": {}}"#,
+                (_, "leases") => r#"{"fids": [1]}"#,
+                ("put", "state") => r#"{"data": "00"}"#,
+                (_, "values") => r#"{"keys": ["00"]}"#,
+                _ => "{}",
+            };
+            let path = path.replace("{router}", "core").replace("{fid}", "1").replace("{map}", "m");
+            let names = [
+                ("links", "up"),
+                ("sources", "video"),
+                ("media", "cell"),
+                ("routers", "core"),
+                ("flows", "core%2Fvoice"),
+            ];
+            let name = names.iter().find(|(collection, _)| path.starts_with(&format!("/v1/{collection}/")));
+            let path = path.replace("{name}", name.map_or("none", |(_, name)| name));
+            let method = method.to_uppercase();
+            let (status, _) = request(server.path(), &method, &path, "application/json", body);
+            // The instance has no forwarders and no ports.
+            let known = !path.ends_with("/none");
+            assert_eq!((status < 300, status == 404), (known, !known), "{method} {path}: {status}");
+        }
     }
-    let (_, served) = request(server.path(), "GET", "/v1/openapi.json", "", "");
-    assert_eq!(served, document);
+    // Two of each kind's collection and object, and what routers and the instance have besides.
+    assert_eq!(described, 7 * 3 + 2 + 2 + 15);
+    let schemas = &document["components"]["schemas"];
+    for shape in ["Info", "MapChange", "NewForwarder", "Object", "ObjectPage", "Problem", "RoutePage"] {
+        assert!(schemas[shape].is_object(), "{shape}");
+    }
+    // What a change takes comes from the instance's declarations.
+    let body = &document["paths"]["/v1/links/{name}"]["patch"]["requestBody"]["content"]["application/json"];
+    assert_eq!(body["schema"]["$ref"], "#/components/schemas/LinkSettings");
+    let keys: Vec<&String> = schemas["LinkSettings"]["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["delay", "ramp.step", "rate"]);
+    assert_eq!(schemas["LinkSettings"]["properties"]["rate"]["description"], "a help: a text");
+    assert!(schemas["RouterSettings"]["patternProperties"]["^route\\..+"].is_object());
 }
 
 /// The examples of docs/book/control.md: blocks marked `http` are requests, each answered by the `json` block below it.
@@ -345,98 +346,83 @@ fn the_book_shows_what_is_answered() {
 }
 
 #[test]
-fn sources_are_shown_and_changed() {
+fn objects_of_all_kinds_are_found_by_name() {
     let scratch = Scratch::new();
-    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let _server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let client = Client::connect(scratch.path(), None).unwrap();
-    assert_eq!(client.source("video").unwrap().settings["rate"], "3 Mbit/s");
-    let set = client.set_source("video", &[("rate".into(), "8 Mbit/s".into())]).unwrap();
-    assert_eq!((set.name.as_str(), set.settings["rate"].as_str()), ("video", "8 Mbit/s"));
-    let problem = refused(client.set_source("video", &[("on".into(), "1 s".into())]));
+    let pair = |key: &str, text: &str| [(key.to_owned(), text.to_owned())];
+    for (name, kind, key, text) in [
+        ("up", Kind::Link, "rate", "5 Mbit/s"),
+        ("video", Kind::Source, "rate", "8 Mbit/s"),
+        ("cell", Kind::Medium, "rate", "2 Mbit/s"),
+        ("core", Kind::Router, "route.10.2.0.0/16", "via 10.9.0.6"),
+        ("core/voice", Kind::Flow, "weight", "4"),
+    ] {
+        assert_eq!(client.object(None, name).unwrap().kind, kind);
+        let set = client.set(None, name, &pair(key, text)).unwrap();
+        assert_eq!((set.kind, set.name.as_str(), set.settings[key].as_str()), (kind, name, text));
+        assert_eq!(client.object(Some(kind), name).unwrap(), set);
+        assert_eq!(client.objects(kind, 0, 1).unwrap().total, if kind == Kind::Link { 5 } else { 1 });
+    }
+    assert_eq!(
+        client.routes("core").unwrap().routes,
+        ["10.1.0.0/16 via 10.9.0.2 dev east", "10.2.0.0/16 via 10.9.0.6"]
+    );
+    let problem = refused(client.set(None, "video", &pair("on", "1 s")));
     assert_eq!((problem.status, problem.key.as_deref()), (422, Some("on")));
-    let problem = refused(client.source("vidoe"));
+    let problem = refused(client.object(Some(Kind::Source), "vidoe"));
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("video")));
-    let problem = refused(client.set_source("vidoe", &[]));
-    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("video")));
-    drop(server);
-}
-
-#[test]
-fn routes_are_listed_and_changed() {
-    let scratch = Scratch::new();
-    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
-    let client = Client::connect(scratch.path(), None).unwrap();
-    let first = "10.1.0.0/16 via 10.9.0.2 dev east";
-    let listed = || client.routes("core").unwrap().routes;
-    assert_eq!(listed(), [first]);
-    let second = "10.2.0.0/16 via 10.9.0.6";
-    client.change_route("core", &ChangeRoute { add: Some(second.into()), remove: None }).unwrap();
-    assert_eq!(listed(), [first, second]);
-    let remove = ChangeRoute { add: None, remove: Some("10.1.0.0/16".into()) };
-    client.change_route("core", &remove).unwrap();
-    assert_eq!(listed(), [second]);
-    let problem = refused(client.change_route("core", &remove));
-    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("route")));
     let problem = refused(client.routes("coer"));
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
-    // Neither of the two, or both, is no change.
-    for change in [ChangeRoute::default(), ChangeRoute { add: remove.remove.clone(), ..remove.clone() }] {
-        assert_eq!(refused(client.change_route("core", &change)).status, 400);
-    }
-    drop(server);
+    let error = client.set(None, "vidoe", &[]).unwrap_err().to_string();
+    assert_eq!(error, "there is no link or other object \"vidoe\"; did you mean the source \"video\"?");
+    assert_eq!(
+        client.object(None, "elsewhere").unwrap_err().to_string(),
+        "there is no link or other object \"elsewhere\""
+    );
 }
 
-#[test]
-fn flows_are_weighed() {
-    let scratch = Scratch::new();
-    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
-    let client = Client::connect(scratch.path(), None).unwrap();
-    let weigh = |router: &str, flow: &str, weight| {
-        client.weigh_flow(router, &WeighFlow { flow: flow.into(), weight })
-    };
-    weigh("core", "voice", 4).unwrap();
-    let problem = refused(weigh("core", "voice", 0));
-    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("weight")));
-    let problem = refused(weigh("core", "video", 4));
-    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("flow")));
-    let problem = refused(weigh("coer", "voice", 4));
-    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
-    for body in
-        [r#"{"flow": "voice"}"#, r#"{"flow": "voice", "weight": 1.5}"#, r#"{"flow": "voice", "weight": "4"}"#]
-    {
-        assert_eq!(patch(server.path(), "/v1/routers/core/flows", body).0, 400, "{body}");
-    }
-}
-
+/// What the client asks is what the instance hears, for all that can be asked of a router's programs.
 #[test]
 fn programs_of_routers_are_asked_for() {
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let client = Client::connect(scratch.path(), None).unwrap();
-    let ask = ForwarderAsk::Set { fid: 3, data: "00ff".into(), kind: None };
-    let answer = client.forwarders("core", &ask).unwrap();
-    assert_eq!(answer["asked"], serde_json::json!({"action": "set", "fid": 3, "data": "00ff"}));
-    let problem = refused(client.forwarders("coer", &ForwarderAsk::List {}));
-    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")));
-    let path = "/v1/routers/core/forwarders";
-    for body in [r#"{"action": "run"}"#, r#"{"action": "get"}"#, r#"{"action": "list", "fid": 1}"#, "[]"] {
-        let (status, _) = request(server.path(), "POST", path, "application/json", body);
+    let text = |text: &str| Some(text.to_owned());
+    let new = NewForwarder { forwarder: json!({"program": "x"}), object: text("00ff"), lease: text("30 s") };
+    let map = || "a map/?".to_owned();
+    for ask in [
+        ForwarderAsk::List,
+        ForwarderAsk::Levels,
+        ForwarderAsk::Install(new.clone()),
+        ForwarderAsk::Replace(3, NewForwarder { object: None, lease: None, ..new }),
+        ForwarderAsk::Renew(vec![1, 2]),
+        ForwarderAsk::Remove(3),
+        ForwarderAsk::Get(3, Typed::default()),
+        ForwarderAsk::Get(3, Typed { kind: text("a type&x=1") }),
+        ForwarderAsk::Set(3, State { data: "00ff".into(), kind: text("t") }),
+        ForwarderAsk::Events(3, Rings { map: Some(map()), kind: None }),
+        ForwarderAsk::Maps(3),
+        ForwarderAsk::Map(3, map(), Entries { key: text("{\"port\": 5}"), fields: true }),
+        ForwarderAsk::Map(3, map(), Entries::default()),
+        ForwarderAsk::Write(
+            3,
+            map(),
+            MapChange { remove: vec!["00".into()], write: vec![("01".into(), "02".into())] },
+        ),
+        ForwarderAsk::Values(3, map(), vec!["00".into(), "01".into()]),
+        ForwarderAsk::Clear(3, map()),
+    ] {
+        let answer = client.forwarders("core", &ask).unwrap();
+        assert_eq!(answer["asked"], serde_json::to_value(&ask).unwrap());
+        let problem = refused(client.forwarders("coer", &ask));
+        assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")), "{ask:?}");
+    }
+    for body in [r#"{"forwarder": {}, "colour": 1}"#, r#"{"object": "00"}"#, "[]"] {
+        let (status, _) =
+            request(server.path(), "POST", "/v1/routers/core/forwarders", "application/json", body);
         assert_eq!(status, 400, "{body}");
     }
-    drop(server);
-}
-
-#[test]
-fn media_are_shown_and_changed() {
-    let scratch = Scratch::new();
-    let _server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
-    let client = Client::connect(scratch.path(), None).unwrap();
-    assert_eq!(client.medium("cell").unwrap().settings["rate"], "11 Mbit/s");
-    let set = client.set_medium("cell", &[("rate".into(), "2 Mbit/s".into())]).unwrap();
-    assert_eq!(set.settings["rate"], "2 Mbit/s");
-    let problem = refused(client.medium("cel"));
-    assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("cell")));
-    assert_eq!(refused(client.set_medium("cel", &[])).status, 404);
 }
 
 #[test]

@@ -75,6 +75,7 @@ pub(crate) struct Placed {
     pub what: (Of, u32),
     pub base: Arc<Blocks>,
     pub edits: Vec<Edit>,
+    pub ramp: Option<Ramp>,
 }
 
 /// What comes next. Of what is due at one time, steps of ramps come first, then events in the agenda's order,

@@ -160,8 +160,10 @@ pub struct LatenessSummary {
 pub struct Fidelity {
     /// Whether it did.
     pub faithful: bool,
-    /// Why not, or what came close, in words; the most telling first.
+    /// Why not, in words; the most telling first.
     pub causes: Vec<String>,
+    /// The first cause in a few words: `CPU busy (3 % of packets > 100 us late)`.
+    pub brief: Option<String>,
     /// The numbers behind it.
     pub lateness: LatenessSummary,
 }
@@ -181,60 +183,92 @@ pub struct OwnLosses {
     pub ring: u64,
 }
 
+impl OwnLosses {
+    /// What was lost and why, each in a few words and whole.
+    fn causes(self) -> Vec<(String, String)> {
+        let mut causes = Vec::new();
+        for (count, brief, what) in [
+            (self.pool, "packet memory full", "the packet pool was full: raise engine.pool"),
+            (
+                self.port,
+                "port overflowed",
+                "a port lost packets: its queue overflowed; lower the load or add queues",
+            ),
+            (
+                self.down,
+                "interface down",
+                "the interface of a port (see out_down) was down or gone: bring it up",
+            ),
+            (
+                self.oversize,
+                "packets too long for their port",
+                "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, or set mtu on \
+                 the links that lead there",
+            ),
+            (
+                self.ring,
+                "worker overloaded",
+                "a ring between workers was full: lower the load or add workers",
+            ),
+        ] {
+            if count > 0 {
+                let dropped = format!("{count} packets dropped");
+                causes.push((format!("{brief} ({dropped})"), format!("{dropped} because {what}")));
+            }
+        }
+        causes
+    }
+}
+
 impl Fidelity {
     /// The verdict over what was booked.
     pub fn judge(lateness: &Lateness, losses: OwnLosses, tolerance: Tolerance) -> Self {
         let summary = lateness.summary(tolerance);
-        let mut causes = Vec::new();
-        for (count, what) in [
-            (losses.pool, "the packet pool was full: raise engine.pool"),
-            (losses.port, "a port lost packets: its queue overflowed; lower the load or add queues"),
-            (losses.down, "the interface of a port (see out_down) was down or gone: bring it up"),
-            (
-                losses.oversize,
-                "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, or set mtu on \
-                 the links that lead there",
-            ),
-            (losses.ring, "a ring between workers was full: lower the load or add workers"),
-        ] {
-            if count > 0 {
-                causes.push(format!("{count} packets dropped because {what}"));
-            }
-        }
+        let mut causes = losses.causes();
         let allowed = |packets: u64| {
             (u128::from(packets) * u128::from(1_000_000 - tolerance.share_ppm) / 1_000_000) as u64
         };
+        let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let Tolerance { within, tick, .. } = tolerance;
         if summary.late > allowed(summary.packets) {
             let own = summary.late_without_pauses;
-            let named = if tick > within {
-                format!(
-                    "they leave at ticks of {tick} only: make engine.tick shorter, or fidelity.within longer"
-                )
+            let (brief, named) = if tick > within {
+                let named = "make engine.tick shorter, or fidelity.within longer";
+                ("ticks too far apart", format!("they leave at ticks of {tick} only: {named}"))
             } else if own > allowed(summary.packets) {
-                format!(
-                    "{own} of them outside every pause: the worker is overloaded; lower the load or add workers"
-                )
+                let named = "the worker is overloaded; lower the load or add workers";
+                ("CPU busy", format!("{own} of them outside every pause: {named}"))
             } else {
-                format!(
+                let named = format!(
                     "the machine paused {} times, {} at the longest ({} times other programs had the processor): \
                      give Longwire processors of its own",
                     summary.pauses, summary.longest_pause, summary.preemptions
-                )
+                );
+                (if summary.preemptions > 0 { "CPU busy" } else { "machine paused" }, named)
             };
-            causes.push(format!(
-                "{} of {} packets left more than {within} late; {named}",
-                summary.late, summary.packets
+            let share = percent(summary.late, summary.packets);
+            causes.push((
+                format!("{brief} ({share:.1} % of packets > {within} late)"),
+                format!(
+                    "{} of {} packets left more than {within} late; {named}",
+                    summary.late, summary.packets
+                ),
             ));
         }
-        if summary.waited_too_long > allowed(lateness.waited.total()) {
-            causes.push(format!(
-                "{} of {} frames may have waited more than {within} before they were read: the input stalled",
-                summary.waited_too_long,
-                lateness.waited.total()
+        let waited = lateness.waited.total();
+        if summary.waited_too_long > allowed(waited) {
+            let share = percent(summary.waited_too_long, waited);
+            causes.push((
+                format!("input stalled ({share:.1} % of frames waited > {within})"),
+                format!(
+                    "{} of {waited} frames may have waited more than {within} before they were read: the input stalled",
+                    summary.waited_too_long
+                ),
             ));
         }
-        Self { faithful: causes.is_empty(), causes, lateness: summary }
+        let brief = causes.first().map(|(brief, _)| brief.clone());
+        let causes: Vec<String> = causes.into_iter().map(|(_, cause)| cause).collect();
+        Self { faithful: causes.is_empty(), causes, brief, lateness: summary }
     }
 }
 
@@ -258,6 +292,7 @@ mod tests {
         assert!(judge(&[(1, 990), (500, 10)]).faithful);
         let verdict = judge(&[(1, 989), (500, 11)]);
         assert!(!verdict.faithful && verdict.causes[0].contains("overloaded"), "{verdict:?}");
+        assert_eq!(verdict.brief.as_deref(), Some("CPU busy (1.1 % of packets > 100 us late)"));
         assert!(judge(&[]).faithful);
     }
 

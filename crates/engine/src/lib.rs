@@ -47,5 +47,5 @@ pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use run::Run;
 pub use setup::{Seat, Setup, TO_THE_END, Wait, WorkerSetup};
 pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
-pub use together::Together;
+pub use together::Change;
 pub use turns::Joints;

@@ -5,7 +5,7 @@ use crate::events::{Of, Placed};
 use crate::fidelity::{Fidelity, Lateness};
 use crate::stats::{FlowStats, Report};
 use longwire_block::Node;
-use longwire_block::change::{Blocks, Edit, Ramp};
+use longwire_block::change::Blocks;
 use longwire_block::path::LinkRef;
 use longwire_link::Links;
 use longwire_units::Nanos;
@@ -19,26 +19,9 @@ use std::time::{Duration, Instant};
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
-    MadeOf {
-        what: (Of, u32),
-        reply: Sender<Option<Arc<Blocks>>>,
-    },
-    Change {
-        what: (Of, u32),
-        base: Arc<Blocks>,
-        edits: Vec<Edit>,
-        ramp: Option<Ramp>,
-        reply: Sender<Result<Arc<Blocks>, String>>,
-    },
-    Together {
-        changes: Vec<Placed>,
-        step: Step,
-        reply: Sender<Result<Nanos, String>>,
-    },
-    AtNode {
-        place: u32,
-        act: AtNode,
-    },
+    MadeOf { what: (Of, u32), reply: Sender<Option<Arc<Blocks>>> },
+    Change { changes: Vec<Placed>, step: Step, reply: Sender<Result<Nanos, String>> },
+    AtNode { place: u32, act: AtNode },
     Look(Look),
 }
 
@@ -214,25 +197,6 @@ impl Remote {
         let (worker, what) = target.place();
         self.tell(worker, Command::MadeOf { what, reply })?;
         answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
-    }
-
-    /// Changes a link or source, all `edits` at once between two batches, or step by step if there is a `ramp`; everything not
-    /// named is kept. `base` is what it was made of at the start, defaults included. Returns what it is made of now.
-    ///
-    /// # Errors
-    /// If the worker refuses or has ended; nothing has changed then.
-    pub fn change(
-        &self,
-        target: Target,
-        base: Arc<Blocks>,
-        edits: Vec<Edit>,
-        ramp: Option<Ramp>,
-    ) -> Result<Arc<Blocks>, RemoteError> {
-        let (reply, answer) = channel();
-        let (worker, what) = target.place();
-        self.tell(worker, Command::Change { what, base, edits, ramp, reply })?;
-        let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
-        answer.map_err(RemoteError::Refused)
     }
 
     /// Lets `act` ask or change a node, which is told the time, between two batches, and answers what it answered. The worker's packets

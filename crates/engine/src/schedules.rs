@@ -87,13 +87,17 @@ impl Schedules {
     /// Whether the blocks leave a way to make all of some changes, one after the other.
     pub fn could_make(&mut self, changes: &[Placed]) -> Result<(), String> {
         let mut made: Vec<((Of, u32), Blocks)> = Vec::new();
-        for Placed { what, base, edits } in changes {
+        for Placed { what, base, edits, ramp } in changes {
             if !made.iter().any(|(known, _)| known == what) {
                 let blocks = self.of(what.0).made_of_or(what.1, Arc::clone(base));
                 made.push((*what, Blocks::clone(&blocks)));
             }
             let Some((_, blocks)) = made.iter_mut().find(|(known, _)| known == what) else { continue };
             for edit in edits {
+                if ramp.is_some() {
+                    edit.begins(blocks).ok_or(NO_WAY)?;
+                    continue;
+                }
                 let (spec, values) = edit.apply(blocks).ok_or(TOO_LITTLE)?;
                 set_block(blocks, spec, values);
             }

@@ -2,7 +2,7 @@
 
 use crate::events::Placed;
 use crate::remote::{Command, Remote, RemoteError, Step, Target};
-use longwire_block::change::{Blocks, Edit};
+use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -10,15 +10,17 @@ use std::sync::mpsc::channel;
 /// How far ahead changes at several workers are put that are to be made at once: all of them must have heard by then.
 const AHEAD: Nanos = Nanos::from_millis(20);
 
-/// One of several changes that are made together.
+/// A change of one object: a link, a source or a medium.
 #[derive(Debug, Clone)]
-pub struct Together {
+pub struct Change {
     /// What is changed.
     pub target: Target,
     /// What it was made of at the start, defaults included.
     pub base: Arc<Blocks>,
     /// What changes; everything not named is kept.
     pub edits: Vec<Edit>,
+    /// Whether it takes its time: the values move step by step from its instant on.
+    pub ramp: Option<Ramp>,
 }
 
 impl Remote {
@@ -28,11 +30,11 @@ impl Remote {
     ///
     /// # Errors
     /// If one of them can't be made, too many wait, the time is past, or a worker has ended; nothing has changed then.
-    pub fn change_together(&self, changes: Vec<Together>, at: Option<Nanos>) -> Result<Nanos, RemoteError> {
+    pub fn change(&self, changes: Vec<Change>, at: Option<Nanos>) -> Result<Nanos, RemoteError> {
         let mut by_worker: Vec<(u32, Vec<Placed>)> = Vec::new();
-        for Together { target, base, edits } in changes {
+        for Change { target, base, edits, ramp } in changes {
             let (worker, what) = target.place();
-            let placed = Placed { what, base, edits };
+            let placed = Placed { what, base, edits, ramp };
             match by_worker.iter_mut().find(|(known, _)| *known == worker) {
                 Some((_, all)) => all.push(placed),
                 None => by_worker.push((worker, vec![placed])),
@@ -54,7 +56,7 @@ impl Remote {
         let mut answers = Vec::new();
         for (worker, changes) in by_worker {
             let (reply, answer) = channel();
-            self.tell(worker, Command::Together { changes, step, reply })?;
+            self.tell(worker, Command::Change { changes, step, reply })?;
             answers.push(answer);
         }
         let mut latest = Nanos::ZERO;

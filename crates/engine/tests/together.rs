@@ -8,7 +8,7 @@ use longwire_block::change::Edit;
 use longwire_block::path::LinkRef;
 use longwire_block::{Port, Spec, Stamp, Values};
 use longwire_clock::monotonic;
-use longwire_engine::{Remote, RemoteError, Report, Run, Target, Together};
+use longwire_engine::{Change, Remote, RemoteError, Report, Run, Target};
 use longwire_link::MEDIA;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
@@ -34,17 +34,17 @@ fn spec(key: &str) -> &'static Spec {
     longwire_link::registry().into_iter().find(|spec| spec.key == key).unwrap()
 }
 
-fn change(workers: u32, link: u32, spec: &'static Spec, texts: &[(&str, &str)]) -> Together {
+fn change(workers: u32, link: u32, spec: &'static Spec, texts: &[(&str, &str)]) -> Change {
     let fresh = Values::read(spec, texts).unwrap();
     let given = fresh.as_slice().iter().cloned().enumerate().take(1).collect();
     let target = Target::Link(LinkRef::new(link % workers, link / workers));
     let delay =
         |text| vec![(self::spec("delay"), Values::read(self::spec("delay"), &[("delay", text)]).unwrap())];
     let base = Arc::new(if link == 0 { delay("3 ms") } else { delay("4 ms") });
-    Together { target, base, edits: vec![Edit { spec, given, fresh: Some(fresh) }] }
+    Change { target, base, edits: vec![Edit { spec, given, fresh: Some(fresh) }], ramp: None }
 }
 
-fn delay(workers: u32, link: u32, text: &str) -> Together {
+fn delay(workers: u32, link: u32, text: &str) -> Change {
     change(workers, link, spec("delay"), &[("delay", text)])
 }
 
@@ -74,7 +74,7 @@ fn they_are_made_at_their_time_exactly() {
     let (run, ends) = start(1);
     let time = monotonic() + Nanos::from_millis(300);
     let changes = vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")];
-    assert_eq!(run.remote().change_together(changes, Some(time)).unwrap(), time);
+    assert_eq!(run.remote().change(changes, Some(time)).unwrap(), time);
     let times = [time.0 - 2 * MS, time.0 - 1, time.0, time.0 + MS];
     let (left, report) = left(ends, run, &times);
     let expected = |before, after| {
@@ -90,7 +90,7 @@ fn several_workers_change_together() {
     for at in [None, Some(Nanos::from_millis(300))] {
         let (run, ends) = start(2);
         let changes = vec![delay(2, 0, "30 ms"), delay(2, 1, "40 ms")];
-        let time = run.remote().change_together(changes, at.map(|at| monotonic() + at)).unwrap().0;
+        let time = run.remote().change(changes, at.map(|at| monotonic() + at)).unwrap().0;
         let (left, report) = left(ends, run, &[time, time + MS]);
         for (left, delay) in left.iter().zip([30, 40]) {
             assert!(left[0] >= time + delay * MS && left[1] >= time + (delay + 1) * MS, "{left:?} at {time}");
@@ -99,8 +99,8 @@ fn several_workers_change_together() {
     }
 }
 
-fn refused(remote: &Remote, changes: Vec<Together>, at: Option<Nanos>) -> String {
-    match remote.change_together(changes, at) {
+fn refused(remote: &Remote, changes: Vec<Change>, at: Option<Nanos>) -> String {
+    match remote.change(changes, at) {
         Err(RemoteError::Refused(why)) => why,
         other => panic!("{other:?}"),
     }
@@ -133,10 +133,10 @@ fn at_once_is_one_instant_and_waiting_is_bounded() {
     let remote = run.remote();
     let far = Some(monotonic() + Nanos::from_secs(3600));
     for _ in 0..256 {
-        remote.change_together(vec![delay(1, 0, "1 ms")], far).unwrap();
+        remote.change(vec![delay(1, 0, "1 ms")], far).unwrap();
     }
     assert!(refused(&remote, vec![delay(1, 0, "1 ms")], far).contains("256 changes wait"));
-    let at = remote.change_together(vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")], None).unwrap();
+    let at = remote.change(vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")], None).unwrap();
     assert!(at <= monotonic());
     let time = monotonic().0 + 50 * MS;
     let (left, _) = left(ends, run, &[time]);

@@ -1,6 +1,7 @@
 //! Joins tests to a program. Each block of tests keeps the list of its open ends; joining two blocks closes some.
 
-use crate::program::{Load, MATCH, MISS, Program, Question, Relation, Step, Test, Width};
+use crate::program::{MATCH, MISS, Program};
+use crate::question::{Load, Question, Relation, Step, Test, Width};
 use crate::window::Window;
 
 /// Most tests of an expression.
@@ -176,7 +177,7 @@ fn implied(question: Question, answer: bool, next: Question) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Known;
+    use crate::question::Known;
 
     fn byte(builder: &mut Builder, at: u32, value: u32) -> Block {
         builder.compare(Load::Frame { at, width: Width::Byte }, u32::MAX, Relation::Equal, value)

@@ -33,13 +33,15 @@ mod names;
 mod parse;
 mod primitive;
 mod program;
+mod question;
 mod token;
 mod window;
 
 pub use error::{ExpressionError, Fault, quoted};
 pub use names::code_point;
 
-use program::{Known, Program};
+use program::Program;
+use question::Known;
 use std::fmt;
 use std::str::FromStr;
 

@@ -3,7 +3,7 @@
 //! Offsets come from `link_type`, where the EtherType is looked for: 12, and 4 more behind each `vlan`.
 
 use crate::builder::{Block, Builder};
-use crate::program::{Load, Relation, Width};
+use crate::question::{Load, Relation, Width};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {

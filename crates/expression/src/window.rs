@@ -1,6 +1,6 @@
 //! The form in which tests are answered soonest: eight bytes of the frame in a register, and one comparison.
 
-use crate::program::{Load, Question, Relation, Test, Width};
+use crate::question::{Load, Question, Relation, Test, Width};
 
 /// Bytes of a window.
 pub(crate) const WIDTH: usize = 8;
@@ -108,7 +108,8 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Known, MATCH, MISS, Program};
+    use crate::program::{MATCH, MISS, Program};
+    use crate::question::Known;
 
     /// Against the comparison itself, for bytes within a frame, at its end and beyond, and values that do not fit.
     #[test]

@@ -92,7 +92,7 @@ impl Beside {
     /// # Errors
     /// If none is expected.
     fn socket(&self) -> anyhow::Result<String> {
-        let levels = self.ask(&ForwarderAsk::Levels {})?;
+        let levels = self.ask(&ForwarderAsk::Levels)?;
         let socket = levels["socket"].as_str();
         let socket = socket
             .context("no control process is expected there: install a forwarder with --where control")?;

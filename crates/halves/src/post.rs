@@ -2,7 +2,9 @@
 
 use crate::{Beside, Stay};
 use anyhow::{Context, bail};
-use longwire_control::{Client, ClientError, ForwarderAsk, RoutePage, directory};
+use longwire_control::{
+    Client, ClientError, Entries, ForwarderAsk, MapChange, NewForwarder, RoutePage, State, Typed, directory,
+};
 use longwire_report::output;
 use longwire_rundir::StopSignals;
 use longwire_scenario::{WrittenForwarder, digits, hexadecimal};
@@ -65,7 +67,7 @@ impl Post {
             signals,
             _renewing: renewing,
         };
-        post.ask(&ForwarderAsk::List {})?;
+        post.ask(&ForwarderAsk::List)?;
         Ok(post)
     }
 
@@ -102,8 +104,8 @@ impl Post {
         let mut own = self.own();
         let own = own.as_mut().context("nothing is installed any more")?;
         let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
-        let installed =
-            self.ask(&ForwarderAsk::Install { forwarder, object: None, lease: Some(self.lease.to_string()) });
+        let new = NewForwarder { forwarder, object: None, lease: Some(self.lease.to_string()) };
+        let installed = self.ask(&ForwarderAsk::Install(new));
         let installed = installed.with_context(|| match &written.name {
             Some(name) if written.program.is_empty() => format!("installing the seat of {name}"),
             _ => format!("installing {}", written.program),
@@ -121,7 +123,7 @@ impl Post {
     pub(super) fn adopt(&self, fids: &[u32]) -> anyhow::Result<()> {
         let mut own = self.own();
         let own = own.as_mut().context("nothing is installed any more")?;
-        self.ask(&ForwarderAsk::Renew { fids: fids.to_vec() })?;
+        self.ask(&ForwarderAsk::Renew(fids.to_vec()))?;
         own.extend(fids);
         Ok(())
     }
@@ -134,12 +136,12 @@ impl Post {
         if let Some(own) = self.own().as_mut() {
             own.remove(&fid);
         }
-        self.ask(&ForwarderAsk::Remove { fid }).map(drop)
+        self.ask(&ForwarderAsk::Remove(fid)).map(drop)
     }
 
     /// The router's programs, as they are listed.
     pub(super) fn list(&self) -> anyhow::Result<Vec<Value>> {
-        match self.ask(&ForwarderAsk::List {})?["forwarders"].take() {
+        match self.ask(&ForwarderAsk::List)?["forwarders"].take() {
             Value::Array(list) => Ok(list),
             _ => bail!("the instance's list of programs can't be read"),
         }
@@ -147,7 +149,7 @@ impl Post {
 
     /// A program's state.
     pub(super) fn data<const N: usize>(&self, fid: u32) -> anyhow::Result<[u8; N]> {
-        let answer = self.ask(&ForwarderAsk::Get { fid, kind: None })?;
+        let answer = self.ask(&ForwarderAsk::Get(fid, Typed::default()))?;
         let data = bytes(&answer["data"])?;
         let has = data.len();
         data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {has} bytes, not {N}"))
@@ -155,12 +157,12 @@ impl Post {
 
     /// Writes a program's state.
     pub(super) fn set(&self, fid: u32, data: &[u8]) -> anyhow::Result<()> {
-        self.ask(&ForwarderAsk::Set { fid, data: digits(data), kind: None }).map(drop)
+        self.ask(&ForwarderAsk::Set(fid, State { data: digits(data), kind: None })).map(drop)
     }
 
     /// The entries of a program's map.
     pub(super) fn entries(&self, fid: u32, map: &str) -> anyhow::Result<Vec<Entry>> {
-        let answer = self.ask(&ForwarderAsk::Map { fid, map: Some(map.into()), key: None, fields: false })?;
+        let answer = self.ask(&ForwarderAsk::Map(fid, map.into(), Entries::default()))?;
         let entries = answer["entries"].as_array().context("a map has entries")?;
         entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
     }
@@ -173,37 +175,41 @@ impl Post {
         keys: &[Vec<u8>],
     ) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
         let keys = keys.iter().map(|key| digits(key)).collect();
-        let answer = self.ask(&ForwarderAsk::Values { fid, map: map.into(), keys })?;
+        let answer = self.ask(&ForwarderAsk::Values(fid, map.into(), keys))?;
         let values = answer["values"].as_array().context("keys have values")?;
         values.iter().map(|value| if value.is_null() { Ok(None) } else { bytes(value).map(Some) }).collect()
     }
 
     /// Removes entries of a program's map, as far as they are there.
     pub(super) fn prune(&self, fid: u32, map: &str, keys: &[Vec<u8>]) -> anyhow::Result<()> {
-        let keys = keys.iter().map(|key| digits(key)).collect();
-        self.ask(&ForwarderAsk::Prune { fid, map: map.into(), keys }).map(drop)
+        let remove = keys.iter().map(|key| digits(key)).collect();
+        self.write(fid, map, MapChange { remove, write: Vec::new() })
     }
 
     /// Writes an entry of a program's map.
     pub(super) fn put(&self, fid: u32, map: &str, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
-        let (key, value) = (digits(key), digits(value));
-        self.ask(&ForwarderAsk::Update { fid, map: map.into(), key, value }).map(drop)
+        let write = vec![(digits(key), digits(value))];
+        self.write(fid, map, MapChange { remove: Vec::new(), write })
     }
 
     /// Writes entries of a program's map: as many as fit a request, some 600 of 32 bytes.
     pub(super) fn fill(&self, fid: u32, map: &str, entries: &[Entry]) -> anyhow::Result<()> {
-        let entries = entries.iter().map(|(key, value)| (digits(key), digits(value))).collect();
-        self.ask(&ForwarderAsk::Fill { fid, map: map.into(), entries }).map(drop)
+        let write = entries.iter().map(|(key, value)| (digits(key), digits(value))).collect();
+        self.write(fid, map, MapChange { remove: Vec::new(), write })
+    }
+
+    fn write(&self, fid: u32, map: &str, change: MapChange) -> anyhow::Result<()> {
+        self.ask(&ForwarderAsk::Write(fid, map.into(), change)).map(drop)
     }
 
     /// Removes an entry of a program's map. One that is not there is no error: who does not come any more makes room.
     pub(super) fn delete(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<()> {
-        self.ask(&ForwarderAsk::Delete { fid, map: map.into(), key: digits(key) }).map(drop)
+        self.write(fid, map, MapChange { remove: vec![digits(key)], write: Vec::new() })
     }
 
     /// Removes all entries of a program's map, or makes them zero if they stay.
     pub(super) fn clear(&self, fid: u32, map: &str) -> anyhow::Result<()> {
-        self.ask(&ForwarderAsk::Clear { fid, map: map.into() }).map(drop)
+        self.ask(&ForwarderAsk::Clear(fid, map.into())).map(drop)
     }
 
     /// Says what happened: the object with --json, else the text.
@@ -247,7 +253,7 @@ impl Post {
     /// Whether somebody sits in the seat with this name.
     pub(super) fn is_seated(&self, name: &str) -> bool {
         // Where the instance is gone nobody does.
-        let levels = self.ask(&ForwarderAsk::Levels {}).unwrap_or_default();
+        let levels = self.ask(&ForwarderAsk::Levels).unwrap_or_default();
         let seats = levels["seats"].as_array();
         seats.is_some_and(|seats| seats.iter().any(|seat| seat["name"] == name && seat["there"] == true))
     }
@@ -261,7 +267,7 @@ impl Post {
     pub(super) fn leave(&self) {
         for fid in self.own().take().into_iter().flatten() {
             // Where the instance is gone, its programs are, too.
-            let _ = self.ask(&ForwarderAsk::Remove { fid });
+            let _ = self.ask(&ForwarderAsk::Remove(fid));
         }
     }
 
@@ -281,7 +287,7 @@ fn renew(beside: &Beside, installed: &Installed, interval: Duration, ended: &Rec
         let fids: Vec<u32> = held(installed).iter().flatten().copied().collect();
         if !fids.is_empty() {
             // One that has just been removed has no lease; that the instance is gone, who asks it next will see.
-            let _ = beside.ask(&ForwarderAsk::Renew { fids });
+            let _ = beside.ask(&ForwarderAsk::Renew(fids));
         }
     }
 }

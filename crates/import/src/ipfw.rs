@@ -3,8 +3,9 @@
 //! A rule from one address to another becomes a link between two hosts with these addresses, chosen by `match`. Rules that
 //! name no pair make one link each way between hosts `a` and `b`: what goes out takes that from `a`.
 
+mod delete;
+
 use super::dummynet::Pipe;
-use super::ipfw_delete::Deletion;
 use super::lines::Line;
 use super::quantity::whole;
 use super::sheet::{Host, Link, Sheet};
@@ -12,6 +13,7 @@ use super::sleeps::Clock;
 use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
+use delete::Deletion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 

@@ -4,14 +4,16 @@
 //! which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that delays, and after it a
 //! link that sends; or one link whose delay comes before its queue, where packets that netem sends early are to pass by both.
 
+mod loss;
+
 use super::framing::framed;
-use super::netem_loss::{Loss, loss, markov};
 use super::quantity::{Share, any_base, rate_text, tc_rate, tc_size, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes};
 use longwire_units::Nanos;
+use loss::{Loss, loss, markov};
 
 /// netem's default limit in packets.
 const LIMIT: u64 = 1000;

@@ -4,17 +4,23 @@
 //! `$ns duplex-link`: both occur in published scripts. That a LAN's delay is shared by the cables of sender and receiver is
 //! as in Emulab's parser (lanlink.tcl).
 
-use super::ns_at::{Carried, Later, carry_out};
-use super::ns_errors::Errors;
+mod at;
+mod classes;
+mod errors;
+mod words;
+
 use super::ns_queue::Dialect;
-use super::ns_words::{DRAWN, Variable, drawn};
-use super::quantity::{Share, ns_rate, time, whole};
+use super::ns_value::{read, seconds};
+use super::quantity::{Share, ns_rate, whole};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
 use super::topology::{Edge, Node, Topology, Way};
 use super::{ImportError, Notes};
+use at::{Carried, Later, carry_out};
+use errors::Errors;
 use longwire_units::Nanos;
 use std::collections::HashMap;
+use words::{DRAWN, Variable, drawn};
 
 /// Most nodes and links of a script, and most events.
 pub(super) const MOST: usize = 20_000;
@@ -57,9 +63,9 @@ pub(super) struct Script<'n> {
     /// Where an error model loses packets: its handle, the edge, forward or not.
     pub(super) losses: Vec<(String, usize, bool)>,
     /// What is left for times of the run, and such a time while it is carried out.
-    pub(super) later: Vec<Later>,
+    later: Vec<Later>,
     pub(super) now: Option<Nanos>,
-    pub(super) carried: Carried,
+    carried: Carried,
     /// What events have made of directions, by edge and direction.
     pub(super) present: HashMap<(usize, bool), Way>,
     /// What handles are called, and the command that is carried out: for notes.
@@ -474,27 +480,4 @@ impl Script<'_> {
         }
         Ok(String::new())
     }
-}
-
-/// A value as `reader` reads it.
-pub(super) fn read<T>(
-    line: usize,
-    what: &str,
-    word: Option<&String>,
-    example: &str,
-    reader: impl FnOnce(&str) -> Option<T>,
-) -> Result<T, ImportError> {
-    let word = word.map_or("", String::as_str);
-    reader(word).ok_or_else(|| {
-        ImportError::new(
-            line,
-            format!("{what}: \"{word}\" can't be understood"),
-            format!("write one such as {example}"),
-        )
-    })
-}
-
-/// A time of ns: seconds, unless there is a unit.
-pub(super) fn seconds(text: &str) -> Option<Nanos> {
-    time(text, 1_000_000_000)
 }

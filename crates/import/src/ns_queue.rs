@@ -4,7 +4,7 @@
 //! reads them as packets, which count `mean_pktsize_` bytes each where a queue is measured in bytes (drop-tail.cc, red.cc);
 //! its defaults are those of ns-default.tcl, in version 2.35.
 
-use super::ns::{read, seconds};
+use super::ns_value::{read, seconds};
 use super::quantity::{Share, plain, whole};
 use super::stage::Stage;
 use super::{ImportError, Notes};

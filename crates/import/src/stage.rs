@@ -1,7 +1,7 @@
 //! What happens to packets at one place of another tool: the settings of one link.
 
 use super::LinkText;
-use super::sheet::quoted;
+use super::quoted::quoted;
 
 /// The settings of one link, in the order in which a packet meets them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Emulab's own commands in ns scripts: `tb-set-link-loss`, `tb-set-lan-simplex-params` and their kin.
 
 use super::ImportError;
-use super::ns::{MOST, Object, Script, read};
+use super::ns::{MOST, Object, Script};
 use super::ns_queue::Dialect;
+use super::ns_value::read;
 use super::quantity::{Share, ns_rate};
 
 impl Script<'_> {

@@ -5,8 +5,9 @@
 //! packets; a LAN's queues are those of pipe0 (event/delay-agent/callback.c, `get_new_link_params`).
 
 use super::ImportError;
-use super::ns::{LONGEST_DELAY, Script, Setting, read, seconds};
+use super::ns::{LONGEST_DELAY, Script, Setting};
 use super::ns_queue::{Dialect, Queue};
+use super::ns_value::{read, seconds};
 use super::quantity::Share;
 
 /// Parameters of a pipe's queue, and what they are called in scripts.

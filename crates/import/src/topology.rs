@@ -4,7 +4,8 @@
 
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
-use super::sheet::{Event, Host, Link, Sheet, name_of, quoted};
+use super::quoted::quoted;
+use super::sheet::{Event, Host, Link, Sheet, name_of};
 use super::stage::{Stage, block};
 use super::{ImportError, Notes};
 use longwire_units::Nanos;

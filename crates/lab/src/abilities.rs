@@ -4,13 +4,17 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 
+use longwire_netlink::{LinkSettings, Socket, link};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl};
+use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::process::{Pid, WaitOptions, geteuid, waitpid};
+use rustix::thread::UnshareFlags;
 use serde::Serialize;
 
 use crate::firewall;
-use crate::links::{Links, VethEnd};
-use crate::namespace::{check, on_a_thread};
+use crate::namespace::{on_a_thread, unshare};
 use crate::user_namespace::refused;
 
 /// Whether something can be done, and why or why not, in words.
@@ -49,8 +53,7 @@ pub struct Abilities {
 /// Tries what this process may do. Takes some milliseconds; nothing remains.
 #[must_use]
 pub fn abilities() -> Abilities {
-    // SAFETY: no arguments, no failure.
-    let root = unsafe { libc::geteuid() } == 0;
+    let root = geteuid().is_root();
     Abilities {
         root: Ability::of(if root {
             Ok("the effective user is root")
@@ -67,8 +70,8 @@ pub fn abilities() -> Abilities {
 /// Runs `f` in a network namespace that ends with it.
 pub(crate) fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
     on_a_thread(|| {
-        // SAFETY: no pointers; changes this thread only, which ends with the closure.
-        check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+        // Of this thread only, which ends with the closure.
+        unshare(UnshareFlags::NEWNET)?;
         f()
     })
 }
@@ -76,31 +79,27 @@ pub(crate) fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Se
 fn try_namespaces() -> Result<&'static str, String> {
     in_a_new_namespace(|| Ok(()))
         .map_err(|e| format!("a network namespace can't be made: {e}; run as root"))?;
-    let end = |name| VethEnd { name, group: 0, mac: None, mtu: 1500, namespace: None };
-    in_a_new_namespace(|| Links::open()?.create_veth(&end("a"), &end("b")))
+    let end = |name| LinkSettings { name: Some(name), ..LinkSettings::default() };
+    in_a_new_namespace(|| Socket::route()?.request(link::new_veth(&end("a"), &end("b"))))
         .map_err(|e| format!("a veth pair can't be made: {e}; the kernel's module `veth` may be missing"))?;
     Ok("a namespace and a veth pair were made")
 }
 
 fn try_user_namespace() -> Result<&'static str, String> {
-    // A process with several threads can't enter one; its child, which has one, can.
+    // A process with several threads can't enter one; its child, which has one, can. rustix has no fork.
     // SAFETY: the child makes system calls only, and ends without running anything of the parent's.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: no pointers other than to constants and null; see above.
-        unsafe {
-            let none = std::ptr::null();
-            let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS;
-            // Some systems allow the namespace and then nothing inside it.
-            let ok = libc::unshare(flags) == 0
-                && libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, none.cast()) == 0;
-            libc::_exit(if ok { 0 } else { *libc::__errno_location() });
-        }
+        let all = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS;
+        let private = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
+        // Some systems allow the namespace and then nothing inside it.
+        let tried = unshare(all).and_then(|()| mount_change(c"/", private));
+        // SAFETY: ends the child at once, which has nothing to tidy up.
+        unsafe { libc::_exit(tried.map_or_else(Errno::raw_os_error, |()| 0)) };
     }
-    let mut status = 0;
-    // SAFETY: a live status; a failed fork gives -1, for which there is nothing to wait.
-    let ended = child > 0 && unsafe { libc::waitpid(child, &raw mut status, 0) } == child;
-    let code = if ended { libc::WEXITSTATUS(status) } else { libc::EAGAIN };
+    let child = Some(child).filter(|child| *child > 0).and_then(Pid::from_raw);
+    let ended = child.and_then(|child| waitpid(Some(child), WaitOptions::empty()).ok()?);
+    let code = ended.and_then(|(_, status)| status.exit_status()).unwrap_or(libc::EAGAIN);
     if code == 0 {
         return Ok("one was made");
     }
@@ -110,7 +109,7 @@ fn try_user_namespace() -> Result<&'static str, String> {
 fn try_tap() -> Result<&'static str, String> {
     const DEVICE: &str = "/dev/net/tun";
     // `_IOW('T', 202, int)` of linux/if_tun.h.
-    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    const TUNSETIFF: Opcode = 0x4004_54ca;
     let device = File::options().read(true).write(true).open(DEVICE).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => format!("{DEVICE} is not there; `modprobe tun`"),
         _ => format!("{DEVICE} can't be opened: {e}; run as root, or let this user read and write it"),
@@ -122,7 +121,7 @@ fn try_tap() -> Result<&'static str, String> {
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
         // SAFETY: the request outlives the call and has the layout the kernel expects.
-        check(unsafe { libc::ioctl(device.as_raw_fd(), TUNSETIFF as _, &raw mut request) })
+        Ok(unsafe { ioctl(&device, Updater::<TUNSETIFF, libc::ifreq>::new(&mut request)) }?)
     })
     .map_err(|e| format!("a TAP device can't be made: {e}; run as root"))?;
     Ok("a TAP device was made")

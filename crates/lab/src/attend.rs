@@ -7,6 +7,9 @@ use std::process::{Command, ExitStatus};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
 /// Signals that end a process, or mean whatever the command makes of them.
 const PASSED_ON: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
@@ -45,6 +48,7 @@ impl Attendant {
         longwire_rundir::interrupt_flag();
         let mut attendant = Self { before: Vec::new(), _only: only };
         for signal in PASSED_ON {
+            // By libc: rustix leaves handlers to the C library.
             // SAFETY: an all-zero sigaction is valid: no flags, an empty mask.
             let (mut ours, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
             let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = pass_on;
@@ -75,14 +79,15 @@ impl Attendant {
     /// When it can't be started.
     pub fn run(&self, command: &mut Command) -> io::Result<ExitStatus> {
         let mut child = command.spawn()?;
-        // Process ids fit: the kernel's limit is 2²².
-        let pid = child.id().cast_signed();
-        COMMAND.store(pid, Ordering::SeqCst);
-        if let Some(signal) = self.early() {
-            // SAFETY: no pointers; the child has not been collected, so that the id is its.
-            unsafe { libc::kill(pid, signal) };
+        let pid = Pid::from_child(&child);
+        COMMAND.store(pid.as_raw_pid(), Ordering::SeqCst);
+        if let Some(signal) = self.early().and_then(Signal::from_named_raw) {
+            // It has not been collected, so that the id is its; if it has ended, it needs no signal.
+            let _ = kill_process(pid, signal);
         }
-        wait_without_collecting(pid);
+        // Until it has ended, and is left to be collected.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        retry_on_intr(|| waitid(WaitId::Pid(pid), ended))?;
         // Only now may the id pass to another process.
         COMMAND.store(AFTER, Ordering::SeqCst);
         child.wait()
@@ -109,6 +114,7 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 
 /// The handler: uses only atomics and kill(2), which signal-safety(7) allows.
 extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // By libc: kill changes errno, which the interrupted code may be about to read.
     // SAFETY: the kernel passes a valid siginfo; errno belongs to this thread.
     let (from_terminal, errno) =
         unsafe { (!info.is_null() && (*info).si_code == libc::SI_KERNEL, *libc::__errno_location()) };
@@ -117,10 +123,12 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
             let _ = EARLY.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
             longwire_rundir::interrupt();
         }
-        // SAFETY: no pointers; the id is the child's until it is collected, which is after AFTER is stored.
-        pid if pid > 0 && !from_terminal => unsafe {
-            libc::kill(pid, signal);
-        },
+        // The id is the child's until it is collected, which is after AFTER is stored.
+        pid if pid > 0 && !from_terminal => {
+            let _ = Pid::from_raw(pid)
+                .zip(Signal::from_named_raw(signal))
+                .map(|(pid, signal)| kill_process(pid, signal));
+        }
         _ => {}
     }
     // SAFETY: errno belongs to this thread.
@@ -129,21 +137,6 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
 
 fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Waits until the child has ended and leaves it to be collected.
-fn wait_without_collecting(pid: libc::pid_t) {
-    loop {
-        // SAFETY: an all-zero siginfo is valid and outlives the call.
-        let result = unsafe {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            let options = libc::WEXITED | libc::WNOWAIT;
-            libc::waitid(libc::P_PID, pid.cast_unsigned(), &raw mut info, options)
-        };
-        if result == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -156,6 +149,7 @@ mod tests {
         command
     }
 
+    /// By libc: rustix sends signals to processes only.
     fn raise(signal: libc::c_int) {
         // SAFETY: no pointers; the handler stands, and runs on this thread before the call returns.
         unsafe { libc::raise(signal) };

@@ -63,8 +63,8 @@ impl BindGuard {
         unsafe {
             command.pre_exec(move || {
                 // "0" is the process that writes.
-                let written = libc::write(members.as_raw_fd(), c"0".as_ptr().cast(), 1);
-                if written == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+                rustix::io::write(&members, b"0")?;
+                Ok(())
             });
         }
         Ok(())
@@ -212,7 +212,7 @@ fn link(program: &OwnedFd, group: &File, attach: u32) -> io::Result<OwnedFd> {
     unsafe { bpf(LINK_CREATE, &create) }
 }
 
-/// Calls bpf(2) with a command that returns a new descriptor.
+/// Calls bpf(2), which rustix has not, with a command that returns a new descriptor.
 ///
 /// # Safety
 /// `attributes` has to be the head of `union bpf_attr` as the command takes it; what it points to has to be live.

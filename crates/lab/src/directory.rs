@@ -93,9 +93,8 @@ fn path_of(file: &File) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(unsafe_code)]
     use super::*;
-    use std::ffi::CString;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn folder(name: &str) -> PathBuf {
@@ -112,9 +111,7 @@ mod tests {
         symlink("/dev/zero", path.join("zero")).unwrap();
         fs::write(path.join("open"), "text").unwrap();
         fs::set_permissions(path.join("open"), fs::Permissions::from_mode(0o666)).unwrap();
-        let fifo = CString::new(path.join("fifo").as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: a live string with its closing zero.
-        assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+        mknodat(CWD, path.join("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         File::create(path.join("long")).unwrap().set_len(LONGEST + 1).unwrap();
         let directory = Directory::open(&path).unwrap();
         assert_eq!(directory.read("file").unwrap(), b"text");

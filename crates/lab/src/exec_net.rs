@@ -3,17 +3,20 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
+use longwire_netlink::{Neighbour, Route, Socket, interface_index, neighbour, route};
+
 use crate::host::{HostState, INTERFACE};
-use crate::lab::{check_instance, new_state};
-use crate::links::{Links, interface_index};
-use crate::machine::{self, Forwarding};
+use crate::lab::new_state;
+use crate::machine;
+use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::relay::Relay;
 use crate::resolver::{self, Resolver};
-use crate::state::{Guard, State, folder_of, write_whole};
+use crate::state::{Forwarding, Guard, State, folder_of, write_whole};
 use crate::{Cidr, Host, HostSpec, Lab, LabError, Mac, Wiring};
 
 /// Name of the near end, as a host of the lab.
@@ -175,11 +178,12 @@ impl ExecNet {
         let Some(mac) = other.spec().mac else { return Ok(()) };
         let doing = |what: &str| LabError::system(format!("{what} for the {} end's neighbour", end.name()));
         end.run(|| {
-            let mut links = Links::open().map_err(doing("opening a netlink socket"))?;
+            let socket = Socket::route().map_err(doing("opening a netlink socket"))?;
             let index = interface_index(end.interface()).map_err(doing("finding the interface"))?;
-            for address in &other.spec().addresses {
-                links
-                    .add_neighbour(index, address.address(), mac)
+            for own in &other.spec().addresses {
+                let (address, mac, state) = (own.address(), Some(mac.0), libc::NUD_PERMANENT);
+                socket
+                    .request(neighbour::set(&Neighbour { index, address, mac, state }))
                     .map_err(doing("setting the hardware address"))?;
             }
             Ok(())
@@ -194,7 +198,7 @@ impl ExecNet {
         self.relay = match started {
             Ok(relay) => Some(relay),
             // A name server of this machine that listens on every address listens on this one, too.
-            Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => None,
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse => None,
             Err(e) => return Err(LabError::system(format!("listening for name queries on {at}"))(e)),
         };
         Ok(())
@@ -240,13 +244,22 @@ const RANGES: [(Ipv4Addr, u8); 3] =
 
 /// A network of four addresses that no route of this namespace leads to and no other run has taken.
 fn free_network(others: &[Forwarding]) -> Result<Ipv4Addr, LabError> {
-    let mut used = Links::open()
-        .and_then(|mut links| links.route_destinations())
-        .map_err(LabError::system("listing this machine's routes"))?;
+    let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
     // Routes to half the Internet and more stand for a default route, as tunnels set them.
     used.retain(|route| route.prefix() > 1);
     used.extend(others.iter().map(|o| o.network));
     first_free(&used).ok_or(LabError::NoFreeNetwork)
+}
+
+/// The destinations of every route in every table, those of the machine's own addresses included.
+fn route_destinations() -> io::Result<Vec<Cidr>> {
+    let mut found = Vec::new();
+    Socket::route()?.dump(route::list(), |_, body| {
+        if let Ok(Some(route)) = Route::read(body) {
+            found.extend(Cidr::new(route.to, route.prefix));
+        }
+    })?;
+    Ok(found)
 }
 
 fn first_free(used: &[Cidr]) -> Option<Ipv4Addr> {

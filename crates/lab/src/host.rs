@@ -1,7 +1,7 @@
 //! One test host: what it should be, how it is set up, and how programs run inside it.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,10 +9,18 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use longwire_netlink::{Address, Hop, LinkSettings, Socket, address, interface_index, link, route};
+use rustix::fs::CWD;
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change,
+    move_mount, open_tree,
+};
+use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::links::{LinkChange, Links, interface_index};
-use crate::namespace::{check, enter};
+use crate::names::check_name;
+use crate::namespace::{enter, unshare};
 use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
 
 /// The name of a test host's interface, inside the host.
@@ -217,7 +225,7 @@ impl Host {
         let doing = |what: String| LabError::system(format!("host {}: {what}", spec.name));
         self.run(|| {
             let name = &self.state.interface;
-            let mut links = Links::open().map_err(doing("opening a netlink socket".to_owned()))?;
+            let socket = Socket::route().map_err(doing("opening a netlink socket".to_owned()))?;
             let index = interface_index(name).map_err(doing(format!("finding interface {name}")))?;
             if self.state.namespace.is_none() {
                 quiet::without_ipv6_on(name);
@@ -225,35 +233,24 @@ impl Host {
             if spec.wiring == (Wiring::Veth { offload: false }) {
                 offload::turn_off(name).map_err(doing(format!("turning offloads off on {name}")))?;
             }
-            let change = LinkChange { mac: spec.mac, mtu: Some(spec.mtu), up: true, ..LinkChange::default() };
-            links.change_link(index, &change).map_err(doing(format!("bringing {name} up")))?;
-            for address in &spec.addresses {
-                links.add_address(index, *address).map_err(doing(format!("giving it address {address}")))?;
+            let mac = spec.mac.map(|mac| mac.0);
+            let settings = LinkSettings { mac, mtu: Some(spec.mtu), up: true, ..LinkSettings::default() };
+            let done = |request, what| socket.request(request).map_err(doing(what));
+            done(link::change(index, &settings), format!("bringing {name} up"))?;
+            for own in &spec.addresses {
+                let (address, prefix) = (own.address(), own.prefix());
+                let request = address::add(&Address { index, address, prefix });
+                done(request, format!("giving it address {own}"))?;
             }
-            for route in spec.all_routes() {
-                links.add_route(index, route).map_err(doing(format!("adding the route to {}", route.to)))?;
+            for Route { to, via } in spec.all_routes() {
+                let network = to.network();
+                let hops = vec![Hop::new(index, via)];
+                let request = route::add(&route::Route::new(network.address(), network.prefix(), hops));
+                done(request, format!("adding the route to {to}"))?;
             }
             Ok(())
         })?
     }
-}
-
-/// Refuses names that don't fit a file name, a host name, or a line of a table.
-pub(crate) fn check_name(what: &'static str, name: &str, longest: usize) -> Result<(), LabError> {
-    let error = |reason| Err(LabError::Name { what, name: name.to_owned(), reason });
-    if name.is_empty() || name.len() > longest {
-        return error("too long or empty; use 1 to 32 characters for a lab, 1 to 63 for a host");
-    }
-    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return error("starts with something else than a letter or a digit");
-    }
-    if name.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.')) {
-        return error("use letters, digits, \"-\", \"_\" and \".\" only");
-    }
-    if what == "host" && matches!(name, "core" | "localhost") {
-        return error("means something else already; choose another");
-    }
-    Ok(())
 }
 
 /// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this process and its
@@ -262,18 +259,12 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     if files.is_empty() && !own_network {
         return Ok(());
     }
-    let none = std::ptr::null();
-    // SAFETY: this process has one thread; nothing but itself sees the new mount namespace.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    // SAFETY: a constant string with its closing zero; a change of propagation takes no source, type or data.
-    check(unsafe { libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, none.cast()) })?;
+    unshare(UnshareFlags::NEWNS)?;
+    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     for (source, target) in files {
-        // SAFETY: both strings live until the call returns; a bind takes no type or data.
-        let result =
-            check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), none, libc::MS_BIND, none.cast()) });
-        match result {
+        match mount_bind(source.as_c_str(), target.as_c_str()) {
             // A machine without /etc/resolv.conf, say: then there is nothing to be shown in its place.
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(Errno::NOENT) => {}
             other => other?,
         }
     }
@@ -286,28 +277,18 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
 /// Mounts the `/sys` of the network namespace that this process is in. What is mounted below `/sys`, such as control groups,
 /// stays: programs use it. Where the kernel does not allow it (a container that masks parts of `/sys`), the machine's stays.
 fn show_sys() {
-    const KEPT: [&std::ffi::CStr; 4] =
+    const KEPT: [&CStr; 4] =
         [c"/sys/fs/cgroup", c"/sys/fs/bpf", c"/sys/kernel/debug", c"/sys/kernel/tracing"];
-    const CLONE_ALL: libc::c_uint =
-        libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-    let (sysfs, sys) = (c"sysfs".as_ptr(), c"/sys".as_ptr());
-    // SAFETY: constant strings; the calls take no other memory, and this process has one thread.
-    unsafe {
-        let kept =
-            KEPT.map(|path| libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), CLONE_ALL));
-        if libc::mount(
-            sysfs,
-            sys,
-            sysfs,
-            libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
-            std::ptr::null(),
-        ) == 0
-        {
-            for (tree, path) in kept.into_iter().zip(KEPT) {
-                let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
-                libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), libc::AT_FDCWD, path.as_ptr(), flags);
-            }
-        }
+    let all = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let kept = KEPT.map(|path| open_tree(CWD, path, all));
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    if mount(c"sysfs", c"/sys", c"sysfs", flags, None).is_err() {
+        return;
+    }
+    for (tree, path) in kept.into_iter().zip(KEPT) {
+        // What is not there, or not to be had, is missed by nobody.
+        let _ =
+            tree.and_then(|tree| move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH));
     }
 }
 
@@ -346,16 +327,5 @@ mod tests {
             })
             .contains("outside 1280")
         );
-    }
-
-    #[test]
-    fn names_are_safe_as_files() {
-        for name in ["a", "node-1", "a.b_c", "9"] {
-            check_name("host", name, 63).unwrap();
-        }
-        let long = "x".repeat(64);
-        for name in ["", ".", "..", "a/b", "-a", "ä", "a b", "core", "localhost", &long] {
-            assert!(check_name("host", name, 63).is_err(), "{name}");
-        }
     }
 }

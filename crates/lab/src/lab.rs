@@ -5,10 +5,14 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::host::{HostState, INTERFACE, check_name};
-use crate::links::{LinkChange, Links, VethEnd, interface_index};
+use longwire_netlink::{LinkSettings, Socket, interface_index, link};
+use rustix::process::Signal;
+
+use crate::host::{HostState, INTERFACE};
 use crate::machine;
+use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
@@ -150,14 +154,12 @@ impl Lab {
         let host = self.host(host)?;
         let doing = || LabError::system(format!("moving interface {interface} into host {}", host.name()));
         self.in_core(|| {
-            let mut links = Links::open()?;
-            let index = interface_index(interface)?;
-            let to = LinkChange {
+            let to = LinkSettings {
                 name: Some(host.interface()),
                 namespace: Some(host.namespace().as_fd()),
-                ..LinkChange::default()
+                ..LinkSettings::default()
             };
-            links.change_link(index, &to)
+            Socket::route()?.request(link::change(interface_index(interface)?, &to))
         })?
         .map_err(doing())?;
         host.configure()
@@ -245,6 +247,21 @@ impl LabInfo {
             hosts: state.hosts.into_iter().map(|h| h.spec).collect(),
         }
     }
+
+    /// Asks the process that holds this lab to end, as SIGTERM does; answers whether there was one to ask.
+    pub fn ask_to_end(&self) -> bool {
+        self.process.iter().for_each(|process| processes::send(process, Signal::TERM));
+        self.process.is_some()
+    }
+
+    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen from here
+    /// has not, nor has a lab that no process holds.
+    pub fn wait_for_end(&self, patience: Duration) -> bool {
+        match &self.process {
+            Some(process) => processes::ends_before(process, Instant::now() + patience),
+            None => self.dead,
+        }
+    }
 }
 
 /// Removes what killed processes left: only labs whose state names an owner that surely runs no more. Answers
@@ -272,10 +289,6 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
         swept.push(state.instance);
     }
     result.map(|()| swept)
-}
-
-pub(crate) fn check_instance(instance: &str) -> Result<(), LabError> {
-    check_name("lab", instance, 32)
 }
 
 /// The state of a lab owned by this process.
@@ -333,28 +346,28 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
 }
 
 pub(crate) fn loopback_up() -> Result<(), LabError> {
-    let up = LinkChange { up: true, ..LinkChange::default() };
-    Links::open()
-        .and_then(|mut links| links.change_link(interface_index("lo")?, &up))
-        .map_err(LabError::system("bringing the loopback up"))
+    set_up("lo").map_err(LabError::system("bringing the loopback up"))
+}
+
+fn set_up(interface: &str) -> io::Result<()> {
+    let up = LinkSettings { up: true, ..LinkSettings::default() };
+    Socket::route()?.request(link::change(interface_index(interface)?, &up))
 }
 
 /// Makes a veth pair with one end in the core and one in the host.
 fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
     let spec = host.spec();
-    let outer = VethEnd { name: port, group: PORTS, mac: None, mtu: spec.mtu, namespace: None };
-    let inner = VethEnd {
-        name: host.interface(),
-        group: 0,
-        mac: spec.mac,
-        mtu: spec.mtu,
+    let alike = LinkSettings { mtu: Some(spec.mtu), ..LinkSettings::default() };
+    let outer = LinkSettings { name: Some(port), group: Some(PORTS), ..alike };
+    let inner = LinkSettings {
+        name: Some(host.interface()),
+        mac: spec.mac.map(|mac| mac.0),
         namespace: Some(host.namespace().as_fd()),
+        ..alike
     };
     core.run(|| {
-        let mut links = Links::open()?;
-        links.create_veth(&outer, &inner)?;
-        let up = LinkChange { up: true, ..LinkChange::default() };
-        links.change_link(interface_index(port)?, &up)
+        Socket::route()?.request(link::new_veth(&outer, &inner))?;
+        set_up(port)
     })?
     .map_err(LabError::system(format!("wiring host {} with a veth pair", spec.name)))
 }
@@ -414,7 +427,7 @@ fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
 /// has sockets in it.
 fn delete_ports(state: &State) -> Result<(), LabError> {
     let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
-    let entered = core.run(|| Links::open()?.delete_group(PORTS));
+    let entered = core.run(|| link::unless_gone(Socket::route()?.request(link::delete_group(PORTS))));
     match entered {
         Ok(result) => result.map_err(LabError::system("removing veth pairs")),
         // A run that died between making the name and binding it left an ordinary file: nothing to enter.

@@ -9,26 +9,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use longwire_netlink::{Socket, interface_index, link};
 use serde::{Deserialize, Serialize};
 
-use crate::links::{Links, interface_index};
 use crate::namespace::{NAMES, Namespace, NamespaceId};
-use crate::state::{Guard, ROOT, write_whole};
-use crate::{Cidr, LabError, firewall};
+use crate::state::{Forwarding, Guard, ROOT, write_whole};
+use crate::{LabError, firewall};
 
 const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
 const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
-
-/// One run's use of the machine's network.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Forwarding {
-    /// The machine's namespace, as the run found it.
-    pub machine: NamespaceId,
-    /// The interface in the machine's namespace.
-    pub uplink: String,
-    /// The network behind it.
-    pub network: Cidr,
-}
 
 /// Lets packets from behind the uplink out, under the machine's own address.
 pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
@@ -69,8 +58,8 @@ pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
 /// The name is this run's while its state stands, so an interface of this name is, too.
 fn delete_link(name: &str) -> Result<(), LabError> {
     let Ok(index) = interface_index(name) else { return Ok(()) };
-    Links::open()
-        .and_then(|mut links| links.delete_link(index))
+    Socket::route()
+        .and_then(|socket| link::unless_gone(socket.request(link::delete(index))))
         .map_err(LabError::system(format!("removing interface {name}")))
 }
 

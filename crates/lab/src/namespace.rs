@@ -1,13 +1,18 @@
 //! Network namespaces: made, named where `ip netns` looks for them, entered by throw-away threads.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::mount::{
+    MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount,
+};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::LabError;
 
@@ -90,9 +95,9 @@ impl Namespace {
             other => other.map_err(LabError::system(format!("making {}", path.display())))?,
         };
         let bound = on_a_thread(|| {
-            // SAFETY: changes the namespace of this thread only, which ends with the closure.
-            check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
-            mount(Some(Path::new("/proc/thread-self/ns/net")), &path, libc::MS_BIND)
+            // Of this thread only, which ends with the closure.
+            unshare(UnshareFlags::NEWNET)?;
+            Ok(mount_bind("/proc/thread-self/ns/net", &path)?)
         });
         if let Err(e) = bound {
             // The bind may have failed only: without a mount this is an ordinary empty file.
@@ -115,11 +120,10 @@ impl Namespace {
     /// When the kernel refuses.
     pub fn remove(name: &str) -> Result<(), LabError> {
         let path = path_of(name);
-        let Ok(target) = CString::new(path.as_os_str().as_encoded_bytes()) else { return Ok(()) };
-        // SAFETY: a live string with its closing zero. A failure means that nothing is mounted here (made in
-        // another mount namespace, or a run that died between the two steps): the file then goes all the same,
-        // and with it, the kernel takes away what other mount namespaces have on it.
-        unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) };
+        // A failure means that nothing is mounted here (made in another mount namespace, or a run that died between
+        // the two steps): the file then goes all the same, and with it, the kernel takes away what other mount
+        // namespaces have on it.
+        let _ = unmount(&path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 Err(LabError::system(format!("removing network namespace {name}"))(e))
@@ -164,36 +168,31 @@ pub fn path_of(name: &str) -> PathBuf {
 
 /// Moves the calling thread into a network namespace. Safe between fork and exec.
 pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // By libc: rustix first looks where the C library has the call, which takes a lock that another thread may have held
+    // at the fork.
     // SAFETY: no pointers; the kernel checks that the descriptor is a network namespace.
-    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
+    let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    if entered < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Makes the folder of names a shared mount, as `ip netns add` would: did that come later, it would put a mount over
 /// ours that hides them and keeps them busy.
 fn share(names: &Path) -> io::Result<()> {
-    let make_shared = || mount(None, names, libc::MS_SHARED | libc::MS_REC);
+    let make_shared = || mount_change(names, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
     match make_shared() {
         // It is no mount yet.
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
-            mount(Some(names), names, libc::MS_BIND | libc::MS_REC)?;
-            make_shared()
+        Err(Errno::INVAL) => {
+            mount_bind_recursive(names, names)?;
+            Ok(make_shared()?)
         }
-        other => other,
+        other => Ok(other?),
     }
 }
 
-/// `mount(2)` without a type or options.
-pub(crate) fn mount(source: Option<&Path>, target: &Path, flags: libc::c_ulong) -> io::Result<()> {
-    let c = |path: &Path| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::from);
-    let (source, target) = (source.map(c).transpose()?, c(target)?);
-    let source = source.as_ref().map_or(std::ptr::null(), |s| s.as_ptr());
-    // SAFETY: both strings live until the call returns; a bind or a change of propagation takes no type or data.
-    check(unsafe { libc::mount(source, target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
-}
-
-/// The result of a system call that reports failure as -1 and `errno`.
-pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// Gives the calling thread namespaces of its own. Safe between fork and exec.
+pub(crate) fn unshare(namespaces: UnshareFlags) -> rustix::io::Result<()> {
+    // SAFETY: what these flags say of namespaces leaves the table of descriptors shared.
+    unsafe { unshare_unsafe(namespaces - UnshareFlags::FILES) }
 }
 
 /// Runs `f` on a thread of its own, so that a change of namespace ends with it.

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 
-use crate::netlink::{Message, Socket, attributes};
+use longwire_netlink::{Message, Socket, attributes};
 
 const SUBSYSTEM: u16 = 10;
 const BATCH_BEGIN: u16 = 16;
@@ -76,7 +76,7 @@ pub fn apply(requests: Vec<Message>) -> io::Result<()> {
         m.bytes(&SUBSYSTEM.to_be_bytes());
         m
     };
-    Socket::open(libc::NETLINK_NETFILTER)?.batch(mark(BATCH_BEGIN), requests, mark(BATCH_END))
+    Socket::netfilter()?.batch(mark(BATCH_BEGIN), requests, mark(BATCH_END))
 }
 
 /// Makes a table, or keeps the one of this name.
@@ -148,7 +148,7 @@ pub fn delete_rule(chain: &Chain, handle: u64) -> Message {
 pub fn chains() -> io::Result<Vec<Chain>> {
     let mut found = Vec::new();
     let listing = request(GET_CHAIN, libc::AF_UNSPEC as u8, 0);
-    Socket::open(libc::NETLINK_NETFILTER)?.dump(listing, |_, body| found.extend(read_chain(body)))?;
+    Socket::netfilter()?.dump(listing, |_, body| found.extend(read_chain(body)))?;
     Ok(found)
 }
 
@@ -159,7 +159,7 @@ pub fn rules_with_comment(chain: &Chain, comment: &str) -> io::Result<Vec<u64>> 
     listing.string(RULE_CHAIN, &chain.name);
     let wanted = user_data(comment);
     let mut found = Vec::new();
-    Socket::open(libc::NETLINK_NETFILTER)?.dump(listing, |_, body| {
+    Socket::netfilter()?.dump(listing, |_, body| {
         let Some(body) = body.get(4..) else { return };
         let value = |kind| attributes(body).find(|(k, _)| *k == kind).map(|(_, v)| v);
         // Older kernels don't pick by chain themselves.

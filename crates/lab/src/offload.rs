@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::AsRawFd;
 
-use crate::namespace::check;
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl};
 
 /// `struct ethtool_value` of linux/ethtool.h.
 #[repr(C)]
@@ -22,6 +22,8 @@ const SETTINGS: [u32; 5] = [
     0x15, // ETHTOOL_SRXCSUM, trusting the sender's mark that a checksum is good
 ];
 
+const ETHTOOL: Opcode = libc::SIOCETHTOOL as Opcode;
+
 /// Makes an interface send only finished packets: full checksums, no larger than the MTU.
 pub fn turn_off(interface: &str) -> io::Result<()> {
     // Any socket carries interface requests.
@@ -35,11 +37,10 @@ pub fn turn_off(interface: &str) -> io::Result<()> {
         }
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
         // SAFETY: the request and the value it points to outlive the call; both have the layout the kernel expects.
-        let result =
-            check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) });
+        let result = unsafe { ioctl(&socket, Updater::<ETHTOOL, libc::ifreq>::new(&mut request)) };
         match result {
             // A feature the driver doesn't have is off.
-            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            Err(Errno::OPNOTSUPP) => {}
             other => other?,
         }
     }

@@ -1,24 +1,22 @@
 //! How many files this process may have open.
-#![allow(unsafe_code)]
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::LabError;
-use crate::namespace::check;
 
 /// Lets this process have so many files open, if it may not yet: up to its hard limit, and beyond where it has the privilege.
 ///
 /// # Errors
 /// If the machine does not allow it.
 pub fn allow_open_files(count: u64) -> Result<(), LabError> {
-    let doing = || LabError::system(format!("allowing {count} open files (ulimit -n)"));
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call fills in the record that it is given, which outlives it.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }).map_err(doing())?;
-    if limit.rlim_cur >= count {
+    let limit = getrlimit(Resource::Nofile);
+    // None means that there is no limit.
+    if limit.current.is_none_or(|current| current >= count) {
         return Ok(());
     }
-    limit = libc::rlimit { rlim_cur: count, rlim_max: limit.rlim_max.max(count) };
-    // SAFETY: the call reads the record that it is given, which outlives it.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).map_err(doing())
+    let limit = Rlimit { current: Some(count), maximum: limit.maximum.map(|most| most.max(count)) };
+    setrlimit(Resource::Nofile, limit)
+        .map_err(|e| LabError::system(format!("allowing {count} open files (ulimit -n)"))(e.into()))
 }
 
 #[cfg(test)]

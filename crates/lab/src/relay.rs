@@ -2,15 +2,16 @@
 //! loopback only, where it can't be reached through the link, and answers nobody but this machine.
 //!
 //! It doesn't look into queries or answers; it passes them on, one socket a query, so that answers can't be mixed up.
-#![allow(unsafe_code)]
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// Queries under way at once; beyond, the oldest is given up.
 const MAX_QUERIES: usize = 256;
@@ -37,13 +38,7 @@ impl Relay {
     fn serve(udp: UdpSocket, tcp: TcpListener, servers: Vec<SocketAddr>) -> io::Result<Self> {
         udp.set_nonblocking(true)?;
         tcp.set_nonblocking(true)?;
-        // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a new descriptor that nothing else owns.
-        let stop = unsafe { OwnedFd::from_raw_fd(fd) };
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let mut service = Service { stop: stop.try_clone()?, udp, tcp, servers, queries: Vec::new() };
         let thread = std::thread::Builder::new().name("names".to_owned()).spawn(move || service.run())?;
         Ok(Self { stop, thread: Some(thread) })
@@ -52,9 +47,8 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: eight live bytes, as eventfd(2) wants; writing the first one can't block.
-        unsafe { libc::write(self.stop.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // A relay that has panicked serves nobody any more; that is all there is to it.
             let _ = thread.join();
@@ -101,18 +95,14 @@ impl Service {
 
     /// Which of stop, UDP, TCP and the queries' sockets have something to read.
     fn wait(&self) -> Vec<bool> {
-        let fixed = [self.stop.as_raw_fd(), self.udp.as_raw_fd(), self.tcp.as_raw_fd()];
-        let all = fixed.into_iter().chain(self.queries.iter().map(|q| q.socket.as_raw_fd()));
-        let mut polls: Vec<_> =
-            all.map(|fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-        let timeout = self.queries.first().map_or(-1, |first| {
-            let left = first.deadline.saturating_duration_since(Instant::now());
-            // At most ten seconds, which fits; one more, so as not to wake just before.
-            left.as_millis() as libc::c_int + 1
-        });
-        // SAFETY: pointer and count describe live pollfds.
-        unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, timeout) };
-        polls.iter().map(|p| p.revents != 0).collect()
+        let fixed = [self.stop.as_fd(), self.udp.as_fd(), self.tcp.as_fd()];
+        let all = fixed.into_iter().chain(self.queries.iter().map(|q| q.socket.as_fd()));
+        let mut polls: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let left =
+            |first: &Query| Timespec::try_from(first.deadline.saturating_duration_since(Instant::now())).ok();
+        // A signal wakes it with nothing to read.
+        let _ = poll(&mut polls, self.queries.first().and_then(left).as_ref());
+        polls.iter().map(|p| !p.revents().is_empty()).collect()
     }
 
     fn take_queries(&mut self, buffer: &mut [u8]) {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
-use crate::links::interface_index;
+use longwire_netlink::interface_index;
 
 /// Where programs look for name servers, resolv.conf(5).
 pub const PATH: &str = "/etc/resolv.conf";

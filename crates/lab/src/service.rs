@@ -10,15 +10,17 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
 /// How long it has to end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Asks everything in the namespace to end. The guard passes it on to the init.
-const ASK: libc::c_int = libc::SIGUSR1;
+const ASK: Signal = Signal::USR1;
 /// Ends the namespace. Only the guard receives it.
-const END: libc::c_int = libc::SIGUSR2;
+const END: Signal = Signal::USR2;
 
 /// A program and whatever it starts, until dropped.
 #[derive(Debug)]
@@ -45,9 +47,9 @@ impl Service {
         self.guard.try_wait()
     }
 
-    fn signal_guard(&self, signal: libc::c_int) {
-        // SAFETY: no pointers. The guard has not been collected, so that the number is its.
-        unsafe { libc::kill(self.guard.id().cast_signed(), signal) };
+    fn signal_guard(&self, signal: Signal) {
+        // It has not been collected, so that the number is its; if it has ended, it needs no signal.
+        let _ = kill_process(Pid::from_child(&self.guard), signal);
     }
 }
 
@@ -73,6 +75,8 @@ impl Drop for Service {
 }
 
 /// Forks twice: returns in the process that is to become the program, and never in the two above it.
+///
+/// This and the two processes below are on libc: rustix has no fork, no sets of signals, and no way to signal all processes of a namespace.
 fn become_grandchild() -> io::Result<()> {
     // SAFETY: system calls on values of this function; each process has one thread.
     unsafe {
@@ -98,8 +102,7 @@ fn become_grandchild() -> io::Result<()> {
 
 /// Has the kernel kill this process when its parent dies, however that dies.
 fn outlive_nobody() -> io::Result<()> {
-    // SAFETY: numbers only.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// The signals that guard and init wait for; they keep all others of a terminal from themselves.
@@ -108,7 +111,15 @@ fn awaited() -> libc::sigset_t {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        for signal in [ASK, END, libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+        for signal in [
+            ASK.as_raw(),
+            END.as_raw(),
+            libc::SIGCHLD,
+            libc::SIGTERM,
+            libc::SIGINT,
+            libc::SIGHUP,
+            libc::SIGQUIT,
+        ] {
             libc::sigaddset(&raw mut set, signal);
         }
         set
@@ -121,9 +132,9 @@ fn guard(init: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     loop {
         match next(awaited) {
             // SAFETY: no pointers; the init has not been collected, so that the number is its.
-            ASK => drop(unsafe { libc::kill(init, ASK) }),
+            ask if ask == ASK.as_raw() => drop(unsafe { libc::kill(init, ask) }),
             // SAFETY: as above.
-            END => drop(unsafe { libc::kill(init, libc::SIGKILL) }),
+            end if end == END.as_raw() => drop(unsafe { libc::kill(init, libc::SIGKILL) }),
             libc::SIGCHLD => {
                 let mut status = 0;
                 // SAFETY: the status outlives the call.
@@ -143,7 +154,7 @@ fn reap(program: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     loop {
         match next(awaited) {
             // SAFETY: no pointers. All in the namespace but this process.
-            ASK => drop(unsafe { libc::kill(-1, libc::SIGTERM) }),
+            ask if ask == ASK.as_raw() => drop(unsafe { libc::kill(-1, libc::SIGTERM) }),
             libc::SIGCHLD => loop {
                 let mut status = 0;
                 // SAFETY: the status outlives the call.

@@ -6,16 +6,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::mem::size_of;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use rustix::io::ioctl_fionread;
+use rustix::ioctl::{Getter, Opcode, ioctl};
 use serde::{Deserialize, Serialize};
 
-use crate::namespace::check;
 use crate::state::{Guard, Owner, folder_of, write_whole};
-use crate::{Host, LabError};
+use crate::{Host, LabError, socket_option};
 
 /// Numbers of linux/tcp.h and linux/sockios.h that are not among libc's on every platform.
 const TCP_REPAIR: libc::c_int = 19;
@@ -26,6 +25,7 @@ const SEND_QUEUE: libc::c_int = 2;
 const REPAIR_ON: libc::c_int = 1;
 /// Without a probe of the window, which would be a segment.
 const REPAIR_OFF: libc::c_int = -1;
+const UNACKNOWLEDGED: Opcode = libc::TIOCOUTQ as Opcode;
 /// The state of `struct tcp_info` in which both ends may send.
 const ESTABLISHED: u8 = 1;
 
@@ -57,14 +57,11 @@ impl Pending {
 /// # Errors
 /// When the kernel refuses.
 pub fn pending(socket: &TcpStream) -> io::Result<Pending> {
-    let ask = |request: libc::c_ulong| {
-        let mut bytes: libc::c_int = 0;
-        // SAFETY: both requests write one int, which outlives the call.
-        check(unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut bytes) })?;
-        Ok::<_, io::Error>(bytes.unsigned_abs())
-    };
     // SIOCINQ and SIOCOUTQ have these numbers, too (linux/sockios.h).
-    Ok(Pending { unread: ask(libc::FIONREAD as _)?, unacknowledged: ask(libc::TIOCOUTQ as _)? })
+    let unread = ioctl_fionread(socket)? as u32;
+    // SAFETY: the kernel writes one int.
+    let unacknowledged = unsafe { ioctl(socket, Getter::<UNACKNOWLEDGED, libc::c_int>::new()) }?;
+    Ok(Pending { unread, unacknowledged: unacknowledged.unsigned_abs() })
 }
 
 /// By how many bits a connection's windows are shifted (RFC 7323, section 2); 0 if they are not scaled.
@@ -85,18 +82,10 @@ pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
     /// The option that windows are scaled (linux/tcp.h, `TCPI_OPT_WSCALE`).
     const SCALED: u8 = 4;
     // `struct tcp_info` begins with the state; the options are its sixth byte, the scales the next, in two bit fields (linux/tcp.h).
-    let mut info = [0u8; 8];
-    let mut size = info.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `size` bytes to a buffer of that size.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
-            &raw mut size,
-        )
-    })?;
+    let mut words = [0; 2];
+    socket_option::read(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
+    let [first, second] = words.map(u32::to_ne_bytes);
+    let info = [first, second].concat();
     let halves = [info[6] & 15, info[6] >> 4];
     let [send, receive] = if cfg!(target_endian = "little") { halves } else { [halves[1], halves[0]] };
     Ok((info[0] == ESTABLISHED && info[5] & !SCALED == 0).then_some(Scales { send, receive }))
@@ -227,32 +216,13 @@ fn write(setting: &str, value: &str) -> io::Result<()> {
 }
 
 fn set(socket: &TcpStream, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: the kernel reads one int, which outlives the call.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            option,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    })
+    socket_option::set(socket, libc::IPPROTO_TCP, option, value)
 }
 
 fn number(socket: &TcpStream) -> io::Result<u32> {
-    let mut number = 0u32;
-    let mut size = size_of::<u32>() as libc::socklen_t;
-    // SAFETY: the kernel writes one int, which outlives the call.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            TCP_QUEUE_SEQ,
-            (&raw mut number).cast(),
-            &raw mut size,
-        )
-    })?;
-    Ok(number)
+    let mut number = [0];
+    socket_option::read(socket, libc::IPPROTO_TCP, TCP_QUEUE_SEQ, &mut number)?;
+    Ok(number[0])
 }
 
 #[cfg(test)]

@@ -10,13 +10,11 @@ use std::time::Duration;
 use longwire_rundir::{Lock, LockError, Patience, own_uid};
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
 use crate::directory::Directory;
-use crate::host::{HostState, check_name};
-use crate::lab::check_instance;
-use crate::machine::Forwarding;
+use crate::host::HostState;
+use crate::names::{check_instance, check_name, is_interface};
 use crate::namespace::NamespaceId;
-use crate::processes;
+use crate::{Cidr, LabError, processes};
 
 /// Where the labs' states are.
 pub const ROOT: &str = "/run/longwire";
@@ -177,6 +175,17 @@ impl State {
     }
 }
 
+/// One run's use of the machine's network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Forwarding {
+    /// The machine's namespace, as the run found it.
+    pub machine: NamespaceId,
+    /// The interface in the machine's namespace.
+    pub uplink: String,
+    /// The network behind it.
+    pub network: Cidr,
+}
+
 /// The folder of a lab's state and of the files shown inside its hosts.
 pub fn folder_of(instance: &str) -> PathBuf {
     Path::new(ROOT).join(instance)
@@ -260,12 +269,6 @@ fn parse_started(stat: &str) -> Option<u64> {
         return None;
     }
     fields.nth(18)?.parse().ok()
-}
-
-/// Whether a name can be that of an interface.
-fn is_interface(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    (1..=15).contains(&name.len()) && name.chars().all(fits) && name != "." && name != ".."
 }
 
 /// Held while labs are made, listed for removal or removed: one process at a time.

@@ -2,9 +2,7 @@
 //! its own, and nothing outside sees or feels it.
 //!
 //! The calls here change the whole process, so they come first in a program, before it has a second thread.
-#![allow(unsafe_code)]
 
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,13 +11,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lab::{check_instance, loopback_up};
-use crate::namespace::{NAMES, check, mount};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::UnshareFlags;
+
+use crate::lab::loopback_up;
+use crate::names::check_instance;
+use crate::namespace::{NAMES, unshare};
 use crate::state::ROOT;
 use crate::world::World;
 use crate::{LabError, LabInfo};
 
-const PRIVATE: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS;
 const RUN: &str = "/run";
 
 /// Moves this process into a user namespace of its own, in which it is root, with a network and a `/run` of its
@@ -31,10 +35,9 @@ const RUN: &str = "/run";
 /// the process may be half inside and should end.
 pub fn enter_user_namespace() -> Result<(), LabError> {
     check_single_thread()?;
-    // SAFETY: no arguments, no failure.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    // SAFETY: no pointers; this is the process's only thread.
-    check(unsafe { libc::unshare(PRIVATE) }).map_err(refused)?;
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS)
+        .map_err(|e| refused(e.into()))?;
     let map = |file: &str, text: String| {
         fs::write(format!("/proc/self/{file}"), text)
             .map_err(|e| refused(io::Error::new(e.kind(), format!("writing /proc/self/{file}: {e}"))))
@@ -43,7 +46,8 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
     map("setgroups", "deny".to_owned())?;
     map("uid_map", format!("0 {user} 1"))?;
     map("gid_map", format!("0 {group} 1"))?;
-    mount(None, Path::new("/"), libc::MS_REC | libc::MS_SLAVE).map_err(refused)?;
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)
+        .map_err(|e| refused(e.into()))?;
     private_run().map_err(LabError::system("making a /run of this process's own"))?;
     loopback_up()
 }
@@ -121,12 +125,7 @@ fn private_run() -> io::Result<()> {
     let before = File::open(RUN)?;
     let fd = before.as_raw_fd();
     let entries: Vec<_> = fs::read_dir(RUN)?.filter_map(Result::ok).collect();
-    let (kind, target) = (c"tmpfs", CString::new(RUN)?);
-    // SAFETY: constant strings and one that lives until the call returns.
-    check(unsafe {
-        let options = c"mode=755,size=16m";
-        libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast())
-    })?;
+    mount("tmpfs", RUN, "tmpfs", MountFlags::empty(), c"mode=755,size=16m")?;
     for entry in entries {
         let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
         // What was there before lies under the new /run; the open folder still leads to it.
@@ -138,9 +137,9 @@ fn private_run() -> io::Result<()> {
         let _ = if kind.is_symlink() {
             fs::read_link(&old).and_then(|to| symlink(to, &new))
         } else if kind.is_dir() {
-            fs::create_dir(&new).and_then(|()| mount(Some(&old), &new, libc::MS_BIND | libc::MS_REC))
+            fs::create_dir(&new).and_then(|()| Ok(mount_bind_recursive(&old, &new)?))
         } else {
-            File::create(&new).and_then(|_| mount(Some(&old), &new, libc::MS_BIND))
+            File::create(&new).and_then(|_| Ok(mount_bind(&old, &new)?))
         };
     }
     Ok(())

@@ -8,20 +8,26 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use longwire_rundir::own_uid;
+use rustix::ioctl::{Getter, Opcode, ioctl};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{
+    LinkNameSpaceType, clear_ambient_capability_set, move_into_link_name_space, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
 
 use crate::directory::Directory;
-use crate::namespace::{NamespaceId, check};
+use crate::namespace::NamespaceId;
 use crate::processes;
 use crate::state::{ROOT, State};
 
 /// From `linux/nsfs.h`: `_IO(0xb7, 1)` and `_IO(0xb7, 4)`.
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
-const NS_GET_OWNER_UID: libc::c_ulong = 0xb704;
+const NS_GET_OWNER_UID: Opcode = 0xb704;
 
 /// The namespaces of a process of this user, held together with the process, so that none of them can be exchanged.
 #[derive(Debug)]
@@ -90,12 +96,11 @@ impl World {
     pub fn enter(&self) -> io::Result<()> {
         give_up_privileges()?;
         for (namespace, kind) in [
-            (&self.user, libc::CLONE_NEWUSER),
-            (&self.network, libc::CLONE_NEWNET),
-            (&self.mount, libc::CLONE_NEWNS),
+            (&self.user, LinkNameSpaceType::User),
+            (&self.network, LinkNameSpaceType::Network),
+            (&self.mount, LinkNameSpaceType::Mount),
         ] {
-            // SAFETY: no pointers; the kernel checks that the descriptor is such a namespace.
-            check(unsafe { libc::setns(namespace.as_raw_fd(), kind) })?;
+            move_into_link_name_space(namespace.as_fd(), Some(kind))?;
         }
         Ok(())
     }
@@ -121,17 +126,18 @@ fn shares_process_ids(folder: &Path) -> bool {
 
 /// The user who made a user namespace.
 fn maker_of(namespace: &File) -> io::Result<u32> {
-    let mut uid: libc::uid_t = 0;
-    // SAFETY: the kernel writes one user id where the live variable is.
-    check(unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_OWNER_UID, &raw mut uid) })?;
-    Ok(uid)
+    // SAFETY: the kernel writes one user id.
+    Ok(unsafe { ioctl(namespace, Getter::<NS_GET_OWNER_UID, u32>::new()) }?)
 }
 
 /// The user namespace to which a namespace belongs.
 fn user_namespace_of(namespace: &File) -> io::Result<File> {
+    // By libc: the answer is a descriptor, for which rustix has no pattern.
     // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
     let fd = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_USERNS) };
-    check(fd)?;
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
     // SAFETY: a new descriptor that nothing else owns.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
@@ -139,17 +145,16 @@ fn user_namespace_of(namespace: &File) -> io::Result<File> {
 /// Keeps the effective user and its main group, and nothing that would come from elsewhere: no other user to go back to,
 /// no further groups, no capabilities that a program started here would inherit.
 fn give_up_privileges() -> io::Result<()> {
-    // SAFETY: no pointers but a null one for an empty list; this is the process's only thread.
-    unsafe {
-        let (user, group) = (libc::geteuid(), libc::getegid());
+    // What is the calling thread's is the process's: it is the only one.
+    let (user, group) = (geteuid(), getegid());
+    match set_thread_groups(&[]) {
         // An ordinary user can't give up groups, which then are its own.
-        if libc::setgroups(0, std::ptr::null()) != 0 && user == 0 {
-            return Err(io::Error::last_os_error());
-        }
-        check(libc::setresgid(group, group, group))?;
-        check(libc::setresuid(user, user, user))?;
-        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+        Err(error) if user.is_root() => return Err(error.into()),
+        _ => {}
     }
+    set_thread_res_gid(group, group, group)?;
+    set_thread_res_uid(user, user, user)?;
+    Ok(clear_ambient_capability_set()?)
 }
 
 #[cfg(test)]
@@ -166,7 +171,8 @@ mod tests {
         assert!(!is_all_of("", 7));
     }
 
-    /// What a child of this process found wrong, a bit each; it changes itself as no test program may.
+    /// What a child of this process found wrong, a bit each; it changes itself as no test program may. By libc, as what runs in it: after the
+    /// fork, and as programs other than this one would.
     fn child(find: fn() -> i32) -> i32 {
         // SAFETY: the child makes system calls only, and ends without running anything of its parent's.
         unsafe {
@@ -243,8 +249,7 @@ mod tests {
 
     #[test]
     fn root_keeps_nothing_that_is_not_its_own() {
-        // SAFETY: no pointers.
-        if unsafe { libc::geteuid() } != 0 {
+        if !geteuid().is_root() {
             return println!("skipped root_keeps_nothing_that_is_not_its_own: it takes root");
         }
         assert_eq!(child(given_up_as_root), 0, "1 set-up, 2 groups, 4 users, 8 own group, 16 ambient");

@@ -4,8 +4,8 @@
 //! Most entries lie in a [`Ring`] of buckets, a calendar whose days are so short that most have an entry or none: there an entry costs the
 //! same however many there are. What does not fit its bucket lies in a heap beside it, which is all that small agendas have.
 
+use crate::entry::Entry;
 use crate::ring::{Ring, What};
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// Entries of a time and what happens then; equal times in the order in which they were added.
@@ -20,14 +20,6 @@ pub(crate) struct Agenda<T: What> {
     ring: Option<Box<Ring<T>>>,
     /// How many have gone to a heap.
     number: u64,
-}
-
-/// Something in a heap, which gives the greatest first.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<T> {
-    pub(crate) time: u64,
-    number: u64,
-    pub(crate) what: T,
 }
 
 /// So many entries are no matter for a heap.
@@ -178,26 +170,6 @@ impl<T: What> Agenda<T> {
         all
     }
 }
-
-impl<T> Ord for Entry<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.time, other.number).cmp(&(self.time, self.number))
-    }
-}
-
-impl<T> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Entry<T> {}
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,12 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
+use crate::chain::{Chain, Either};
 use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
-use crate::judge::{Chain, Either};
 use crate::link::Link;
+use crate::links::Links;
 use crate::queue::Queue;
 use crate::registry::NONE;
 use crate::transmit::Transmit;
@@ -15,6 +16,7 @@ use crate::transmit::framing::BYTE;
 use longwire_block::{Dice, Spec, Values};
 use longwire_packet::Pool;
 use longwire_units::Nanos;
+use std::fmt;
 use std::sync::Arc;
 
 /// When a change happens, and what new blocks are given.
@@ -27,6 +29,71 @@ pub(crate) struct When {
     pub place: u32,
     /// Segments of a train that leave within this of each other stay together.
     pub spread: Nanos,
+}
+
+/// Why a link could not be changed. Nothing of the change was carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeError {
+    /// The key that no stage knows, or that the link's medium decides.
+    pub key: &'static str,
+    /// Whether it is the medium's.
+    pub shared: bool,
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.shared {
+            return write!(f, "the link's medium decides \"{}\": that can't be changed", self.key);
+        }
+        write!(f, "a link has no \"{}\"", self.key)
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
+impl Links {
+    /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent goes at
+    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay. A block of another
+    /// kind takes the old one's place: a queue takes over its packets, a transmitter what is left of the one being sent.
+    ///
+    /// # Errors
+    /// If a row is of no stage; nothing is changed then.
+    pub fn change(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        now: Nanos,
+        changes: &[(&'static Spec, Values)],
+    ) -> Result<(), ChangeError> {
+        let known = crate::registry();
+        if let Some((spec, _)) = changes.iter().find(|(spec, _)| !known.iter().any(|row| row.key == spec.key))
+        {
+            return Err(ChangeError { key: spec.key, shared: false });
+        }
+        let number = link;
+        let is_station = self.links[link as usize].line.features & has::MEDIUM != 0;
+        if let Some((spec, _)) = changes.iter().find(|(spec, _)| is_station && spec.key == "rate") {
+            return Err(ChangeError { key: spec.key, shared: true });
+        }
+        self.advance_station(pool, number, now);
+        let place = self.places[link as usize];
+        let link = &mut self.links[link as usize];
+        link.catch_up(pool, now);
+        link.pick_up_dice((&mut self.dice, number));
+        link.serve(pool, now);
+        for (spec, values) in changes {
+            let when = When { now, begin: self.begin, seed: self.seed, place, spread: self.spread };
+            apply(link, pool, (spec, values), when);
+        }
+        // A new rate may have ended the transmission at this very moment.
+        link.catch_up(pool, now);
+        link.note_decidable();
+        link.decide_waiting(pool);
+        self.make_room_for_dice(number);
+        self.links[number as usize].lay_down_dice((&mut self.dice, number));
+        self.hand_in(pool, number);
+        Ok(())
+    }
 }
 
 /// Gives `link`, which is caught up to `when.now`, new parameters for a block, or a block of another kind.

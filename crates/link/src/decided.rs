@@ -10,11 +10,10 @@
 //! Whatever can't be done so makes the link a served one, in which packets wait in a list ([`Link::serve`]): trains, and every change. It is
 //! decided again when it is idle, or at the end of the change, unless an earlier delay holds packets up: then e does not tell f.
 
+use crate::fate::{Affected, Arrival, Fate};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::links::Arrival;
-use crate::plain::{Affected, Fate};
 use crate::profile::{Loss, Profile};
 use crate::queue::Waiting;
 use longwire_packet::{Handle, Pool};

@@ -5,15 +5,13 @@
 //! at f, but are carried out when the link is next looked at (see decision 2).
 
 use crate::blocks::Blocks;
-use crate::counters::Taken;
+use crate::fate::{Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::line::Line;
-use crate::links::Arrival;
-use crate::plain::{Coming, Fate};
 use crate::profile::{Draws, Profile};
-use crate::queue::Waiting;
-use crate::sending::Joining;
+use crate::queue::{Joining, Waiting};
+use crate::rare::Taken;
 use crate::transmit::framing::Framing;
 use longwire_block::{DropReason, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};

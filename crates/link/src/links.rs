@@ -2,22 +2,23 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
-use crate::counters::{Histogram, LinkStats, Rare};
+use crate::chain::{Chain, Either};
+use crate::counters::LinkStats;
 use crate::delay::{Delay, before_queue};
+use crate::fate::Arrival;
 use crate::fifo::Fifo;
 use crate::has;
-use crate::judge::Chain;
+use crate::histogram::Histogram;
 use crate::link::{Link, Surroundings};
 use crate::medium::Medium;
 use crate::profile::{Loss, Profile};
 use crate::queue::Queue;
+use crate::rare::Rare;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
-use crate::{change, judge};
 use longwire_block::{Dice, Spec, Values};
-use longwire_packet::{Handle, Meta, Pool, huge_vec, prefetch, prefetch_whole};
+use longwire_packet::{Handle, Pool, huge_vec, prefetch, prefetch_whole};
 use longwire_units::Nanos;
-use std::fmt;
 use std::sync::Arc;
 
 /// How many profiles of links are known that were added last.
@@ -28,7 +29,7 @@ const RECENT: usize = 16;
 pub struct Links {
     pub(crate) links: Vec<Link>,
     /// Their places in the plan.
-    places: Vec<u32>,
+    pub(crate) places: Vec<u32>,
     /// How many packets left them later than the run calls faithful.
     late: Vec<u32>,
     /// The dice of those that lose packets by chance, while they are decided; empty if none is, else as many as there are links.
@@ -40,40 +41,8 @@ pub struct Links {
     pub(crate) stirred: Vec<u32>,
     pub(crate) seed: u64,
     pub(crate) spread: Nanos,
-    begin: Nanos,
+    pub(crate) begin: Nanos,
 }
-
-/// What has become of a packet that arrived at a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Arrival {
-    /// It leaves at this very moment, with `Meta::leave` set, and nothing else does.
-    Through,
-    /// The link has it, or had it, and does not want to be looked at sooner than before.
-    Kept,
-    /// The same, and the link's deadline may be another.
-    Stirred,
-}
-
-/// Why a link could not be changed. Nothing of the change was carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeError {
-    /// The key that no stage knows, or that the link's medium decides.
-    pub key: &'static str,
-    /// Whether it is the medium's.
-    pub shared: bool,
-}
-
-impl fmt::Display for ChangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.shared {
-            return write!(f, "the link's medium decides \"{}\": that can't be changed", self.key);
-        }
-        write!(f, "a link has no \"{}\"", self.key)
-    }
-}
-
-impl std::error::Error for ChangeError {}
 
 impl Links {
     /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave within `spread` of
@@ -99,7 +68,7 @@ impl Links {
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
         let (mut background, mut before) = (None, false);
         for (spec, values) in config.blocks() {
-            if let Some(judge) = judge::Either::build(spec, values, || dice(spec)) {
+            if let Some(judge) = Either::build(spec, values, || dice(spec)) {
                 judges.push(judge);
             } else if let Some(block) = Queue::build(spec, values, || dice(spec)) {
                 queue = Some(block);
@@ -168,7 +137,7 @@ impl Links {
     }
 
     /// Sees to it that dice can lie beside a link, if it needs that.
-    fn make_room_for_dice(&mut self, number: u32) {
+    pub(crate) fn make_room_for_dice(&mut self, number: u32) {
         if !matches!(self.links[number as usize].profile.loss, Loss::Chance(_)) && self.dice.is_empty() {
             return;
         }
@@ -287,19 +256,6 @@ impl Links {
         }
     }
 
-    /// Lets packets leave that leave by `until`, with `Meta::leave` set, one after the other, until `out` says that it has enough. When the
-    /// link wants to be looked at next: by then, if there are more.
-    #[inline(always)]
-    pub fn release_each(
-        &mut self,
-        pool: &mut Pool,
-        link: u32,
-        until: Nanos,
-        out: impl FnMut(Handle, &Meta) -> bool,
-    ) -> Nanos {
-        self.links[link as usize].release_each(pool, until, out)
-    }
-
     /// When a link or medium wants to be looked at next; never if it holds nothing.
     #[inline]
     pub fn deadline(&self, link: u32) -> Nanos {
@@ -339,49 +295,6 @@ impl Links {
         {
             histogram.record(late);
         }
-    }
-
-    /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent goes at
-    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay. A block of another
-    /// kind takes the old one's place: a queue takes over its packets, a transmitter what is left of the one being sent.
-    ///
-    /// # Errors
-    /// If a row is of no stage; nothing is changed then.
-    pub fn change(
-        &mut self,
-        pool: &mut Pool,
-        link: u32,
-        now: Nanos,
-        changes: &[(&'static Spec, Values)],
-    ) -> Result<(), ChangeError> {
-        let known = crate::registry();
-        if let Some((spec, _)) = changes.iter().find(|(spec, _)| !known.iter().any(|row| row.key == spec.key))
-        {
-            return Err(ChangeError { key: spec.key, shared: false });
-        }
-        let number = link;
-        let is_station = self.links[link as usize].line.features & has::MEDIUM != 0;
-        if let Some((spec, _)) = changes.iter().find(|(spec, _)| is_station && spec.key == "rate") {
-            return Err(ChangeError { key: spec.key, shared: true });
-        }
-        self.advance_station(pool, number, now);
-        let place = self.places[link as usize];
-        let link = &mut self.links[link as usize];
-        link.catch_up(pool, now);
-        link.pick_up_dice((&mut self.dice, number));
-        link.serve(pool, now);
-        for (spec, values) in changes {
-            let when = change::When { now, begin: self.begin, seed: self.seed, place, spread: self.spread };
-            change::apply(link, pool, (spec, values), when);
-        }
-        // A new rate may have ended the transmission at this very moment.
-        link.catch_up(pool, now);
-        link.note_decidable();
-        link.decide_waiting(pool);
-        self.make_room_for_dice(number);
-        self.links[number as usize].lay_down_dice((&mut self.dice, number));
-        self.hand_in(pool, number);
-        Ok(())
     }
 
     /// What a link has done up to `now`.

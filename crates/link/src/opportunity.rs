@@ -6,10 +6,10 @@
 //! does not count against the limit of the queue (Mahimahi: Accurate Record-and-Replay for HTTP, USENIX ATC 2015, section 3.3, and its
 //! `mm-link`).
 
-use crate::counters::Taken;
 use crate::has;
 use crate::link::Link;
 use crate::queue::Next;
+use crate::rare::Taken;
 use longwire_packet::Pool;
 use longwire_units::Nanos;
 

@@ -7,43 +7,18 @@
 //! decided when it arrives is left to others, untouched.
 
 use crate::blocks::Blocks;
+use crate::chain::{Chain, Either};
+use crate::fate::{Affected, Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
-use crate::judge::{Chain, Either};
 use crate::link::{Link, Surroundings};
-use crate::links::{Arrival, Links};
+use crate::links::Links;
 use crate::profile::{Draws, Loss, Profile};
-use crate::queue::Waiting;
-use crate::sending::Joining;
-use longwire_block::{Dice, DropReason, Effects, Offer, Verdict};
+use crate::queue::{Joining, Waiting};
+use longwire_block::{Dice, DropReason, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
-
-/// What becomes of a packet that arrives at a plain link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It leaves at this very moment, and nothing is in front of it.
-    Through,
-    /// It is to join the delay line, and leave then; and whether it waits behind another until it is sent.
-    Joins(Nanos, bool),
-    /// It has joined the delay line, and whether it leaves before all others there.
-    Joined(bool),
-    /// It is lost, for this reason. It has not been dropped yet.
-    Dropped(DropReason),
-    /// Blocks are to be asked about it: [`Link::ask`]. Nothing has happened yet.
-    Asked(Coming),
-    /// Its judges do more to it: [`Link::arrive_affected`] is to go on with that.
-    Affected,
-    /// The judges on the wire do something to it, or drop it: [`Link::send_off_judged`] is to go on with
-    /// that.
-    Judged,
-    /// Not all is decided when it arrives, or it is no plain packet: nothing has happened yet.
-    NotPlain,
-}
-
-/// What the judges do to a packet that is more than to let it pass or drop it.
-pub(crate) type Affected = (Verdict, Effects);
 
 /// What judges say of a packet that arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +39,6 @@ impl Judged {
     fn fate(self) -> Fate {
         if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
     }
-}
-
-/// A packet that comes to a decided link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Coming {
-    pub(crate) now: Nanos,
-    /// Bytes of its frame.
-    pub(crate) frame: u32,
 }
 
 /// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a time.
@@ -199,6 +166,19 @@ impl Links {
             }
         }
         (packets.len(), Stop::Done)
+    }
+
+    /// Lets packets leave that leave by `until`, with `Meta::leave` set, one after the other, until `out` says that it has enough. When the
+    /// link wants to be looked at next: by then, if there are more.
+    #[inline(always)]
+    pub fn release_each(
+        &mut self,
+        pool: &mut Pool,
+        link: u32,
+        until: Nanos,
+        out: impl FnMut(Handle, &Meta) -> bool,
+    ) -> Nanos {
+        self.links[link as usize].release_each(pool, until, out)
     }
 }
 

@@ -1,11 +1,11 @@
 //! What many links have in common: a million of them differ in what they have done, not in what they are.
 
 use crate::blocks::Blocks;
+use crate::chain::{Chain, Either};
 use crate::delay::Delay;
 use crate::delay::constant::Constant as ConstantDelay;
 use crate::impair::Impair;
 use crate::impair::independent::Independent;
-use crate::judge::{Chain, Either};
 use crate::queue::Queue;
 use crate::queue::tail_drop::TailDrop;
 use crate::transmit::Transmit;

@@ -1,7 +1,7 @@
 //! A calendar of short days: buckets of a few times each, in a ring that goes round with time (Brown, "Calendar queues: a fast O(1)
 //! priority queue implementation for the simulation event set problem", 1988).
 
-use crate::agenda::Entry;
+use crate::entry::Entry;
 use longwire_packet::Handle;
 use std::collections::BinaryHeap;
 use std::fmt;

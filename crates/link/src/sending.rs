@@ -2,37 +2,24 @@
 
 use crate::blocks::Blocks;
 use crate::delay::Order;
+use crate::fate::Affected;
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::plain::Affected;
-use crate::queue::{Admission, Discipline, Hall, Next, Queue};
+use crate::queue::{Admission, Discipline, Hall, Joining, Next, Queue, Service};
 use crate::transmit::Backlog;
 use longwire_block::{Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
-/// A link whose discipline has been taken out for a moment, so that both can be changed.
-pub struct Service<'a> {
+/// A link whose discipline has been taken out for a moment.
+pub(crate) struct Served<'a> {
     pub(crate) link: &'a mut Link,
     pub(crate) pool: &'a mut Pool,
 }
 
-/// A packet that comes to the queue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Joining {
-    pub(crate) handle: Handle,
-    pub(crate) now: Nanos,
-    /// What it counts.
-    pub(crate) bytes: u64,
-}
-
-impl Service<'_> {
+impl Service for Served<'_> {
     #[inline(always)]
-    pub(crate) fn enter<Q: Discipline>(
-        &mut self,
-        queue: &mut Q,
-        (handle, now, bytes): (Handle, Nanos, u64),
-    ) -> Verdict {
+    fn enter<Q: Discipline>(&mut self, queue: &mut Q, (handle, now, bytes): (Handle, Nanos, u64)) -> Verdict {
         let packet = Joining { handle, now, bytes };
         let band = self.pool.meta(packet.handle).band();
         let verdict = queue.admit(&self.link.admission(self.pool, packet, band));
@@ -48,7 +35,7 @@ impl Service<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn join<Q: Discipline>(&mut self, queue: &mut Q, (handle, now, bytes): (Handle, Nanos, u64)) {
+    fn join<Q: Discipline>(&mut self, queue: &mut Q, (handle, now, bytes): (Handle, Nanos, u64)) {
         let Self { link, pool } = self;
         pool.meta_mut(handle).set_counted(bytes);
         let idle = link.blocks().sending.is_none();
@@ -63,7 +50,7 @@ impl Service<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn send<Q: Discipline>(&mut self, queue: &mut Q, until: Nanos) {
+    fn send<Q: Discipline>(&mut self, queue: &mut Q, until: Nanos) {
         loop {
             let finish = self.link.finish;
             self.link.send_first(self.pool, finish);
@@ -75,7 +62,7 @@ impl Service<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn begin<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos, pause: bool) {
+    fn begin<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos, pause: bool) {
         let Self { link, pool } = self;
         match queue.pop(&mut link.hall(pool, start)) {
             Next::Packet(next) => {
@@ -95,10 +82,10 @@ impl Link {
     pub(crate) fn with_queue<T>(
         &mut self,
         pool: &mut Pool,
-        work: impl FnOnce(&mut Queue, &mut Service<'_>) -> T,
+        work: impl FnOnce(&mut Queue, &mut Served<'_>) -> T,
     ) -> T {
         let mut queue = self.take_queue();
-        let done = work(&mut queue, &mut Service { link: self, pool });
+        let done = work(&mut queue, &mut Served { link: self, pool });
         self.give_back(queue);
         done
     }
@@ -133,7 +120,7 @@ impl Link {
     pub(crate) fn enter(&mut self, pool: &mut Pool, packet: Joining) -> bool {
         let Joining { handle, now, bytes } = packet;
         let mut queue = self.take_queue();
-        let verdict = queue.enter(&mut Service { link: self, pool }, handle, now, bytes);
+        let verdict = queue.enter(&mut Served { link: self, pool }, handle, now, bytes);
         self.give_back(queue);
         match verdict {
             Verdict::Drop(reason) => {
@@ -230,7 +217,7 @@ impl Link {
     /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
         let mut queue = self.take_queue();
-        queue.send(&mut Service { link: self, pool }, finish);
+        queue.send(&mut Served { link: self, pool }, finish);
         self.give_back(queue);
     }
 

@@ -6,7 +6,7 @@
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::sending::Joining;
+use crate::queue::Joining;
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};

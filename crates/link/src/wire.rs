@@ -1,10 +1,9 @@
 //! What judges do to packets: before the queue, and on the wire.
 
 use crate::delay::Order;
+use crate::fate::{Affected, Arrival, Fate};
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::links::Arrival;
-use crate::plain::{Affected, Fate};
 use crate::profile::Draws;
 use longwire_block::path::DIRECT;
 use longwire_block::{Dice, DropReason, Effects, Flips, Offer, Verdict};

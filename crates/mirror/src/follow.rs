@@ -4,8 +4,8 @@ use crate::change::{Change, Destination, Target};
 use crate::message::{RTNLGRP_NEXTHOP, read};
 use crate::stats::{Counters, MirrorStats, count};
 use crate::view::View;
-use longwire_lab::netlink::{LONGEST, Message, Socket, split_reply};
 use longwire_lab::{LabError, Namespace};
+use longwire_netlink::{LONGEST, Socket, address, link, neighbour, route, split_reply};
 use longwire_router::Way;
 use std::collections::BTreeMap;
 use std::io;
@@ -15,18 +15,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The groups that are listened to.
-const GROUPS: [libc::c_int; 7] = [
-    libc::RTNLGRP_LINK as libc::c_int,
-    libc::RTNLGRP_NEIGH as libc::c_int,
-    libc::RTNLGRP_IPV4_IFADDR as libc::c_int,
-    libc::RTNLGRP_IPV6_IFADDR as libc::c_int,
-    libc::RTNLGRP_IPV4_ROUTE as libc::c_int,
-    libc::RTNLGRP_IPV6_ROUTE as libc::c_int,
+const GROUPS: [u32; 7] = [
+    libc::RTNLGRP_LINK,
+    libc::RTNLGRP_NEIGH,
+    libc::RTNLGRP_IPV4_IFADDR,
+    libc::RTNLGRP_IPV6_IFADDR,
+    libc::RTNLGRP_IPV4_ROUTE,
+    libc::RTNLGRP_IPV6_ROUTE,
     RTNLGRP_NEXTHOP,
 ];
 
 /// Room for messages that are not read yet: a route takes about 500 bytes of it.
-const ROOM: libc::c_int = 32 << 20;
+const ROOM: usize = 32 << 20;
 /// How often the thread looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 /// Datagrams that are read before the router is told: of what changes back and forth it hears the end.
@@ -75,12 +75,12 @@ impl Mirror {
         namespace: &Namespace,
         ports: &[Pair],
         target: Box<dyn Target>,
-        room: i32,
+        room: usize,
     ) -> Result<Self, LabError> {
         let open = || {
-            let heard = Socket::open(libc::NETLINK_ROUTE)?;
+            let mut heard = Socket::route()?;
             heard.subscribe(&GROUPS, room, LOOK)?;
-            Ok((heard, Socket::open(libc::NETLINK_ROUTE)?))
+            Ok((heard, Socket::route()?))
         };
         let doing = |source| LabError::System { doing: "listening to a router's namespace".into(), source };
         let (heard, asked) = namespace.run(open)?.map_err(doing)?;
@@ -164,7 +164,9 @@ impl Follower {
     fn hear(&mut self, buffer: &mut [u8]) -> bool {
         let mut complete = true;
         for number in 0..MOST_READ {
-            let (datagram, of_the_kernel) = match self.heard.receive(buffer, number == 0) {
+            let received =
+                if number == 0 { self.heard.receive(buffer) } else { self.heard.try_receive(buffer) };
+            let (datagram, of_the_kernel) = match received {
                 Ok(received) => received,
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ENOBUFS) => {
@@ -202,7 +204,7 @@ impl Follower {
     /// Reads over what was said so far: if some of it was lost, the rest says what does not hold any more.
     fn skip(&self, buffer: &mut [u8]) {
         while !self.ending.load(Ordering::Relaxed) {
-            match self.heard.receive(buffer, false) {
+            match self.heard.try_receive(buffer) {
                 Ok(_) => {}
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
                 Err(_) => return,
@@ -213,16 +215,8 @@ impl Follower {
     fn ask_for_all(&mut self) -> io::Result<bool> {
         let Self { asked, view, counters, .. } = self;
         let mut whole = true;
-        let kinds = [
-            (libc::RTM_GETLINK, 16),
-            (libc::RTM_GETADDR, 8),
-            (libc::RTM_GETROUTE, 12),
-            (libc::RTM_GETNEIGH, 12),
-        ];
-        for (kind, length) in kinds {
-            let mut m = Message::new(kind, 0);
-            m.bytes(&vec![0; length]);
-            whole &= asked.dump(m, |kind, body| {
+        for listing in [link::list(), address::list(), route::list(), neighbour::list()] {
+            whole &= asked.dump(listing, |kind, body| {
                 count(&counters.messages);
                 match read(kind, 0, body) {
                     // A dump says what is there, and never that something is gone.

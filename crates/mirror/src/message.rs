@@ -1,14 +1,10 @@
-//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), each read once. Nothing in them is believed: what can't be is
-//! [`Malformed`], what a router has no use for is left out.
+//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), as a router takes them: what it has no use
+//! for is left out.
 
 use crate::change::Destination;
-use longwire_lab::netlink::{attributes, u16_at, u32_at};
+use longwire_netlink::{Address, Hop, Link, Malformed, Neighbour, Route};
 use longwire_router::Known;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// A message that is too short, or says what can't be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed;
+use std::net::IpAddr;
 
 /// What the kernel says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +37,7 @@ pub enum Told {
     /// There is a route, or there is none any more.
     Route {
         /// The route.
-        route: Route,
+        route: KernelRoute,
         /// Whether it is there.
         there: bool,
         /// Whether it takes the place of those with the same destination and metric.
@@ -64,7 +60,7 @@ pub enum Told {
 
 /// A route of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
+pub struct KernelRoute {
     /// Where to.
     pub to: Destination,
     /// Whether it stands in the table of local addresses, which is asked first.
@@ -101,20 +97,8 @@ pub struct KernelMember {
 
 /// Next hops as objects of their own (linux/nexthop.h, linux/rtnetlink.h); one that is removed takes its routes along without a word about each.
 pub(crate) const RTM_DELNEXTHOP: u16 = 105;
-pub(crate) const RTNLGRP_NEXTHOP: libc::c_int = 32;
+pub(crate) const RTNLGRP_NEXTHOP: u32 = 32;
 
-const IFINFO_LEN: usize = 16;
-const IFADDR_LEN: usize = 8;
-const ROUTE_LEN: usize = 12;
-const NEIGHBOUR_LEN: usize = 12;
-/// `struct rtnexthop`: length, flags, weight, interface.
-const NEXTHOP_LEN: usize = 8;
-const RTA_VIA: u16 = 18;
-const RTM_F_CLONED: u32 = 0x200;
-/// Of a next hop, and of a route with one only: it is not used, because its interface is down, or has no carrier and that counts.
-const RTNH_F_DEAD: u8 = 1;
-/// Either of these says that an interface has a carrier, as the kernel looks at it for next hops: IFF_RUNNING and IFF_LOWER_UP (linux/if.h).
-const CARRIER: u32 = libc::IFF_RUNNING as u32 | 1 << 16;
 /// The metric of the route that the kernel writes down for "there is none".
 const NO_ROUTE: u32 = u32::MAX;
 
@@ -142,85 +126,53 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
 }
 
 fn link(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
-    let header = body.get(..IFINFO_LEN).ok_or(Malformed)?;
-    // What bridges say of their ports has the same type.
-    if header[0] != libc::AF_UNSPEC as u8 {
-        return Ok(None);
-    }
-    let (index, flags) = (u32_at(header, 4).ok_or(Malformed)?, u32_at(header, 8).ok_or(Malformed)?);
-    if !there {
-        return Ok(Some(Told::LinkGone { index }));
-    }
-    Ok(Some(Told::Link { index, up: flags & libc::IFF_UP as u32 != 0, carrier: flags & CARRIER != 0 }))
+    let told = |link: Link| match (there, link.index) {
+        (true, index) => Told::Link { index, up: link.is_up(), carrier: link.has_carrier() },
+        (false, index) => Told::LinkGone { index },
+    };
+    Ok(Link::read(body)?.map(told))
 }
 
 fn address(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
-    let header = body.get(..IFADDR_LEN).ok_or(Malformed)?;
-    let (family, prefix, index) = (header[0], header[1], u32_at(header, 4).ok_or(Malformed)?);
-    let Some(width) = width(family) else { return Ok(None) };
-    if prefix > width {
-        return Err(Malformed);
-    }
-    let (mut local, mut other) = (None, None);
-    for (kind, value) in attributes(&body[IFADDR_LEN..]) {
-        match kind {
-            libc::IFA_LOCAL => local = Some(ip(family, value)?),
-            libc::IFA_ADDRESS => other = Some(ip(family, value)?),
-            _ => {}
-        }
-    }
-    // Between two points the address proper is the local one; IPv6 has only the other.
-    let address = local.or(other).ok_or(Malformed)?;
-    Ok(Some(Told::Address { index, address, prefix, there }))
+    let told = |Address { index, address, prefix }| Told::Address { index, address, prefix, there };
+    Ok(Address::read(body)?.map(told))
 }
 
-fn route(body: &[u8]) -> Result<Option<Route>, Malformed> {
-    let header = body.get(..ROUTE_LEN).ok_or(Malformed)?;
-    let (family, prefix, from, tos) = (header[0], header[1], header[2], header[3]);
-    let (mut table, kind, flags) = (u32::from(header[4]), header[7], u32_at(header, 8).ok_or(Malformed)?);
-    let Some(width) = width(family) else { return Ok(None) };
-    if prefix > width {
-        return Err(Malformed);
-    }
-    let zero =
-        if width == 32 { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
-    let (mut to, mut metric, mut index, mut gateway, mut several) = (zero, 0, None, None, None);
-    for (attribute, value) in attributes(&body[ROUTE_LEN..]) {
-        match attribute {
-            libc::RTA_DST => to = ip(family, value)?,
-            libc::RTA_PRIORITY => metric = number(value)?,
-            libc::RTA_OIF => index = Some(number(value)?),
-            libc::RTA_GATEWAY => gateway = Some(ip(family, value)?),
-            libc::RTA_TABLE => table = number(value)?,
-            libc::RTA_MULTIPATH => several = Some(next_hops(family, value)?),
-            RTA_VIA => gateway = Some(via(value)?),
-            _ => {}
-        }
-    }
-    let is_local_table = table == u32::from(libc::RT_TABLE_LOCAL);
-    let known = is_local_table || table == u32::from(libc::RT_TABLE_MAIN);
+fn route(body: &[u8]) -> Result<Option<KernelRoute>, Malformed> {
+    let Some(Route { to, prefix, table, kind, metric, hops, .. }) = Route::read(body)?.filter(is_plain)
+    else {
+        return Ok(None);
+    };
     let to = Destination::new(to, prefix).ok_or(Malformed)?;
-    if !known || from != 0 || tos != 0 || flags & RTM_F_CLONED != 0 || is_within_link(&to) {
+    let is_local_table = table == u32::from(libc::RT_TABLE_LOCAL);
+    if !is_local_table && table != u32::from(libc::RT_TABLE_MAIN) || is_within_link(&to) {
         return Ok(None);
     }
+    let metric = metric.unwrap_or(0);
     let hop = match kind {
         libc::RTN_LOCAL | libc::RTN_ANYCAST => KernelHop::Local,
         libc::RTN_BROADCAST => KernelHop::Broadcast,
         libc::RTN_UNREACHABLE | libc::RTN_PROHIBIT if metric == NO_ROUTE => return Ok(None),
         libc::RTN_BLACKHOLE | libc::RTN_UNREACHABLE | libc::RTN_PROHIBIT => KernelHop::Discard,
-        libc::RTN_UNICAST => match (several, index) {
-            (Some(several), _) => KernelHop::Via(several),
-            (None, Some(_)) if flags & u32::from(RTNH_F_DEAD) != 0 => KernelHop::Via(Vec::new()),
-            (None, Some(index)) => KernelHop::Via(vec![KernelMember { index, gateway, weight: 1 }]),
-            (None, None) => return Ok(None),
-        },
+        libc::RTN_UNICAST if !hops.is_empty() => KernelHop::Via(live(&hops)),
         _ => return Ok(None),
     };
-    Ok(Some(Route { to, is_local_table, metric, hop }))
+    Ok(Some(KernelRoute { to, is_local_table, metric, hop }))
+}
+
+/// Whether packets take it for their destination alone, and it was not made of another.
+fn is_plain(route: &Route) -> bool {
+    route.source_prefix == 0 && route.tos == 0 && !route.is_cloned
+}
+
+/// Of several next hops those that are not dead.
+fn live(hops: &[Hop]) -> Vec<KernelMember> {
+    let member = |&Hop { index, gateway, weight, .. }: &Hop| KernelMember { index, gateway, weight };
+    hops.iter().filter(|hop| !hop.is_dead).map(member).collect()
 }
 
 /// Whether all next hops of a route are dead.
-fn is_dead(route: &Route) -> bool {
+fn is_dead(route: &KernelRoute) -> bool {
     matches!(&route.hop, KernelHop::Via(live) if live.is_empty())
 }
 
@@ -235,53 +187,8 @@ fn is_within_link(to: &Destination) -> bool {
     }
 }
 
-/// Of several next hops those that are not dead.
-fn next_hops(family: u8, mut list: &[u8]) -> Result<Vec<KernelMember>, Malformed> {
-    let mut live = Vec::new();
-    while !list.is_empty() {
-        let length = usize::from(u16_at(list, 0).ok_or(Malformed)?);
-        let one = list.get(..length).filter(|_| length >= NEXTHOP_LEN).ok_or(Malformed)?;
-        let index = u32_at(one, 4).ok_or(Malformed)?;
-        let mut gateway = None;
-        for (kind, value) in attributes(&one[NEXTHOP_LEN..]) {
-            match kind {
-                libc::RTA_GATEWAY => gateway = Some(ip(family, value)?),
-                RTA_VIA => gateway = Some(via(value)?),
-                _ => {}
-            }
-        }
-        if one[2] & RTNH_F_DEAD == 0 {
-            // One less than it is.
-            live.push(KernelMember { index, gateway, weight: u16::from(one[3]) + 1 });
-        }
-        list = list.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-    }
-    Ok(live)
-}
-
-/// A gateway of the other family (RFC 8950).
-fn via(value: &[u8]) -> Result<IpAddr, Malformed> {
-    let family = u16_at(value, 0).and_then(|family| u8::try_from(family).ok()).ok_or(Malformed)?;
-    ip(family, &value[2..])
-}
-
 fn neighbour(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
-    let header = body.get(..NEIGHBOUR_LEN).ok_or(Malformed)?;
-    let (family, index) = (header[0], u32_at(header, 4).ok_or(Malformed)?);
-    let state = u16_at(header, 8).ok_or(Malformed)?;
-    if width(family).is_none() {
-        return Ok(None);
-    }
-    let (mut address, mut mac) = (None, None);
-    for (kind, value) in attributes(&body[NEIGHBOUR_LEN..]) {
-        match kind {
-            libc::NDA_DST => address = Some(ip(family, value)?),
-            // Other lengths are those of other kinds of links.
-            libc::NDA_LLADDR => mac = <[u8; 6]>::try_from(value).ok(),
-            _ => {}
-        }
-    }
-    let address = address.ok_or(Malformed)?;
+    let Some(Neighbour { index, address, mac, state }) = Neighbour::read(body)? else { return Ok(None) };
     if address.is_multicast() || state & libc::NUD_NOARP != 0 {
         return Ok(None);
     }
@@ -295,25 +202,4 @@ fn neighbour(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
     let mac = mac.filter(|mac| there && is_station(mac)).zip(known);
     let failed = there && state & libc::NUD_FAILED != 0;
     Ok(Some(Told::Neighbour { index, address, mac, failed }))
-}
-
-/// Bits of an address of the family.
-const fn width(family: u8) -> Option<u8> {
-    match family as libc::c_int {
-        libc::AF_INET => Some(32),
-        libc::AF_INET6 => Some(128),
-        _ => None,
-    }
-}
-
-fn ip(family: u8, value: &[u8]) -> Result<IpAddr, Malformed> {
-    match libc::c_int::from(family) {
-        libc::AF_INET => <[u8; 4]>::try_from(value).map(IpAddr::from).map_err(|_| Malformed),
-        libc::AF_INET6 => <[u8; 16]>::try_from(value).map(IpAddr::from).map_err(|_| Malformed),
-        _ => Err(Malformed),
-    }
-}
-
-fn number(value: &[u8]) -> Result<u32, Malformed> {
-    <[u8; 4]>::try_from(value).map(u32::from_ne_bytes).map_err(|_| Malformed)
 }

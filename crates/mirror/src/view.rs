@@ -1,7 +1,7 @@
 //! What the kernel has said that still holds, and what of it a router is to know.
 
 use crate::change::{Change, Destination};
-use crate::message::{KernelHop, KernelMember, Route, Told};
+use crate::message::{KernelHop, KernelMember, KernelRoute, Told};
 use longwire_router::{InterfaceAddress, Known, MOST_MEMBERS, Member, NextHop, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,7 +17,7 @@ pub struct View {
     /// Whether each interface is up, and has a carrier.
     links: BTreeMap<u32, (bool, bool)>,
     addresses: BTreeMap<u32, BTreeSet<(IpAddr, u8)>>,
-    routes: BTreeMap<Destination, Vec<Route>>,
+    routes: BTreeMap<Destination, Vec<KernelRoute>>,
     neighbours: BTreeMap<(u32, IpAddr), ([u8; 6], Known)>,
     touched: Touched,
 }
@@ -86,7 +86,7 @@ impl View {
         }
     }
 
-    fn note_route(&mut self, route: Route, there: bool, replaces: bool) -> bool {
+    fn note_route(&mut self, route: KernelRoute, there: bool, replaces: bool) -> bool {
         let to = route.to;
         let list = self.routes.entry(to).or_default();
         self.touched.routes.insert(to);
@@ -206,10 +206,11 @@ impl View {
 }
 
 /// What is told of a route as the view keeps it: of IPv6 each next hop is a route, which is told apart, and comes and goes alone.
-fn parts(route: Route) -> Vec<Route> {
+fn parts(route: KernelRoute) -> Vec<KernelRoute> {
     match &route.hop {
         KernelHop::Via(members) if route.to.address().is_ipv6() && members.len() > 1 => {
-            let part = |member: &KernelMember| Route { hop: KernelHop::Via(vec![*member]), ..route.clone() };
+            let part =
+                |member: &KernelMember| KernelRoute { hop: KernelHop::Via(vec![*member]), ..route.clone() };
             members.iter().map(part).collect()
         }
         _ => vec![route],
@@ -217,13 +218,13 @@ fn parts(route: Route) -> Vec<Route> {
 }
 
 /// Whether two routes to one network have one metric.
-fn is_alike(one: &Route, other: &Route) -> bool {
+fn is_alike(one: &KernelRoute, other: &KernelRoute) -> bool {
     (one.is_local_table, one.metric) == (other.is_local_table, other.metric)
 }
 
 /// Whether they are one route: weights are not told of a next hop that goes alone.
-fn is_same(one: &Route, other: &Route) -> bool {
-    let hops = |route: &Route| match &route.hop {
+fn is_same(one: &KernelRoute, other: &KernelRoute) -> bool {
+    let hops = |route: &KernelRoute| match &route.hop {
         KernelHop::Via(members) => members.iter().map(|member| (member.index, member.gateway)).collect(),
         _ => Vec::new(),
     };
@@ -232,8 +233,8 @@ fn is_same(one: &Route, other: &Route) -> bool {
 }
 
 /// Whether another route of IPv6 shares the flows of `best` (linux/net/ipv6/ip6_fib.c: those with gateways do).
-fn is_sibling(best: &Route, other: &Route) -> bool {
-    let has_gateway = |route: &Route| matches!(&route.hop, KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()));
+fn is_sibling(best: &KernelRoute, other: &KernelRoute) -> bool {
+    let has_gateway = |route: &KernelRoute| matches!(&route.hop, KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()));
     let both = has_gateway(best) && has_gateway(other);
     best.to.address().is_ipv6() && both && is_alike(best, other) && !is_same(best, other)
 }

@@ -1,10 +1,10 @@
 //! A router that follows a namespace of this machine. Without the right to make one the tests say so, and pass.
 
-use longwire_lab::netlink::{Message, Socket};
-use longwire_lab::{Namespace, abilities, interface_index};
+use longwire_lab::{Namespace, abilities};
 use longwire_mirror::{
     Change, Destination, HopSpec, Mirror, Pair, PortSpec, RouteSpec, Target, configure, routes_of,
 };
+use longwire_netlink::{Message, Socket, interface_index};
 use longwire_router::{Member, NextHop, Router, RouterConfig, RouterPort, Way};
 use longwire_units::Nanos;
 use std::net::IpAddr;
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// With so many bytes for what the mirror has not read yet.
-    fn with_room(test: &str, room: Option<i32>) -> Option<Self> {
+    fn with_room(test: &str, room: Option<usize>) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
             if !ability.available {
@@ -327,8 +327,7 @@ fn flood(namespace: &Namespace, most: u32) {
             m.attribute(libc::RTA_OIF, &index.to_ne_bytes());
             m
         };
-        let ends =
-            Socket::open(libc::NETLINK_ROUTE).unwrap().requests((0..most).map(request).collect()).unwrap();
+        let ends = Socket::route().unwrap().requests((0..most).map(request).collect()).unwrap();
         assert!(ends.iter().all(Option::is_none), "{:?}", ends.iter().flatten().next());
     };
     namespace.run(add).unwrap();

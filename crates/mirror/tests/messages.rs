@@ -1,6 +1,7 @@
 //! Messages of the kernel, by hand, cut short and made of anything.
 
-use longwire_mirror::{Change, KernelHop, KernelMember, Malformed, Told, View, read};
+use longwire_mirror::{Change, KernelHop, KernelMember, Told, View, read};
+use longwire_netlink::Malformed;
 use longwire_router::{Known, Member, NextHop, Way};
 use proptest::prelude::*;
 use std::net::IpAddr;

@@ -1,7 +1,10 @@
 //! What carries messages: Ethernet frames of an experimental type, or UDP over IPv4 or IPv6; with VLAN tags or without.
 
+mod resolution;
+
+pub use resolution::resolution_answer;
+
 use crate::message::MAGIC;
-use crate::resolution;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The first of the two EtherTypes for local experiments (IEEE 802, clause 9.2.3).
@@ -14,17 +17,17 @@ pub(crate) const OWN_ADDRESS: [u8; 6] = [0x02, 0x4e, 0x45, 0x53, 0x50, 0x01];
 pub const PORT: u16 = 8805;
 
 const IPV4: u16 = 0x0800;
-pub(crate) const IPV6: u16 = 0x86dd;
-pub(crate) const ARP: u16 = 0x0806;
+const IPV6: u16 = 0x86dd;
+const ARP: u16 = 0x0806;
 /// EtherTypes of VLAN tags: of customers and of services (IEEE 802.1Q, clause 9.5).
 const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 /// Most tags of a frame that is looked into.
 const MOST_TAGS: usize = 2;
 const UDP: u8 = 17;
 /// Bytes of the fixed header of IPv6.
-pub(crate) const IPV6_HEADER: usize = 40;
+const IPV6_HEADER: usize = 40;
 /// Shorter frames are padded.
-pub(crate) const SHORTEST_FRAME: usize = 60;
+const SHORTEST_FRAME: usize = 60;
 
 /// What an emulator's port looks out for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

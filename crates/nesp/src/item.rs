@@ -12,15 +12,20 @@ pub enum Kind {
     Source,
     /// A shared medium.
     Medium,
-    /// A router: its routes, and the weights of flows that share its processors.
+    /// A router: its routes.
     Router,
     /// A program of a router, by `ROUTER/NAME`.
-    Program,
+    Forwarder,
+    /// A flow that shares a router's processors, by `ROUTER/FLOW`: its weight.
+    Flow,
+    /// A port.
+    Port,
 }
 
 impl Kind {
     /// All kinds, in the order in which lists have them.
-    pub const ALL: [Self; 5] = [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Program];
+    pub const ALL: [Self; 7] =
+        [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Forwarder, Self::Flow, Self::Port];
 
     /// Its number in an item, from 1.
     const fn number(self) -> u8 {
@@ -34,7 +39,9 @@ impl Kind {
             Self::Source => "source",
             Self::Medium => "medium",
             Self::Router => "router",
-            Self::Program => "program",
+            Self::Forwarder => "forwarder",
+            Self::Flow => "flow",
+            Self::Port => "port",
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The shared key, and the keys that messages are authenticated with, one for each direction and purpose.
 
-use crate::message::TAG;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
@@ -10,6 +9,9 @@ use thiserror::Error;
 pub const SHORTEST_KEY: usize = 16;
 /// The most.
 const LONGEST_KEY: usize = 64;
+
+/// Bytes of an authenticator.
+pub const TAG: usize = 16;
 
 /// What an operator and an emulator share. It is never printed.
 #[derive(Clone)]

@@ -12,20 +12,19 @@ mod group;
 mod item;
 mod key;
 mod message;
-mod resolution;
 mod retry;
 mod server;
 mod window;
 
 pub use body::{Answer, Operation, Request, Status, Welcome};
 pub use carrier::{
-    Carrier, ETHERTYPE, Ends, GROUP_ADDRESS, PORT, Tags, UdpEnds, Wanted, carried, unwrap, wrap,
+    Carrier, ETHERTYPE, Ends, GROUP_ADDRESS, PORT, Tags, UdpEnds, Wanted, carried, resolution_answer, unwrap,
+    wrap,
 };
 pub use client::{Client, Refused};
 pub use item::{ErrorCode, Item, Items, Kind, MOST_NAME, MOST_TEXT};
-pub use key::{Key, KeyError, MacKey, SHORTEST_KEY};
-pub use message::{MAGIC, MOST, Malformed, Message, MessageKind, TAG, VERSION, seal};
-pub use resolution::resolution_answer;
+pub use key::{Key, KeyError, MacKey, SHORTEST_KEY, TAG};
+pub use message::{MAGIC, MOST, Malformed, Message, MessageKind, VERSION, seal};
 pub use retry::{Due, Retry};
 pub use server::{Counters, Job, Outcome, Server};
 pub use window::{Freshness, Window};

@@ -1,14 +1,12 @@
 //! The outermost layer: a header, a body, and the authenticator over both.
 
-use crate::key::MacKey;
+use crate::key::{MacKey, TAG};
 use thiserror::Error;
 
 /// What every message begins with.
 pub const MAGIC: [u8; 4] = *b"NESP";
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
-/// Bytes of an authenticator.
-pub const TAG: usize = 16;
 /// The longest message, header and authenticator included: it fits a UDP datagram in an Ethernet frame, with room for tags.
 pub const MOST: usize = 1400;
 /// Bytes before the body.

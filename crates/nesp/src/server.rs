@@ -9,8 +9,9 @@
 use crate::body::{Answer, Operation, Request, Status, Welcome};
 use crate::group::{Assembled, Group, add};
 use crate::item::{ErrorCode, Item, Items};
+use crate::key::TAG;
 use crate::key::{Key, MacKey};
-use crate::message::{Message, MessageKind, TAG, seal};
+use crate::message::{Message, MessageKind, seal};
 use crate::window::{Freshness, Window};
 use std::collections::VecDeque;
 

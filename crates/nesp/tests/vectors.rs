@@ -45,9 +45,10 @@ fn spoken() -> BTreeMap<&'static str, Vec<u8>> {
     let set = Request { group: 2, operation: Operation::Set, time: 5_000_000_000, items, ..get.clone() };
     let wrong = Request { group: 3, items: vec![up(), setting("rate", "fast")], time: 0, ..set.clone() };
     let west = || Item::Object(Kind::Router, "west".into());
-    let router = vec![west(), setting("route.10.8.0.0/16", "via 10.0.2.9"), setting("weight.voice", "4")];
+    let voice = Item::Object(Kind::Flow, "west/voice".into());
+    let router = vec![west(), setting("route.10.8.0.0/16", "via 10.0.2.9"), voice, setting("weight", "4")];
     let router = Request { group: 4, items: router, ..wrong.clone() };
-    let seen = Item::Object(Kind::Program, "west/seen".into());
+    let seen = Item::Object(Kind::Forwarder, "west/seen".into());
     let program = vec![seen, setting("program", "syn-monitor"), setting("key.protocol", "tcp")];
     let program = Request { group: 5, items: program, ..wrong.clone() };
     let page = Request { group: 6, items: vec![Item::Next(0), west()], ..get.clone() };

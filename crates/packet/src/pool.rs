@@ -5,12 +5,16 @@
 //! Each exact class has a shelf of free slots in front of its pages: what was freed last is taken first, while it is in the cache, and pages
 //! are looked at once for many packets.
 
+mod runs;
+
+pub use runs::{Place, Run};
+
 use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use crate::hints::prefetch;
-use crate::runs::Chunks;
 use crate::shelf::{LOT, Shelf};
-use crate::{Batch, Meta};
+use crate::{Batch, Handle, Meta};
+use runs::Chunks;
 use std::ops::Range;
 
 /// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
@@ -22,21 +26,6 @@ pub type FirstLine = [u8; LINE];
 const PAGE_LINES: u32 = 4096;
 const PAGE_SHIFT: u32 = 12;
 const NONE: u32 = u32::MAX;
-/// A packet in the pool. Copying it does not copy the packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct Handle(pub u32);
-
-impl Handle {
-    /// No packet.
-    pub const NONE: Self = Self(NONE);
-
-    /// Whether this is no packet.
-    #[inline]
-    pub const fn is_none(self) -> bool {
-        self.0 == NONE
-    }
-}
 
 /// The state of a page: which class it serves and which of its slots are free.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +53,7 @@ pub struct Pool {
     room: [u32; CLASSES],
     class_lines: [u32; CLASSES],
     /// Lists of packets.
-    pub(crate) runs: Chunks,
+    runs: Chunks,
     live: u64,
     used_lines: u64,
     peak_lines: u64,

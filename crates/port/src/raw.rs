@@ -1,7 +1,6 @@
 //! A packet socket for frames of one EtherType: what a client of NESP sends by. It leaves the interface's settings alone.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -19,12 +18,7 @@ impl RawSocket {
     /// # Errors
     /// If there is no such interface, or the privilege (CAP_NET_RAW) is missing.
     pub fn open(interface: &str, ethertype: u16) -> Result<Self> {
-        let name = CString::new(interface).map_err(|_| Error::other("its name has a zero byte"))?;
-        // SAFETY: reads a string that ends with a zero byte.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 {
-            return Err(Error::last_os_error());
-        }
+        let index = longwire_netlink::interface_index(interface)?;
         // SAFETY: plain numbers; answers with a new descriptor or -1. No frames come in until it is bound.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {

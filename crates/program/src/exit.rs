@@ -4,7 +4,7 @@
 //! A value of 8 bytes has the port, or a size of no meaning here, in its first four, and the program in its last four: in the kernel a
 //! file descriptor, here the program's place, from 1, among those that the program was put together with.
 
-use crate::{MapKind, Program};
+use crate::MapKind;
 
 /// Where such a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,15 +51,6 @@ impl ExitKind {
             Self::Processor => "cpumap",
         }
     }
-}
-
-/// A program that entries of maps may name.
-#[derive(Debug, Clone)]
-pub struct Exit {
-    /// Where it runs.
-    pub kind: ExitKind,
-    /// The program. It has no exits of its own: those of the one that it belongs to are its.
-    pub program: Program,
 }
 
 /// The most programs that entries may name.

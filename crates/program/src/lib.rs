@@ -38,6 +38,7 @@ mod packet;
 mod perform;
 mod program;
 mod record;
+mod reserved;
 mod shipped;
 mod stack;
 mod state;
@@ -53,7 +54,7 @@ pub use call::{
 };
 pub use code::{Code, CodeError};
 pub use context::{Context, ContextField};
-pub use exit::{Exit, ExitKind, MAX_EXITS};
+pub use exit::{ExitKind, MAX_EXITS};
 pub use fib::{Hop, RouteAnswer, RouteQuery};
 pub use hash::hash;
 pub use instruction::{
@@ -66,7 +67,7 @@ pub use map::{Inner, Map, MapKind, MapSpec, Maps};
 pub use memory::{Fault, Region};
 pub use object::{LinkFault, Object, ObjectError};
 pub use packet::{MIN_PACKET, Packet};
-pub use program::{Function, Line, Program};
+pub use program::{Exit, Function, Line, Program};
 pub use shipped::Shipped;
 pub use stack::Stack;
 pub use state::State;

@@ -147,7 +147,7 @@ pub enum Fault {
     #[error("a record of a ring was neither submitted nor discarded")]
     Unreleased,
     /// It reserved more records at once than may be.
-    #[error("more than {limit} records were reserved at once", limit = crate::record::MAX_RECORDS)]
+    #[error("more than {limit} records were reserved at once", limit = crate::reserved::MAX_RECORDS)]
     Records,
     /// Functions of the kernel can't be called.
     #[error("functions of the kernel can't be called")]

@@ -1,6 +1,6 @@
 //! A program as it is verified, compiled and run: its code with what messages need to speak of it.
 
-use crate::{Code, Exit, MapSpec, Types};
+use crate::{Code, ExitKind, MapSpec, Types};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -137,4 +137,13 @@ impl fmt::Display for Program {
         }
         Ok(())
     }
+}
+
+/// A program that entries of maps may name.
+#[derive(Debug, Clone)]
+pub struct Exit {
+    /// Where it runs.
+    pub kind: ExitKind,
+    /// The program. It has no exits of its own: those of the one that it belongs to are its.
+    pub program: Program,
 }

@@ -1,7 +1,7 @@
 //! The stack frames of a running program.
 
 use crate::memory::{FRAME_SIZE, Fault, MAX_FRAMES, STACK_SIZE};
-use crate::record::Records;
+use crate::reserved::Records;
 use std::ops::Range;
 
 /// Eight frames of 512 bytes. One is enough for all programs of a worker, which run one after the other.

@@ -2,8 +2,8 @@
 
 use crate::allowance::{Allowance, Common, TRIP, copying};
 use crate::layout::{Class, Facts, Verdict};
+use crate::level::{SeatId, Seated};
 use crate::limits::Limits;
-use crate::punt::{SeatId, Seated};
 use crate::seat::{Counts, Refused};
 use crate::service::{Made, Punted, Service};
 use crate::turns::Turns;

@@ -5,6 +5,7 @@ use crate::allowance::{Allowance, Common};
 use crate::cut::Cut;
 use crate::inline::Inline;
 use crate::layout::Class;
+use crate::level::{Level, SeatId, Seated};
 use crate::limits::Limits;
 use crate::seat::{Counts, Refused, Seat};
 use crate::way::Way;
@@ -22,63 +23,9 @@ const ARRIVALS: usize = 64;
 /// Most seats of a level.
 const MOST: usize = crate::turns::MOST;
 
-/// A seat of a [`Punt`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SeatId(pub(crate) Level, pub(crate) usize);
-
-impl SeatId {
-    /// The seat for a process with this number: they are numbered as they are added, and a number that was given back is used again.
-    pub const fn control(number: usize) -> Self {
-        Self(Level::Control, number)
-    }
-
-    /// The same for a service.
-    pub const fn slow(number: usize) -> Self {
-        Self(Level::Slow, number)
-    }
-
-    /// Whether it is one for a process.
-    pub const fn is_control(self) -> bool {
-        matches!(self.0, Level::Control)
-    }
-}
-
-/// The two kinds of seats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Level {
-    Control,
-    Slow,
-}
-
-impl Level {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Control => "control",
-            Self::Slow => "slow-path",
-        }
-    }
-}
-
 /// The way to a level's seats, for who lets others in: a ring to the worker.
 #[derive(Debug)]
 pub struct Door(pub(crate) Producer<Attach>);
-
-/// A seat as statistics show it.
-#[derive(Debug, Clone, Copy)]
-pub struct Seated<'p> {
-    /// Which.
-    pub seat: SeatId,
-    /// `slow-path` or `control`.
-    pub level: &'static str,
-    /// Whose it is.
-    pub name: &'p str,
-    /// Whether someone sits there.
-    pub is_taken: bool,
-    /// Packets that are up now.
-    pub kept: u64,
-    /// What became of the others.
-    pub counts: Counts,
-}
 
 /// Packets of one node that are up, and who has them. Belongs to the node, and is used on its worker only.
 ///

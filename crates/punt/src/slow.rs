@@ -2,8 +2,9 @@
 
 use crate::cut::Cut;
 use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};
+use crate::level::SeatId;
 use crate::limits::Limits;
-use crate::punt::{Door, SeatId};
+use crate::punt::Door;
 use crate::ring::{LINE, Reader, Writer};
 use crate::service::{Made, Punted, Service};
 use crate::shared::Memory;

@@ -1,5 +1,6 @@
 //! What a packet is: the one place that knows the formats of what a router forwards. Another classifier may take its place.
 
+use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::ports::RouterPort;
 use crate::prefix::HopId;
 use longwire_block::DropReason;
@@ -250,21 +251,10 @@ fn v6(packet: &[u8], on_wire: usize) -> Class {
     Class::V6 { destination }
 }
 
-/// 169.254.0.0/16, which no router forwards (RFC 3927, 7).
-#[inline]
-pub(crate) const fn is_link_local_v4(address: u32) -> bool {
-    address >> 16 == 0xa9fe
-}
-
 /// ::, ::1, and IPv4 addresses in IPv6 form.
 #[inline]
 const fn is_martian_v6(address: u128) -> bool {
     address <= 1 || address >> 32 == 0xffff
-}
-
-#[inline]
-pub(crate) const fn is_link_local(address: u128) -> bool {
-    address >> 118 == 0x3fa
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use crate::adjacency::Adjacency;
 use crate::cache::Cache;
 use crate::group::Way;
-use crate::hops::{NextHop, NextHops};
+use crate::hops::NextHops;
+use crate::next_hop::NextHop;
 use crate::own::{OwnSources, To, folded};
 use crate::prefix::{HopId, Prefix, TableFull, V4Table, V6Table};
 use longwire_packet::BATCH;

@@ -1,10 +1,11 @@
 //! Full IP: everything that minimal IP leaves, looked at from the beginning. It decides about a packet as RFC 1812 (section 5.2) and RFC 8200 say.
 
-use crate::classify::{ETHERNET, Why, is_link_local, is_link_local_v4};
+use crate::classify::{ETHERNET, Why};
 use crate::extension::{BadOptionV6, Telling, Unopened, bad_hop_by_hop, open};
-use crate::hops::{NextHop, v4_key};
 use crate::icmp::UNKNOWN_OPTION;
+use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::minimal::{Hops, longest_packet, lower_hop_limit, lower_ttl};
+use crate::next_hop::{NextHop, v4_key};
 use crate::options::{BadOption, check_options, write_options};
 use crate::police::Work;
 use crate::state::{Core, Fate};

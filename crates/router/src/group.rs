@@ -5,8 +5,7 @@
 //! theirs stay with them.
 
 use crate::classify::ETHERNET;
-use crate::hops::NextHop;
-use crate::state::Core;
+use crate::next_hop::NextHop;
 use longwire_wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol};
 use std::sync::Arc;
 use thiserror::Error;
@@ -156,19 +155,6 @@ impl Shares {
             Some(&Choice { port, gateway: None, .. }) => NextHop::Direct { port },
             None => NextHop::Discard,
         }
-    }
-}
-
-impl Core {
-    /// The next hop that a packet takes whose route leads to `hop`: of several the one of its flow.
-    #[inline]
-    pub fn chosen(&self, hop: NextHop, frame: &[u8]) -> NextHop {
-        if let NextHop::Group(_) = hop { self.chosen_of_several(hop, frame) } else { hop }
-    }
-
-    #[inline(never)]
-    fn chosen_of_several(&self, hop: NextHop, frame: &[u8]) -> NextHop {
-        self.fib.member(hop, flow_hash(frame, self.seed))
     }
 }
 

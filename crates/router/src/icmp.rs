@@ -1,7 +1,8 @@
 //! ICMP as routers speak it: errors (RFC 792; RFC 1812, 4.3; RFC 4443, 3) and answers to echoes.
 
-use crate::classify::{ETHERNET, is_link_local, is_link_local_v4};
-use crate::hops::{NextHop, key_v4, v4_key};
+use crate::classify::ETHERNET;
+use crate::link_local::{is_link_local, is_link_local_v4};
+use crate::next_hop::{NextHop, key_v4, v4_key};
 use crate::options::{BadOption, echoed, write_checksum};
 use crate::police::Work;
 use crate::state::{Core, Fate};

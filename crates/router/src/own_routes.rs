@@ -1,8 +1,8 @@
 //! Routes that come with a router's ports, and come back to them.
 
-use crate::classify::is_link_local;
 use crate::fib::RouteError;
-use crate::hops::NextHop;
+use crate::link_local::is_link_local;
+use crate::next_hop::NextHop;
 use crate::ports::RouterPort;
 use crate::prefix::Prefix;
 use crate::router::{Router, RouterError};

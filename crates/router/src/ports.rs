@@ -1,6 +1,6 @@
 //! A router's ports: their places, link addresses, addresses and longest packets.
 
-use crate::classify::is_link_local;
+use crate::link_local::is_link_local;
 use crate::prefix::{Address, Prefix};
 use longwire_wire::solicited_node;
 use std::net::IpAddr;

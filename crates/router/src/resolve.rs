@@ -1,9 +1,9 @@
 //! From a next hop to a frame: neighbours' link addresses asked for and told (RFC 826; RFC 4861, 7.2), and packets sent to them.
 
 use crate::classify::ETHERNET;
-use crate::hops::{key_v4, v4_key};
 use crate::minimal::{Hops, longest_packet, trim_packet};
 use crate::neighbour::{Due, Found, Told, Waiting};
+use crate::next_hop::{key_v4, v4_key};
 use crate::police::Work;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};

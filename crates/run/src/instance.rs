@@ -1,18 +1,14 @@
 //! A run in real time as its control socket shows it.
 
 use crate::control_planes::ControlPlanes;
-use crate::live::{LiveLinks, Meant};
-use crate::live_media::LiveMedia;
-use crate::live_routers::LiveRouters;
-use crate::live_sources::LiveSources;
-use crate::nesp_server::NespCounts;
-use crate::program_rows::{self, Installed};
+use crate::nesp_counts::NespCounts;
+use crate::objects::changing::Meant;
+use crate::objects::{ObjectChange, Objects};
+use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
 use longwire_assemble::tolerance;
-use longwire_control::{
-    Duplex, ForwarderAsk, Instance, Link, LinkAnswer, Medium, RoutePage, SetError, Source,
-};
+use longwire_control::{ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_report::Row;
 use longwire_scenario::Plan;
@@ -30,10 +26,7 @@ const FRESH: Duration = Duration::from_millis(200);
 pub struct RunningInstance {
     name: String,
     plan: Arc<Plan>,
-    links: LiveLinks,
-    sources: LiveSources,
-    routers: LiveRouters,
-    media: LiveMedia,
+    objects: Objects,
     planes: ControlPlanes,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
@@ -59,13 +52,7 @@ impl RunningInstance {
     pub fn new(
         name: String,
         plan: Arc<Plan>,
-        (links, sources, media, routers, planes): (
-            LiveLinks,
-            LiveSources,
-            LiveMedia,
-            LiveRouters,
-            ControlPlanes,
-        ),
+        (objects, planes): (Objects, ControlPlanes),
         remote: Remote,
         watches: Vec<Option<Watch>>,
         nesp: Option<NespCounts>,
@@ -73,7 +60,7 @@ impl RunningInstance {
     ) -> Self {
         let started = longwire_clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, links, sources, media, routers, planes, remote, watches, started, nesp, stop }
+        Self { name, plan, objects, planes, remote, watches, started, nesp, stop }
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -81,10 +68,10 @@ impl RunningInstance {
     /// # Errors
     /// If there is no thread to be had.
     pub fn watch_leases(this: &Arc<Self>) -> std::io::Result<()> {
-        let (line, this) = (this.routers.leases().line(), Arc::downgrade(this));
+        let (line, this) = (this.objects.routers.leases().line(), Arc::downgrade(this));
         let watch = move || {
             while let Some(instance) = this.upgrade() {
-                let next = instance.routers.end_leases(&instance.remote.remote);
+                let next = instance.objects.routers.end_leases(&instance.remote.remote);
                 drop(instance);
                 let gone = match next {
                     Some(wait) => line.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected),
@@ -103,24 +90,9 @@ impl RunningInstance {
         &self.plan
     }
 
-    /// Its links.
-    pub const fn links(&self) -> &LiveLinks {
-        &self.links
-    }
-
-    /// Its traffic sources.
-    pub const fn sources(&self) -> &LiveSources {
-        &self.sources
-    }
-
-    /// Its shared media.
-    pub const fn media(&self) -> &LiveMedia {
-        &self.media
-    }
-
-    /// Its routers.
-    pub const fn routers(&self) -> &LiveRouters {
-        &self.routers
+    /// Its objects.
+    pub const fn objects(&self) -> &Objects {
+        &self.objects
     }
 
     /// The line to its workers.
@@ -144,7 +116,7 @@ impl RunningInstance {
     /// If a worker has ended or does not answer.
     pub fn count(&self) -> Result<Arc<Report>, RemoteError> {
         let report = Arc::new(self.remote.remote.report(tolerance(&self.plan))?);
-        self.links.note(&report);
+        self.objects.links.note_report(&report);
         *self.last() = Some((Instant::now(), Arc::clone(&report)));
         Ok(report)
     }
@@ -159,14 +131,15 @@ impl RunningInstance {
 
     /// The programs of its routers.
     pub(crate) fn programs(&self) -> Installed {
-        self.routers.programs(&self.remote.remote)
+        self.objects.routers.programs(&self.remote.remote)
     }
 
     /// The report on what was `counted` until now, with a row for each of the `programs`.
-    pub fn ran(&self, counted: Report, elapsed: Nanos, programs: Vec<Row>) -> Ran<'_> {
-        self.links.note(&counted);
-        let settings = Box::new(|place| self.links.settings_json(place));
-        let aims = Box::new(|place| self.sources.aims(place));
+    pub fn ran(&self, counted: Arc<Report>, elapsed: Nanos, programs: Vec<Row>) -> Ran<'_> {
+        let Objects { links, sources, .. } = &self.objects;
+        links.note_report(&counted);
+        let settings = Box::new(|place| links.settings(place as u32));
+        let aims = Box::new(|place| sources.words().aims(place));
         let watches = self.watches.clone();
         let planes = self.planes.rows();
         let nesp = self.nesp.as_ref().map(NespCounts::row);
@@ -197,32 +170,35 @@ impl RunningInstance {
         self.remote.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `name`, which means these links, is and has counted.
-    fn answer(&self, name: &str, meant: Meant) -> LinkAnswer {
-        let counted = self.recent().ok();
-        // Behind what was counted, which may be a moment old: a change may have come at its time.
-        meant.places().iter().for_each(|&place| self.links.look(self.remote(), place));
-        let show = |place| self.show(place, counted.as_deref());
-        match meant {
-            Meant::One(place) => LinkAnswer::One(show(place)),
-            Meant::Duplex(both) => {
-                LinkAnswer::Duplex(Duplex { name: name.into(), directions: both.map(show).into() })
+    /// An object, with what it has counted as far as it counts.
+    fn show(&self, kind: Kind, name: &str) -> Result<Object, SetError> {
+        if kind == Kind::Link
+            && let Meant::Duplex(both) = self.objects.links.meant(name)?
+        {
+            let names = self.objects.links.names();
+            let [forward, backward] = both.map(|place| self.show(kind, &names[place as usize]));
+            return Ok(Object::duplex(name, [forward?, backward?]));
+        }
+        // What was counted may be a moment old: what it is set to is asked for behind that.
+        let stats = self.counted_of(kind, name).unwrap_or_default();
+        let settings = self.objects.settings(self.remote(), kind, name)?;
+        Ok(Object { kind, name: name.into(), settings, stats, directions: Vec::new() })
+    }
+
+    fn counted_of(&self, kind: Kind, name: &str) -> Option<Value> {
+        match kind {
+            Kind::Link => {
+                let counted = self.recent().ok()?;
+                let link = find(&counted.links, self.objects.links.place(name)?)?;
+                serde_json::to_value(&link.stats).ok()
             }
+            Kind::Source | Kind::Port | Kind::Router => {
+                let ran = self.ran(self.recent().ok()?, self.elapsed(), Vec::new());
+                serde_json::to_value(ran.row_of(kind, name)?).ok()
+            }
+            Kind::Flow => Some(self.objects.routers.flow(self.remote(), name).ok()?.1),
+            Kind::Medium | Kind::Forwarder => None,
         }
-    }
-
-    fn show(&self, place: u32, counted: Option<&Report>) -> Link {
-        let stats = counted.and_then(|report| find(&report.links, place));
-        Link {
-            name: self.links.names()[place as usize].clone(),
-            settings: self.links.settings(place),
-            stats: stats.map_or(Value::Null, |link| serde_json::to_value(&link.stats).unwrap_or_default()),
-        }
-    }
-
-    fn show_source(&self, place: u32) -> Source {
-        let settings = self.sources.settings(&self.remote.remote, place);
-        Source { name: self.sources.names()[place as usize].clone(), settings }
     }
 }
 
@@ -239,71 +215,38 @@ impl Instance for RunningInstance {
     fn stats(&self) -> Value {
         match self.recent() {
             Ok(counted) => {
-                let programs = program_rows::counted(&self.plan, &self.programs());
-                let report = self.ran((*counted).clone(), self.elapsed(), programs).report();
+                let programs = rows::counted(&self.plan, &self.programs());
+                let report = self.ran(counted, self.elapsed(), programs).report();
                 serde_json::to_value(report).unwrap_or_default()
             }
             Err(error) => json!({ "error": error.to_string() }),
         }
     }
 
-    fn link_names(&self) -> Arc<[String]> {
-        self.links.names()
+    fn names(&self, kind: Kind) -> Arc<[String]> {
+        self.objects.names(self.remote(), kind)
     }
 
-    fn link(&self, name: &str) -> Option<LinkAnswer> {
-        Some(self.answer(name, self.links.meant(name)?))
+    fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError> {
+        self.show(kind, name)
     }
 
-    fn set_link(&self, link: &str, changes: &[(String, String)]) -> Result<LinkAnswer, SetError> {
-        let changed = self.links.set(&self.remote.remote, link, changes)?;
-        Ok(self.answer(link, changed))
+    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError> {
+        let change = ObjectChange { kind, name: name.into(), pairs: changes.to_vec() };
+        self.objects.set(self.remote(), &[change], None)?;
+        self.show(kind, name)
     }
 
-    fn source_names(&self) -> Arc<[String]> {
-        self.sources.names()
-    }
-
-    fn source(&self, name: &str) -> Option<Source> {
-        self.sources.place(name).map(|place| self.show_source(place))
-    }
-
-    fn set_source(&self, source: &str, changes: &[(String, String)]) -> Result<Source, SetError> {
-        self.sources.set(&self.remote.remote, source, changes).map(|place| self.show_source(place))
-    }
-
-    fn router_names(&self) -> Vec<String> {
-        self.routers.names()
+    fn settable(&self, kind: Kind) -> Vec<Settable> {
+        self.objects.settable(kind)
     }
 
     fn routes(&self, router: &str) -> Result<RoutePage, SetError> {
-        self.routers.routes(&self.remote.remote, router)
-    }
-
-    fn change_route(&self, router: &str, add: bool, route: &str) -> Result<(), SetError> {
-        self.routers.change(&self.remote.remote, router, add, route)
-    }
-
-    fn weigh_flow(&self, router: &str, flow: &str, weight: i64) -> Result<(), SetError> {
-        self.routers.weigh(&self.remote.remote, router, flow, weight)
+        self.objects.routers.routes(self.remote(), router)
     }
 
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
-        self.routers.forwarders(&self.remote.remote, router, ask)
-    }
-
-    fn medium_names(&self) -> Arc<[String]> {
-        self.media.names()
-    }
-
-    fn medium(&self, name: &str) -> Option<Medium> {
-        let settings = self.media.settings(&self.remote.remote, self.media.place(name)?);
-        Some(Medium { name: name.into(), settings })
-    }
-
-    fn set_medium(&self, medium: &str, changes: &[(String, String)]) -> Result<Medium, SetError> {
-        let place = self.media.set(&self.remote.remote, medium, changes)?;
-        Ok(Medium { name: medium.into(), settings: self.media.settings(&self.remote.remote, place) })
+        self.objects.routers.forwarders(self.remote(), router, ask)
     }
 
     fn stop(&self) {

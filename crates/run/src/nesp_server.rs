@@ -1,22 +1,22 @@
 //! The NESP server of a run: a thread that checks what ports hand over, and makes the changes that `longwire ctl set` makes.
 
 use crate::instance::RunningInstance;
-use crate::live_objects::ObjectChange;
+use crate::nesp_counts::NespCounts;
+use crate::objects::ObjectChange;
 use anyhow::Context;
 use longwire_block::Port;
 use longwire_clock::monotonic;
-use longwire_control::SetError;
+use longwire_control::{Kind, SetError};
 use longwire_nesp::{
-    Answer, Counters, ErrorCode, Item, Items, Job, Key, Kind, Operation, Outcome, Server, Status, Wanted,
+    self as nesp, Answer, ErrorCode, Item, Items, Job, Key, Operation, Outcome, Server, Status, Wanted,
     resolution_answer, unwrap, wrap,
 };
-use longwire_port::nesp::{Arrived, Intake, NespBefore, NespEnd};
-use longwire_report::Row;
+use longwire_port::nesp::{Arrived, NespBefore, NespEnd};
 use longwire_scenario::{Nesp, NespAllow, Plan, read_key_file};
 use longwire_units::Nanos;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 /// Messages of each port that wait for the thread.
@@ -31,32 +31,6 @@ pub struct NespSetup {
     ends: Vec<NespEnd>,
     messages: Receiver<Arrived>,
     counted: NespCounts,
-}
-
-/// What has come, for reports.
-#[derive(Debug, Clone)]
-pub struct NespCounts {
-    messages: Arc<Mutex<Counters>>,
-    intakes: Vec<Arc<Intake>>,
-}
-
-impl NespCounts {
-    /// The report's row.
-    pub fn row(&self) -> Row {
-        let counted = *self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        let sum = |count: fn(&Intake) -> u64| self.intakes.iter().map(|intake| count(intake)).sum::<u64>();
-        Row::new("nesp", "requests")
-            .measured(counted.requests)
-            .extra("kind", "nesp")
-            .extra("hellos", counted.hellos)
-            .extra("repeated", counted.repeated)
-            .extra("replayed", counted.replayed)
-            .extra("bad_authenticator", counted.bad_authenticator)
-            .extra("unknown_session", counted.unknown_session)
-            .extra("malformed", counted.malformed)
-            .extra("frames", sum(Intake::taken))
-            .extra("rate_limited", sum(Intake::limited))
-    }
 }
 
 impl NespSetup {
@@ -176,8 +150,8 @@ fn printable(text: String) -> String {
 
 fn list(instance: &RunningInstance, items: &Items<'_>) -> Items<'static> {
     let from = items.iter().find_map(|item| if let Item::Next(from) = item { Some(*from) } else { None });
-    let all = Kind::ALL.into_iter().flat_map(|kind| {
-        let names = instance.object_names(kind);
+    let all = nesp::Kind::ALL.into_iter().flat_map(|kind| {
+        let names = instance.objects().names(instance.remote(), of_instance(kind));
         (0..names.len()).map(move |at| (kind, names[at].clone()))
     });
     let (mut found, mut room) = (Vec::new(), Answer::ROOM - Item::Next(0).size());
@@ -210,8 +184,8 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
         let names = behind.iter().take_while(|item| matches!(item, Item::Name(_))).count();
         let wanted = &behind[..names];
         rest = &behind[names..];
-        let settings = instance.object_settings(*kind, name).map_err(refusal)?;
-        let settings = settings.ok_or_else(|| unknown(*kind, name))?;
+        let settings = instance.objects().settings(instance.remote(), of_instance(*kind), name);
+        let settings = settings.map_err(refusal)?;
         for item in wanted {
             if let Item::Name(key) = item
                 && !settings.contains_key(&**key)
@@ -274,8 +248,17 @@ impl Page {
     }
 }
 
-fn unknown(kind: Kind, name: &str) -> Refusal {
-    (ErrorCode::UnknownObject, format!("there is no {} \"{name}\"", kind.word()))
+/// What an instance calls a kind.
+const fn of_instance(kind: nesp::Kind) -> Kind {
+    match kind {
+        nesp::Kind::Link => Kind::Link,
+        nesp::Kind::Source => Kind::Source,
+        nesp::Kind::Medium => Kind::Medium,
+        nesp::Kind::Router => Kind::Router,
+        nesp::Kind::Forwarder => Kind::Forwarder,
+        nesp::Kind::Flow => Kind::Flow,
+        nesp::Kind::Port => Kind::Port,
+    }
 }
 
 /// Makes the changes of a request, and answers when.
@@ -286,12 +269,12 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
     for item in &job.items {
         match (item, current) {
             (Item::Object(kind, name), _) => {
-                let known =
-                    changes.iter().position(|change| (change.kind, &*change.name) == (*kind, &**name));
+                let kind = of_instance(*kind);
+                let known = changes.iter().position(|change| (change.kind, &*change.name) == (kind, &**name));
                 current = Some(known.unwrap_or(changes.len()));
                 if known.is_none() {
                     let name = name.clone().into_owned();
-                    changes.push(ObjectChange { kind: *kind, name, pairs: Vec::new() });
+                    changes.push(ObjectChange { kind, name, pairs: Vec::new() });
                 }
             }
             (Item::Setting(key, text), Some(at)) => {
@@ -302,19 +285,6 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
     }
     if changes.is_empty() || changes.iter().any(|change| change.pairs.is_empty()) {
         return bad("an object has no settings");
-    }
-    let ramps =
-        changes.iter().flat_map(|change| &change.pairs).any(|(key, _)| key == "ramp" || key == "ramp.step");
-    let routers = changes.iter().any(|change| matches!(change.kind, Kind::Router | Kind::Program));
-    if ramps || routers {
-        let [only] = &changes[..] else {
-            return bad("a ramp, and a change of a router or of a program, stands alone in its group");
-        };
-        if job.time > 0 {
-            return bad("a ramp is begun, and a router or a program is changed, at once: name no time");
-        }
-        instance.set_object(only).map_err(refusal)?;
-        return Ok(monotonic().since(started).0);
     }
     let at = (job.time > 0).then(|| started + Nanos(job.time.min(LATEST)));
     if let Some(at) = at {
@@ -327,15 +297,13 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
             ));
         }
     }
-    instance.set_together(&changes, at).map(|time| time.since(started).0).map_err(refusal)
+    let made = instance.objects().set(instance.remote(), &changes, at);
+    made.map(|time| time.since(started).0).map_err(refusal)
 }
 
 fn refusal(error: SetError) -> Refusal {
     let code = match error {
-        SetError::UnknownLink(_)
-        | SetError::UnknownSource(_)
-        | SetError::UnknownRouter(_)
-        | SetError::UnknownMedium(_) => ErrorCode::UnknownObject,
+        SetError::Unknown { .. } => ErrorCode::UnknownObject,
         SetError::UnknownKey { .. } | SetError::Value { .. } => ErrorCode::BadValue,
         SetError::Refused(_) | SetError::Unavailable(_) => ErrorCode::Unavailable,
     };
@@ -356,7 +324,7 @@ mod tests {
                 Page { from, place: 0, items: Vec::new(), room: Answer::ROOM - Item::Next(0).size() };
             let mut whole = true;
             for (name, settings) in &objects {
-                let object = Item::Object(Kind::Router, (*name).into());
+                let object = Item::Object(nesp::Kind::Router, (*name).into());
                 let value = |n| Item::Setting(format!("route.{n}").into(), "x".repeat(100).into());
                 whole = whole && page.add(&object, settings.clone().map(value));
             }

@@ -2,14 +2,15 @@
 
 use crate::control_planes::ControlPlanes;
 use crate::instance::RunningInstance;
-use crate::live::LiveLinks;
-use crate::live_media::LiveMedia;
-use crate::live_routers::LiveRouters;
-use crate::live_sources::LiveSources;
 use crate::nesp_server::NespSetup;
+use crate::objects::Objects;
+use crate::objects::links::LiveLinks;
+use crate::objects::media::LiveMedia;
+use crate::objects::routers::LiveRouters;
+use crate::objects::sources::LiveSources;
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
-use crate::program_rows;
+use crate::programs::rows;
 use crate::recording::Recording;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
@@ -54,7 +55,7 @@ pub struct Ended {
     /// What reports are made from: names, settings, sources.
     pub instance: Arc<RunningInstance>,
     /// What the engine counted.
-    pub counted: Report,
+    pub counted: Arc<Report>,
     /// How long it ran.
     pub elapsed: Nanos,
     /// A row for each program that its routers had at the end.
@@ -98,10 +99,11 @@ impl RealRun {
             |router: &Router| longwire_control::control_socket(&directory, &options.name, &router.name);
         let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
-        let links = LiveLinks::new(&plan, built.links.clone());
-        let sources = LiveSources::new(&plan, built.sources);
+        let links = LiveLinks::new(&plan, &built.links);
+        let sources = LiveSources::new(&plan, &built.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
-        let media = LiveMedia::new(&plan, built.media);
+        let media = LiveMedia::new(&plan, &built.media);
+        let objects = Objects::new(&plan, (links, sources, media, routers));
         let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
         let of_nodes = (&built.routers[..], &built.links[..]);
@@ -116,7 +118,7 @@ impl RealRun {
         let instance = Arc::new(RunningInstance::new(
             options.name,
             plan,
-            (links, sources, media, routers, planes),
+            (objects, planes),
             run.remote(),
             open.watches,
             nesp.as_ref().map(NespSetup::counts),
@@ -162,14 +164,14 @@ impl RealRun {
         if nesp_broke {
             counted.errors.push("the thread of NESP broke".into());
         }
-        let programs = program_rows::whole(self.instance.plan(), &installed);
+        let programs = rows::whole(self.instance.plan(), &installed);
         if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
             counted.errors.push(error.to_string());
         }
         if let Some(Err(error)) = self.hosts.take().map(TestHosts::down) {
             counted.errors.push(format!("taking the hosts down: {error}"));
         }
-        Ended { instance: Arc::clone(&self.instance), counted, elapsed, programs }
+        Ended { instance: Arc::clone(&self.instance), counted: Arc::new(counted), elapsed, programs }
     }
 }
 

@@ -1,15 +1,18 @@
 //! What a run ends with: the report in the one shape. `run_text` shows it to people.
 
-use crate::live_sources::why_silent;
+use crate::objects::sources::why_silent;
 use crate::replay_port::Watch;
-use crate::router_rows::{in_order, is_far_side, level_rows, router_row};
-use longwire_engine::{Fidelity, LinkReport, PortReport, Quantiles, WorkerReport};
+use crate::router_rows::{self, in_order, is_far_side, level_rows, router_row};
+use longwire_control::Kind;
+use longwire_engine::{Fidelity, LinkReport, NodeReport, PortReport, Quantiles, WorkerReport};
 use longwire_link::LinkStats;
 use longwire_port::driver::source::{Received, Sent};
 use longwire_report::{Report, Row};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Most links that have rows: those that carried most.
 const MOST_ROWS: usize = 10_000;
@@ -19,7 +22,7 @@ pub struct Ran<'a> {
     /// What was run.
     pub plan: &'a Plan,
     /// What the engine counted.
-    pub counted: longwire_engine::Report,
+    pub counted: Arc<longwire_engine::Report>,
     /// What is left of ports without an interface, by place in the plan.
     pub watches: Vec<Option<Watch>>,
     /// `real` or `virtual`.
@@ -27,7 +30,7 @@ pub struct Ran<'a> {
     /// How long it lasted, on its own clock.
     pub elapsed: Nanos,
     /// By a link's place in the plan: how it was set at the end.
-    pub settings: Box<dyn Fn(usize) -> Map<String, Value> + 'a>,
+    pub settings: Box<dyn Fn(usize) -> BTreeMap<String, String> + 'a>,
     /// By a source's place in the plan: ports that people have let it send to.
     pub aims: Box<dyn Fn(usize) -> Vec<u16> + 'a>,
     /// A row for each control plane of a router.
@@ -80,6 +83,25 @@ impl Ran<'_> {
         report
     }
 
+    /// The row of a source, a port or a router.
+    pub(crate) fn row_of(&self, kind: Kind, name: &str) -> Option<Row> {
+        match kind {
+            Kind::Source => {
+                let delivered = self.delivered().find(|delivered| &*delivered.source.name == name)?;
+                Some(source_row(&delivered))
+            }
+            Kind::Port => {
+                let port = self.counted.ports.iter().find(|port| &*port.name == name)?;
+                Some(self.port_row(port))
+            }
+            Kind::Router => {
+                let own = |node: &&NodeReport| router_rows::name(self.plan, node) == name;
+                Some(router_row(self.plan, self.counted.nodes.iter().find(own)?))
+            }
+            _ => None,
+        }
+    }
+
     fn seconds(&self) -> f64 {
         self.elapsed.0 as f64 / 1e9
     }
@@ -115,7 +137,7 @@ impl Ran<'_> {
         Row::new(&*self.plan.links[place].name, "bit/s")
             .measured(self.link_rate(link).round())
             .extra("kind", "link")
-            .extra("settings", (self.settings)(place))
+            .extra("settings", serde_json::to_value((self.settings)(place)).unwrap_or_default())
             .extra("in_packets", stats.in_packets)
             .extra("in_bytes", stats.in_bytes)
             .extra("out_packets", stats.out_packets)

@@ -2,7 +2,7 @@
 
 use crate::open_ports::open_virtual;
 use crate::port_files::PortFiles;
-use crate::program_rows;
+use crate::programs::rows;
 use crate::replay_port::Watch;
 use anyhow::bail;
 use longwire_assemble::{TO_THE_END, build};
@@ -56,7 +56,7 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     }
     let last = open.watches.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
-    let programs = program_rows::whole(plan, &installed);
+    let programs = rows::whole(plan, &installed);
     Ok(Simulated { counted, watches: open.watches, elapsed, programs })
 }
 

@@ -73,7 +73,7 @@ pub use router_plan::{
     gateway_of,
 };
 pub use schema::schema_with;
-pub use source_edit::{SourceFault, SourceSite, source_edits};
+pub use source_edit::{SourceFault, SourceSite, source_edits, source_rows};
 pub use steering::unplanned_target;
 pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 

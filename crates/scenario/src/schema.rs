@@ -3,9 +3,8 @@
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
 use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings};
-use crate::source_edit::{INTERVAL, MODEL};
+use crate::source_edit::{INTERVAL, MODEL, source_rows};
 use crate::written::templated;
-use longwire_block::flow::FLOW;
 use longwire_block::{Param, ParamKind, Settings, Spec};
 use longwire_drivers::{DRIVERS, Driver};
 use longwire_link::{MEDIA, without};
@@ -79,7 +78,7 @@ fn add_source(at: &mut Value) {
     at[INTERVAL] = Nanos::json_schema(&mut SchemaGenerator::default()).into();
     at[INTERVAL]["description"] =
         json!("How far apart a traffic source's frames come, instead of the rate (cbr, poisson).");
-    let rows = process::SPECS.iter().chain([&FLOW]).flat_map(|spec| spec.params);
+    let rows = source_rows().flat_map(|spec| spec.params);
     for row in rows {
         // What every source has by itself is described there.
         if at[row.name].get("anyOf").is_some() || at[row.name].is_null() {

@@ -65,10 +65,15 @@ pub(crate) fn shortest_frame(address: IpAddr) -> Bytes {
     SHORTEST[usize::from(address.is_ipv6())]
 }
 
+/// The rows of settings that can change of a traffic source: its models, and what every source has.
+pub fn source_rows() -> impl Iterator<Item = &'static Spec> {
+    process::SPECS.iter().chain([&FLOW])
+}
+
 /// The keys of a traffic source that can change: how its packets come, where they go, and how many there are.
 pub(crate) fn source_keys() -> Vec<&'static str> {
     let mut keys = vec![MODEL, INTERVAL];
-    for param in process::SPECS.iter().chain([&FLOW]).flat_map(|spec| spec.params) {
+    for param in source_rows().flat_map(|spec| spec.params) {
         if !keys.contains(&param.name) {
             keys.push(param.name);
         }

@@ -5,7 +5,7 @@ use crate::counters::{Counters, Happened};
 use crate::discipline::{SPECS, Spec};
 use crate::lines::Lines;
 use crate::table::NONE;
-use crate::{Settings, SettingsError, Warning, Weight};
+use crate::{Refusal, Settings, SettingsError, Warning, Weight};
 use longwire_units::Nanos;
 use thiserror::Error;
 
@@ -69,23 +69,6 @@ pub struct Granted {
     pub arrived: Nanos,
     /// How long processing it was predicted to take.
     pub estimate: Nanos,
-}
-
-/// Why a packet was not taken. It is counted; the caller keeps it, and drops it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Refusal {
-    /// Its flow has as many packets waiting as it may.
-    #[error("the flow's queue is full")]
-    QueueFull,
-    /// There are as many flows as there may be, none of them idle.
-    #[error("the flow table is full")]
-    TableFull,
-    /// Its flow has its share of the room for packets, or there is none left.
-    #[error("there is no room for more packets of the flow")]
-    NoRoom,
-    /// The message has no valid handle.
-    #[error("the handle is invalid")]
-    Invalid,
 }
 
 /// Why something about a flow can't be changed.

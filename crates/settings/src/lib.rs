@@ -36,12 +36,16 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod kind;
 mod setting;
 mod spec;
 mod value;
+mod values;
 
 pub use error::SpecError;
+pub use kind::{Grammar, ParamKind, Reading};
 pub use longwire_settings_derive::{Choice, Settings};
 pub use setting::{Choice, Setting, Settings, take};
-pub use spec::{Grammar, Param, ParamKind, Reading, Spec};
-pub use value::{Limit, Millionths, Parsed, Value, Values};
+pub use spec::{Param, Spec};
+pub use value::{Limit, Millionths, Parsed, Value};
+pub use values::Values;

@@ -1,6 +1,7 @@
 //! What a derived struct is: a row, and the values read for it with their types.
 
-use crate::value::{Limit, Millionths, Value, Values};
+use crate::value::{Limit, Millionths, Value};
+use crate::values::Values;
 use crate::{Spec, SpecError};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::any::Any;

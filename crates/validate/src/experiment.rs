@@ -370,6 +370,7 @@ mod tests {
         seen.report.fidelity = Some(longwire_engine::Fidelity {
             faithful: false,
             causes: vec!["late".into()],
+            brief: Some("late".into()),
             lateness: longwire_engine::LatenessSummary::default(),
         });
         assert_eq!(verdict(&seen), Some(false), "not faithful");

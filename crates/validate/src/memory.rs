@@ -5,7 +5,7 @@ use crate::Settings;
 use crate::ends::Shared;
 use crate::experiment::{blast, paced, partner, scenario, silent};
 use longwire_bench::BenchError;
-use longwire_bench::engine::Punctual;
+use longwire_bench::punctual::Punctual;
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;
 use longwire_engine::Report;

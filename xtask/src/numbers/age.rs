@@ -2,7 +2,8 @@
 //! no longer true.
 
 use super::{FOLDER, commands};
-use crate::tidy::{File, Finding};
+use crate::files::File;
+use crate::finding::Finding;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;

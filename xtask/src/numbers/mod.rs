@@ -4,13 +4,13 @@
 
 mod age;
 mod commands;
-mod functions;
 mod measure;
 mod table;
 
 pub use commands::{crates, keep};
 
-use crate::tidy::{File, Finding, files};
+use crate::files::{File, files};
+use crate::finding::Finding;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 

@@ -20,8 +20,10 @@
 //!
 //! makes the tables of functions that [`functions`] describes.
 
-use super::{FOLDER, commands, functions};
-use crate::tidy::File;
+mod functions;
+
+use super::{FOLDER, commands};
+use crate::files::File;
 use longwire_report::{Report, Row, Scalar, in_unit};
 use serde_json::Value;
 
@@ -179,7 +181,7 @@ fn source(report: &Report, rows: &[&Row]) -> String {
     let machine = &report.machine;
     let failed = rows.iter().filter(|row| row.pass == Some(false)).count();
     let judged = rows.iter().filter(|row| row.pass.is_some()).count();
-    format!(
+    let text = format!(
         "`{}`, Longwire {} ({}, {}), on {}, {} cores, Linux {}: {judged} rows judged, {failed} failed.",
         field("command"),
         report.version,
@@ -188,7 +190,25 @@ fn source(report: &Report, rows: &[&Row]) -> String {
         machine.cpu_model,
         machine.cores,
         machine.kernel
-    )
+    );
+    wrapped(&text)
+}
+
+/// The text in lines of at most 100 characters.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if width > 0 {
+            let fits = width + 1 + length <= 100;
+            lines.push(if fits { ' ' } else { '\n' });
+            width = if fits { width + 1 } else { 0 };
+        }
+        lines += word;
+        width += length;
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -220,14 +240,21 @@ mod tests {
         assert_eq!(lines[3..5], ["| what | asked for | measured | |", "|---|---|---|---|"]);
         assert_eq!(lines[5], "| engine, 8 links | 15 Mpps | 16.1 Mpps | ok |");
         assert_eq!(lines[6], "| memory\\|all |  | 129.7 bytes |  |");
+        let end = lines.iter().position(|line| *line == "<!-- end of numbers -->").unwrap();
+        let source = lines[8..end - 1].join(" ");
         assert!(
-            lines[8].starts_with("`longwire bench engine`, Longwire 0.3.0 (abc, 2026-11-23), on "),
-            "{}",
-            lines[8]
+            source.starts_with("`longwire bench engine`, Longwire 0.3.0 (abc, 2026-11-23), on "),
+            "{source}"
         );
-        assert!(lines[8].ends_with(": 1 rows judged, 0 failed."), "{}", lines[8]);
-        assert_eq!(lines[10..], ["<!-- end of numbers -->", "b"]);
+        assert!(source.ends_with(": 1 rows judged, 0 failed."), "{source}");
+        assert_eq!(lines[end..], ["<!-- end of numbers -->", "b"]);
         assert_eq!(fill(&new, &results()).unwrap(), new, "made again, it is the same");
+    }
+
+    #[test]
+    fn lines_are_as_long_as_they_may_be() {
+        let word = "w".repeat(49);
+        assert_eq!(wrapped(&format!("{word} {word}w {word}")), format!("{word} {word}w\n{word}"));
     }
 
     #[test]

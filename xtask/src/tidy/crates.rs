@@ -5,7 +5,14 @@ use super::{File, Finding};
 
 /// The crates, lowest first; those of one line don't know each other. The order is that of ARCHITECTURE.md.
 const LAYERS: &[&[&str]] = &[
-    &["longwire-units", "longwire-report", "longwire-nesp", "longwire-rundir", "longwire-settings-derive"],
+    &[
+        "longwire-units",
+        "longwire-report",
+        "longwire-nesp",
+        "longwire-netlink",
+        "longwire-rundir",
+        "longwire-settings-derive",
+    ],
     &["longwire-clock", "longwire-packet", "longwire-settings"],
     &["longwire-wire", "longwire-drivers"],
     &["longwire-block"],

@@ -1,12 +1,13 @@
-//! Documents: links lead somewhere, every page can be reached, decisions are numbered, and the README's test command is
-//! the one that is run.
+//! Documents: links lead somewhere, the book has every page, decisions are numbered, and the README's test
+//! command is the one that is run.
 
 use super::{File, Finding};
 use crate::TEST_COMMAND;
 use std::collections::BTreeSet;
 
 const README: &str = "README.md";
-const BOOK: &str = "docs/book/README.md";
+const SUMMARY: &str = "docs/book/SUMMARY.md";
+const BOOK_SETTINGS: &str = "docs/book.toml";
 const CI: &str = ".ci/run";
 const TEST_MARK: &str = "<!-- test command -->";
 
@@ -18,41 +19,41 @@ pub fn check(files: &[File], findings: &mut Vec<Finding>) {
     check_test_command(files, findings);
 }
 
-/// Relative links of Markdown files lead to files or folders of the project.
+/// Relative links of Markdown files lead to files, folders or headings of the project.
 fn check_links(files: &[File], findings: &mut Vec<Finding>) {
     for file in files.iter().filter(|f| f.path.ends_with(".md")) {
-        for (line, target) in links(file) {
+        for Link { line, target, anchor } in links(file) {
             let folder = format!("{}/", target.trim_end_matches('/'));
-            if target.is_empty() || files.iter().any(|f| f.path == target || f.path.starts_with(&folder)) {
-                continue;
-            }
-            let fix = format!("there is no {target}");
+            let page = files.iter().find(|f| f.path == target);
+            let fix = match page {
+                Some(page) if anchor.is_empty() || anchors(&page.text).contains(&anchor) => continue,
+                Some(_) => format!("{target} has no heading #{anchor}"),
+                None if target.is_empty() || files.iter().any(|f| f.path.starts_with(&folder)) => continue,
+                None => format!("there is no {target}"),
+            };
             findings.push(Finding::new(&file.path, line, "links lead somewhere", fix));
         }
     }
 }
 
-/// Every file under docs/ is linked from the README or the book, directly, over other pages, or with its folder.
+/// The book's summary links every page under docs/. Every other file there is linked from a page, or with its
+/// folder.
 fn check_reached(files: &[File], findings: &mut Vec<Finding>) {
-    let mut waiting: Vec<&File> = files.iter().filter(|f| f.path == README || f.path == BOOK).collect();
-    let mut reached: BTreeSet<&str> = waiting.iter().map(|f| f.path.as_str()).collect();
-    while let Some(page) = waiting.pop() {
-        if !page.path.ends_with(".md") {
-            continue;
+    let pages = || files.iter().filter(|f| f.path.ends_with(".md"));
+    let linked = |page: &File| links(page).into_iter().map(|link| link.target).collect::<Vec<_>>();
+    let chapters: Vec<String> = pages().filter(|f| f.path == SUMMARY).flat_map(linked).collect();
+    let targets: Vec<String> = pages().flat_map(linked).collect();
+    for file in files.iter().filter(|f| f.path.starts_with("docs/") && f.path != SUMMARY) {
+        let folder = parent(&file.path);
+        let (reached, fix) = if file.path.ends_with(".md") {
+            (chapters.contains(&file.path), format!("link it from {SUMMARY}"))
+        } else {
+            let linked = targets.iter().any(|t| *t == file.path || t.trim_end_matches('/') == folder);
+            (linked || file.path == BOOK_SETTINGS, "link it from a page".to_string())
+        };
+        if !reached {
+            findings.push(Finding::new(&file.path, 1, "every page can be reached", fix));
         }
-        for (_, target) in links(page) {
-            let folder = target.trim_end_matches('/');
-            let linked = |f: &&File| f.path == target || parent(&f.path) == folder;
-            for file in files.iter().filter(linked) {
-                if reached.insert(&file.path) {
-                    waiting.push(file);
-                }
-            }
-        }
-    }
-    for file in files.iter().filter(|f| f.path.starts_with("docs/") && !reached.contains(f.path.as_str())) {
-        let fix = format!("link it from {BOOK} or {README}");
-        findings.push(Finding::new(&file.path, 1, "every page can be reached", fix));
     }
 }
 
@@ -108,22 +109,58 @@ fn marked_command(text: &str) -> Option<(usize, &str)> {
     closed.then(|| (index + 1, command.trim().trim_start_matches("$ ")))
 }
 
-/// The relative links of a Markdown file outside code: line, and target from the workspace's folder.
-fn links(file: &File) -> Vec<(usize, String)> {
+/// A relative link of a Markdown file.
+struct Link {
+    line: usize,
+    /// The path from the workspace's folder.
+    target: String,
+    /// The heading within the target, or nothing.
+    anchor: String,
+}
+
+/// The relative links of a Markdown file outside code.
+fn links(file: &File) -> Vec<Link> {
     let mut found = Vec::new();
-    let mut fenced = false;
-    for (index, line) in file.text.lines().enumerate() {
-        fenced ^= line.trim_start().starts_with("```");
+    for (line, text) in unfenced(&file.text) {
         // Every second part of a line split at backticks is code.
-        let prose: String = line.split('`').step_by(2).collect();
-        for part in prose.split("](").skip(1).filter(|_| !fenced) {
-            let target = part.split([')', ' ', '#']).next().unwrap_or("");
-            if !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
-                found.push((index + 1, resolve(parent(&file.path), target)));
+        let prose: String = text.split('`').step_by(2).collect();
+        for part in prose.split("](").skip(1) {
+            let link = part.split([')', ' ']).next().unwrap_or("");
+            if link.is_empty() || link.contains("://") || link.starts_with("mailto:") {
+                continue;
             }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { file.path.clone() } else { resolve(parent(&file.path), path) };
+            found.push(Link { line, target, anchor: anchor.into() });
         }
     }
     found
+}
+
+/// The names by which links reach the headings of a Markdown text, as mdBook and forges make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (_, line) in unfenced(text) {
+        let title = line.trim_start_matches('#');
+        if title.len() == line.len() || !title.starts_with(' ') {
+            continue;
+        }
+        let kept = title.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        let name = kept.collect::<String>().to_lowercase().replace(' ', "-");
+        let unused = (1..).map(|n| format!("{name}-{n}")).find(|n| !found.contains(n));
+        found.insert(if found.contains(&name) { unused.unwrap_or_default() } else { name });
+    }
+    found
+}
+
+/// The lines outside fenced blocks, numbered from 1.
+fn unfenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        (!fenced && !fence).then_some((index + 1, line))
+    })
 }
 
 /// Joins a folder and a relative path, taking out `.` and `..`.
@@ -156,29 +193,41 @@ mod tests {
 
     #[test]
     fn links_lead_somewhere() {
+        let page = "docs/book/README.md";
         let book = "[a](a.md) [up](../../README.md#top) [web](https://example.org/x) [folder](../adr/) `[c](c.md)`\n\n[b](b.md)\n";
-        let files =
-            [file(README, ""), file("docs/adr/0001-x.md", ""), file("docs/book/a.md", ""), file(BOOK, book)];
-        assert_eq!(found(check_links, &files), [(BOOK.to_string(), 3)]);
+        let files = [
+            file(README, "# Top\n"),
+            file("docs/adr/0001-x.md", ""),
+            file("docs/book/a.md", ""),
+            file(page, book),
+        ];
+        assert_eq!(found(check_links, &files), [(page.to_string(), 3)]);
         let fenced = [file(README, "```\n[x](y.md)\n```\n[z](z.md)\n")];
         assert_eq!(found(check_links, &fenced), [(README.to_string(), 4)]);
     }
 
     #[test]
+    fn links_lead_to_headings() {
+        let text = "# One `two`, three\n## Again\n## Again\n```\n# code\n```\n\
+                    [a](#one-two-three) [b](#again-1) [c](#code)\n[d](README.md#missing)\n";
+        let missing = [(README.to_string(), 7), (README.to_string(), 8)];
+        assert_eq!(found(check_links, &[file(README, text)]), missing);
+    }
+
+    #[test]
     fn every_page_is_reached() {
-        let pages = |readme: &str| {
-            let a = file("docs/book/a.md", "![p](p.svg)");
-            [
-                file(README, readme),
-                file(BOOK, "[decisions](../adr/)"),
-                a,
-                file("docs/book/p.svg", ""),
-                file("docs/adr/0001-x.md", ""),
-            ]
+        let pages = |summary: &str| {
+            let a = file("docs/book/a.md", "![p](p.svg) [results](../results/)");
+            [file(README, "[a](docs/book/a.md)"), file(SUMMARY, summary), a]
+                .into_iter()
+                .chain(
+                    ["docs/book/p.svg", "docs/book/q.svg", "docs/results/r.json"].map(|path| file(path, "")),
+                )
+                .collect::<Vec<_>>()
         };
-        assert_eq!(found(check_reached, &pages("[a](docs/book/a.md)")), []);
-        let missed = [("docs/book/a.md".to_string(), 1), ("docs/book/p.svg".to_string(), 1)];
-        assert_eq!(found(check_reached, &pages("")), missed);
+        let unlinked = ("docs/book/q.svg".to_string(), 1);
+        assert_eq!(found(check_reached, &pages("[a](a.md)")), std::slice::from_ref(&unlinked));
+        assert_eq!(found(check_reached, &pages("")), [("docs/book/a.md".to_string(), 1), unlinked]);
     }
 
     #[test]

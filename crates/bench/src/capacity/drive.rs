@@ -1,6 +1,6 @@
 //! A scenario driven from memory to memory as fast as its worker goes, and the processor time that a packet takes there.
 
-use crate::engine::Punctual;
+use crate::punctual::Punctual;
 use crate::{BenchError, Settings};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};

@@ -4,7 +4,7 @@ use crate::{Json, Outcome, capacity_rows, outcome};
 use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
 use longwire_report::{Report, Row};
 use longwire_run::fitted::fit_pool;
-use longwire_run::live_sources::why_silent;
+use longwire_run::objects::sources::why_silent;
 use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};

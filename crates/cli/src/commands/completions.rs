@@ -1,11 +1,13 @@
 //! `longwire completions`
 
-use crate::{Cli, Outcome};
-use clap::CommandFactory;
-use clap_complete::Shell;
-use std::io::Write;
+use crate::{Outcome, completion, outcome};
+use anyhow::Context;
+use clap::builder::PossibleValuesParser;
+use clap_complete::env::Shells;
 
 /// Print a shell's completions
+///
+/// The shell asks longwire for what can follow, so that the names of links, hosts, labs and profiles are those of now.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -14,7 +16,8 @@ Examples:
   longwire completions fish > ~/.config/fish/completions/longwire.fish")]
 pub struct Args {
     /// The shell.
-    shell: Shell,
+    #[arg(value_parser = PossibleValuesParser::new(Shells::builtins().names().collect::<Vec<_>>()))]
+    shell: String,
 }
 
 impl Args {
@@ -23,9 +26,11 @@ impl Args {
     /// # Errors
     /// If standard output can't be written to.
     pub fn run(self) -> anyhow::Result<Outcome> {
+        let shells = Shells::builtins();
+        let shell = shells.completer(&self.shell).context("the shell is one of those listed")?;
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "longwire", &mut text);
-        std::io::stdout().write_all(&text)?;
+        shell.write_registration(completion::VARIABLE, "longwire", "longwire", "longwire", &mut text)?;
+        outcome::print(String::from_utf8(text)?.trim_end())?;
         Ok(Outcome::Well)
     }
 }

@@ -5,18 +5,16 @@ mod weigh;
 
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome, run_text};
-use anyhow::ensure;
-use longwire_control::{Client, ClientError, Found, Info, Link, Medium, Source, directory};
+use longwire_control::{Client, Found, Info, Kind, Object, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
-use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// How long an instance has to say which it is: one that hangs is listed all the same.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Look at a running instance, change its links, traffic sources, shared media, routes and flows, end it
+/// Look at a running instance, change its objects (links, sources, media, routers, flows, forwarders), end it
 ///
 /// Instances of this user are found by their control sockets. Where only one runs it need not be named.
 #[derive(Debug, clap::Args)]
@@ -70,29 +68,41 @@ struct Stats {
     json: Json,
 }
 
-/// Show how a link is set and what it has counted, or how a traffic source or a shared medium is set
+/// Show how an object is set and what it has counted: a link, a source, a medium, a router, a flow, a forwarder or a port
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire ctl get up
   longwire ctl get up.forward --json
-  longwire ctl get video")]
+  longwire ctl get video
+  longwire ctl get r1/voice
+  longwire ctl get a --kind port")]
 struct Get {
-    /// The link; a duplex one shows both of its directions. Or a traffic source or a shared medium, where no link has this
-    /// name.
-    link: String,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
+    #[command(flatten)]
+    object: ObjectArgs,
 
     #[command(flatten)]
     json: Json,
 }
 
-/// Change a link, a traffic source or a shared medium while it runs
+/// The object that is meant.
+#[derive(Debug, clap::Args)]
+struct ObjectArgs {
+    /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its directions.
+    name: String,
+
+    /// What it is, where several objects have this name. Default: the first of link, source, medium, router, flow, forwarder, port.
+    #[arg(long, value_parser = kind)]
+    kind: Option<Kind>,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// Change an object while it runs: a link, a source, a medium, a router's routes, a flow's weight, a forwarder
 ///
-/// All settings that are named change together between two batches of packets, or none does; what is not named is kept. A
+/// All settings that are named change at one instant between two batches of packets, or none does; what is not named is kept. A
 /// duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -110,12 +120,14 @@ Examples:
   longwire ctl set video state=down
   longwire ctl set video to=b packets=unlimited
   longwire ctl set cell rate=2mbit
+  longwire ctl set r1 route.10.1.0.0/16='via 10.9.0.2'
+  longwire ctl set r1/voice weight=4
 
 longwire blocks lists the settings; those of a source are model, what the kinds of background take, interval, to, destination, packets, for and
 state; those of a medium are what its kind takes. Values are written as in a scenario.")]
 struct Set {
-    /// The link. Or a traffic source or a shared medium, where no link has this name.
-    link: String,
+    #[command(flatten)]
+    object: ObjectArgs,
 
     /// What to change: a setting and its value.
     #[arg(required = true, value_name = "KEY=VALUE")]
@@ -128,10 +140,6 @@ struct Set {
     /// How far apart the steps are; without it 100 ms, or a fiftieth of the ramp if that is less.
     #[arg(long, value_name = "TIME", requires = "ramp")]
     step: Option<String>,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
 
     #[command(flatten)]
     json: Json,
@@ -149,6 +157,12 @@ struct Stop {
 
     #[command(flatten)]
     json: Json,
+}
+
+/// A kind by its word.
+fn kind(text: &str) -> Result<Kind, String> {
+    let words = || Kind::ALL.map(Kind::word).join(", ");
+    Kind::ALL.into_iter().find(|kind| kind.word() == text).ok_or_else(|| format!("there are {}", words()))
 }
 
 /// A setting and its value: `rate=5mbit`.
@@ -280,101 +294,30 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
 }
 
 fn get(args: &Get) -> anyhow::Result<Outcome> {
-    let client = connect(args.instance.as_deref())?;
-    match client.link(&args.link) {
-        Err(error) if not_found(&error) => other(
-            "ctl get",
-            &args.link,
-            args.json,
-            (error, client.source(&args.link), || client.medium(&args.link)),
-        ),
-        found => show("ctl get", found?.links(), args.json),
-    }
+    let ObjectArgs { name, kind, instance } = &args.object;
+    show("ctl get", &connect(instance.as_deref())?.object(*kind, name)?, args.json)
 }
 
 fn set(args: &Set) -> anyhow::Result<Outcome> {
-    let client = connect(args.instance.as_deref())?;
+    let ObjectArgs { name, kind, instance } = &args.object;
     let settings = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone()));
     let ramp = args.ramp.clone().map(|time| ("ramp".into(), time));
     let step = args.step.clone().map(|time| ("ramp.step".into(), time));
     let changes: Vec<_> = settings.chain(ramp).chain(step).collect();
-    match client.set(&args.link, &changes) {
-        Err(error) if not_found(&error) => {
-            let source = client.set_source(&args.link, &changes);
-            other(
-                "ctl set",
-                &args.link,
-                args.json,
-                (error, source, || client.set_medium(&args.link, &changes)),
-            )
-        }
-        found => show("ctl set", found?.links(), args.json),
-    }
+    show("ctl set", &connect(instance.as_deref())?.set(*kind, name, &changes)?, args.json)
 }
 
-/// Shows the source of this name, or else the medium, where there is no link.
-fn other(
-    command: &str,
-    name: &str,
-    json: Json,
-    (no_link, source, medium): (
-        ClientError,
-        Result<Source, ClientError>,
-        impl FnOnce() -> Result<Medium, ClientError>,
-    ),
-) -> anyhow::Result<Outcome> {
-    let no_source = match source {
-        Ok(source) => return show_settings(command, ("source", &source.name, &source.settings), json),
-        Err(error) if not_found(&error) => error,
-        Err(error) => return Err(error.into()),
-    };
-    match medium() {
-        Ok(medium) => show_settings(command, ("medium", &medium.name, &medium.settings), json),
-        Err(no_medium) if not_found(&no_medium) => {
-            let errors = [no_link, no_source, no_medium];
-            let near = errors.iter().find_map(|error| match error {
-                ClientError::Refused(problem) => problem.suggestion.as_ref(),
-                _ => None,
-            });
-            let fix = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-            anyhow::bail!("there is no link \"{name}\", and no traffic source or medium of this name{fix}")
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn not_found(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused(problem) if problem.status == 404)
-}
-
-fn show(command: &str, links: &[Link], json: Json) -> anyhow::Result<Outcome> {
-    ensure!(!links.is_empty(), "there is no link");
+/// Prints an object, of a duplex link both directions.
+fn show(command: &str, object: &Object, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
-    for link in links {
-        let settings: Vec<_> = link.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
-        let row = Row::new(&*link.name, "").extra("kind", "link");
-        report.push(
-            row.extra("settings", serde_json::to_value(&link.settings)?).extra("stats", link.stats.clone()),
-        );
+    for one in object.each() {
+        let settings: Vec<_> = one.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
+        let row = Row::new(&*one.name, "").extra("kind", one.kind.word());
+        let row = row.extra("settings", serde_json::to_value(&one.settings)?);
+        report.push(if one.stats.is_null() { row } else { row.extra("stats", one.stats.clone()) });
         if !json.on {
-            outcome::print(&format!("{}: {}", link.name, settings.join(", ")))?;
+            outcome::print(&format!("{}: {}", one.name, settings.join(", ")))?;
         }
     }
     outcome::print_if_json(&report, json)
-}
-
-fn show_settings(
-    command: &str,
-    (kind, name, settings): (&str, &str, &BTreeMap<String, String>),
-    json: Json,
-) -> anyhow::Result<Outcome> {
-    let mut report = Report::new(command);
-    let row = Row::new(name, "").extra("kind", kind);
-    report.push(row.extra("settings", serde_json::to_value(settings)?));
-    if json.on {
-        return outcome::print_report(&report, true);
-    }
-    let settings: Vec<_> = settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
-    outcome::print(&format!("{name}: {}", settings.join(", ")))?;
-    Ok(Outcome::Well)
 }

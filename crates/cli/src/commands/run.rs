@@ -6,8 +6,8 @@ use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;
 use longwire_run::fitted::fit_pool;
-use longwire_run::live::LiveLinks;
-use longwire_run::live_sources::why_silent;
+use longwire_run::objects::links::LiveLinks;
+use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
 use longwire_run::run_report::Ran;
@@ -17,6 +17,7 @@ use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
 use longwire_units::{Bytes, Nanos};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Run a scenario, in real time or in virtual time
@@ -115,12 +116,12 @@ impl Args {
                 "note: no packet came in; give the scenario a [[source]], or a port a capture: --input PORT=FILE",
             );
         }
-        let links = LiveLinks::new(plan, Vec::new());
-        links.note(&run.counted);
-        let settings = Box::new(move |place| links.settings_json(place));
+        let links = LiveLinks::new(plan, &[]);
+        links.note_report(&run.counted);
+        let settings = Box::new(move |place| links.settings(place as u32));
         self.finish(&Ran {
             plan,
-            counted: run.counted,
+            counted: Arc::new(run.counted),
             watches: run.watches,
             mode: "virtual",
             elapsed: run.elapsed,

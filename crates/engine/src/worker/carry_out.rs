@@ -1,15 +1,10 @@
 //! How a worker carries its changes out: on links in their place among departures and arrivals, on traffic sources before
 //! the first frame that may be another one.
 
-use super::{Order, Worker};
+use super::Worker;
 use crate::events::{Event, Of, Turn};
 use crate::order::EVENT_PLACE;
-use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
-use std::sync::Arc;
-
-/// Why a source can't be changed.
-const NO_SOURCE: &str = "nothing is sent by its port";
 
 impl Worker {
     /// Carries out every change of links up to `until`.
@@ -95,52 +90,5 @@ impl Worker {
             };
             self.schedules.of(of).refuse(time, &what, &why);
         }
-    }
-
-    /// Changes a link or source that is made of `base` unless it has changed before, at `now`, and answers what it is made
-    /// of then.
-    pub(crate) fn change(
-        &mut self,
-        (of, place): (Of, u32),
-        base: Arc<Blocks>,
-        edits: &[Edit],
-        ramp: Option<Ramp>,
-        now: Nanos,
-    ) -> Result<Arc<Blocks>, String> {
-        let base = self.schedules.of(of).made_of_or(place, base);
-        match ramp {
-            Some(ramp) => {
-                if of == Of::Links {
-                    // Steps have their exact place from now on.
-                    self.order = Order::Exact;
-                }
-                self.schedules.ramp(of, place, edits, ramp, now, false)?;
-            }
-            None => {
-                self.schedules.of(of).cancel(place, edits);
-                self.apply(of, place, edits, now)?;
-            }
-        }
-        Ok(self.schedules.of(of).made_of(place).map_or(base, Arc::clone))
-    }
-
-    /// Makes a link or source of what `edits` make of it: all of them or none.
-    pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
-        let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
-        match of {
-            Of::Links => self.emulation.change(&mut self.pool, place, now, &changes)?,
-            Of::Sources => self.set_source(place, &changes, now)?,
-        }
-        self.schedules.of(of).note(place, blocks);
-        Ok(())
-    }
-
-    fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
-        // A change by hand may find frames that are due and have not come in: they come before it.
-        let seat = &self.schedules.seats[source as usize];
-        let port = &mut self.ports.slots[seat.port as usize].port;
-        let now = port.next_arrival().map_or(now, |next| now.min(next));
-        let known = changes.iter().all(|(spec, values)| port.change_source(now, &seat.name, spec, values));
-        if known { Ok(()) } else { Err(NO_SOURCE.into()) }
     }
 }

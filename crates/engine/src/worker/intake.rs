@@ -1,7 +1,9 @@
 //! Packets come in from ports, their nodes decide, and the classifier chooses their paths.
 
 use super::Worker;
+use crate::nodes::Nodes;
 use crate::order::{COPIES, PORT_PLACES, order_key};
+use crate::verdicts::PATIENCE;
 use longwire_block::path::UNDECIDED;
 use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, REFUSED, Stamp, refusal};
 use longwire_packet::{Batch, Handle, Meta};
@@ -170,6 +172,32 @@ impl Worker {
             self.pool.free(handle);
         }
         self.forward(node, &single, first);
+    }
+
+    /// Lets a node that has stations decide about packets.
+    pub(crate) fn decide_by_stations(&mut self, node: usize, batch: &Batch, first: usize) {
+        if self.nodes.verdicts.skipped > 0 {
+            self.nodes.verdicts.skipped -= 1;
+            return self.forward(node, batch, first);
+        }
+        let (mut rest, mut known) = (batch.as_slice(), 0);
+        while !rest.is_empty() {
+            let Self { nodes: Nodes { all, verdicts, .. }, pool, map, intake, .. } = self;
+            let alike = verdicts.decide_alike(&mut *all[node], pool, &map.classifier, rest);
+            intake.ready.extend_from_slice(&rest[..alike]);
+            known += alike;
+            rest = &rest[alike..];
+            let (others, more) = rest.split_at(self.nodes.verdicts.unlike(&mut self.pool, rest));
+            if !others.is_empty() {
+                let mut batch = Batch::new();
+                others.iter().for_each(|&handle| batch.push(handle));
+                self.forward(node, &batch, first);
+            }
+            rest = more;
+        }
+        if 2 * known < batch.len() {
+            self.nodes.verdicts.skipped = PATIENCE;
+        }
     }
 
     /// Adds a packet to a batch for a node, which gets the batch when it is full.

@@ -4,20 +4,18 @@
 mod aside;
 mod between;
 mod carry_out;
+mod commands;
 mod egress;
 mod ending;
 mod flood;
 mod intake;
-mod obey;
 mod plain;
 mod pump;
 mod real;
 mod report;
 mod simulated;
 mod tick;
-mod together;
 mod turns;
-mod verdicts;
 mod walk;
 mod windows;
 

@@ -5,7 +5,8 @@ use crate::builder::Block;
 use crate::error::Fault;
 use crate::names::{CONSTANTS, PROTOCOLS, named};
 use crate::primitive::Protocol;
-use crate::program::{Load, MAX_STACK, Operator, Relation, Step, Width};
+use crate::program::MAX_STACK;
+use crate::question::{Load, Operator, Relation, Step, Width};
 
 /// An arithmetic expression in postfix order, and the protocols whose bytes it reads.
 #[derive(Default)]

@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
     }
 
     fn length(&mut self, is_less: bool) -> Result<Block> {
-        use crate::program::{Load, Relation};
+        use crate::question::{Load, Relation};
         self.next += 1;
         let wanted = self.number("a length in bytes", u32::MAX)?;
         let relation = if is_less { Relation::LessOrEqual } else { Relation::GreaterOrEqual };
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
 
     /// `mark N`, or `mark N/MASK`: the bits of the mask are N's.
     fn mark(&mut self) -> Result<Block> {
-        use crate::program::{Load, Relation};
+        use crate::question::{Load, Relation};
         self.next += 1;
         let wanted = self.number("a mark such as 5, or one and a mask, 0x10/0xf0", u32::MAX)?;
         let mut mask = u32::MAX;

@@ -2,7 +2,6 @@
 
 use super::packet::{TCP, UDP};
 use super::table::Endpoint;
-use super::translator::Noted;
 use crate::post::Entry;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
@@ -55,6 +54,23 @@ fn name(protocol: u8) -> &'static str {
         TCP => "tcp",
         UDP => "udp",
         _ => "icmp",
+    }
+}
+
+/// What the program has noted of one side of a binding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Noted {
+    pub flags: u8,
+    pub packets: u64,
+    pub last: u64,
+}
+
+impl Noted {
+    /// Reads a value of the program's map.
+    pub fn read(value: &[u8]) -> Option<Self> {
+        let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
+        // Above the lower bits there is a hash.
+        Some(Self { flags: *value.get(6)? & 0x1f, packets: number(8)?, last: number(16)? })
     }
 }
 

@@ -1,10 +1,11 @@
 //! The half while it runs: packets that come up, bindings that end, and what is told of them.
 
 use super::Args;
+use super::entry::Noted;
 use super::entry::{between, entries, key, told};
 use super::packet::{ICMP, TCP, UDP};
 use super::table::Endpoint;
-use super::translator::{Counts, Noted, Ruling, Translator};
+use super::translator::{Counts, Ruling, Translator};
 use super::waiting::{Up, Waiting, first_of};
 use crate::post::{Entry, Post};
 use longwire_punt::Verdict;

@@ -1,6 +1,6 @@
 //! What becomes of a packet that the program has left to its control half.
 
-use super::entry;
+use super::entry::{self, Noted};
 use super::network::Network4;
 use super::packet::{ICMP, Packet, PartKey, Side, TCP, Unread, What};
 use super::table::{Endpoint, Full, Limits, Table};
@@ -50,14 +50,6 @@ pub(super) enum Ruling {
     Needs(usize),
 }
 
-/// What the program has noted of one side of a binding.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Noted {
-    pub flags: u8,
-    pub packets: u64,
-    pub last: u64,
-}
-
 /// Decides, with all bindings.
 #[derive(Debug)]
 pub(super) struct Translator {
@@ -67,15 +59,6 @@ pub(super) struct Translator {
     pub table: Table,
     parts: Parts,
     pub counts: Counts,
-}
-
-impl Noted {
-    /// Reads a value of the program's map.
-    pub fn read(value: &[u8]) -> Option<Self> {
-        let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
-        // Above the lower bits there is a hash.
-        Some(Self { flags: *value.get(6)? & 0x1f, packets: number(8)?, last: number(16)? })
-    }
 }
 
 impl Translator {

@@ -1,23 +1,25 @@
 //! Bulk TCP: as much as the path carries.
 
-use super::control::{Answer, Control, End, Ready, Receiver, Test};
+use super::control::{Answer, BulkOffer, Control, End, Ready, Receiver, Test};
+use super::goodput::Goodput;
 use super::header::{HEADER_BYTES, Header};
 use super::socket::{self, TcpInfo};
 use super::spread::{Distribution, Spread};
 use super::udp::IDLE_NS;
 use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, Until};
 use longwire_clock::monotonic;
+use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion, tcp_congestion};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+pub use super::goodput::BulkReception;
+
 /// The most connections of one transfer.
 pub const MAX_STREAMS: u32 = 64;
 /// The most bytes of one transfer: 2⁵⁰, a day at 100 Gbit/s.
 pub const MAX_BYTES: u64 = 1 << 50;
-/// The most intervals a receiver keeps; later bytes count into the last.
-const MAX_INTERVALS: u64 = 10_000;
 /// How often the sender asks TCP for the round-trip time, in nanoseconds.
 const SAMPLE_NS: u64 = 50_000_000;
 /// Bytes of one write or read.
@@ -45,30 +47,6 @@ impl Bulk {
     pub fn new(until: Until) -> Self {
         Self { until, streams: 1, congestion: None, interval_ns: 100_000_000 }
     }
-}
-
-/// What a receiver has to know of a transfer.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BulkOffer {
-    streams: u32,
-    interval_ns: u64,
-    duration_ns: Option<u64>,
-}
-
-/// What the receiver of a transfer saw.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BulkReception {
-    /// Bytes of TCP payload that arrived.
-    pub bytes: u64,
-    /// From first to last arrival, in nanoseconds.
-    pub span_ns: u64,
-    /// Bits of TCP payload over the span, those of the first arrival excluded; none if all came at once.
-    pub goodput_bits_per_second: Option<f64>,
-    /// Length of an interval, in nanoseconds.
-    pub interval_ns: u64,
-    /// Bytes that arrived in each interval, counted from the first arrival.
-    pub intervals: Vec<u64>,
 }
 
 /// What became of a transfer.
@@ -141,13 +119,13 @@ impl Sender {
             let failed = || Error::system(format!("connecting to {to} for the transfer"));
             let mut stream = TcpStream::connect_timeout(&to, patience).map_err(failed())?;
             if let Some(name) = &bulk.congestion {
-                socket::set_congestion(&stream, name).map_err(|source| Error::System {
+                set_tcp_congestion(&stream, name).map_err(|source| Error::System {
                     doing: format!("choosing the congestion control {name:?}"),
-                    source,
+                    source: source.into(),
                     fix: "; /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what may be chosen",
                 })?;
             }
-            congestion = socket::congestion(&stream).map_err(failed())?;
+            congestion = tcp_congestion(&stream).map_err(|e| failed()(e.into()))?;
             let mut header = [0; HEADER_BYTES];
             Header { flow: ready.flow, sequence, sent: monotonic().0 }.write(&mut header);
             stream.write_all(&header).map_err(failed())?;
@@ -206,11 +184,12 @@ impl Sender {
         self.sample(monotonic().0);
         match until {
             Until::DurationNs(_) => {
+                // Closing them discards what has not been sent, and resets them.
                 let streams = std::mem::take(&mut self.streams);
                 streams
                     .iter()
-                    .try_for_each(socket::discard_on_close)
-                    .map_err(Error::system("ending the connections"))
+                    .try_for_each(|stream| set_socket_linger(stream, Some(Duration::ZERO)))
+                    .map_err(|e| Error::system("ending the connections")(e.into()))
             }
             // A connection that the receiver has already closed is told by its result.
             Until::Count(_) => {
@@ -308,7 +287,7 @@ impl BulkOffer {
         let mut buffer = vec![0; CHUNK];
         let mut wait: Vec<_> = streams.iter().map(|stream| socket::interest(stream, libc::POLLIN)).collect();
         wait.push(socket::interest(&control.stream, libc::POLLIN));
-        let mut goodput = Goodput::new(self);
+        let mut goodput = Goodput::new(self.interval_ns);
         let mut open = streams.len();
         let mut last_heard = monotonic().0;
         while open > 0 || !ended {
@@ -387,69 +366,9 @@ pub(super) fn accept(
     Ok(ours.then_some(stream))
 }
 
-/// Counts bytes as they arrive.
-struct Goodput {
-    bytes: u64,
-    first_bytes: u64,
-    first: u64,
-    last: u64,
-    interval_ns: u64,
-    intervals: Vec<u64>,
-}
-
-impl Goodput {
-    fn new(offer: &BulkOffer) -> Self {
-        let intervals = Vec::with_capacity(MAX_INTERVALS as usize);
-        Self { bytes: 0, first_bytes: 0, first: 0, last: 0, interval_ns: offer.interval_ns, intervals }
-    }
-
-    fn arrive(&mut self, now: u64, bytes: u64) {
-        if self.bytes == 0 {
-            (self.first, self.first_bytes) = (now, bytes);
-        }
-        self.last = now;
-        self.bytes += bytes;
-        let interval = ((now - self.first) / self.interval_ns).min(MAX_INTERVALS - 1) as usize;
-        if interval >= self.intervals.len() {
-            self.intervals.resize(interval + 1, 0);
-        }
-        self.intervals[interval] += bytes;
-    }
-
-    fn reception(self) -> BulkReception {
-        let span = self.last - self.first;
-        let bits = (self.bytes - self.first_bytes) as f64 * 8.0;
-        BulkReception {
-            bytes: self.bytes,
-            span_ns: span,
-            goodput_bits_per_second: (span > 0).then(|| bits * 1e9 / span as f64),
-            interval_ns: self.interval_ns,
-            intervals: self.intervals,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn goodput_by_hand() {
-        let offer = BulkOffer { streams: 1, interval_ns: 100, duration_ns: None };
-        let mut goodput = Goodput::new(&offer);
-        for (now, bytes) in [(1000, 50), (1050, 10), (1100, 20), (1350, 30)] {
-            goodput.arrive(now, bytes);
-        }
-        let got = goodput.reception();
-        assert_eq!((got.bytes, got.span_ns, got.intervals), (110, 350, vec![60, 20, 0, 30]));
-        // 60 bytes after the first arrival, in 350 ns.
-        assert_eq!(got.goodput_bits_per_second, Some(480.0 * 1e9 / 350.0));
-        let mut goodput = Goodput::new(&offer);
-        goodput.arrive(0, 1);
-        goodput.arrive(u64::MAX, 1);
-        let got = goodput.reception();
-        assert_eq!((got.intervals.len() as u64, got.intervals.last()), (MAX_INTERVALS, Some(&1)));
-    }
 
     #[test]
     fn offers_are_checked() {

@@ -1,9 +1,10 @@
 //! The clocks that traffic is measured with, and waiting for a moment.
 
-#![allow(unsafe_code)]
-
 use longwire_clock::{monotonic, realtime};
+use rustix::thread::{Timespec, clock_nanosleep_absolute, set_current_timer_slack};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// How long before a moment [`wait_until`] stops sleeping and starts spinning, in nanoseconds: more than a wake-up takes.
 const SPIN_NS: u64 = 100_000;
@@ -50,8 +51,8 @@ impl WallOffset {
 
 /// Lets this thread's sleeps end when they should, rather than up to 50 µs later (prctl(2), PR_SET_TIMERSLACK).
 pub(super) fn precise_sleeps() {
-    // SAFETY: the call takes a number and touches no memory; failing only makes sleeps less precise.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
+    // Failing only makes them less precise.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// Waits until the monotonic clock shows `moment`: sleeps to 100 µs before it, then spins. Returns the time at which it ended.
@@ -71,15 +72,9 @@ pub(super) fn wait_until(moment: u64) -> u64 {
 
 /// Sleeps until the monotonic clock shows `moment`, or a signal comes.
 fn sleep_until(moment: u64) {
-    let time = timespec(moment);
-    // SAFETY: `time` is valid for the call, which writes nothing for an absolute time; interrupted sleeps are the caller's to repeat.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
-}
-
-/// `time` in nanoseconds as the system's structure.
-pub(super) fn timespec(time: u64) -> libc::timespec {
-    // Both parts fit: the quotient is below 2^35 and the remainder below 10^9.
-    libc::timespec { tv_sec: (time / 1_000_000_000) as _, tv_nsec: (time % 1_000_000_000) as _ }
+    let Ok(time) = Timespec::try_from(Duration::from_nanos(moment)) else { return };
+    // Interrupted sleeps are the caller's to repeat.
+    let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
 }
 
 /// Which clock a process reads: two processes with equal identities read the same one.
@@ -142,9 +137,15 @@ mod tests {
     }
 
     #[test]
-    fn times_convert_both_ways() {
-        for time in [0, 1, 999_999_999, 1_000_000_000, 1_700_000_000_123_456_789] {
-            assert_eq!(nanos(&timespec(time)), time);
+    fn stamps_are_read_in_nanoseconds() {
+        for (tv_sec, tv_nsec, time) in [
+            (0, 1, 1),
+            (0, 999_999_999, 999_999_999),
+            (1, 0, 1_000_000_000),
+            (1_700_000_000, 123_456_789, 1_700_000_000_123_456_789),
+            (-1, 5, 5),
+        ] {
+            assert_eq!(nanos(&libc::timespec { tv_sec, tv_nsec }), time);
         }
     }
 }

@@ -11,13 +11,11 @@
 //!
 //! Lines are bounded, every wait has an end, and every number is checked before anything is allocated for it.
 
-use super::Error;
-use super::bulk::{BulkOffer, BulkReception};
 use super::clock::ClockId;
-use super::request::RequestOffer;
+use super::goodput::BulkReception;
 use super::socket;
 use super::tally::UdpReception;
-use super::udp::UdpOffer;
+use super::{Error, Layer};
 use longwire_clock::monotonic;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -68,6 +66,43 @@ pub(super) enum Test {
     Udp(UdpOffer),
     Bulk(BulkOffer),
     Request(RequestOffer),
+}
+
+/// What a receiver has to know of a stream.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UdpOffer {
+    pub packets: u64,
+    pub layer: Layer,
+    pub quiet_ns: u64,
+}
+
+/// What a receiver has to know of a transfer.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BulkOffer {
+    pub streams: u32,
+    pub interval_ns: u64,
+    pub duration_ns: Option<u64>,
+}
+
+/// What a receiver has to know of requests.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RequestOffer {
+    pub transport: Transport,
+    pub request: usize,
+    pub response: usize,
+}
+
+/// What carries requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// A datagram for each; lost ones are given up after the timeout.
+    Udp,
+    /// One connection; nothing is lost, and a timeout ends the measurement.
+    Tcp,
 }
 
 /// What a sender says last.

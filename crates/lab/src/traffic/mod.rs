@@ -13,6 +13,7 @@
 pub mod bulk;
 pub mod clock;
 mod control;
+mod goodput;
 mod header;
 pub mod ping;
 pub mod request;

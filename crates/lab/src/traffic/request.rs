@@ -1,7 +1,7 @@
 //! Requests and their responses, over UDP or TCP, several at a time.
 
 use super::bulk::{CONNECT_NS, accept};
-use super::control::{Answer, Control, End, Ready, Receiver, Test};
+use super::control::{Answer, Control, End, Ready, Receiver, RequestOffer, Test};
 use super::header::{HEADER_BYTES, Header};
 use super::socket;
 use super::spread::{Distribution, Spread};
@@ -13,20 +13,12 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
+pub use super::control::Transport;
+
 /// The most requests that may be under way at a time.
 pub const MAX_OUTSTANDING: u32 = 1024;
 /// The largest request or response: what UDP carries over IPv4.
 pub const MAX_BYTES: usize = super::udp::MAX_PAYLOAD;
-
-/// What carries requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// A datagram for each; lost ones are given up after the timeout.
-    Udp,
-    /// One connection; nothing is lost, and a timeout ends the measurement.
-    Tcp,
-}
 
 /// Requests to make. A new one is sent as soon as one is answered or given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,15 +42,6 @@ impl Requests {
     pub fn new(transport: Transport, until: Until) -> Self {
         Self { transport, request: 64, response: 64, outstanding: 1, until, timeout_ns: 1_000_000_000 }
     }
-}
-
-/// What a receiver has to know of them.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RequestOffer {
-    transport: Transport,
-    request: usize,
-    response: usize,
 }
 
 /// What became of requests.

@@ -2,20 +2,24 @@
 
 #![allow(unsafe_code)]
 
-use super::clock::{WallOffset, nanos, timespec};
+use super::clock::{WallOffset, nanos};
+use crate::socket_option;
 use longwire_clock::monotonic;
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, connect, ipproto, send, socket_with, sockopt,
+};
 use std::ffi::c_int;
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
+use std::mem::{size_of_val, zeroed};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// Packets of one `recvmmsg` or `sendmmsg`.
 pub const BATCH: usize = 64;
 /// Bytes kept of each received packet: an IPv4 header with options, an ICMP header and ours.
 const KEPT: usize = 128;
 /// Receive buffer asked for: holds about a tenth of a second at a million small packets a second.
-const RECEIVE_BUFFER: c_int = 64 << 20;
+const RECEIVE_BUFFER: usize = 64 << 20;
 /// SK_MEMINFO_DROPS of linux/sock_diag.h, and how many such values there are.
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_VALUES: usize = 9;
@@ -24,38 +28,18 @@ fn checked(result: c_int) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sets a socket option to a value of plain numbers.
-pub fn set_option<T: Copy>(socket: &impl AsFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `value`, which outlives the call.
-    let result = unsafe {
-        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length)
-    };
-    checked(result).map(drop)
-}
-
-/// Reads a socket option into `value`; returns how many bytes the kernel wrote.
-fn option<T: Copy>(socket: &impl AsFd, level: c_int, name: c_int, value: &mut [T]) -> io::Result<usize> {
-    let mut length = size_of_val(value) as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `value`, numbers that may take any bits; the kernel writes no more than that.
-    let result = unsafe {
-        libc::getsockopt(socket.as_fd().as_raw_fd(), level, name, value.as_mut_ptr().cast(), &mut length)
-    };
-    checked(result).map(|_| length as usize)
-}
-
 /// Prepares a socket to receive a stream: kernel stamps, and the largest buffer the system gives.
 pub fn prepare_to_receive(socket: &impl AsFd) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
+    socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
     // Beyond the system's limit only with CAP_NET_ADMIN; within it always.
-    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER)
-        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER))
+    Ok(sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER))?)
 }
 
 /// How many packets the socket dropped because its buffer was full; 0 if the kernel does not say.
 pub fn drops(socket: &impl AsFd) -> u64 {
     let mut values = [0u32; MEMINFO_VALUES];
-    match option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut values) {
+    match socket_option::read(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut values) {
         Ok(_) => u64::from(values[MEMINFO_DROPS]),
         Err(_) => 0,
     }
@@ -68,7 +52,12 @@ pub fn interest(socket: &impl AsFd, events: i16) -> libc::pollfd {
 
 /// Waits until one of the descriptors is ready, `timeout_ns` have passed, or a signal came; readiness is left in `revents`.
 pub fn poll(sockets: &mut [libc::pollfd], timeout_ns: u64) -> io::Result<()> {
-    let timeout = timespec(timeout_ns);
+    // Both parts fit: the quotient is below 2^35 and the remainder below 10^9.
+    let timeout = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as _,
+        tv_nsec: (timeout_ns % 1_000_000_000) as _,
+    };
+    // By libc: the descriptors of a measurement are kept from wait to wait, and negative ones among them are left alone.
     // SAFETY: pointer and length describe `sockets`; the timeout outlives the call; no signal mask is given.
     let result = unsafe {
         libc::ppoll(sockets.as_mut_ptr(), sockets.len() as libc::nfds_t, &timeout, std::ptr::null())
@@ -115,6 +104,7 @@ impl Incoming {
             header.msg_control = self.control[at].as_mut_ptr().cast();
             header.msg_controllen = size_of_val(&self.control[at]) as _;
         }
+        // By libc, as all that is done for each batch: rustix has no recvmmsg, and its messages hold no stamps.
         // MSG_TRUNC reports the whole length of a packet of which only the beginning is kept.
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         // SAFETY: every message points to buffers of the stated lengths, owned by `self` and not moved during the call.
@@ -200,34 +190,12 @@ impl Outgoing {
             header.msg_iovlen = 1;
         }
         let messages = &mut self.messages[from..to];
+        // By libc: rustix would have the messages made anew for each batch.
         // SAFETY: every message points to bytes of the stated length, owned by `self` and not moved during the call.
         let result =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0) };
         checked(result)
     }
-}
-
-/// The congestion control of a connection, as the kernel names it.
-pub fn congestion(socket: &TcpStream) -> io::Result<String> {
-    let mut name = [0u8; 16];
-    let length = option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
-    let name = name.get(..length).unwrap_or(&name);
-    Ok(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
-}
-
-/// Sets the congestion control of a connection; `name` has at most 15 bytes.
-pub fn set_congestion(socket: &TcpStream, name: &str) -> io::Result<()> {
-    let mut value = [0u8; 16];
-    let Some(place) = value[..15].get_mut(..name.len()) else {
-        return Err(io::Error::from_raw_os_error(libc::ENOENT));
-    };
-    place.copy_from_slice(name.as_bytes());
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &value)
-}
-
-/// Makes closing the connection discard what has not been sent, and reset it.
-pub fn discard_on_close(socket: &TcpStream) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
 /// What TCP knows of a connection.
@@ -244,7 +212,7 @@ pub fn tcp_info(socket: &TcpStream) -> io::Result<TcpInfo> {
     const TOTAL_RETRANS: usize = 100 / 4;
     const MIN_RTT: usize = 148 / 4;
     let mut words = [0u32; 64];
-    let length = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
+    let length = socket_option::read(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
     let known = (length > MIN_RTT * 4).then_some(words[MIN_RTT]);
     Ok(TcpInfo {
         rtt_us: words[RTT],
@@ -270,52 +238,23 @@ impl IcmpSocket {
     /// Opens a datagram ICMP socket, or a raw one where those are not allowed, and connects it to `target`.
     pub fn open(target: IpAddr) -> io::Result<Self> {
         let (family, protocol) = if target.is_ipv4() {
-            (libc::AF_INET, libc::IPPROTO_ICMP)
+            (AddressFamily::INET, ipproto::ICMP)
         } else {
-            (libc::AF_INET6, libc::IPPROTO_ICMPV6)
+            (AddressFamily::INET6, ipproto::ICMPV6)
         };
-        let open = |kind| {
-            // SAFETY: the call takes numbers only; the descriptor it returns is new and owned by nobody else.
-            checked(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })
-                .map(|fd| unsafe { OwnedFd::from_raw_fd(fd as c_int) })
-        };
-        let socket = match open(libc::SOCK_DGRAM) {
+        let open = |kind| socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol));
+        let socket = match open(SocketType::DGRAM) {
             Ok(fd) => Self { fd, raw: false },
-            Err(_) => Self { fd: open(libc::SOCK_RAW)?, raw: true },
+            Err(_) => Self { fd: open(SocketType::RAW)?, raw: true },
         };
         prepare_to_receive(&socket)?;
-        socket.connect(target)?;
+        connect(&socket.fd, &SocketAddr::new(target, 0))?;
         Ok(socket)
     }
 
-    fn connect(&self, target: IpAddr) -> io::Result<()> {
-        let result = match target {
-            IpAddr::V4(address) => {
-                // SAFETY: the structure is plain numbers, for which zero is a valid value.
-                let mut name: libc::sockaddr_in = unsafe { zeroed() };
-                name.sin_family = libc::AF_INET as _;
-                name.sin_addr.s_addr = u32::from_ne_bytes(address.octets());
-                let length = size_of_val(&name) as libc::socklen_t;
-                // SAFETY: pointer and length describe `name`.
-                unsafe { libc::connect(self.fd.as_raw_fd(), std::ptr::from_ref(&name).cast(), length) }
-            }
-            IpAddr::V6(address) => {
-                // SAFETY: the structure is plain numbers, for which zero is a valid value.
-                let mut name: libc::sockaddr_in6 = unsafe { zeroed() };
-                name.sin6_family = libc::AF_INET6 as _;
-                name.sin6_addr.s6_addr = address.octets();
-                let length = size_of_val(&name) as libc::socklen_t;
-                // SAFETY: pointer and length describe `name`.
-                unsafe { libc::connect(self.fd.as_raw_fd(), std::ptr::from_ref(&name).cast(), length) }
-            }
-        };
-        checked(result).map(drop)
-    }
-
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
-        // SAFETY: pointer and length describe `packet`.
-        let result = unsafe { libc::send(self.fd.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        send(&self.fd, packet, SendFlags::empty())?;
+        Ok(())
     }
 }
 
@@ -365,7 +304,7 @@ mod tests {
     #[test]
     fn a_full_buffer_is_counted() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
-        set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUF, &1).unwrap();
+        sockopt::set_socket_recv_buffer_size(&receiver, 1).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         for _ in 0..100 {

@@ -1,7 +1,7 @@
 //! UDP at a set rate, with everything that can happen to a packet counted at the other end.
 
 use super::clock::{precise_sleeps, wait_until};
-use super::control::{Answer, Control, End, Ready, Receiver, Test};
+use super::control::{Answer, Control, End, Ready, Receiver, Test, UdpOffer};
 use super::header::{HEADER_BYTES, Header};
 use super::socket::{self, BATCH, Incoming, Outgoing};
 use super::spread::{Distribution, Spread};
@@ -118,15 +118,6 @@ impl UdpStream {
         }
         Ok(packets)
     }
-}
-
-/// What a receiver has to know of a stream.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct UdpOffer {
-    packets: u64,
-    layer: Layer,
-    quiet_ns: u64,
 }
 
 /// What became of a stream.

@@ -100,7 +100,7 @@ pub trait Travel: Block {
     }
 }
 
-crate::registry::stage! {
+crate::stage::stage! {
     /// A delay model.
     Delay: Travel {
         inline {

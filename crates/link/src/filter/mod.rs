@@ -19,7 +19,7 @@ pub use policer::Allowance;
 pub(crate) use rule_set::{Piece, shown};
 pub use rule_set::{RuleError, RuleSet};
 
-crate::registry::stage! {
+crate::stage::stage! {
     /// A filter.
     Filter: Judge {
         inline {

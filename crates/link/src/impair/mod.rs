@@ -23,7 +23,7 @@ use longwire_block::{DropReason, Offer, Param, ParamKind, Verdict};
 use longwire_settings::Choice;
 use longwire_wire::{Ecn, ecn};
 
-crate::registry::stage! {
+crate::stage::stage! {
     /// An impairment.
     Impair: Judge {
         inline {

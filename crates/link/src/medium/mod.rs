@@ -7,27 +7,21 @@
 mod csma_cd;
 mod dcf;
 mod half_duplex;
+mod seat;
 
-use crate::fifo::Fifo;
-use crate::has;
-use crate::link::{Link, Surroundings};
-use crate::links::{Arrival, Links};
-use crate::transmit::Transmit;
+pub(crate) use seat::Seat;
+
 use crate::transmit::framing::Framing;
-use crate::transmit::shared::{Share, Shared};
+use crate::transmit::shared::Share;
 use csma_cd::{CsmaCd, CsmaCdSettings};
 use dcf::{Dcf, DcfSettings};
 use half_duplex::{HalfDuplex, HalfDuplexSettings};
-use longwire_block::{Dice, DropReason, Spec, Values};
-use longwire_packet::{Handle, Pool};
+use longwire_block::{Dice, Spec, Values};
 use longwire_settings::{Setting, Settings};
 use longwire_units::{Nanos, Rate};
 
 /// The rows of all kinds of shared media.
 pub const MEDIA: &[&Spec] = &[&HalfDuplexSettings::SPEC, &CsmaCdSettings::SPEC, &DcfSettings::SPEC];
-
-/// Where media stand in the order of what happens at one time: behind all links.
-const PLACE: u32 = (1 << 31) - 2;
 
 /// What a station wants to send.
 #[derive(Debug, Clone, Copy)]
@@ -74,23 +68,23 @@ pub(crate) trait Access {
 
 /// A medium and its stations.
 pub(crate) struct Medium {
-    access: Box<dyn Access + Send>,
+    pub access: Box<dyn Access + Send>,
     /// The links, by station.
-    members: Vec<u32>,
+    pub members: Vec<u32>,
     /// What waits at the stations.
-    backlogs: Backlogs,
+    pub backlogs: Backlogs,
     /// Whether packets are sent in the order of their arrival, whoever's they are.
     in_order: bool,
     /// The time at which the timing wheel holds it; never if it does not.
     pub armed: Nanos,
     /// The last step taken: no packet that arrives later counts as arriving before it.
-    latest: Nanos,
+    pub latest: Nanos,
     /// Whether the run has ended: nothing happens any more.
-    ended: bool,
+    pub ended: bool,
 }
 
 /// What waits at the stations of a medium, and how fast packets of all of them have left of late.
-struct Backlogs {
+pub(crate) struct Backlogs {
     /// Bytes that wait at each station, and at all of them.
     bytes: Vec<u64>,
     all: u64,
@@ -114,7 +108,7 @@ impl Backlogs {
     }
 
     /// So many bytes wait at a station at `now`.
-    fn note(&mut self, station: u32, bytes: u64, now: Nanos) {
+    pub(crate) fn note(&mut self, station: u32, bytes: u64, now: Nanos) {
         if self.all == 0 {
             self.since = now;
         }
@@ -124,7 +118,7 @@ impl Backlogs {
     }
 
     /// A packet left at `now`: it was sent, or given up.
-    fn left(&mut self, now: Nanos) {
+    pub(crate) fn left(&mut self, now: Nanos) {
         self.packets += 1;
         self.time += now.since(self.since);
         self.since = now;
@@ -135,6 +129,22 @@ impl Backlogs {
 }
 
 impl Medium {
+    /// A medium of this row for these links; the dice are their stations'.
+    ///
+    /// # Panics
+    /// If `spec` is none of [`MEDIA`].
+    pub(crate) fn new((spec, values): (&Spec, &Values), members: Vec<u32>, dice: Vec<Dice>) -> Self {
+        let access: Box<dyn Access + Send> = match spec.kind {
+            "half-duplex" => Box::new(HalfDuplex::new(HalfDuplexSettings::of(values), dice.len())),
+            "csma-cd" => Box::new(CsmaCd::new(CsmaCdSettings::of(values), dice)),
+            "dcf" => Box::new(Dcf::new(&DcfSettings::of(values), dice)),
+            other => panic!("there is no medium of the kind {other}"),
+        };
+        let (backlogs, in_order) = (Backlogs::new(members.len()), spec.is(&HalfDuplexSettings::SPEC));
+        let (armed, latest) = (Nanos::NEVER, Nanos::ZERO);
+        Self { access, members, backlogs, in_order, armed, latest, ended: false }
+    }
+
     /// Tells when the run begins.
     pub(crate) fn start(&mut self, begin: Nanos) {
         self.access.start(begin);
@@ -146,7 +156,7 @@ impl Medium {
     }
 
     /// What a station can expect of the medium.
-    fn share(&self, station: u32) -> Share {
+    pub(crate) fn share(&self, station: u32) -> Share {
         let backlogs = &self.backlogs;
         let own = backlogs.bytes[station as usize];
         if self.in_order {
@@ -155,13 +165,6 @@ impl Medium {
         let stations = backlogs.stations + u64::from(own == 0);
         Share::Fair { stations, packets: backlogs.packets, time: backlogs.time }
     }
-}
-
-/// A link's place at a medium.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seat {
-    medium: u32,
-    station: u32,
 }
 
 /// Named sets of values for the parameters of a kind of medium: each a name, and parameters with their values.
@@ -198,281 +201,11 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
 }
 
 /// The bytes of a packet that count on a medium.
-fn framing(spec: &Spec, values: &Values) -> Framing {
+pub(crate) fn framing(spec: &Spec, values: &Values) -> Framing {
     match spec.kind {
         "half-duplex" => half_duplex::framing(values),
         "csma-cd" => Framing::ETHERNET,
         _ => Framing::ip(0),
-    }
-}
-
-impl Links {
-    /// Adds a shared medium whose stations are these links, which were added before, with their names. The dice of each
-    /// are named by `name` and its own.
-    ///
-    /// # Panics
-    /// If `spec` is none of [`MEDIA`].
-    pub fn add_medium(&mut self, name: &str, (spec, values): (&Spec, &Values), stations: &[(u32, &str)]) {
-        let dice = stations.iter().map(|(_, link)| Dice::named(self.seed, &format!("media/{name}/{link}")));
-        let dice: Vec<Dice> = dice.collect();
-        let framing = framing(spec, values);
-        let access: Box<dyn Access + Send> = match spec.kind {
-            "half-duplex" => Box::new(HalfDuplex::new(HalfDuplexSettings::of(values), dice.len())),
-            "csma-cd" => Box::new(CsmaCd::new(CsmaCdSettings::of(values), dice)),
-            "dcf" => Box::new(Dcf::new(&DcfSettings::of(values), dice)),
-            other => panic!("there is no medium of the kind {other}"),
-        };
-        let medium = self.media.len() as u32;
-        for (station, (link, _)) in (0u32..).zip(stations) {
-            let number = *link;
-            let link = &mut self.links[number as usize];
-            link.pick_up_dice((&mut self.dice, number));
-            link.line.features &= !has::DECIDED;
-            let share = Share::InOrder { others: 0 };
-            link.blocks().transmit =
-                Transmit::Shared(Box::new(Shared::new(medium_rate(values), framing, share)));
-            link.note_transmit();
-            link.line.features |= has::MEDIUM;
-            link.note_decidable();
-            link.rare().seat = Some(Seat { medium, station });
-        }
-        let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();
-        let (backlogs, in_order) = (Backlogs::new(members.len()), spec.is(&HalfDuplexSettings::SPEC));
-        self.media.push(Medium {
-            access,
-            members,
-            backlogs,
-            in_order,
-            armed: Nanos::NEVER,
-            latest: Nanos::ZERO,
-            ended: false,
-        });
-        // Each is in there once at most.
-        self.stirred.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
-    }
-
-    /// Gives a medium, by its number behind those of the links, other values of its row from `now` on.
-    ///
-    /// # Errors
-    /// If they don't go together; nothing has changed then.
-    #[cold]
-    pub fn change_medium(
-        &mut self,
-        pool: &mut Pool,
-        number: u32,
-        now: Nanos,
-        (spec, values): (&Spec, &Values),
-    ) -> Result<(), String> {
-        check_medium(spec, values).map_err(|(name, what)| format!("{name}: {what}"))?;
-        let medium = number - self.links.len() as u32;
-        self.advance(pool, medium, now);
-        self.media[medium as usize].access.change(values, now);
-        let framing = framing(spec, values);
-        for at in 0..self.media[medium as usize].members.len() {
-            let link = self.media[medium as usize].members[at];
-            if let Transmit::Shared(shared) = &mut self.links[link as usize].blocks().transmit {
-                shared.share(medium_rate(values), framing);
-            }
-            self.links[link as usize].note_transmit();
-            self.stir(link);
-        }
-        self.stir(number);
-        Ok(())
-    }
-
-    /// How many numbers the timing wheel needs: those of links, and of media behind them.
-    pub fn slots(&self) -> usize {
-        self.links.len() + self.media.len()
-    }
-
-    /// A link, or medium, whose deadline has changed because of what happened to another.
-    #[inline]
-    pub fn take_stirred(&mut self) -> Option<u32> {
-        self.stirred.pop()
-    }
-
-    /// A packet arrives at a station.
-    #[cold]
-    pub(crate) fn arrive_at_station(
-        &mut self,
-        pool: &mut Pool,
-        link: u32,
-        handle: Handle,
-        out: &mut Fifo,
-    ) -> Arrival {
-        let now = self.effective_arrival(link, Nanos(pool.meta(handle).arrival));
-        self.advance_station(pool, link, now);
-        let spread = self.spread;
-        self.links[link as usize].latest = now;
-        let at = &mut Surroundings { pool, spread, out };
-        let arrival = self.links[link as usize].arrive((&mut self.dice, link), at, handle);
-        self.hand_in(pool, link);
-        arrival
-    }
-
-    /// Carries out all that happens by `now` on the medium of a link, if it has one.
-    pub(crate) fn advance_station(&mut self, pool: &mut Pool, link: u32, now: Nanos) {
-        if let Some(seat) = self.links[link as usize].seat() {
-            self.advance(pool, seat.medium, now);
-            self.note_share(link);
-        }
-    }
-
-    /// Tells a station how much of the medium it can expect, before something happens at it.
-    fn note_share(&mut self, link: u32) {
-        let link = &mut self.links[link as usize];
-        if let Some(seat) = link.seat()
-            && let Transmit::Shared(shared) = &mut link.blocks().transmit
-        {
-            shared.expect(self.media[seat.medium as usize].share(seat.station));
-        }
-    }
-
-    /// The time of the last step on a link's medium.
-    #[cold]
-    pub(crate) fn latest_on_medium(&self, link: u32) -> Nanos {
-        let seat = self.links[link as usize].seat();
-        seat.map_or(Nanos::ZERO, |seat| self.media[seat.medium as usize].latest)
-    }
-
-    /// Tells the medium of a link, if it has one, what the link wants to send.
-    pub(crate) fn hand_in(&mut self, pool: &Pool, link: u32) {
-        let of = &mut self.links[link as usize];
-        let Some(Seat { medium, station }) = of.seat() else { return };
-        let of_medium = &mut self.media[medium as usize];
-        of_medium.backlogs.note(station, of.waiting.bytes, of.latest.max(of_medium.latest));
-        if let Transmit::Shared(shared) = &mut of.blocks().transmit
-            && let Some((since, bytes)) = shared.take_wish()
-        {
-            let arrived = Nanos(pool.meta(of.blocks().sending).arrival);
-            let medium = &mut self.media[medium as usize];
-            medium.access.request(station, since.max(medium.latest), Frame { bytes, arrived });
-        }
-        self.stir(self.links.len() as u32 + medium);
-    }
-
-    /// When a medium wants to be looked at: at its next step, if anybody sees what comes of it.
-    #[cold]
-    pub(crate) fn medium_deadline(&self, number: u32) -> Nanos {
-        let medium = number - self.links.len() as u32;
-        if self.is_seen(medium) {
-            return self.first(medium).0;
-        }
-        let members = self.media[medium as usize].members.iter();
-        members.map(|&link| self.links[link as usize].keep_up()).min().unwrap_or(Nanos::NEVER)
-    }
-
-    /// Carries out what is due on a medium by `until`.
-    #[cold]
-    pub(crate) fn expire_medium(&mut self, pool: &mut Pool, number: u32, until: Nanos) {
-        if self.medium_deadline(number) > until {
-            return;
-        }
-        let medium = number - self.links.len() as u32;
-        let until = if self.is_seen(medium) { until } else { Link::behind(until) };
-        self.advance(pool, medium, until);
-    }
-
-    /// A medium's place in the order of what happens at one time.
-    #[cold]
-    pub(crate) fn medium_place(&self) -> u32 {
-        PLACE
-    }
-
-    pub(crate) fn medium_armed(&mut self, number: u32) -> &mut Nanos {
-        &mut self.media[number as usize - self.links.len()].armed
-    }
-
-    /// How often a link has sent in vain.
-    pub(crate) fn collisions(&self, link: u32) -> u64 {
-        let seat = self.links[link as usize].seat();
-        seat.map_or(0, |seat| self.media[seat.medium as usize].access.collisions(seat.station))
-    }
-
-    /// Whether a station has a packet, or gets one, that is more than background traffic.
-    fn is_seen(&self, medium: u32) -> bool {
-        let mut members = self.media[medium as usize].members.iter();
-        members.any(|&link| {
-            let link = &self.links[link as usize];
-            link.real_packets() > 0 || link.packets_in_front() > 0
-        })
-    }
-
-    /// What happens first on a medium: a step of its own, or something at the queue of a link.
-    fn first(&self, medium: u32) -> (Nanos, Option<u32>) {
-        let medium = &self.media[medium as usize];
-        if medium.ended {
-            return (Nanos::NEVER, None);
-        }
-        let mut first = (medium.access.next(), None);
-        for &link in &medium.members {
-            let at_queue = self.links[link as usize].next_at_queue();
-            if at_queue < first.0 {
-                first = (at_queue, Some(link));
-            }
-        }
-        first
-    }
-
-    /// Carries out all that happens on a medium by `until`, in its order: ends of transmissions come before arrivals.
-    fn advance(&mut self, pool: &mut Pool, number: u32, until: Nanos) {
-        loop {
-            let (now, link) = self.first(number);
-            if now > until || now == Nanos::NEVER {
-                return;
-            }
-            let medium = &mut self.media[number as usize];
-            medium.latest = medium.latest.max(now);
-            if let Some(link) = link {
-                self.note_share(link);
-                self.links[link as usize].catch_up(pool, now);
-                self.hand_in(pool, link);
-                continue;
-            }
-            let (station, sent) = match medium.access.step() {
-                Step::Unseen => continue,
-                Step::Sent(station) => (station, true),
-                Step::GivenUp(station) => (station, false),
-            };
-            medium.backlogs.left(now);
-            let link = medium.members[station as usize];
-            self.note_share(link);
-            self.links[link as usize].end_at_station(pool, now, sent);
-            self.hand_in(pool, link);
-            self.stir(link);
-        }
-    }
-
-    /// Notes that a link's or medium's deadline may have changed.
-    fn stir(&mut self, number: u32) {
-        if !self.stirred.contains(&number) {
-            self.stirred.push(number);
-        }
-    }
-}
-
-impl Link {
-    /// Its place at a medium, if it has one.
-    fn seat(&self) -> Option<Seat> {
-        self.known_rare()?.seat
-    }
-
-    /// The medium is done with the packet at the head: it was sent, or given up.
-    fn end_at_station(&mut self, pool: &mut Pool, now: Nanos, sent: bool) {
-        if let Transmit::Shared(shared) = &mut self.blocks().transmit {
-            shared.end(now);
-        }
-        self.finish = now;
-        if sent { self.send_off(pool, now) } else { self.give_up(pool, now) }
-    }
-
-    /// Drops the packet being sent, and begins the next.
-    fn give_up(&mut self, pool: &mut Pool, now: Nanos) {
-        let handle = self.blocks().sending;
-        self.latest = self.latest.max(now);
-        self.unqueue(pool.meta(handle));
-        self.drop(pool, handle, DropReason::Collisions);
-        self.follow(pool, now);
     }
 }
 

@@ -3,8 +3,8 @@
 //! `NAME SETTINGS [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]`: which settings there are is the scheduler's. Blank lines and
 //! lines that begin with `#` are left out.
 
-use super::lane::{Joined, Lanes};
-use super::leaf::{CLASSES, Leaf, LeafPlan, rows};
+use super::lane::Lanes;
+use super::leaf::{CLASSES, Joined, Leaf, LeafPlan, rows};
 use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Hall, Next};
 use crate::fifo::Fifo;

@@ -1,7 +1,7 @@
 //! What a queue works in: the pool, the time, and the link's books.
 
-use crate::counters::Rare;
 use crate::fifo::Fifo;
+use crate::rare::Rare;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};

@@ -1,7 +1,7 @@
 //! Queues side by side in one discipline: bands and classes.
 
 use super::Hall;
-use super::leaf::Leaf;
+use super::leaf::{Joined, Leaf};
 use super::settings::Limit;
 use crate::fifo::Fifo;
 use longwire_block::DropReason;
@@ -25,17 +25,6 @@ pub(super) struct Lanes {
     lanes: Box<[Lane]>,
     /// The packet being sent: its lane, packets and bytes. It counts until the next one is asked for.
     sending: Option<(usize, u64, u64)>,
-}
-
-/// What became of a packet that came to a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joined {
-    /// It found no room.
-    Dropped,
-    /// No other waits there.
-    First,
-    /// Others wait before it.
-    Behind,
 }
 
 impl Lanes {

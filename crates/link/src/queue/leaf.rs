@@ -3,7 +3,6 @@
 //! A class gives its packets to a queue of its own, made of the same rows as a link's. It counts what waits in the class, and
 //! works in a hall whose books are the class's; what it drops and marks counts as the link's.
 
-use super::lane::Joined;
 use super::{Admission, Books, Hall, Next, Queue, Waiting};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, Spec, Values, Verdict};
@@ -27,6 +26,17 @@ impl Eq for LeafPlan {}
 
 /// The parameter with classes: those of a class have none.
 pub(super) const CLASSES: &str = "classes";
+
+/// What became of a packet that came to a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joined {
+    /// It found no room.
+    Dropped,
+    /// No other waits there.
+    First,
+    /// Others wait before it.
+    Behind,
+}
 
 /// The rows of the disciplines that a class can have: those that need no classes of their own, which always have a packet to send
 /// while one waits.

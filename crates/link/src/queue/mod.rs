@@ -26,6 +26,7 @@ mod pie_law;
 pub mod priority;
 pub mod red;
 pub mod rio;
+mod service;
 mod settings;
 pub mod sred;
 pub mod tail_drop;
@@ -36,8 +37,8 @@ pub mod wf2q;
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;
 
-pub use crate::sending::Service;
 pub use hall::{Books, Hall, Waiting};
+pub use service::Service;
 
 use crate::fifo::Fifo;
 use longwire_block::{Block, Verdict};
@@ -71,6 +72,15 @@ impl<'a> Admission<'a> {
     pub fn frame(&self) -> &'a [u8] {
         self.packet.map_or(&[], |(pool, handle)| pool.data(handle))
     }
+}
+
+/// A packet that comes to the queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Joining {
+    pub(crate) handle: Handle,
+    pub(crate) now: Nanos,
+    /// What it counts.
+    pub(crate) bytes: u64,
 }
 
 /// What a queue has for the transmitter.
@@ -146,7 +156,7 @@ pub trait Discipline: Block {
     /// Admits a packet and lets it join. The link's way through the discipline, compiled for each: so is what
     /// follows.
     #[inline]
-    fn enter(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64) -> Verdict
+    fn enter(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64) -> Verdict
     where
         Self: Sized,
     {
@@ -155,7 +165,7 @@ pub trait Discipline: Block {
 
     /// Lets a packet join that was admitted.
     #[inline]
-    fn join(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64)
+    fn join(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64)
     where
         Self: Sized,
     {
@@ -164,7 +174,7 @@ pub trait Discipline: Block {
 
     /// Sends the packet on its way that is being sent, and all behind it whose last bit is sent by `until`.
     #[inline]
-    fn send(&mut self, service: &mut Service<'_>, until: Nanos)
+    fn send(&mut self, service: &mut impl Service, until: Nanos)
     where
         Self: Sized,
     {
@@ -173,7 +183,7 @@ pub trait Discipline: Block {
 
     /// Begins the next packet at `start`, after a pause or at the end of the one before.
     #[inline]
-    fn begin(&mut self, service: &mut Service<'_>, start: Nanos, pause: bool)
+    fn begin(&mut self, service: &mut impl Service, start: Nanos, pause: bool)
     where
         Self: Sized,
     {
@@ -181,7 +191,7 @@ pub trait Discipline: Block {
     }
 }
 
-crate::registry::stage! {
+crate::stage::stage! {
     /// A queue discipline.
     Queue: Discipline {
         inline {
@@ -217,10 +227,10 @@ crate::registry::stage! {
     fn memory_bytes(&self) -> usize;
     apart
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
-    fn enter(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64) -> Verdict;
-    fn join(&mut self, service: &mut Service<'_>, handle: Handle, now: Nanos, bytes: u64);
-    fn send(&mut self, service: &mut Service<'_>, until: Nanos);
-    fn begin(&mut self, service: &mut Service<'_>, start: Nanos, pause: bool);
+    fn enter(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64) -> Verdict;
+    fn join(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64);
+    fn send(&mut self, service: &mut impl Service, until: Nanos);
+    fn begin(&mut self, service: &mut impl Service, start: Nanos, pause: bool);
 }
 
 impl Default for Queue {

@@ -126,7 +126,7 @@ pub trait Sender: Block {
     }
 }
 
-crate::registry::stage! {
+crate::stage::stage! {
     /// A transmitter.
     Transmit: Sender {
         inline {

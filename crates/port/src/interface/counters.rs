@@ -1,7 +1,9 @@
 //! The kernel's own counters of an interface, through one small netlink message.
 
-use super::{Interface, OpenError, netlink};
-use std::os::fd::{AsFd, OwnedFd};
+use super::Interface;
+use longwire_netlink::{Message, Reply, Socket, attributes};
+use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Frames the kernel lost on an interface since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,10 +14,11 @@ pub(crate) struct Lost {
     pub(crate) sent: u64,
 }
 
-/// Reads counters of interfaces of the namespace in which it was opened.
+/// Reads the counters of an interface, in the namespace in which it was looked up.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    netlink: OwnedFd,
+    socket: Arc<Socket>,
+    question: RefCell<Message>,
 }
 
 /// Offsets in `struct rtnl_link_stats64` (linux/if_link.h).
@@ -23,44 +26,38 @@ const RX_DROPPED: usize = 6 * 8;
 const TX_DROPPED: usize = 7 * 8;
 const RX_MISSED: usize = 15 * 8;
 
-/// `nlmsghdr` and `if_stats_msg`.
-const HEAD: usize = netlink::HEADER + 12;
+/// Bytes of `struct if_stats_msg`: family, padding, index, which counters.
+const HEADER: usize = 12;
 const RTM_NEWSTATS: u16 = 92;
 const RTM_GETSTATS: u16 = 94;
 const LINK_64: u16 = 1;
 
 impl Counters {
-    /// For interfaces of the calling thread's namespace.
-    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
-        let netlink = netlink::socket().map_err(|e| OpenError::from_io(name, "open a netlink socket", e))?;
-        Ok(Self { netlink })
+    /// Those of `interface`.
+    pub(crate) fn of(interface: &Interface) -> Self {
+        Self { socket: Arc::clone(&interface.control), question: question(interface.index()).into() }
     }
 
-    /// What `interface` has lost, or none if it is gone.
-    pub(crate) fn lost(&self, interface: &Interface) -> Option<Lost> {
-        let mut answer = [0u8; 1024];
-        let length =
-            netlink::exchange(self.netlink.as_fd(), &question(interface.index()), &mut answer).ok()?;
-        parse(answer.get(..length)?)
+    /// What the interface has lost, or none if it is gone. Does not allocate.
+    pub(crate) fn lost(&self) -> Option<Lost> {
+        let mut buffer = [0u8; 1024];
+        parse(self.socket.ask(&mut self.question.borrow_mut(), &mut buffer).ok()?)
     }
 }
 
 /// Asks for the 64-bit counters of one interface.
-fn question(index: u32) -> [u8; HEAD] {
-    let mut message = [0; HEAD];
-    netlink::head(&mut message, RTM_GETSTATS, 0);
-    message[20..24].copy_from_slice(&index.to_ne_bytes());
-    message[24..28].copy_from_slice(&(1u32 << (LINK_64 - 1)).to_ne_bytes());
-    message
+fn question(index: u32) -> Message {
+    let mut m = Message::new(RTM_GETSTATS, 0);
+    m.bytes(&[0; 4]);
+    m.bytes(&index.to_ne_bytes());
+    m.bytes(&(1u32 << (LINK_64 - 1)).to_ne_bytes());
+    m
 }
 
 /// The counters in the answer, if it is one.
-fn parse(answer: &[u8]) -> Option<Lost> {
-    let half = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
-    if half(4)? != RTM_NEWSTATS || half(HEAD + 2)? != LINK_64 {
-        return None;
-    }
-    let counters = answer.get(HEAD + 4..)?;
+fn parse(answer: Reply<'_>) -> Option<Lost> {
+    let mut parts = attributes(answer.body.get(HEADER..)?);
+    let (_, counters) = parts.find(|(kind, _)| answer.kind == RTM_NEWSTATS && *kind == LINK_64)?;
     let counter = |at: usize| Some(u64::from_ne_bytes(counters.get(at..at + 8)?.try_into().ok()?));
     Some(Lost { received: counter(RX_DROPPED)? + counter(RX_MISSED)?, sent: counter(TX_DROPPED)? })
 }
@@ -72,17 +69,25 @@ mod tests {
     #[test]
     fn reads_the_loopback_and_misses_the_missing() {
         let lo = Interface::open("lo").unwrap();
-        let counters = Counters::open("lo").unwrap();
-        assert!(counters.lost(&lo).is_some());
-        let gone = Interface { control: lo.control.try_clone().unwrap(), name: "x".into(), index: 1 << 30 };
-        assert_eq!(counters.lost(&gone), None);
+        let counters = Counters::of(&lo);
+        assert!(counters.lost().is_some());
+        let gone = Counters::of(&Interface { index: 1 << 30, ..lo.clone() });
+        assert_eq!(gone.lost(), None);
         // The answer to the one does not disturb the next.
-        assert!(counters.lost(&lo).is_some());
+        assert!(counters.lost().is_some());
     }
 
     #[test]
     fn a_cut_answer_is_none() {
-        assert_eq!(parse(&[]), None);
-        assert_eq!(parse(&[0; 64]), None);
+        let mut m = Message::part();
+        m.bytes(&[0; HEADER]);
+        m.attribute(LINK_64, &[1; RX_MISSED + 8]);
+        let whole = m.into_bytes();
+        let answer = |kind, body| parse(Reply { kind, flags: 0, sequence: 1, body });
+        assert!(answer(RTM_NEWSTATS, &whole).is_some());
+        assert_eq!(answer(RTM_GETSTATS, &whole), None);
+        for length in 0..whole.len() {
+            assert_eq!(answer(RTM_NEWSTATS, &whole[..length]), None, "{length}");
+        }
     }
 }

@@ -4,7 +4,6 @@
 mod claim;
 mod counters;
 mod error;
-mod netlink;
 mod offload;
 
 pub use claim::Claim;
@@ -12,16 +11,17 @@ pub(crate) use counters::Counters;
 pub use error::OpenError;
 pub use offload::{Feature, Features, OffloadGuard};
 
-use std::ffi::CStr;
+use longwire_netlink::{Address, LinkSettings, Socket, address, link};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
 /// A network interface of the namespace in which it was looked up, whatever namespace the caller is in later.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Interface {
     /// A netlink socket, which also stands for the namespace in which it was made.
-    control: OwnedFd,
+    control: Arc<Socket>,
     name: String,
     index: u32,
 }
@@ -44,23 +44,11 @@ impl Interface {
     /// No such name, or no socket to be had.
     pub fn open(name: &str) -> Result<Self, OpenError> {
         let mut request = Request::named(name)?;
-        let control = netlink::socket().map_err(|e| OpenError::from_io(name, "open a control socket", e))?;
+        let control = Socket::route().map_err(|e| OpenError::from_io(name, "open a control socket", e))?;
         request
             .call(control.as_fd(), libc::SIOCGIFINDEX)
             .map_err(|e| OpenError::from_io(name, "look it up", e))?;
-        Ok(Self { control, name: name.into(), index: request.word() as u32 })
-    }
-
-    /// A second handle on the same interface.
-    ///
-    /// # Errors
-    /// Too many open files.
-    pub fn try_clone(&self) -> Result<Self, OpenError> {
-        let control = self
-            .control
-            .try_clone()
-            .map_err(|e| OpenError::from_io(&self.name, "open a second handle", e))?;
-        Ok(Self { control, name: self.name.clone(), index: self.index })
+        Ok(Self { control: Arc::new(control), name: name.into(), index: request.word() as u32 })
     }
 
     /// Its name when it was looked up.
@@ -168,16 +156,9 @@ impl Interface {
     /// # Errors
     /// No right to do so.
     pub fn set_queue_length(&self, packets: u32) -> Result<(), OpenError> {
-        const IFINFO: usize = 16;
-        const ATTRIBUTE: usize = 8;
-        let mut message = [0u8; netlink::HEADER + IFINFO + ATTRIBUTE];
-        netlink::head(&mut message, libc::RTM_NEWLINK, libc::NLM_F_ACK);
-        // struct ifinfomsg: family, padding, type, index, flags, change; then the attribute's length, type and value.
-        message[20..24].copy_from_slice(&self.index.to_ne_bytes());
-        message[32..34].copy_from_slice(&(ATTRIBUTE as u16).to_ne_bytes());
-        message[34..36].copy_from_slice(&libc::IFLA_TXQLEN.to_ne_bytes());
-        message[36..].copy_from_slice(&packets.to_ne_bytes());
-        netlink::command(self.control.as_fd(), &message)
+        let settings = LinkSettings { queue_length: Some(packets), ..LinkSettings::default() };
+        self.control
+            .request(link::change(self.index, &settings))
             .map_err(|e| OpenError::from_io(&self.name, "set its queue length", e))
     }
 
@@ -199,29 +180,19 @@ impl Interface {
         Ok(text(&bytes))
     }
 
-    /// Its addresses, when asked from the namespace it is in.
+    /// Its addresses in the namespace in which it was looked up.
     ///
     /// # Errors
     /// The system gives no list.
     pub fn addresses(&self) -> Result<Vec<IpAddr>, OpenError> {
-        let mut list = std::ptr::null_mut();
-        // SAFETY: `list` is a valid place for the pointer that getifaddrs stores.
-        if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-            return Err(OpenError::last(&self.name, "list addresses"));
-        }
         let mut found = Vec::new();
-        let mut at = list;
-        while !at.is_null() {
-            // SAFETY: `at` is a node of the list, which lives until freeifaddrs below; its name is a C string.
-            let (node, name) = unsafe { (&*at, CStr::from_ptr((*at).ifa_name)) };
-            if name.to_bytes() == self.name.as_bytes() {
-                // SAFETY: ifa_addr is null or a socket address of the family it names, as `ip_of` needs.
-                found.extend(unsafe { ip_of(node.ifa_addr) });
-            }
-            at = node.ifa_next;
-        }
-        // SAFETY: the list came from getifaddrs and nothing refers to it any more.
-        unsafe { libc::freeifaddrs(list) };
+        let mut note = |body: &[u8]| match Address::read(body) {
+            Ok(Some(own)) if own.index == self.index => found.push(own.address),
+            _ => {}
+        };
+        self.control
+            .dump(address::list(), |_, body| note(body))
+            .map_err(|e| OpenError::from_io(&self.name, "list its addresses", e))?;
         Ok(found)
     }
 
@@ -247,8 +218,9 @@ impl Interface {
         let mut request = EthtoolRequest { name, data: words.as_mut_ptr(), rest: [0; 16] };
         // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and at least as long as its
         // command says, which each caller sees to.
-        let result =
-            unsafe { libc::ioctl(self.control.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        let result = unsafe {
+            libc::ioctl(self.control.as_fd().as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request)
+        };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
@@ -339,30 +311,6 @@ impl Request {
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-/// The IP address in a socket address, if it is one.
-///
-/// # Safety
-/// `address` is null or points to a socket address as long as its family says.
-unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: not null, so a socket address of the family it names, as the caller promises.
-    unsafe {
-        match i32::from((*address).sa_family) {
-            libc::AF_INET => {
-                let v4 = address.cast::<libc::sockaddr_in>().read_unaligned();
-                Some(Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes()).into())
-            }
-            libc::AF_INET6 => {
-                let v6 = address.cast::<libc::sockaddr_in6>().read_unaligned();
-                Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
-            }
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl OffloadGuard {
     pub fn turn_off(interface: &Interface, features: &[Feature]) -> Result<Self, OpenError> {
         let before = Table::read(interface)?;
         let turned_off = before.mask_of_active(features);
-        let guard = Self { interface: interface.try_clone()?, turned_off };
+        let guard = Self { interface: interface.clone(), turned_off };
         if guard.is_idle() {
             return Ok(guard);
         }

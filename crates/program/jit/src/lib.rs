@@ -7,8 +7,9 @@
 //! like. Helpers are called through [`Machine::call`].
 //!
 //! - `order`: functions, and an order of instructions in which nothing comes before what leads to it;
-//! - `translate`: a function; `arithmetic`, `access`, `call`: its instructions; `visits`: the way from packet to packet;
-//! - `run`: what compiled code works on, and what it calls;
+//! - `translate`: a function, with `visits`, the way from packet to packet;
+//! - `arithmetic`, `access`, `call`: its instructions;
+//! - `run`: what compiled code works on, and what it calls; `visit`: what it returned of packets;
 //! - `memory`: where the code lies, and for how long.
 //!
 //! The decision behind it: `docs/adr/0016-compiling-programs.md`.
@@ -20,7 +21,7 @@ mod memory;
 mod order;
 mod run;
 mod translate;
-mod visits;
+mod visit;
 
 use longwire_packet::{Handle, Pool};
 use longwire_program::{
@@ -31,7 +32,7 @@ use memory::Loaded;
 use run::{Run, TOO_OFTEN};
 use std::sync::Arc;
 use thiserror::Error;
-pub use visits::{Visit, Visited};
+pub use visit::{Visit, Visited};
 
 /// A program as machine code, for these maps. It may be run by several workers at once.
 ///

@@ -5,7 +5,7 @@ use crate::CompileError;
 use crate::order::Body;
 use crate::run::{Ended, Run};
 use crate::translate::{Callees, Role, Source, translate};
-use crate::visits::{MOST, Visit, Visited};
+use crate::visit::{MOST, Visit, Visited};
 use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};

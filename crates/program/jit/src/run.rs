@@ -3,7 +3,7 @@
 //! Nothing that these functions call can unwind into compiled code: panics are caught here.
 #![allow(unsafe_code)]
 
-use crate::visits::Visit;
+use crate::visit::Visit;
 use longwire_program::memory::Fault;
 use longwire_program::{Atomic, Context, Helper, Machine, Region, Size, Stack, State, Width};
 use std::ffi::c_void;

@@ -1,9 +1,10 @@
 //! Functions: from instructions in order to the code generator's blocks.
 
+mod visits;
+
 use crate::Known;
 use crate::order::{Body, next};
 use crate::run::{TOO_OFTEN, offset};
-use crate::visits::Visits;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AliasRegionData, Block, BlockArg, FuncRef, Function, InstBuilder, MemFlagsData, Type, Value, types,
@@ -14,6 +15,7 @@ use cranelift_module::{FuncId, Module};
 use longwire_program::memory::frame_pointer;
 use longwire_program::{Code, Condition, Instruction, Machine, Maps, Operand, Region, Register, Width};
 use std::collections::BTreeMap;
+use visits::Visits;
 
 /// What is compiled.
 pub struct Source<'a> {
@@ -45,7 +47,7 @@ pub struct Memory {
     pub stack: MemFlagsData,
     /// State and maps' values.
     pub words: MemFlagsData,
-    /// Packets' handles and metadata, and [`Visit`](crate::visits::Visit)s.
+    /// Packets' handles and metadata, and [`Visit`](crate::visit::Visit)s.
     pub visits: MemFlagsData,
 }
 

@@ -1,6 +1,6 @@
 //! What is wrong with a map's declaration, and how to fix it.
 
-use super::spec::{MapSpec, NAMES};
+use super::kind::NAMES;
 use thiserror::Error;
 
 /// Why there can't be such a map.
@@ -46,12 +46,14 @@ pub enum MapFault {
     #[error("{0}")]
     Inner(&'static str),
     /// Too much memory.
-    #[error("with the maps before it, it takes {bytes} bytes for {workers} workers; the limit is {limit}", limit = MapSpec::MAX_MEMORY)]
+    #[error("with the maps before it, it takes {bytes} bytes for {workers} workers; the limit is {limit}")]
     Memory {
         /// What it takes.
         bytes: u64,
         /// For how many workers.
         workers: u32,
+        /// What they may take together.
+        limit: u64,
     },
 }
 

@@ -13,6 +13,7 @@
 //! value.
 
 mod error;
+mod kind;
 mod lock;
 mod numbers;
 mod prefixes;
@@ -21,9 +22,10 @@ mod spec;
 mod table;
 
 pub use error::{MapError, MapFault};
+pub use kind::MapKind;
 pub use numbers::Target;
 pub use ring::{Record, RingStats};
-pub use spec::{Inner, MapKind, MapSpec};
+pub use spec::{Inner, MapSpec};
 
 use crate::words::Words;
 use prefixes::{Prefix, Prefixes};
@@ -129,7 +131,7 @@ impl Maps {
             spec.check()?;
             bytes += spec.memory(workers);
             if bytes > MapSpec::MAX_MEMORY {
-                let fault = MapFault::Memory { bytes, workers };
+                let fault = MapFault::Memory { bytes, workers, limit: MapSpec::MAX_MEMORY };
                 return Err(MapError { name: spec.name.clone(), fault });
             }
             let made = || Arc::new(Map::new(spec, workers, seed.wrapping_add(maps.len() as u64)));

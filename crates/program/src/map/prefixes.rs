@@ -3,12 +3,10 @@
 //! A key is kept with that rest zero, in the same [`Table`] as a hash map's. A search tries every length that some key has, from the
 //! longest on: at most as many as there are bits, and as there are keys.
 
+use super::spec::{LENGTH, lengths};
 use super::table::Table;
 use crate::MapSpec;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Bytes before the bits of a key.
-const LENGTH: usize = 4;
 
 /// How many keys there are of each length.
 #[derive(Debug)]
@@ -81,11 +79,6 @@ impl Prefix {
         self.length = length;
         self.bytes[..LENGTH].copy_from_slice(&(length as u32).to_le_bytes());
     }
-}
-
-/// How many lengths keys of this size can have.
-pub(super) const fn lengths(key_size: u32) -> u32 {
-    key_size.saturating_sub(LENGTH as u32) * 8 + 1
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What a branch teaches on either way out of it.
 
 use super::error::Rejection;
-use super::explore::{Explorer, Flow};
+use super::explore::Explorer;
+use super::flow::Flow;
 use super::refine::refine;
 use super::state::State;
 use super::value::Value;

@@ -3,7 +3,8 @@
 use super::access::{Mode, Reached, Wanted, written};
 use super::cost::helper_cost;
 use super::error::Rejection;
-use super::explore::{Explorer, Flow};
+use super::explore::Explorer;
+use super::flow::Flow;
 use super::scalar::Scalar;
 use super::state::State;
 use super::value::{Value, Which};

@@ -37,6 +37,9 @@ impl Rejected {
     }
 }
 
+/// A rejection, and the instruction that it is about.
+pub type At = (usize, Rejection);
+
 /// What is wrong with an instruction, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -55,7 +58,7 @@ pub enum Rejection {
         "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the program was \
          followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or make the constant or the \
          loop's body smaller",
-        limit = super::explore::MAX_STEPS
+        limit = super::limits::MAX_STEPS
     )]
     Unbounded {
         /// Where it leads, in slots.
@@ -67,7 +70,7 @@ pub enum Rejection {
     #[error("it leads back into a loop that has several beginnings; enter the loop in one place only")]
     Entries,
     /// It leads back in a loop within too many others.
-    #[error("loops are nested more than {limit} deep; make functions of the inner ones", limit = super::loops::MAX_NESTED)]
+    #[error("loops are nested more than {limit} deep; make functions of the inner ones", limit = super::limits::MAX_NESTED)]
     Nested,
     /// Nothing leads to it.
     #[error("nothing leads to it; leave it out")]
@@ -172,7 +175,7 @@ pub enum Rejection {
         reserved: usize,
     },
     /// Too many records at once.
-    #[error("it may have {limit} records reserved already; submit or discard one before", limit = crate::record::MAX_RECORDS)]
+    #[error("it may have {limit} records reserved already; submit or discard one before", limit = crate::reserved::MAX_RECORDS)]
     TooManyRecords,
     /// An address in a packet that was moved.
     #[error(
@@ -272,7 +275,7 @@ pub enum Rejection {
         what: &'static str,
     },
     /// An address moved too far.
-    #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller constant", limit = super::state::FURTHEST)]
+    #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller constant", limit = super::limits::FURTHEST)]
     PointerRange {
         /// Which.
         register: Register,

@@ -8,12 +8,13 @@
 
 use super::cost::{Counts, Item, Touch};
 use super::cycles::cycles;
-use super::error::{Rejected, Rejection};
+use super::error::{At, Rejected, Rejection};
+use super::flow::{Flow, Repeat};
+use super::limits::MAX_STEPS;
 use super::loops::Loop;
-use super::rounds::Repeat;
 use super::scalar::Scalar;
 use super::state::State;
-use super::structure::{At, Structure};
+use super::structure::Structure;
 use super::value::{Id, Names, Which};
 use super::{Access, Callback, Fact};
 use crate::memory::{MAX_MAPS, Region};
@@ -26,9 +27,6 @@ const MAX_STATES: usize = 64;
 /// Most states where a loop is left: there is one for each round at least, and what was counted in it belongs to a place in the packet.
 const MAX_EXITS: usize = 2048;
 
-/// Most states of all instructions together, each round of a loop by itself: so that a hostile program is refused in about a second.
-pub const MAX_STEPS: usize = 400_000;
-
 /// Most states that wait for their instruction at once: so that a hostile program takes a hundred megabytes at most.
 const MAX_WAITING: usize = 16_384;
 
@@ -37,21 +35,6 @@ const PASSED: usize = 16;
 
 /// `r6` to `r9`, which calls leave alone.
 const SAVED: u16 = 0b11_1100_0000;
-
-/// Where a state goes on.
-pub enum Flow {
-    Next,
-    Jump,
-    /// The given state is that of falling through, if that can be.
-    Branch {
-        falls: bool,
-        jumps: Option<Box<State>>,
-    },
-    Enter,
-    /// It calls a function again and again.
-    Repeat(Repeat),
-    Exit,
-}
 
 /// A program that is being followed.
 pub struct Explorer<'p> {

@@ -3,13 +3,11 @@
 //! A loop is entered at one instruction only, its head; all that leads back to its head is one loop. So any two loops of a function are
 //! one within the other, or have nothing in common.
 
-use super::error::Rejection;
-use super::structure::{At, next};
+use super::error::{At, Rejection};
+use super::flow::next;
+use super::limits::MAX_NESTED;
 use crate::Code;
 use std::ops::Range;
-
-/// Most loops within each other in a function.
-pub const MAX_NESTED: usize = 8;
 
 /// A loop.
 #[derive(Debug)]

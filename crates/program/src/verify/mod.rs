@@ -7,10 +7,11 @@
 //! - `structure`: functions, order, what is unreachable; `loops`: which instructions are in one;
 //! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
 //! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state includes another;
-//! - `record`: records of rings that have to be given back;
+//! - `open`, `record`: records of rings that have to be given back;
 //! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state; `rounds`: functions that helpers
 //!   call again and again;
 //! - `cost`, `cycles`, `path`: the pass backward, and what it adds up;
+//! - `flow`: where a program goes on; `limits`: how far it is followed;
 //! - `error`: what can be wrong.
 //!
 //! Addresses are numbers of a region and a place, so a program that stores or returns one gives nothing away: addresses may be
@@ -24,7 +25,10 @@ mod cost;
 mod cycles;
 mod error;
 mod explore;
+mod flow;
+mod limits;
 mod loops;
+mod open;
 mod path;
 mod record;
 mod refine;

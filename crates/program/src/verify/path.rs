@@ -8,8 +8,9 @@
 
 use super::cost::{Counts, Prices};
 use super::explore::TailCalls;
-use super::loops::MAX_NESTED;
-use super::structure::{Body, Structure, next};
+use super::flow::next;
+use super::limits::MAX_NESTED;
+use super::structure::{Body, Structure};
 use super::{Callback, Fact, WorstPath};
 use crate::{Code, Instruction, MAX_TAIL_CALLS};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,36 +2,11 @@
 
 use super::error::Rejection;
 use super::explore::Explorer;
+use super::open::{Open, Pair};
 use super::state::State;
 use super::value::{Id, Kind, Names, Value};
 use crate::Register;
-use crate::record::MAX_RECORDS;
-
-/// A record that was reserved and not given back. Its values are [`Value::Map`] with its ring and its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Open {
-    pub object: Id,
-    pub map: u16,
-    /// How many bytes it has.
-    pub size: u32,
-    /// The instruction that has reserved it.
-    pub at: usize,
-}
-
-/// Two states' records that become one when the states are joined.
-#[derive(Debug, Clone, Copy)]
-pub struct Pair {
-    pub mine: Id,
-    pub theirs: Id,
-    pub joined: Open,
-}
-
-impl Open {
-    /// Whether they differ in nothing but their names.
-    fn is_like(&self, other: &Self) -> bool {
-        (self.map, self.size, self.at) == (other.map, other.size, other.at)
-    }
-}
+use crate::reserved::MAX_RECORDS;
 
 impl Explorer<'_> {
     /// A record of this size that instruction `at` reserves, or 0.

@@ -6,11 +6,11 @@
 //!
 //! Lines count as touched for the first time in each round: a round stands for others, before which less was touched.
 
-use super::error::Rejection;
-use super::explore::{Explorer, Flow};
+use super::error::{At, Rejection};
+use super::explore::Explorer;
+use super::flow::{Flow, Repeat};
 use super::scalar::Scalar;
 use super::state::State;
-use super::structure::At;
 use super::value::Value;
 use super::{Callback, Counts, Item};
 use crate::call::MAX_ROUNDS;
@@ -18,18 +18,6 @@ use crate::{Helper, Register};
 
 /// How many states before rounds are kept as they are. A function that counts something is known as far.
 const EXACT: usize = 1024;
-
-/// How a function is called again and again.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Repeat {
-    /// Its first instruction.
-    entry: usize,
-    /// How often at least, if it never ends the loop, and at most.
-    least: u32,
-    most: u32,
-    /// What it is given besides the round's number.
-    data: Value,
-}
 
 impl Explorer<'_> {
     /// A call of [`Helper::Loop`], whose arguments are what they have to be.

@@ -1,6 +1,7 @@
 //! All that is known when an instruction is reached: registers, stack frames, the packet as far as it was checked.
 
-use super::record::{Open, Pair};
+use super::limits::FURTHEST;
+use super::open::{Open, Pair};
 use super::scalar::Scalar;
 use super::stack::Frame;
 use super::value::{Id, Kind, Names, Value, Which};
@@ -9,9 +10,6 @@ use crate::{Arithmetic, Operand, Register, Width};
 
 /// Bytes that are brought into the cache together.
 pub const LINE: i64 = 64;
-
-/// Furthest that an address may be from where it began, in bytes: so that addresses of one region never get into another's.
-pub const FURTHEST: i64 = 1 << 29;
 
 /// A place in the packet that pointers are counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

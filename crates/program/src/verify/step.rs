@@ -1,10 +1,12 @@
 //! What an instruction makes of what is known.
 
 use super::error::Rejection;
-use super::explore::{Explorer, Flow};
-use super::record::Open;
+use super::explore::Explorer;
+use super::flow::Flow;
+use super::limits::FURTHEST;
+use super::open::Open;
 use super::scalar::Scalar;
-use super::state::{FURTHEST, State};
+use super::state::State;
 use super::value::{Id, Value, Which};
 use crate::memory::FRAME_SIZE;
 use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};

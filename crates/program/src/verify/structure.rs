@@ -1,14 +1,12 @@
 //! The shape of a program: functions, the order in which to look at instructions, who calls whom, which registers are still
 //! of interest.
 
-use super::error::Rejection;
+use super::error::{At, Rejection};
+use super::flow::next;
 use super::loops::Loops;
 use crate::memory::MAX_FRAMES;
 use crate::{Code, Helper, Instruction, Register};
 use std::ops::Range;
-
-/// A rejection, and the instruction that it is about.
-pub type At = (usize, Rejection);
 
 /// From where to where.
 pub type Ways = Vec<(usize, usize)>;
@@ -163,13 +161,6 @@ impl Structure {
             }
         }
     }
-}
-
-/// The instructions that may follow one within its function: the next one, and where it jumps to.
-pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
-    let instruction = &code.instructions()[index];
-    let jumps = !instruction.names_function();
-    [instruction.falls_through().then_some(index + 1), code.target(index).filter(|_| jumps)]
 }
 
 const ARGUMENTS: u16 = 0b11_1110;

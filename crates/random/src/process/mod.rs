@@ -7,6 +7,7 @@ mod capture;
 mod model;
 mod modulated;
 mod period;
+mod position;
 mod replay;
 mod spec;
 
@@ -17,7 +18,7 @@ pub use spec::{SPECS, spec};
 use longwire_block::{Dice, Spec, Values};
 use longwire_units::Nanos;
 use modulated::Modulated;
-use replay::Position;
+use position::Position;
 
 /// A process: it always knows its next packet. Allocates nothing after it was made.
 #[derive(Debug, Clone)]

@@ -1,6 +1,5 @@
 //! Packets that come as in a list.
 
-use super::model::Model;
 use super::period::saturated;
 use longwire_units::{Bytes, Nanos};
 
@@ -110,53 +109,13 @@ impl Speed {
     }
 
     /// A time of the list as it passes.
-    fn shortened(self, time: Nanos) -> Nanos {
+    pub(super) fn shortened(self, time: Nanos) -> Nanos {
         Nanos(saturated(u128::from(time.0) * u128::from(self.per) / u128::from(self.times)))
     }
 
     /// What passes of the list in a time; none if all of it does.
-    fn lengthened(self, time: Nanos) -> Option<Nanos> {
+    pub(super) fn lengthened(self, time: Nanos) -> Option<Nanos> {
         let product = u128::from(time.0) * u128::from(self.times);
         (self.per > 0).then(|| Nanos(saturated(product / u128::from(self.per))))
-    }
-}
-
-/// Where a replay stands.
-#[derive(Debug, Clone)]
-pub(super) struct Position {
-    index: usize,
-    /// The list's time `from` passes at `base`.
-    from: Nanos,
-    base: Nanos,
-}
-
-impl Position {
-    /// Before the first packet, which comes at `now`.
-    pub(super) const fn at(now: Nanos) -> Self {
-        Self { index: 0, from: Nanos::ZERO, base: now }
-    }
-
-    /// When the next packet comes; [`Nanos::NEVER`] when there is none.
-    pub(super) fn due(&self, model: &Model) -> Nanos {
-        let Model::Replay { packets, speed } = model else { return Nanos::NEVER };
-        let time = packets.list.get(self.index).map(|&(time, _)| speed.shortened(time.since(self.from)));
-        time.map_or(Nanos::NEVER, |time| self.base + time)
-    }
-
-    /// Goes on to the packet after the next, and tells the size of that one.
-    pub(super) fn take(&mut self, model: &Model) -> u32 {
-        let Model::Replay { packets, .. } = model else { return 0 };
-        let size = packets.list.get(self.index).map_or(0, |&(_, size)| size);
-        self.index += 1;
-        size
-    }
-
-    /// Lets another speed hold from `now` on.
-    pub(super) fn adapt(&mut self, old: &Model, now: Nanos) {
-        let Model::Replay { packets, speed } = old else { return };
-        let passed = speed.lengthened(now.since(self.base)).map(|passed| self.from + passed);
-        let next = packets.list.get(self.index).map_or(Nanos::NEVER, |&(time, _)| time);
-        self.from = passed.map_or(next, |passed| passed.min(next));
-        self.base = now;
     }
 }

@@ -1,7 +1,7 @@
 //! What programs work with on one thread: a stack, room for packets that grow, and a sampler of what they take.
 
 use super::cost::Sampler;
-use crate::sharing::Meter;
+use crate::meter::Meter;
 use longwire_jit::Visit;
 use longwire_packet::BATCH;
 use longwire_program::Stack;

@@ -1,7 +1,7 @@
 //! A program's code: how it is run on a packet.
 
 use longwire_jit::{Alone, Compiled, Helped, compile};
-use longwire_program::{ABORTED, Item, Machine, Maps, State, Verified, interpret};
+use longwire_program::{ABORTED, Fact, Helper, Item, Machine, Maps, State, Verified, interpret};
 use std::sync::Arc;
 
 /// How a program is run.
@@ -46,4 +46,10 @@ impl Code {
         // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it had given up.
         returned.unwrap_or(ABORTED)
     }
+}
+
+/// Whether a program calls one of the helpers that are wanted.
+pub(super) fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
+    let called = |fact: &Fact| fact.call.is_some_and(|call| wanted(call.helper));
+    verified.facts().iter().any(|fact| fact.reached && called(fact))
 }

@@ -1,7 +1,7 @@
 //! What programs take of a processor, measured now and then: every so many batches each program's work on each packet is timed. All other batches
 //! pay for one number that is counted down.
 
-use crate::sharing::Meter;
+use crate::meter::Meter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// One batch in so many is measured; of processors on threads, one packet, and only if it meets one program: it is measured as a whole.

@@ -3,8 +3,9 @@
 use super::bench::{Bench, ROOM, buffer};
 use super::key::{Words, flow};
 use super::room::put_back;
+use super::ruling::Ruling;
 use super::table::Forwarders;
-use super::through::{Passage, Programs, Ruling, context};
+use super::through::{Passage, Programs, context};
 use crate::classify::{Class, Classify};
 use crate::state::Core;
 use longwire_block::{DropReason, Outbox};

@@ -1,8 +1,7 @@
 //! Programs that entries of maps name: they run on a packet that its program has redirected by such an entry, in the same machine, before
 //! the router hears of it.
 
-use super::code::Code;
-use super::program::calls;
+use super::code::{Code, calls};
 use longwire_program::{
     Abort, DROP, Demand, ExitKind, Helper, Machine, Maps, PASS, Prices, REDIRECT, Redirect, Rejected,
     TRANSMIT, Verdict, Verified, verify,

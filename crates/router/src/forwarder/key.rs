@@ -1,6 +1,6 @@
 //! Which packets a forwarder is for, and what of a packet that is asked.
 
-use crate::hops::{key_v4, neighbour_key, v4_key};
+use crate::next_hop::{key_v4, neighbour_key, v4_key};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};

@@ -6,6 +6,7 @@
 //! - `routes`: what programs get from outside, routes above all;
 //! - `code`: how one is run; `exit`: programs that entries of maps name;
 //! - `bench`: what they work with; `cost`: what programs take, measured now and then;
+//! - `ruling`: what programs have made of a packet;
 //! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
@@ -23,6 +24,7 @@ mod price;
 mod program;
 mod room;
 mod routes;
+mod ruling;
 mod space;
 mod table;
 mod through;
@@ -35,6 +37,7 @@ pub use key::{FlowKey, Key, KeyAddress, KeyError};
 pub(crate) use key::{Words, flow, hash, words_key};
 pub use price::{Admission, RouterPrices};
 pub use program::{Fid, Forwarder, Installation, LinkChoice, PrepareError};
+pub(crate) use ruling::Ruling;
 pub(crate) use space::Space;
 pub use table::{Forwarders, InstallError, MOST as MOST_FORWARDERS};
-pub(crate) use through::{Programs, Ruling, carry_out};
+pub(crate) use through::{Programs, carry_out};

@@ -1,20 +1,20 @@
 //! A program with its state, maps and counters, ready to be run on packets.
 
 use super::bench::{Bench, ROOM};
-use super::code::{Code, How};
+use super::code::{Code, How, calls};
 use super::cost::{Costs, MeasuredCost};
 use super::counters::{Counters, ForwarderStats};
 use super::exit::{Checked, Exits};
 use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use super::routes::{Random, Surroundings};
-use crate::hops::NextHop;
+use crate::next_hop::NextHop;
 use crate::state::Core;
 use longwire_block::Dice;
 use longwire_jit::{Alone, Shown};
 use longwire_program::map::MapError;
 use longwire_program::{
-    Arithmetic, Context, Demand, Effects, ExitKind, Fact, Helper, Instruction, Item, Machine, Maps, Operand,
+    Arithmetic, Context, Demand, Effects, ExitKind, Helper, Instruction, Item, Machine, Maps, Operand,
     Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, verify,
 };
 use longwire_punt::SeatId;
@@ -453,11 +453,6 @@ impl std::fmt::Debug for Forwarder {
             .field("installation", &self.installation)
             .finish_non_exhaustive()
     }
-}
-
-pub(super) fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
-    let called = |fact: &Fact| fact.call.is_some_and(|call| wanted(call.helper));
-    verified.facts().iter().any(|fact| fact.reached && called(fact))
 }
 
 /// Whether it is the program that lets every packet pass and does nothing else.

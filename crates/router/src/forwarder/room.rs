@@ -1,6 +1,6 @@
 //! Packets whose programs have moved their ends, so that they may need more room.
 
-use super::through::Ruling;
+use super::ruling::Ruling;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Checksum, Handle, Pool};

@@ -1,8 +1,8 @@
 //! What programs get from outside: random numbers, and routes (`fib_lookup`) from the router's own tables. Nothing is changed, and nobody is asked: a
 //! packet whose neighbour is not known is passed, and full IP asks.
 
-use crate::hops::{NextHop, key_v4, neighbour_key};
 use crate::neighbour::Found;
+use crate::next_hop::{NextHop, key_v4, neighbour_key};
 use crate::state::Core;
 use longwire_block::Dice;
 use longwire_program::{Environment, Hop, RouteAnswer, RouteQuery};

@@ -4,7 +4,7 @@ use super::key::{FlowKey, Key};
 use super::price::{Admission, classifier, minimal_ip};
 use super::program::{Fid, Forwarder, LinkChoice};
 use super::space::Space;
-use crate::hops::NextHop;
+use crate::next_hop::NextHop;
 use longwire_program::{Demand, Installed, Overdrawn, Resource, admit};
 use std::sync::Arc;
 use thiserror::Error;

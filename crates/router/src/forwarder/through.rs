@@ -6,11 +6,12 @@ use super::fate::{fate, into_link, lost};
 use super::key::{Words, flow, hash};
 use super::program::{Fid, Forwarder};
 use super::room::put_back;
+use super::ruling::Ruling;
 use super::table::Forwarders;
 use crate::above::{Above, Upward};
 use crate::classify::{Class, Classify};
-use crate::hops::NextHop;
-use crate::sharing::Meter;
+use crate::meter::Meter;
+use crate::next_hop::NextHop;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
@@ -28,39 +29,6 @@ pub(crate) struct Programs {
     left: Box<[Handle; BATCH]>,
     /// The rulings of a batch that say more than a fate, with the packets' places in it: the first few.
     special: Box<[(usize, Ruling); BATCH]>,
-}
-
-/// What programs have made of a packet.
-#[derive(Clone, Copy)]
-pub(crate) struct Ruling {
-    /// What becomes of it, if that is settled.
-    pub fate: Option<Fate>,
-    /// Where it goes instead of where a route says.
-    way: Option<NextHop>,
-    /// The level above that it goes up to.
-    above: Option<Upward>,
-    /// The packet that has taken its place, which had too little room.
-    pub instead: Option<Handle>,
-}
-
-impl Ruling {
-    /// Of a packet that meets none.
-    pub const NONE: Self = Self { fate: None, way: None, above: None, instead: None };
-
-    /// Makes it none again.
-    fn clear(&mut self) {
-        (self.fate, self.way, self.above, self.instead) = (None, None, None, None);
-    }
-
-    /// Whether it says more than a fate.
-    const fn is_special(&self) -> bool {
-        self.way.is_some() || self.above.is_some() || self.instead.is_some()
-    }
-
-    /// Of one that is lost.
-    pub(super) const fn lost(reason: DropReason) -> Self {
-        Self { fate: Some(Fate::Dropped(reason)), ..Self::NONE }
-    }
 }
 
 /// What programs have said of a packet so far.

@@ -19,7 +19,8 @@ use crate::Classify;
 use crate::above::Above;
 use crate::classify::Class;
 use crate::forwarder::{FlowKey, Programs, Ruling, Words, carry_out, flow};
-use crate::hops::{NextHop, key_v4};
+use crate::meter::Meter;
+use crate::next_hop::{NextHop, key_v4};
 use crate::state::{Core, Fate};
 use identity::Identity;
 use live::Live;
@@ -121,17 +122,6 @@ impl Default for Rings {
     fn default() -> Self {
         Self { input: 128, requests: 1, feedback: 128, ready: 128, step: Nanos::ZERO }
     }
-}
-
-/// How a real run measures what packets cost.
-#[derive(Debug, Clone, Copy)]
-pub struct Meter {
-    /// The processor's cycle counter, or what else goes on steadily.
-    pub cycles: fn() -> u64,
-    /// How many of these a microsecond has, 1 to 1 000 000.
-    pub per_microsecond: u32,
-    /// The engine's time.
-    pub now: fn() -> Nanos,
 }
 
 /// Why processors can't be shared like that.

@@ -4,12 +4,12 @@
 //! pairs of hexadecimal digits, `^` for the router's own link address), or nanoseconds that pass (`+ 1000000`). Whatever else is none.
 
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
-use longwire_control::{ForwarderAsk, SetError};
+use longwire_control::{ForwarderAsk, SetError, State};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_program::Resource;
 use longwire_router::{Fid, Forwarders, InterfaceAddress, Router, RouterConfig, RouterPort};
-use longwire_run::live_forwarders::Reached;
-use longwire_run::live_routers::LiveRouters;
+use longwire_run::objects::routers::LiveRouters;
+use longwire_run::programs::Reached;
 use longwire_scenario::{Network, Plan, hexadecimal, plan_of};
 use longwire_units::Nanos;
 use serde_json::Value;
@@ -149,7 +149,7 @@ impl Bench {
     fn heed(&mut self, ask: &ForwarderAsk, answer: &Value, before: &Arc<Forwarders>) {
         let now = self.router.borrow().forwarders();
         match ask {
-            ForwarderAsk::Install { .. } => {
+            ForwarderAsk::Install(_) => {
                 let fid = answer["fid"].as_u64().expect("an installation has a number") as u32;
                 assert!(fid > self.last_fid && before.forwarder(Fid(fid)).is_none());
                 assert!(now.forwarder(Fid(fid)).is_some() && now.all().len() == before.all().len() + 1);
@@ -160,15 +160,15 @@ impl Bench {
                 self.last_fid = fid;
                 self.done.installed += 1;
             }
-            ForwarderAsk::Remove { fid } => {
+            ForwarderAsk::Remove(fid) => {
                 assert!(before.forwarder(Fid(*fid)).is_some() && now.forwarder(Fid(*fid)).is_none());
                 self.done.removed += 1;
             }
-            ForwarderAsk::Set { fid, data, .. } => {
+            ForwarderAsk::Set(fid, State { data, .. }) => {
                 let kept = self.router.borrow().data(Fid(*fid));
                 assert_eq!(kept, hexadecimal(data).ok());
             }
-            ForwarderAsk::List {} => {
+            ForwarderAsk::List => {
                 assert_eq!(answer["forwarders"].as_array().map(Vec::len), Some(now.all().len()));
             }
             _ => {}

@@ -2,13 +2,13 @@
 
 use super::delays::delays;
 use super::{Desk, Entry};
-use crate::event::{kind_hint, removal_meant};
 use crate::file::BlockText;
 use crate::finding::suggestion;
-use crate::link_edit::no_such_parameter;
+use crate::link_edit::{About, Asked, link_edit};
 use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
+use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Param, ParamKind, Spec, SpecError, Values};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -122,76 +122,33 @@ impl Desk<'_, '_> {
         Some(merged)
     }
 
+    /// The block that a text makes: what it would change a link to that has none. None after an error.
     fn block(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<(&'static Spec, Values)> {
-        let spec = self.spec(entry, text)?;
-        let mut given: Vec<(&str, String)> = Vec::new();
+        let edit = self.edit(entry, text, &Blocks::new())?;
+        Some((edit.spec, edit.fresh?))
+    }
+
+    /// What a text means for a link that is made of `now`. None after an error.
+    pub(super) fn edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
+        let mut texts = Vec::new();
         for (name, value, span) in &text.params {
-            let param = match name {
-                Some(name) => self.param(entry, spec, name, span)?,
-                None => &spec.params[0],
-            };
-            let value = self.expanded(entry, spec.key, value, span)?;
-            if let Err(error) = param.read_in(&value, &self.folder) {
-                let key = match name {
-                    Some(name) if name != spec.key => format!("{}.{name}", spec.key),
-                    _ => spec.key.into(),
-                };
-                let hint = name.is_none().then(|| kind_hint(self.registry, spec.key, &value)).flatten();
-                self.error(span, entry, &key, bare(&error), hint.unwrap_or_else(|| near(param, &value)));
-                return None;
-            }
-            given.push((param.name, value));
+            texts.push((name.as_deref(), self.expanded(entry, &text.key, value, span)?));
         }
-        let pairs: Vec<(&str, &str)> = given.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        match Values::read_in(spec, &pairs, &self.folder) {
-            Ok(values) => Some((spec, values)),
-            Err(error) => {
-                self.error(&text.span, entry, spec.key, error.to_string(), "");
-                None
-            }
-        }
-    }
-
-    /// The row of the registry that a text means.
-    pub(super) fn spec(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<&'static Spec> {
-        let of_key = || self.registry.iter().copied().filter(|spec| spec.key == text.key);
-        let Some((kind, span)) = &text.kind else {
-            // The first of the key that has all the parameters named: `delay = { delay = …, jitter = … }` is clear.
-            let has = |spec: &&Spec, name: &str| spec.params.iter().any(|param| param.name == name);
-            let fits =
-                |spec: &&Spec| text.params.iter().flat_map(|(name, ..)| name).all(|name| has(spec, name));
-            let first = of_key().find(fits).or_else(|| of_key().next());
-            if first.is_none() {
-                self.error(&text.span, entry, &text.key, "no block is registered for it", "remove it");
-            }
-            return first;
+        let params: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let kind = text.kind.as_ref().map(|(kind, _)| kind.as_str());
+        let asked = Asked { key: &text.key, kind, params: &params };
+        let fault = match link_edit(self.registry, now, asked, &self.folder) {
+            Ok(edit) => return Some(edit),
+            Err(fault) => fault,
         };
-        let found = of_key().find(|spec| spec.kind == kind).or_else(|| removal_meant(&text.key, kind));
-        if found.is_none() {
-            let kinds: Vec<&str> = of_key().map(|spec| spec.kind).collect();
-            let what = format!("there is no {} of the kind \"{}\"", text.key, kind.escape_debug());
-            let fix = match suggestion(kind, kinds.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", kinds.join(", ")),
-            };
-            self.error(span, entry, &format!("{}.kind", text.key), what, fix);
-        }
-        found
-    }
-
-    pub(super) fn param(
-        &mut self,
-        entry: &Entry<'_>,
-        spec: &'static Spec,
-        name: &str,
-        span: &Range<usize>,
-    ) -> Option<&'static Param> {
-        let found = spec.params.iter().find(|param| param.name == name);
-        if found.is_none() {
-            let (what, fix) = no_such_parameter(spec, name);
-            self.error(span, entry, spec.key, what, fix);
-        }
-        found
+        let (span, key) = match fault.about {
+            About::Kind => (text.kind.as_ref().map(|(_, span)| span), format!("{}.kind", text.key)),
+            About::Param(number, key, None) => (Some(&text.params[number].2), key.into()),
+            About::Param(number, key, Some(name)) => (Some(&text.params[number].2), format!("{key}.{name}")),
+            About::Whole => (None, text.key.clone()),
+        };
+        self.error(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix);
+        None
     }
 }
 

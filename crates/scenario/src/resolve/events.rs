@@ -7,12 +7,11 @@ use super::{Desk, Entry};
 use crate::event::Event;
 use crate::file::{At, BlockText, File};
 use crate::finding::suggestion;
-use crate::link_edit::{About, Asked, link_edit};
 use crate::places::Places;
 use crate::plan::{Delays, Medium, Source};
 use crate::written::{Name, Written};
 use longwire_block::Spec;
-use longwire_block::change::{Blocks, Edit, Ramp, Repeat};
+use longwire_block::change::{Blocks, Ramp, Repeat};
 use longwire_units::Nanos;
 use std::collections::HashMap;
 
@@ -165,29 +164,6 @@ impl Desk<'_, '_> {
             None => format!("there are {}", super::some(&known().collect::<Vec<_>>())),
         };
         self.error(&written.span, entry, "link", format!("there is no link \"{name}\""), fix);
-        None
-    }
-
-    /// What a text means for a link that is made of `now`. None after an error.
-    pub(super) fn edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
-        let mut texts = Vec::new();
-        for (name, value, span) in &text.params {
-            texts.push((name.as_deref(), self.expanded(entry, &text.key, value, span)?));
-        }
-        let params: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        let kind = text.kind.as_ref().map(|(kind, _)| kind.as_str());
-        let asked = Asked { key: &text.key, kind, params: &params };
-        let fault = match link_edit(self.registry, now, asked, &self.folder) {
-            Ok(edit) => return Some(edit),
-            Err(fault) => fault,
-        };
-        let (span, key) = match fault.about {
-            About::Kind => (text.kind.as_ref().map(|(_, span)| span), format!("{}.kind", text.key)),
-            About::Param(number, key, None) => (Some(&text.params[number].2), key.into()),
-            About::Param(number, key, Some(name)) => (Some(&text.params[number].2), format!("{key}.{name}")),
-            About::Whole => (None, text.key.clone()),
-        };
-        self.error(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix);
         None
     }
 }

@@ -5,11 +5,13 @@ use super::links::Links;
 use super::{Desk, Entry, some};
 use crate::file::{self, BlockText, File};
 use crate::finding::suggestion;
+use crate::link_edit::{About, Asked, LinkFault, link_edit, no_such_parameter};
 use crate::plan::Medium;
 use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
+use std::path::Path;
 
 /// Most stations of a medium: what happens there costs time with their number.
 const MOST_STATIONS: usize = 4096;
@@ -20,18 +22,12 @@ const MOST_STATIONS: usize = 4096;
 /// The parameter that can't be, and why not.
 pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String, String)> {
     let Some((spec, _)) = now.first() else { return Err((String::new(), "there is no medium".into())) };
-    let mut given = Vec::new();
-    for (name, text) in pairs {
-        let Some(at) = spec.params.iter().position(|param| param.name == *name) else {
-            let known: Vec<&str> = spec.params.iter().map(|param| param.name).collect();
-            let what =
-                format!("a {} has no \"{}\"; it has {}", spec.kind, name.escape_debug(), known.join(", "));
-            return Err(((*name).into(), what));
-        };
-        let value = spec.params[at].read(text).map_err(|error| ((*name).into(), bare(&error)))?;
-        given.push((at, value));
-    }
-    let edit = Edit { spec, given, fresh: None };
+    let params: Vec<_> = pairs.iter().map(|(name, text)| (Some(*name), *text)).collect();
+    let asked = Asked { key: spec.key, kind: Some(spec.kind), params: &params };
+    let edit = link_edit(MEDIA, now, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
+        let name = if let About::Param(number, ..) = about { pairs[number].0 } else { "" };
+        (name.into(), if fix.is_empty() { what } else { format!("{what}; {fix}") })
+    })?;
     if let Some((spec, values)) = edit.apply(now) {
         check_medium(spec, &values).map_err(|(name, what)| (name.into(), what))?;
     }
@@ -94,7 +90,11 @@ impl Desk<'_, '_> {
             given.extend_from_slice(values);
         }
         for (name, text, span) in &written.params {
-            let param = self.param(entry, spec, name, span)?;
+            let Some(param) = spec.params.iter().find(|param| param.name == *name) else {
+                let (what, fix) = no_such_parameter(spec, name);
+                self.error(span, entry, spec.key, what, fix);
+                return None;
+            };
             if let Err(error) = param.read(text) {
                 self.error(span, entry, name, bare(&error), "");
                 return None;

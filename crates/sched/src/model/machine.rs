@@ -2,25 +2,10 @@
 
 use super::demand::Packet;
 use super::setup::Setup;
-use super::traffic::{Lost, Traffic};
+use super::traffic::{Departure, Lost, Traffic};
 use crate::{Granted, INVALID_HANDLE, Resource, Scheduler, SettingsError, Ticket};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
-
-/// A packet that has been sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
-    /// The packet.
-    pub packet: Packet,
-    /// When it came to the input.
-    pub arrived: Nanos,
-    /// When its last bit was sent.
-    pub sent: Nanos,
-    /// Its processor's time.
-    pub processing: Nanos,
-    /// The port's time.
-    pub transmission: Nanos,
-}
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

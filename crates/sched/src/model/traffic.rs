@@ -1,7 +1,6 @@
 //! Where a machine's packets come from.
 
 use super::demand::{FlowPlan, Packet};
-use super::machine::Departure;
 use crate::Refusal;
 use longwire_block::Dice;
 use longwire_units::Nanos;
@@ -16,6 +15,21 @@ pub enum Lost {
     Refused(Refusal),
     /// Its program did not end within its budget.
     Stopped,
+}
+
+/// A packet that has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// The packet.
+    pub packet: Packet,
+    /// When it came to the input.
+    pub arrived: Nanos,
+    /// When its last bit was sent.
+    pub sent: Nanos,
+    /// Its processor's time.
+    pub processing: Nanos,
+    /// The port's time.
+    pub transmission: Nanos,
 }
 
 /// A source of packets that sees what happens to them.

@@ -2,8 +2,8 @@
 //! instructions, which no other program on
 //! the machine changes.
 
+use super::callgrind::counted;
 use super::robust::{UP_PORT, upward};
-use super::stages::counted;
 use crate::Settings;
 use crate::book::{Book, paper};
 use crate::plot::{Plot, Style};

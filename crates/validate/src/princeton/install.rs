@@ -3,7 +3,7 @@
 use super::blocks::{Kind, program};
 use crate::Settings;
 use crate::book::{Book, paper};
-use longwire_bench::engine::Punctual;
+use longwire_bench::punctual::Punctual;
 use longwire_bench::rig::Said;
 use longwire_bench::world::settle_beside;
 use longwire_bench::{BenchError, Sample};

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod budget;
+mod callgrind;
 mod circles;
 mod classifier;
 mod floods;
@@ -21,8 +22,8 @@ mod stages;
 mod table_1;
 mod together;
 
+pub(crate) use callgrind::{STAGE, counted};
 pub use stages::play_stage;
-pub(crate) use stages::{STAGE, counted};
 
 use crate::book::Book;
 use longwire_bench::BenchError;

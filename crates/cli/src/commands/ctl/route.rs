@@ -1,9 +1,10 @@
 //! `longwire ctl route`
 
 use crate::{Json, Outcome, outcome};
-use longwire_control::{ChangeRoute, Client, directory};
+use longwire_control::{Client, Kind, directory};
 use longwire_report::{Report, Row};
 use longwire_scenario::WrittenRoute;
+use serde_json::Map;
 
 /// Look at a router's routes, add and remove some while it runs
 #[derive(Debug, clap::Args)]
@@ -99,15 +100,28 @@ impl Args {
         match self.action {
             Action::List(args) => list(&args),
             Action::Add(Add { router, route, instance, json }) => {
-                let change = ChangeRoute { add: Some(route.join(" ")), remove: None };
-                make("ctl route add", instance.as_deref(), &router, change, json)
+                let route = route.join(" ");
+                if let Some(odd) = unused(&route) {
+                    outcome::note(&format!("note: {odd}; leave it out"));
+                }
+                make("ctl route add", instance.as_deref(), &router, pair(&route), json)
             }
             Action::Remove(Remove { router, network, instance, json }) => {
-                let change = ChangeRoute { add: None, remove: Some(network) };
+                let change = (format!("route.{network}"), String::new());
                 make("ctl route remove", instance.as_deref(), &router, change, json)
             }
         }
     }
+}
+
+/// A route as `ip route` writes it as a router's setting: `blackhole 10.3.0.0/16` is `route.10.3.0.0/16=blackhole`.
+fn pair(route: &str) -> (String, String) {
+    let (first, rest) = route.trim().split_once(' ').unwrap_or((route.trim(), ""));
+    let (to, way) = match first {
+        "blackhole" | "unreachable" => (rest, first),
+        to => (to, rest),
+    };
+    (format!("route.{}", to.trim()), way.trim().to_owned())
 }
 
 /// Makes a change.
@@ -115,15 +129,14 @@ fn make(
     command: &str,
     instance: Option<&str>,
     router: &str,
-    change: ChangeRoute,
+    change: (String, String),
     json: Json,
 ) -> anyhow::Result<Outcome> {
-    Client::connect(&directory(), instance)?.change_route(router, &change)?;
-    if let Some(odd) = change.add.as_deref().and_then(unused) {
-        outcome::note(&format!("note: {odd}; leave it out"));
-    }
+    let client = Client::connect(&directory(), instance)?;
+    client.set(Some(Kind::Router), router, std::slice::from_ref(&change))?;
     let mut report = Report::new(command);
-    report.push(Row::new(router, "").extra("kind", "router").extra("change", serde_json::to_value(change)?));
+    let settings = Map::from_iter([(change.0, change.1.into())]);
+    report.push(Row::new(router, "").extra("kind", "router").extra("settings", settings));
     outcome::print_if_json(&report, json)
 }
 

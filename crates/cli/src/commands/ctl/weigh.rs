@@ -1,7 +1,7 @@
 //! `longwire ctl weigh`
 
 use crate::{Json, Outcome, outcome};
-use longwire_control::{Client, WeighFlow, directory};
+use longwire_control::{Client, Kind, directory};
 use longwire_report::{Report, Row};
 
 /// Give a flow that shares a router's processors another weight while it runs
@@ -38,10 +38,12 @@ impl Args {
     /// If no instance is meant, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let Self { router, flow, weight, instance, json } = self;
-        let change = WeighFlow { flow, weight };
-        Client::connect(&directory(), instance.as_deref())?.weigh_flow(&router, &change)?;
+        let name = format!("{router}/{flow}");
+        let change = ("weight".to_owned(), weight.to_string());
+        let client = Client::connect(&directory(), instance.as_deref())?;
+        client.set(Some(Kind::Flow), &name, &[change])?;
         let mut report = Report::new("ctl weigh");
-        let row = Row::new(change.flow, "").extra("kind", "flow").extra("router", router);
+        let row = Row::new(name, "").extra("kind", "flow").extra("router", router);
         report.push(row.extra("weight", weight));
         outcome::print_if_json(&report, json)
     }

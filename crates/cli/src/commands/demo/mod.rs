@@ -152,7 +152,12 @@ fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result
     let lab = run.hosts().context("the demo's hosts")?.lab();
     let rows = measured::measure(lab.host("a")?, lab.host("b")?, &link, stop, &say);
     let counted = run.stop().counted;
-    Ok(Measured { mode: "real", rows: rows?, fidelity: counted.fidelity, errors: counted.errors })
+    Ok(Measured {
+        mode: "real",
+        rows: rows?,
+        fidelity: counted.fidelity.clone(),
+        errors: counted.errors.clone(),
+    })
 }
 
 fn simulated(plan: &Plan) -> anyhow::Result<Measured> {

@@ -1,6 +1,7 @@
 //! What the options say of the links there and back, as the scenario that is run.
 
 use anyhow::{anyhow, ensure};
+use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
 use longwire_scenario::library::Way;
@@ -30,12 +31,28 @@ pub struct LinkArgs {
     #[arg(long, value_name = "SHARE")]
     loss: Option<Probability>,
 
+    /// How much the delay varies each way, by a normal distribution; packets keep their order: 5ms. Default: not at all.
+    #[arg(long, value_name = "TIME", requires = "delay")]
+    jitter: Option<Nanos>,
+
+    /// Share of packets that overtake others each way, by skipping the delay: 1%. Default: none.
+    #[arg(long, value_name = "SHARE", requires = "delay")]
+    reorder: Option<Probability>,
+
+    /// Share of packets that arrive twice each way: 1%. Default: none.
+    #[arg(long, value_name = "SHARE")]
+    duplicate: Option<Probability>,
+
+    /// Share of packets with a bit flipped each way: 1%. Default: none.
+    #[arg(long, value_name = "SHARE")]
+    corrupt: Option<Probability>,
+
     /// Limit of the queue each way: "100 packets", "64 KiB", 50ms. Default: 1000 packets.
     #[arg(long, value_name = "LIMIT")]
     queue: Option<String>,
 
     /// What tc netem does, each way: "delay 100ms 20ms distribution normal loss gemodel 1% 25%".
-    #[arg(long, value_name = "OPTIONS", value_parser = netem, conflicts_with_all = ["rate", "delay", "loss", "queue"])]
+    #[arg(long, value_name = "OPTIONS", value_parser = netem, conflicts_with_all = ["rate", "delay", "jitter", "loss", "reorder", "duplicate", "corrupt", "queue"])]
     netem: Option<NetemLinks>,
 
     /// Rates from a trace, each way: mahimahi's, TheaterQ's, or a list of times and rates.
@@ -139,15 +156,45 @@ impl LinkArgs {
 
     /// The settings that both directions have, as TOML.
     fn common(&self) -> anyhow::Result<Vec<(String, String)>> {
+        let text = |value: &dyn ToString| quoted(&value.to_string());
+        let delay = match (&self.delay, &self.jitter) {
+            (Some(delay), Some(jitter)) => {
+                Some(format!("{{ kind = \"jitter\", delay = {}, jitter = {} }}", text(delay)?, text(jitter)?))
+            }
+            (delay, _) => delay.as_ref().map(|delay| text(delay)).transpose()?,
+        };
+        let corrupt = self.corrupt.as_ref().map(|share| {
+            Ok::<_, anyhow::Error>(format!("{{ kind = \"per-packet\", probability = {} }}", text(share)?))
+        });
         let common = [
-            ("rate", self.rate.map(|rate| rate.to_string())),
-            ("delay", self.delay.map(|delay| delay.to_string())),
-            ("loss", self.loss.map(|loss| loss.to_string())),
-            ("queue", self.queue.clone()),
+            ("rate", self.rate.as_ref().map(|rate| text(rate)).transpose()?),
+            ("delay", delay),
+            ("loss", self.loss.as_ref().map(|share| text(share)).transpose()?),
+            ("reorder", self.reorder.as_ref().map(|share| text(share)).transpose()?),
+            ("duplicate", self.duplicate.as_ref().map(|share| text(share)).transpose()?),
+            ("bit-error", corrupt.transpose()?),
+            ("queue", self.queue.as_ref().map(|limit| text(limit)).transpose()?),
         ];
-        let given = common.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        given.map(|(key, value)| Ok((key.to_owned(), quoted(&value)?))).collect()
+        Ok(common.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect())
     }
+}
+
+/// Bytes of a ping's frame, as `ping` sends it by default.
+const PING: u64 = 98;
+
+/// What ping will show if nothing waits: the delays of all links, and the time that its frame takes to be sent. None if a rate changes while it
+/// runs.
+pub fn round_trip(plan: &Plan) -> Option<Nanos> {
+    let each = (0..plan.links.len()).map(|link| {
+        let profile = plan.profile(link);
+        let sending = match profile.value("rate") {
+            None | Some(Value::Rate(Rate::UNLIMITED)) => 0,
+            Some(Value::Rate(Rate(rate))) if rate > 0 => (PING * 8).saturating_mul(1_000_000_000) / rate,
+            Some(_) => return None,
+        };
+        Some(profile.delays.mean.0 + sending)
+    });
+    each.sum::<Option<u64>>().map(Nanos)
 }
 
 /// netem's options.
@@ -190,14 +237,17 @@ pub fn mtu(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_block::Value;
 
     fn args(rate: &str, up: &str) -> LinkArgs {
         LinkArgs {
             profile: None,
             rate: Some(rate.parse().unwrap()),
             delay: Some("60ms".parse().unwrap()),
+            jitter: None,
             loss: None,
+            reorder: None,
+            duplicate: None,
+            corrupt: None,
             queue: Some("50ms".into()),
             netem: None,
             trace: None,
@@ -223,6 +273,26 @@ mod tests {
         assert_eq!(settings(&plan, 0), ["delay=60 ms", "loss=2 %", "queue=50 ms", "rate=1 Mbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=60 ms", "queue=50 ms", "rate=4 Mbit/s"]);
         assert_eq!(plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(), ["up", "down"]);
+    }
+
+    #[test]
+    fn impairments_and_the_round_trip() {
+        let share = |text: &str| Some(text.parse().unwrap());
+        let given = LinkArgs {
+            jitter: Some("5ms".parse().unwrap()),
+            reorder: share("1%"),
+            duplicate: share("2%"),
+            corrupt: share("3%"),
+            ..args("10mbit", "")
+        };
+        let plan = given.plan(1, 1500).unwrap();
+        let wanted =
+            ["bit-error=3 %", "delay=60 ms", "duplicate=2 %", "queue=50 ms", "rate=10 Mbit/s", "reorder=1 %"];
+        assert_eq!(settings(&plan, 0), wanted);
+        // 98 bytes at 10 Mbit/s take 78.4 us, each way.
+        assert_eq!(round_trip(&plan), Some(Nanos(120_156_800)));
+        let unlimited = LinkArgs { rate: None, ..args("1mbit", "delay=1ms") };
+        assert_eq!(round_trip(&unlimited.plan(1, 1500).unwrap()), Some(Nanos::from_millis(61)));
     }
 
     #[test]

@@ -8,18 +8,21 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, sweep};
+use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{Ended, RealOptions, RealRun};
 use longwire_run::test_hosts::{TestHosts, wiring};
 use serve::Services;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 /// What shells exit with when a command can't be run, and when there is none of that name.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
+/// What a command that succeeded exits with if the emulation was not faithful, and that is required.
+const NOT_FAITHFUL: u8 = 3;
 
 /// Run a command behind an emulated link to this machine's network
 ///
@@ -38,14 +41,16 @@ Examples:
   longwire exec --rate 10mbit --up rate=1mbit,queue=50ms -- curl -O https://example.org/big
   longwire exec --netem 'delay 100ms 20ms distribution normal loss gemodel 1% 25%' -- ping -c 3 1.1.1.1
   longwire exec --trace-down lte.down --trace-up lte.up --delay 20ms -- curl -O https://example.org/big
+  longwire exec --delay 40ms --jitter 8ms --reorder 1% --duplicate 0.1% --corrupt 0.1% -- ./client
+  longwire exec --profile wifi --require-faithful --record run.pcapng -- pytest tests/
   longwire exec --delay 100ms                                      a shell
   longwire exec --delay 20ms --serve 'python3 -m http.server 8000' -- sh -c 'curl http://$LONGWIRE_FAR:8000/'
 
 Exit status: the command's; 128 and the signal's number if a signal ended it; 127 if there is no such command; 2 if
-the link could not be made.")]
+the link could not be made; 3 with --require-faithful, if the command succeeded and the emulation was not faithful.")]
 pub struct Args {
     #[command(flatten)]
-    link: LinkArgs,
+    link: Box<LinkArgs>,
 
     /// Largest IP packet at both ends, in bytes.
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = link::mtu)]
@@ -66,6 +71,22 @@ pub struct Args {
     /// Write the report as JSON to a file; without one, or with "-", on standard error.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
+
+    /// Keep what crosses the link, as a capture: FILE.pcapng.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Fail if the emulation was not faithful: exit with 3 where the command exits with 0.
+    #[arg(long)]
+    require_faithful: bool,
+
+    /// Write what Longwire says to a file instead of standard error.
+    #[arg(long, value_name = "FILE", conflicts_with = "quiet")]
+    log: Option<PathBuf>,
+
+    /// Say more: the settings of the link, and the whole verdict.
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
 
     /// Say nothing but errors.
     #[arg(long, short)]
@@ -90,8 +111,14 @@ impl Args {
     }
 
     fn run_behind_link(&self) -> anyhow::Result<Outcome> {
+        if let Some(file) = &self.log {
+            std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
+        }
         let mut plan = self.link.plan(self.seed, self.mtu)?;
         fit_pool(&mut plan);
+        if let Some(time) = link::round_trip(&plan) {
+            self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
+        }
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
         // From here on, so that a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
@@ -103,12 +130,11 @@ impl Args {
         let name = format!("exec-{}", std::process::id());
         let wiring = wiring(driver.wire);
         let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu: self.mtu })?;
-        let run =
-            RealRun::start(plan, Some(TestHosts::Exec(net)), RealOptions { name, ..RealOptions::default() })?;
+        let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
+        let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
         let status = self.command_behind(&run, &attendant);
         let ended = run.stop();
-        let code = status?;
-        self.report(ended, code)?;
+        let code = self.report(ended, status?)?;
         Ok(Outcome::Status(code))
     }
 
@@ -167,27 +193,45 @@ impl Args {
         }
     }
 
-    fn report(&self, ended: Ended, code: u8) -> anyhow::Result<()> {
+    /// Says how faithful it was, writes the report, and answers the exit code.
+    fn report(&self, ended: Ended, code: u8) -> anyhow::Result<u8> {
         let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
+        let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
+        let code = if self.require_faithful && !faithful && code == 0 { NOT_FAITHFUL } else { code };
         let report = || {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();
             report.to_json()
         };
         if let Some(fidelity) = &ran.counted.fidelity {
-            self.say(&verdict::real(fidelity).replace("\n  because ", "; because "));
+            let verdict = if self.verbose { verdict::real(fidelity) } else { verdict::brief(fidelity) };
+            self.say(&verdict.replace("\n  because ", "; because "));
         }
         for error in &ran.counted.errors {
-            outcome::note(&format!("longwire: {error}"));
+            self.tell(error);
         }
-        self.json.as_ref().map_or(Ok(()), |file| write_json(file, &report()))
+        self.json.as_ref().map_or(Ok(()), |file| write_json(file, &report()))?;
+        Ok(code)
     }
 
     fn say(&self, what: &str) {
         if !self.quiet {
-            outcome::note(&format!("longwire: {what}"));
+            self.tell(what);
         }
     }
+
+    /// Says it even where only errors are said.
+    fn tell(&self, what: &str) {
+        match &self.log {
+            // A log that can't be written to is no reason to stop the command: it was made at the start.
+            Some(file) => drop(append(file, &format!("{what}\n"))),
+            None => outcome::note(&format!("longwire: {what}")),
+        }
+    }
+}
+
+fn append(file: &Path, text: &str) -> io::Result<()> {
+    std::fs::OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
 }
 
 /// Writes the report, or the error, to the file that is named for it; standard output is the command's.

@@ -3,7 +3,7 @@
 use super::answers::about_one;
 use super::{ask, text};
 use crate::{Json, Outcome, outcome};
-use longwire_control::ForwarderAsk;
+use longwire_control::{ForwarderAsk, Typed};
 use serde_json::Value;
 
 /// Print a program's state
@@ -41,7 +41,7 @@ impl Args {
         let answer = ask(
             self.instance.as_deref(),
             &self.router,
-            &ForwarderAsk::Get { fid: self.fid, kind: self.kind },
+            &ForwarderAsk::Get(self.fid, Typed { kind: self.kind }),
         )?;
         if self.json.on {
             return outcome::print_report(&about_one("forwarder get", &self.router, answer), true);

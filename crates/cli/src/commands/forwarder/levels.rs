@@ -55,7 +55,7 @@ impl Args {
     /// # Errors
     /// If no instance is meant, or it does not answer, or there is no socket.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels {})?;
+        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels)?;
         let socket = answer["socket"].as_str();
         if self.socket {
             let none = "no control process is expected there: install a forwarder with --where control";

@@ -73,6 +73,12 @@ fn labs() -> anyhow::Result<Vec<Found>> {
     Ok(open.chain(private_labs().into_iter().map(|info| Found { info, private: true })).collect())
 }
 
+/// The names of all labs, each with its hosts.
+pub(crate) fn names() -> anyhow::Result<Vec<(String, Vec<String>)>> {
+    let hosts = |info: &LabInfo| info.hosts.iter().map(|host| host.name.to_string()).collect();
+    Ok(labs()?.into_iter().map(|Found { info, .. }| (info.instance.clone(), hosts(&info))).collect())
+}
+
 /// Why a lab isn't found.
 fn unknown(name: &str) -> anyhow::Error {
     anyhow!(

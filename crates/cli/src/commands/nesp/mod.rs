@@ -86,7 +86,7 @@ fn udp_address(text: &str) -> Result<SocketAddr, String> {
     with_port.map_err(|_| "write an address, such as 10.0.0.254, fd00::fe or 10.0.0.254:8805".into())
 }
 
-/// List links, traffic sources, shared media, routers and their programs, with their settings if asked
+/// List objects (links, sources, media, routers, flows, forwarders, ports), with their settings if asked
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -101,7 +101,7 @@ struct List {
     reach: Reach,
 }
 
-/// Show settings of a link, a traffic source, a shared medium, a router or a program
+/// Show settings of an object
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -109,7 +109,7 @@ Examples:
   longwire nesp get source:video rate --interface eth0 --key-file nesp.key
   longwire nesp get router:west --udp fd00::fe --key-file nesp.key")]
 struct Get {
-    /// The link, or source:NAME, medium:NAME, router:NAME, or program:ROUTER/NAME.
+    /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
     object: String,
 
     /// The settings to show; all without.
@@ -119,18 +119,19 @@ struct Get {
     reach: Reach,
 }
 
-/// Change a link, a traffic source, a shared medium, a router or a program: all that is named, or nothing
+/// Change an object: all that is named, or nothing
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire nesp set up.forward rate=5mbit delay=40ms --interface eth0 --key-file nesp.key
   longwire nesp set up.forward rate=0 --at 30s --interface eth0 --key-file nesp.key
   longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key
-  longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' weight.voice=4 --interface eth0 --key-file nesp.key
-  longwire nesp set program:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file nesp.key
-  longwire nesp set program:west/seen program=none --interface eth0 --key-file nesp.key")]
+  longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' --interface eth0 --key-file nesp.key
+  longwire nesp set flow:west/voice weight=4 --interface eth0 --key-file nesp.key
+  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file nesp.key
+  longwire nesp set forwarder:west/seen program=none --interface eth0 --key-file nesp.key")]
 struct Set {
-    /// The link, or source:NAME, medium:NAME, router:NAME, or program:ROUTER/NAME.
+    /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
     object: String,
 
     /// What to change: settings and their values.
@@ -397,7 +398,7 @@ mod tests {
         assert_eq!(setting("queue=50 ms").unwrap(), Item::Setting("queue".into(), "50 ms".into()));
         assert_eq!(setting("loss=").unwrap(), Item::Setting("loss".into(), "".into()));
         assert!(setting("rate").is_err() && setting("=5").is_err());
-        assert_eq!(object("program:west/seen"), Item::Object(Kind::Program, "west/seen".into()));
+        assert_eq!(object("forwarder:west/seen"), Item::Object(Kind::Forwarder, "west/seen".into()));
         assert!(setting(&format!("data={}", "0".repeat(1000))).is_ok());
         let error = setting(&format!("data={}", "0".repeat(1001))).unwrap_err().to_string();
         assert_eq!(error, "data: a value has at most 1000 bytes, this one 1001");

@@ -132,17 +132,11 @@ impl AfPacket {
         for _ in 0..queues {
             let group = (queues > 1).then_some(&mut group);
             let shared = Arc::clone(&shared);
-            sockets.push(Self::open_socket(
-                name,
-                interface.try_clone()?,
-                (options, with_header),
-                group,
-                shared,
-            )?);
+            sockets.push(Self::open_socket(name, interface.clone(), (options, with_header), group, shared)?);
         }
         if let Some(last) = sockets.last_mut() {
-            let counters = Counters::open(interface.name())?;
-            last.lost_before = counters.lost(&interface).map_or(0, |lost| lost.received);
+            let counters = Counters::of(&interface);
+            last.lost_before = counters.lost().map_or(0, |lost| lost.received);
             last.counters = Some(counters);
         }
         Ok(sockets)
@@ -358,7 +352,7 @@ impl Port for AfPacket {
         if let Ok(ring) = statistics(self.socket.as_fd()) {
             self.ring_full.set(self.ring_full.get() + u64::from(ring.tp_drops));
         }
-        if let Some(lost) = self.counters.as_ref().and_then(|counters| counters.lost(&self.interface)) {
+        if let Some(lost) = self.counters.as_ref().and_then(Counters::lost) {
             let unhandled = self.shared.unhandled.load(Ordering::Relaxed);
             self.lost.set(lost.received.saturating_sub(self.lost_before + unhandled));
         }

@@ -96,7 +96,7 @@ fn deal(
             sockets,
             sender,
             umem: Arc::clone(umem),
-            interface: ready.interface.try_clone()?,
+            interface: ready.interface.clone(),
             lost: lost.take(),
             mtu: ready.mtu,
             max_mtu: buffers.max_mtu(),
@@ -126,7 +126,7 @@ impl Ready {
         let queues = queues(&interface)?;
         queues.suffice(plan.queues.into(), interface.name())?;
         let prepared = prepare(&interface, plan.far_end)?;
-        let lost = Lost::new(&interface, prepared.found)?;
+        let lost = Lost::new(&interface, prepared.found.as_ref())?;
         Ok(Self {
             name: plan.name,
             interface,

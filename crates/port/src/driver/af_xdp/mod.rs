@@ -308,7 +308,7 @@ impl Port for AfXdpPort {
             out_frames: self.sender.sent.frames,
             out_bytes: self.sender.sent.bytes,
             out_full: self.stats.out_full + self.sender.dropped,
-            in_missed: in_sockets + self.lost.as_ref().map_or(0, |lost| lost.since_opening(&self.interface)),
+            in_missed: in_sockets + self.lost.as_ref().map_or(0, Lost::since_opening),
             ..self.stats
         }
     }

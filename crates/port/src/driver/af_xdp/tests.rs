@@ -491,7 +491,7 @@ fn the_other_end_in_another_namespace_must_be_given_or_trusted() {
         ip("link set far up");
         // SAFETY: as above.
         unsafe { assert_eq!(libc::setns(here.as_raw_fd(), libc::CLONE_NEWNET), 0) };
-        let far_end = FarEnd::Given(far.try_clone().unwrap());
+        let far_end = FarEnd::Given(far.clone());
         let port = AfXdpPort::open(AfXdpPlan { far_end, ..AfXdpPlan::on("near") }).unwrap();
         assert!(!far.features().unwrap().is_on(Feature::TxChecksum));
         drop(port);

@@ -67,7 +67,7 @@ pub struct Tap {
 }
 
 /// Where the kernel's counters are, if the interface is still there, and how many frames they said were lost.
-type Missed = (Option<(Interface, Counters)>, u64);
+type Missed = (Option<Counters>, u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -169,7 +169,7 @@ impl Tap {
         if options.up {
             device.set_up(true)?;
         }
-        let mut counters = Some(RefCell::new((Some((device, Counters::open(&made)?)), 0)));
+        let mut counters = Some(RefCell::new((Some(Counters::of(&device)), 0)));
         let tap = |queue: OwnedFd| Self {
             name: name.into(),
             interface: made.clone(),
@@ -196,7 +196,24 @@ impl Tap {
     /// # Errors
     /// It is gone, or there is no right to look into its namespace.
     pub fn interface(&self) -> Result<Interface, OpenError> {
-        self.find().map(|(interface, _)| interface)
+        let failed = |e| OpenError::from_io(&self.interface, "find it", e);
+        let queue = self.queue.as_fd();
+        let namespace = namespace_of(queue).map_err(failed)?;
+        let mut request = Request::named(&self.interface)?;
+        request.call(queue, libc::TUNGETIFF).map_err(failed)?;
+        let current = request.name();
+        // A thread's namespace is its own: this one goes there and ends.
+        let visit = || {
+            // SAFETY: setns takes no pointers.
+            if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+                return Err(OpenError::last(&current, "enter its network namespace"));
+            }
+            Interface::open(&current)
+        };
+        std::thread::scope(|scope| match scope.spawn(visit).join() {
+            Ok(found) => found,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
     }
 
     /// Sets the interface's MTU, in bytes, and with it what this port sends.
@@ -207,28 +224,6 @@ impl Tap {
         self.interface()?.set_mtu(mtu)?;
         self.mtu = mtu;
         Ok(())
-    }
-
-    /// Looks the interface up where it is now.
-    fn find(&self) -> Result<(Interface, Counters), OpenError> {
-        let failed = |e| OpenError::from_io(&self.interface, "find it", e);
-        let queue = self.queue.as_fd();
-        let namespace = namespace_of(queue).map_err(failed)?;
-        let mut request = Request::named(&self.interface)?;
-        request.call(queue, libc::TUNGETIFF).map_err(failed)?;
-        let current = request.name();
-        // A thread's namespace is its own: this one goes there and ends.
-        let visit = || -> Result<(Interface, Counters), OpenError> {
-            // SAFETY: setns takes no pointers.
-            if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-                return Err(OpenError::last(&current, "enter its network namespace"));
-            }
-            Ok((Interface::open(&current)?, Counters::open(&current)?))
-        };
-        std::thread::scope(|scope| match scope.spawn(visit).join() {
-            Ok(found) => found,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
     }
 
     /// Takes what waits in the queue.
@@ -330,12 +325,11 @@ impl Port for Tap {
         let Some(counters) = &self.counters else { return self.stats };
         let mut counters = counters.borrow_mut();
         let (place, missed) = &mut *counters;
-        let ask = |place: &Option<(Interface, Counters)>| place.as_ref().and_then(|(i, c)| c.lost(i));
-        let mut lost = ask(place);
+        let mut lost = place.as_ref().and_then(Counters::lost);
         if lost.is_none() && place.is_some() {
             // Not where it was: it was moved, or is gone.
-            *place = self.find().ok();
-            lost = ask(place);
+            *place = self.interface().ok().as_ref().map(Counters::of);
+            lost = place.as_ref().and_then(Counters::lost);
         }
         *missed = lost.map_or(*missed, |lost| lost.sent);
         PortStats { in_missed: *missed, ..self.stats }

@@ -1,0 +1,228 @@
+//! Traffic made to spoil what the engine remembers of a bridge's decisions, against the same traffic past a bridge of which nothing is
+//! remembered: in turns, so that both see the same machine.
+
+use super::{Case, checked, setup, source, speed};
+use crate::punctual::Punctual;
+use crate::{BenchError, Sample, Settings};
+use longwire_block::{Node, Outbox, Port, PortError, PortStats, Stamp};
+use longwire_engine::{Home, Report, Seat};
+use longwire_link::LinkConfig;
+use longwire_packet::{BATCH, Batch, Pool};
+use longwire_port::driver::memory::Blast;
+use longwire_report::Row;
+use longwire_router::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
+use longwire_units::Nanos;
+use std::ops::Range;
+use std::time::Duration;
+
+/// The least share of the general path's speed.
+const TARGET_PERCENT: f64 = 90.0;
+/// How many source addresses there are when there are many.
+const ADDRESSES: u32 = 1_000_000;
+/// Where a frame's source address is.
+const SOURCE_MAC: Range<usize> = 6..12;
+/// The ports of the bridge: the sink, the source, and another source where an address moves.
+const PORTS: [u16; 3] = [0, 1, 2];
+
+/// What comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attack {
+    /// Frames of one address by two ports in turn.
+    Moving,
+    /// Each frame of another of [`ADDRESSES`].
+    Many,
+    /// The same, with a frame of one station that stays between each two.
+    EveryOther,
+}
+
+const ATTACKS: [(Attack, &str); 3] = [
+    (Attack::Moving, "a source address that moves with every packet"),
+    (Attack::Many, "a million source addresses"),
+    (Attack::EveryOther, "a million source addresses, every other packet"),
+];
+
+/// The rows of this bench, over links of `config`.
+pub(crate) fn rows(settings: &Settings<'_>, config: &LinkConfig) -> Result<Vec<Row>, BenchError> {
+    let case = Case { pool_bytes: 64 << 20, ..Case::new(config, settings.time(Duration::from_millis(250))) };
+    ATTACKS.iter().map(|&(attack, name)| row(settings, &case, attack, name)).collect()
+}
+
+fn row(settings: &Settings<'_>, case: &Case, attack: Attack, name: &str) -> Result<Row, BenchError> {
+    let (mut shares, mut speeds, mut reports) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..settings.runs(7) {
+        settings.next(&format!("engine: {name}"))?;
+        let (own, report) = run(case, attack, |bridge| Box::new(bridge))?;
+        let (general, other) = run(case, attack, |bridge| Box::new(Forgetful(bridge)))?;
+        shares.push(own / general * 100.0);
+        speeds.push(general);
+        reports.extend([report, other]);
+    }
+    let general: Sample = speeds.into_iter().collect();
+    let shares: Sample = shares.into_iter().collect();
+    let row = shares
+        .median_at_least(&format!("engine: {name}, of the general path"), "%", TARGET_PERCENT)
+        .extra("general_pps", general.median())
+        .note(format!(
+            "by turns with the same traffic past a bridge none of whose decisions are remembered: {:.1} ns a packet",
+            1e9 / general.median()
+        ));
+    Ok(checked(row, reports.iter()))
+}
+
+/// Packets a second past a bridge as `wrap` makes it of a plain one.
+fn run(
+    case: &Case,
+    attack: Attack,
+    wrap: impl FnOnce(Bridge) -> Box<dyn Node>,
+) -> Result<(f64, Report), BenchError> {
+    let forge = |port, place| Box::new(Forged { port, attack, place, sent: 0 }) as Box<dyn Port>;
+    let (mut setup, _) = setup(case, |port| forge(port, PORTS[1]))?;
+    let is_moving = attack == Attack::Moving;
+    let ports = if is_moving { &PORTS[..] } else { &PORTS[..2] };
+    let bridge = wrap(Bridge::new(ports.to_vec(), DEFAULT_AGEING, DEFAULT_STATIONS));
+    let worker = &mut setup.workers[0];
+    worker.nodes = vec![bridge];
+    if is_moving {
+        let place = PORTS[2];
+        let blast = Blast::new("another source", source(case)).expect("60-byte frames are in range");
+        worker.ports.push(Seat { place, node: 0, port: forge(Box::new(Punctual::new(blast)), place) });
+        setup.map.homes.push(Home::single(0, u32::from(place)));
+    }
+    let run = setup.start();
+    let packets_per_second = speed(&run.remote(), case.time);
+    let report = run.stop();
+    Ok((packets_per_second?, report))
+}
+
+/// A bridge that lets nobody remember what it decides: every frame takes the general path.
+struct Forgetful(Bridge);
+
+impl Node for Forgetful {
+    fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox) {
+        self.0.forward(pool, batch, out);
+    }
+
+    fn ports(&self) -> &[u16] {
+        self.0.ports()
+    }
+}
+
+/// A source whose frames are forged.
+struct Forged {
+    port: Box<dyn Port>,
+    attack: Attack,
+    place: u16,
+    sent: u32,
+}
+
+impl Forged {
+    /// The source address of the next frame; none for the port's own.
+    fn next_address(&mut self) -> Option<[u8; 6]> {
+        let number = self.sent;
+        self.sent = (number + 1) % (2 * ADDRESSES);
+        let other = match self.attack {
+            Attack::Moving => return None,
+            Attack::Many => number % ADDRESSES,
+            Attack::EveryOther if number.is_multiple_of(2) => return None,
+            Attack::EveryOther => number / 2,
+        };
+        let [_, a, b, c] = other.to_be_bytes();
+        Some([2, 0, 1, a, b, c])
+    }
+}
+
+impl Port for Forged {
+    fn name(&self) -> &str {
+        self.port.name()
+    }
+
+    fn describe(&self) -> String {
+        self.port.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.port.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        let first = batch.len();
+        self.port.receive(pool, now, batch)?;
+        for (at, &handle) in batch.as_slice()[first..].iter().enumerate() {
+            let address = self.next_address();
+            let (meta, line) = pool.head_mut(handle);
+            if let Some(address) = address {
+                line[SOURCE_MAC].copy_from_slice(&address);
+            }
+            if self.attack == Attack::Moving {
+                // Frames of both ports come in turn.
+                let earlier = 2 * (BATCH - at) as u64 - u64::from(self.place % 2);
+                meta.arrival = now.0.saturating_sub(earlier);
+            }
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        self.port.transmit(pool, batch)
+    }
+
+    fn stats(&self) -> PortStats {
+        self.port.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::sync::atomic::AtomicBool;
+
+    fn case() -> Case {
+        Case { pool_bytes: 16 << 20, ..Case::new(&LinkConfig::default(), Duration::from_millis(5)) }
+    }
+
+    fn forged(attack: Attack, place: u16) -> Forged {
+        let blast = Blast::new("source", source(&case())).unwrap();
+        Forged { port: Box::new(blast), attack, place, sent: 0 }
+    }
+
+    /// Source addresses and times of the next batch.
+    fn next(port: &mut Forged, pool: &mut Pool) -> Vec<([u8; 6], u64)> {
+        let mut batch = Batch::new();
+        port.receive(pool, Nanos(1_000_000), &mut batch).unwrap();
+        let seen = |&handle| {
+            let address = pool.data(handle)[SOURCE_MAC].try_into().unwrap();
+            (address, pool.meta(handle).arrival)
+        };
+        let all = batch.as_slice().iter().map(seen).collect();
+        pool.free_batch(&batch);
+        all
+    }
+
+    #[test]
+    fn frames_are_forged_as_said() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut ports = [1, 2].map(|place| forged(Attack::Moving, place));
+        let [one, other] = [0, 1].map(|at: usize| next(&mut ports[at], &mut pool));
+        let mut both = [&one[..], &other].concat();
+        both.sort_by_key(|frame| frame.1);
+        assert!(both.chunks(2).all(|pair| pair[0].1 < pair[1].1), "in turn");
+        assert!(one.iter().all(|frame| frame.0 == other[0].0) && both.len() == 2 * BATCH);
+        let distinct = |attack| {
+            let mut port = forged(attack, 1);
+            let frames = [next(&mut port, &mut pool), next(&mut port, &mut pool)].concat();
+            frames.iter().map(|frame| frame.0).collect::<BTreeSet<_>>().len()
+        };
+        assert_eq!([Attack::Many, Attack::EveryOther].map(distinct), [2 * BATCH, BATCH + 1]);
+    }
+
+    #[test]
+    fn both_ways_carry_all_attacks_and_lose_none() {
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
+        for (attack, name) in ATTACKS {
+            let row = row(&settings, &case(), attack, name).unwrap();
+            assert!(row.measured.as_ref().and_then(|value| value.as_f64()) > Some(0.0), "{row:?}");
+            assert_eq!(row.notes.len(), 1, "no packet is missing or dropped: {row:?}");
+        }
+    }
+}

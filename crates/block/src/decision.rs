@@ -1,0 +1,36 @@
+//! Where a node sends a packet, as it stands in `Meta::out_port`.
+
+use crate::DropReason;
+use longwire_packet::Meta;
+
+/// Highest number of ports: their places in the plan are below this.
+pub const MAX_PORTS: usize = 0xff00;
+
+/// `Meta::out_port` of a packet that goes to every port of its node but the one it came from.
+pub const FLOOD: u16 = 0xffff;
+
+/// `Meta::out_port` of a packet that its node keeps: it comes out of the [`Outbox`](crate::Outbox) later.
+pub const KEPT: u16 = 0xfffe;
+
+/// `Meta::out_port` of a packet that was for the node itself.
+pub const CONSUMED: u16 = 0xfffd;
+
+/// The lowest `Meta::out_port` that says the packet is dropped: the [`DropReason`]'s number is added.
+pub const REFUSED: u16 = 0xff00;
+
+/// Marks a packet as dropped by its node.
+#[inline]
+pub fn refuse(meta: &mut Meta, reason: DropReason) {
+    meta.out_port = REFUSED + reason as u16;
+}
+
+/// Why a node dropped the packet, if it did.
+#[inline]
+pub fn refusal(meta: &Meta) -> Option<DropReason> {
+    match meta.out_port.checked_sub(REFUSED) {
+        Some(index) => DropReason::from_index(index as usize),
+        None => None,
+    }
+}
+
+const _: () = assert!(REFUSED as usize + DropReason::COUNT < CONSUMED as usize);

@@ -1,0 +1,128 @@
+//! What shells are told when somebody presses Tab: the values of arguments that only a run, a lab or a declaration knows.
+//!
+//! The shell asks this program, so that names are those of now. An argument is completed by its name on the command line; a new command that names
+//! its arguments like the others is completed without doing anything for it.
+
+use crate::commands::lab;
+use clap::{Arg, Command};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use longwire_control::{Client, Kind, directory};
+use longwire_run::objects::links::LinkWords;
+use longwire_scenario::library::SHIPPED;
+use std::time::Duration;
+
+/// The variable by which a shell asks.
+pub const VARIABLE: &str = "LONGWIRE_COMPLETE";
+/// How long an instance has to answer: a person waits.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// Most objects of a kind that are offered.
+const MOST: usize = 1000;
+
+/// The command whose arguments know their values.
+pub fn completing(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    let within = |arg: Arg| {
+        let Some(values) = values_of(&name, arg.get_id().as_str()) else { return arg };
+        arg.add(ArgValueCandidates::new(move || values().into_iter().map(CompletionCandidate::new).collect()))
+    };
+    command.mut_args(within).mut_subcommands(completing)
+}
+
+/// What an argument of a command can be.
+fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
+    Some(match (command, argument) {
+        ("get" | "set", "name" | "object") => objects,
+        ("set", "settings") => settings,
+        ("stats" | "stop", "name") | (_, "instance") => instances,
+        (_, "router") => || of_kind(Kind::Router),
+        ("weigh", "flow") => flows,
+        ("show", "name") | (_, "profile") => profiles,
+        ("blocks", "key") => keys,
+        (_, "lab") | ("down", "names" | "name") => labs,
+        ("exec", "host") => hosts,
+        (_, "kind") => || Kind::ALL.map(|kind| kind.word().to_owned()).into(),
+        _ => return None,
+    })
+}
+
+/// The instances that run. What can't be looked at has no names.
+fn instances() -> Vec<String> {
+    let found = longwire_control::list(&directory()).unwrap_or_default();
+    found.into_iter().map(|found| found.name).collect()
+}
+
+/// The names of the objects of a kind in all instances.
+fn of_kind(kind: Kind) -> Vec<String> {
+    let found = longwire_control::list(&directory()).unwrap_or_default();
+    let pages = found.into_iter().filter_map(|found| {
+        let client = Client::of(found, PATIENCE).ok()?;
+        client.objects(kind, 0, MOST).ok()
+    });
+    pages.flat_map(|page| page.objects).map(|object| object.name).collect()
+}
+
+/// All objects; a duplex link also by its own name.
+fn objects() -> Vec<String> {
+    let mut names = of_kind(Kind::Link);
+    let duplex: Vec<String> =
+        names.iter().filter_map(|name| name.strip_suffix(".forward")).map(str::to_owned).collect();
+    names.splice(..0, duplex);
+    Kind::ALL.into_iter().filter(|&kind| kind != Kind::Link).for_each(|kind| names.extend(of_kind(kind)));
+    names
+}
+
+/// Flows by the names that their routers know.
+fn flows() -> Vec<String> {
+    let own = |name: String| name.split_once('/').map(|(_, flow)| flow.to_owned());
+    of_kind(Kind::Flow).into_iter().filter_map(own).collect()
+}
+
+/// The settings of links, ready for a value.
+fn settings() -> Vec<String> {
+    LinkWords::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
+}
+
+fn profiles() -> Vec<String> {
+    SHIPPED.iter().map(|shipped| shipped.name.to_owned()).collect()
+}
+
+fn keys() -> Vec<String> {
+    let mut keys: Vec<String> =
+        longwire_link::registry().into_iter().map(|spec| spec.key.to_owned()).collect();
+    keys.dedup();
+    keys
+}
+
+fn labs() -> Vec<String> {
+    lab::names().unwrap_or_default().into_iter().map(|(lab, _)| lab).collect()
+}
+
+fn hosts() -> Vec<String> {
+    lab::names().unwrap_or_default().into_iter().flat_map(|(_, hosts)| hosts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use clap_complete::engine::complete;
+
+    fn offered(line: &str) -> Vec<String> {
+        let mut command = completing(crate::Cli::command());
+        let words: Vec<_> = line.split(' ').map(Into::into).collect();
+        let last = words.len() - 1;
+        let found = complete(&mut command, words, last, None).unwrap();
+        found.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn settings_profiles_and_kinds_are_offered() {
+        assert!(offered("longwire ctl set up ra").contains(&"rate=".into()));
+        assert!(offered("longwire exec --profile l").contains(&"lte".into()));
+        assert!(offered("longwire profiles show ad").contains(&"adsl".into()));
+        assert_eq!(offered("longwire ctl get up --kind fl"), ["flow"]);
+        assert_eq!(offered("longwire blocks jitt"), [""; 0]);
+        assert_eq!(offered("longwire blocks del"), ["delay"]);
+        assert!(offered("longwire ct").contains(&"ctl".into()));
+    }
+}

@@ -1,0 +1,70 @@
+//! The API's description: the endpoints of objects, which are written once, become those of each kind, and a change says which settings it takes.
+
+use crate::object::{Kind, Settable};
+use serde_json::{Map, Value, json};
+
+/// The endpoints that are written once for all kinds.
+const GENERIC: [&str; 2] = ["/v1/{kind}", "/v1/{kind}/{name}"];
+
+/// The document with the endpoints of each kind, in which changes may name these settings.
+pub(crate) fn for_each_kind(mut document: Value, settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
+    for path in GENERIC {
+        let generic =
+            document["paths"].as_object_mut().and_then(|paths| paths.remove(path)).unwrap_or_default();
+        for kind in Kind::ALL {
+            let path = path.replace("{kind}", kind.collection());
+            document["paths"][path] = of_kind(&generic, kind);
+        }
+    }
+    for kind in Kind::ALL {
+        document["components"]["schemas"][schema_name(kind)] = schema(kind, &settable(kind));
+    }
+    document
+}
+
+fn schema_name(kind: Kind) -> String {
+    let word = kind.word();
+    format!("{}{}Settings", word[..1].to_uppercase(), &word[1..])
+}
+
+/// An endpoint of objects for one kind.
+fn of_kind(generic: &Value, kind: Kind) -> Value {
+    let mut methods = generic.clone();
+    for (method, operation) in methods.as_object_mut().into_iter().flatten() {
+        let summary = operation["summary"].as_str().unwrap_or_default();
+        let plural = summary.replace("{kind}s", kind.collection());
+        operation["summary"] = plural.replace("{kind}", kind.word()).into();
+        operation["operationId"] =
+            format!("{}_{}", operation["operationId"].as_str().unwrap_or_default(), kind.word()).into();
+        if let Some(parameters) = operation["parameters"].as_array_mut() {
+            parameters.retain(|parameter| parameter["name"] != "kind");
+        }
+        if method == "patch" {
+            let schema = json!({ "$ref": format!("#/components/schemas/{}", schema_name(kind)) });
+            operation["requestBody"] =
+                json!({ "content": { "application/json": { "schema": schema } }, "required": true });
+        }
+    }
+    methods
+}
+
+/// What a change of an object may name.
+fn schema(kind: Kind, settable: &[Settable]) -> Value {
+    let (mut properties, mut patterns) = (Map::new(), Map::new());
+    for Settable { key, help, takes } in settable {
+        let value = json!({ "type": "string", "description": format!("{help}: {takes}") });
+        match key.split_once('.') {
+            Some((first, name)) if name.chars().all(|c| c.is_ascii_uppercase()) => {
+                patterns.insert(format!("^{first}\\..+"), value);
+            }
+            _ => drop(properties.insert(key.clone(), value)),
+        }
+    }
+    json!({
+        "type": "object",
+        "description": format!("Settings of a {} that can change while it runs, each as text.", kind.word()),
+        "properties": properties,
+        "patternProperties": patterns,
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,185 @@
+//! The API's endpoints of routers' programs.
+
+#![allow(
+    unused_qualifications,
+    reason = "`utoipa::path` writes the full paths of the types that it is given"
+)]
+
+use crate::forwarder::{
+    Entries, ForwarderAsk, Keys, Leases, MapChange, NewForwarder, Rings, State as NewState, Typed,
+};
+use crate::instance::Instance;
+use crate::problem::{Problem, Refusals};
+use crate::requests::{Body, InPath, InQuery, Running, blocking};
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, State};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Highest length of a request's body that may hold an object file, in hexadecimal digits.
+const MAX_OBJECT: usize = 9 << 20;
+
+type Answer = Result<Json<Value>, Problem>;
+
+/// The endpoints.
+pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
+    OpenApiRouter::new()
+        .routes(routes!(list, install))
+        .routes(routes!(levels))
+        .routes(routes!(renew))
+        .routes(routes!(replace, remove))
+        .routes(routes!(state, set_state))
+        .routes(routes!(events))
+        .routes(routes!(maps))
+        .routes(routes!(entries, write))
+        .routes(routes!(values))
+        .routes(routes!(clear))
+        .layer(DefaultBodyLimit::max(MAX_OBJECT))
+}
+
+/// Asks the instance.
+async fn ask(State(instance): Running, router: String, ask: ForwarderAsk) -> Answer {
+    let answered = blocking(move || {
+        let refused = |error| Box::new(Problem::from_set(&error, |kind| instance.names(kind)));
+        instance.forwarders(&router, &ask).map_err(refused)
+    });
+    answered.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// Lists a router's programs, what they have done, and what a packet may need at most.
+#[utoipa::path(get, path = "/v1/routers/{router}/forwarders", params(("router" = String, Path)),
+    responses((status = OK, body = Object), Refusals))]
+async fn list(instance: Running, InPath(router): InPath<String>) -> Answer {
+    ask(instance, router, ForwarderAsk::List).await
+}
+
+/// Installs a program between two batches of packets, and answers its number.
+#[utoipa::path(post, path = "/v1/routers/{router}/forwarders", params(("router" = String, Path)),
+    request_body = NewForwarder, responses((status = OK, body = Object), Refusals))]
+async fn install(instance: Running, InPath(router): InPath<String>, Body(new): Body<NewForwarder>) -> Answer {
+    ask(instance, router, ForwarderAsk::Install(new)).await
+}
+
+/// Lists who is above a router, what became of the packets that went up, and where control processes come.
+#[utoipa::path(get, path = "/v1/routers/{router}/levels", params(("router" = String, Path)),
+    responses((status = OK, body = Object), Refusals))]
+async fn levels(instance: Running, InPath(router): InPath<String>) -> Answer {
+    ask(instance, router, ForwarderAsk::Levels).await
+}
+
+/// Lets the leases of programs begin again.
+#[utoipa::path(put, path = "/v1/routers/{router}/leases", params(("router" = String, Path)),
+    request_body = Leases, responses((status = OK, body = Object), Refusals))]
+async fn renew(
+    instance: Running,
+    InPath(router): InPath<String>,
+    Body(Leases { fids }): Body<Leases>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Renew(fids)).await
+}
+
+/// Puts a program in the place of another, with what it can keep of it.
+#[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}", params(("router" = String, Path), ("fid" = u32, Path)),
+    request_body = NewForwarder, responses((status = OK, body = Object), Refusals))]
+async fn replace(
+    instance: Running,
+    InPath((router, fid)): InPath<(String, u32)>,
+    Body(new): Body<NewForwarder>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Replace(fid, new)).await
+}
+
+/// Removes a program between two batches of packets.
+#[utoipa::path(delete, path = "/v1/routers/{router}/forwarders/{fid}",
+    params(("router" = String, Path), ("fid" = u32, Path)), responses((status = OK, body = Object), Refusals))]
+async fn remove(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
+    ask(instance, router, ForwarderAsk::Remove(fid)).await
+}
+
+/// Shows a program's state.
+#[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/state",
+    params(("router" = String, Path), ("fid" = u32, Path), Typed), responses((status = OK, body = Object), Refusals))]
+async fn state(
+    instance: Running,
+    InPath((router, fid)): InPath<(String, u32)>,
+    InQuery(typed): InQuery<Typed>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Get(fid, typed)).await
+}
+
+/// Writes a program's state, all of it, between two batches of packets.
+#[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}/state",
+    params(("router" = String, Path), ("fid" = u32, Path)),
+    request_body = NewState, responses((status = OK, body = Object), Refusals))]
+async fn set_state(
+    instance: Running,
+    InPath((router, fid)): InPath<(String, u32)>,
+    Body(state): Body<NewState>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Set(fid, state)).await
+}
+
+/// Takes the records out that a program has written into its rings, the oldest first.
+#[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/events",
+    params(("router" = String, Path), ("fid" = u32, Path)),
+    request_body = Rings, responses((status = OK, body = Object), Refusals))]
+async fn events(
+    instance: Running,
+    InPath((router, fid)): InPath<(String, u32)>,
+    Body(rings): Body<Rings>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Events(fid, rings)).await
+}
+
+/// Lists a program's maps.
+#[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/maps",
+    params(("router" = String, Path), ("fid" = u32, Path)), responses((status = OK, body = Object), Refusals))]
+async fn maps(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
+    ask(instance, router, ForwarderAsk::Maps(fid)).await
+}
+
+/// Shows the entries of a program's map, or one of them.
+#[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}",
+    params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path), Entries),
+    responses((status = OK, body = Object), Refusals))]
+async fn entries(
+    instance: Running,
+    InPath((router, fid, map)): InPath<(String, u32, String)>,
+    InQuery(entries): InQuery<Entries>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Map(fid, map, entries)).await
+}
+
+/// Removes entries of a program's map as far as they are there, then writes others. Those before a wrong one are done.
+#[utoipa::path(patch, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}",
+    params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
+    request_body = MapChange, responses((status = OK, body = Object), Refusals))]
+async fn write(
+    instance: Running,
+    InPath((router, fid, map)): InPath<(String, u32, String)>,
+    Body(change): Body<MapChange>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Write(fid, map, change)).await
+}
+
+/// Shows the values of keys of a program's map, null for those that are not there: more of them than a path can name.
+#[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}/values",
+    params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
+    request_body = Keys, responses((status = OK, body = Object), Refusals))]
+async fn values(
+    instance: Running,
+    InPath((router, fid, map)): InPath<(String, u32, String)>,
+    Body(Keys { keys }): Body<Keys>,
+) -> Answer {
+    ask(instance, router, ForwarderAsk::Values(fid, map, keys)).await
+}
+
+/// Removes all entries of a program's map; of an array, whose entries stay, makes all values zero.
+#[utoipa::path(delete, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}/entries",
+    params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
+    responses((status = OK, body = Object), Refusals))]
+async fn clear(instance: Running, InPath((router, fid, map)): InPath<(String, u32, String)>) -> Answer {
+    ask(instance, router, ForwarderAsk::Clear(fid, map)).await
+}

@@ -1,0 +1,74 @@
+//! What requests say, read and checked: paths, queries and bodies, whose mistakes become problems.
+
+use crate::instance::Instance;
+use crate::problem::Problem;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// The instance that answers.
+pub(crate) type Running = State<Arc<dyn Instance>>;
+
+/// What stands in the path.
+pub(crate) struct InPath<T>(pub(crate) T);
+
+/// What stands in the query.
+pub(crate) struct InQuery<T>(pub(crate) T);
+
+/// The body of a request, which has to be JSON.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(found) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        Ok(Self(found))
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for InQuery<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Query(found) = Query::from_request_parts(parts, state)
+            .await
+            .map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        Ok(Self(found))
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if !says_json(request.headers()) {
+            let detail = "send the body as JSON, with Content-Type: application/json";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let read = serde_json::from_slice(&bytes);
+        read.map(Self).map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))
+    }
+}
+
+fn says_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let kind = kind.split(';').next().unwrap_or("").trim();
+    ["application/json", "application/merge-patch+json"].iter().any(|known| kind.eq_ignore_ascii_case(known))
+}
+
+/// Asks the instance on a thread where it may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the instance failed to answer");
+    tokio::task::spawn_blocking(ask).await.map_err(failed)
+}

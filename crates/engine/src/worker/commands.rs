@@ -1,0 +1,162 @@
+//! Commands of other threads: questions, and changes of several things at one instant, which are made all or none.
+
+use super::{Order, Worker};
+use crate::events::{Of, Placed};
+use crate::remote::{Command, Step};
+use crate::stats::{FlowStats, Report};
+use longwire_block::change::{Blocks, Edit};
+use longwire_units::Nanos;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+/// Why a source can't be changed.
+const NO_SOURCE: &str = "nothing is sent by its port";
+
+/// Most groups of changes that wait for their time at one worker: of links, and of sources.
+const MOST_WAITING: usize = 256;
+
+impl Worker {
+    /// Carries out what has been asked since the last look.
+    pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
+        while let Ok(command) = commands.try_recv() {
+            // A look at the links' counters carries out what has happened on them by now.
+            if !matches!(command, Command::Look(_)) {
+                self.books.did((now.0, 0));
+            }
+            match command {
+                Command::Look(look) => look(&mut self.emulation.links, now),
+                Command::Flow(reply) => {
+                    // Whoever asked may have gone away.
+                    let _ = reply.send((FlowStats::of(&self.books.flow), now));
+                }
+                Command::Report(reply) => {
+                    let mut report = Report::default();
+                    self.add_to(&mut report, now);
+                    let _ = reply.send((report, Box::new(self.books.lateness.clone())));
+                }
+                Command::MadeOf { what: (of, place), reply } => {
+                    let _ = reply.send(self.schedules.of(of).made_of(place).map(Arc::clone));
+                }
+                Command::Change { changes, step, reply } => {
+                    let _ = reply.send(self.together(changes, step, now));
+                }
+                Command::AtNode { place, act } => {
+                    // Without the node the reply is dropped, and who asked hears that nobody answers.
+                    self.nodes.change_all(now);
+                    if let Some(node) = self.nodes.all.get_mut(place as usize) {
+                        act(&mut **node, now);
+                        // It may have to be told the time sooner than it was.
+                        self.nodes.ask_again(place as usize, self.earliest_turn());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sees to a group of changes, and answers when they are made.
+    pub(crate) fn together(&mut self, changes: Vec<Placed>, step: Step, now: Nanos) -> Result<Nanos, String> {
+        for change in &changes {
+            let (of, place) = change.what;
+            self.schedules.of(of).made_of_or(place, Arc::clone(&change.base));
+        }
+        let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
+        if step != Step::Now && waiting >= MOST_WAITING {
+            return Err(format!("{waiting} changes wait for their time already"));
+        }
+        self.schedules.could_make(&changes)?;
+        match step {
+            Step::Check => Ok(now),
+            Step::Now => self.make(&changes, now).map(|()| now),
+            Step::At(time) => {
+                let time = time.max(now);
+                let (links, sources) = changes.into_iter().partition(|change| change.what.0 == Of::Links);
+                for (of, part) in [(Of::Links, links), (Of::Sources, sources)] {
+                    let part: Vec<Placed> = part;
+                    if !part.is_empty() {
+                        self.schedules.of(of).put_group(part, time);
+                    }
+                }
+                // Changes of links have their exact place from now on.
+                self.order = Order::Exact;
+                Ok(time)
+            }
+        }
+    }
+
+    /// Makes a group's changes whose time has come, or notes why none of them could be.
+    pub(crate) fn take_group(&mut self, of: Of, number: u64, time: Nanos) {
+        let changes = self.schedules.of(of).take_group(number);
+        let done = self.schedules.could_make(&changes).and_then(|()| self.make(&changes, time));
+        if let Err(why) = done {
+            self.schedules.of(of).refuse(time, &format!("{} things together", changes.len()), &why);
+        }
+    }
+
+    /// Makes them, and begins the ramps. If a link, medium or source refuses, those before it are as they were.
+    fn make(&mut self, changes: &[Placed], now: Nanos) -> Result<(), String> {
+        let mut before: Vec<((Of, u32), Vec<Edit>)> = Vec::new();
+        for Placed { what: (of, place), base, edits, .. } in
+            changes.iter().filter(|change| change.ramp.is_none())
+        {
+            let blocks = self.schedules.of(*of).made_of_or(*place, Arc::clone(base));
+            if let Err(why) = self.apply(*of, *place, edits, now) {
+                for ((of, place), undo) in before.iter().rev() {
+                    // They were made of it a moment ago.
+                    let _ = self.apply(*of, *place, undo, now);
+                }
+                return Err(why);
+            }
+            before.push(((*of, *place), back(&blocks, edits)));
+        }
+        for Placed { what: (of, place), edits, ramp, .. } in changes {
+            match ramp {
+                Some(ramp) => {
+                    if *of == Of::Links {
+                        // Steps have their exact place from now on.
+                        self.order = Order::Exact;
+                    }
+                    self.schedules.ramp(*of, *place, edits, *ramp, now, false)?;
+                }
+                None => self.schedules.of(*of).cancel(*place, edits),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a link or source of what `edits` make of it: all of them or none.
+    pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
+        let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
+        match of {
+            Of::Links => self.emulation.change(&mut self.pool, place, now, &changes)?,
+            Of::Sources => self.set_source(place, &changes, now)?,
+        }
+        self.schedules.of(of).note(place, blocks);
+        Ok(())
+    }
+
+    fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
+        // A change by hand may find frames that are due and have not come in: they come before it.
+        let seat = &self.schedules.seats[source as usize];
+        let port = &mut self.ports.slots[seat.port as usize].port;
+        let now = port.next_arrival().map_or(now, |next| now.min(next));
+        let known = changes.iter().all(|(spec, values)| port.change_source(now, &seat.name, spec, values));
+        if known { Ok(()) } else { Err(NO_SOURCE.into()) }
+    }
+}
+
+/// What undoes `edits` of something that was made of `blocks`.
+fn back(blocks: &Blocks, edits: &[Edit]) -> Vec<Edit> {
+    let undo = |edit: &Edit| {
+        let was = blocks.iter().find(|(spec, _)| spec.key == edit.spec.key);
+        let (spec, fresh) = match was {
+            Some((spec, values)) => (*spec, Some(values.clone())),
+            None => {
+                let none = longwire_link::without(edit.spec.key)?;
+                (none, longwire_block::Values::read(none, &[]).ok())
+            }
+        };
+        let values = fresh.as_ref().map(longwire_block::Values::as_slice).unwrap_or_default();
+        Some(Edit { spec, given: values.iter().cloned().enumerate().collect(), fresh })
+    };
+    edits.iter().filter_map(undo).collect()
+}

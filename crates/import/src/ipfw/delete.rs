@@ -1,0 +1,163 @@
+//! What ipfw takes away again: `delete`, `flush`, `pipe N delete`.
+//!
+//! Deletions count in the script's order. Those of which it is not known whether they come (they stand in an `if`, or the like) are left
+//! out, and so are those at the end of a script that takes everything down again.
+
+use super::{Table, behind_tool, object};
+use crate::lines::Line;
+use crate::words::named;
+use crate::{ImportError, Notes};
+use std::ops::RangeInclusive;
+
+/// What a command deletes.
+pub(super) enum Deletion {
+    /// All rules.
+    Rules,
+    /// The rules with these numbers.
+    Numbered(Vec<RangeInclusive<u64>>),
+    /// All pipes, with their queues and schedulers.
+    Pipes,
+    /// Pipes, queues or schedulers with these numbers.
+    Some(&'static str, Vec<u64>),
+}
+
+impl Deletion {
+    /// What this command deletes; none if it is another.
+    pub(super) fn of(line: &Line) -> Option<Self> {
+        let words = behind_tool(line);
+        let verb = |word: &str| if word.len() > 1 { named(word, &["delete", "flush"]) } else { None };
+        // dnctl knows no rules.
+        let dnctl = line.words.iter().any(|word| word.rsplit('/').next() == Some("dnctl"));
+        let object = object(&words);
+        match (&words[..], object) {
+            ([word, rest @ ..], None) => match verb(word)? {
+                "flush" if dnctl => Some(Self::Pipes),
+                "flush" => Some(Self::Rules),
+                // Of a set of rules.
+                _ if rest.first() == Some(&"set") => Some(Self::Numbered(Vec::new())),
+                _ => Some(Self::Numbered(rest.iter().filter_map(|word| range(word)).collect())),
+            },
+            ([_, word, rest @ ..], Some(object)) => match (verb(word), rest) {
+                (Some("flush"), _) => Some(Self::Pipes),
+                (Some(_), numbers) => Some(Self::Some(object, numbers_of(numbers))),
+                // ipfw takes the number before the verb or behind it.
+                (None, [after, ..]) if verb(after) == Some("delete") => {
+                    Some(Self::Some(object, numbers_of(&[word])))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Table {
+    /// Deletes, or says why not.
+    pub(super) fn delete(&mut self, deletion: &Deletion, line: &Line, notes: &mut Notes) {
+        let why = match (self.holds_any(deletion), deletion) {
+            (true, _) if line.maybe => {
+                "it is not known whether it comes: what it would take away is carried over"
+            }
+            (true, _) => return self.take_away(deletion, line, notes),
+            (false, Deletion::Numbered(numbers)) if numbers.is_empty() => {
+                "it is not carried out: rules are known by their numbers here"
+            }
+            (false, Deletion::Numbered(_) | Deletion::Some(..)) => {
+                "there is nothing with this number before it"
+            }
+            _ => return,
+        };
+        notes.add(line.number, &line.text(), why);
+    }
+
+    /// What stands behind all that sets up. If it leaves nothing it is the end, and not carried out.
+    pub(super) fn clean_up(&mut self, lines: &[Line], notes: &mut Notes) -> Result<(), ImportError> {
+        let (mut after, mut told) = (self.clone(), Notes::default());
+        for line in lines {
+            after.command(line, &mut told)?;
+        }
+        let leaves = |left: usize, had: usize| left > 0 || had == 0;
+        if leaves(after.pipes.len(), self.pipes.len()) && leaves(after.rules.len(), self.rules.len()) {
+            told.list.into_iter().for_each(|note| notes.add(note.line, &note.option, note.why));
+            *self = after;
+            return Ok(());
+        }
+        for line in lines {
+            if Deletion::of(line).is_some() {
+                let why = "not carried over: it stands at the end, and takes down what was set up; the links stay as they were";
+                notes.add(line.number, &line.text(), why);
+            } else {
+                self.command(line, notes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn holds_any(&self, deletion: &Deletion) -> bool {
+        let places = || self.rules.iter().map(|rule| &rule.place).chain(&self.others);
+        match deletion {
+            Deletion::Rules => places().next().is_some(),
+            Deletion::Numbered(gone) => places().any(|place| gone.iter().any(|range| range.contains(place))),
+            Deletion::Pipes => !(self.pipes.is_empty() && self.queues.is_empty() && self.scheds.is_empty()),
+            Deletion::Some(object, numbers) => numbers.iter().any(|number| match *object {
+                "pipe" => self.pipes.contains_key(number),
+                "sched" => self.scheds.contains_key(number),
+                _ => self.queues.contains_key(number),
+            }),
+        }
+    }
+
+    fn take_away(&mut self, deletion: &Deletion, line: &Line, notes: &mut Notes) {
+        let why = format!("line {} takes it away again", line.number);
+        let mut tell = |line: usize, what: &str| notes.add(line, what, &*why);
+        match deletion {
+            Deletion::Rules => self.without_rules(&[0..=u64::MAX], tell),
+            Deletion::Numbered(gone) => self.without_rules(gone, tell),
+            Deletion::Pipes => {
+                let Self { pipes, queues, scheds, .. } = self;
+                for (all, object) in [(pipes, "pipe"), (queues, "queue"), (scheds, "sched")] {
+                    std::mem::take(all)
+                        .iter()
+                        .for_each(|(number, own)| tell(own.line, &format!("{object} {number}")));
+                }
+            }
+            Deletion::Some(object, numbers) => {
+                let all = match *object {
+                    "pipe" => &mut self.pipes,
+                    "sched" => &mut self.scheds,
+                    _ => &mut self.queues,
+                };
+                for number in numbers {
+                    if let Some(own) = all.remove(number) {
+                        tell(own.line, &format!("{object} {number}"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn without_rules(&mut self, gone: &[RangeInclusive<u64>], mut tell: impl FnMut(usize, &str)) {
+        let goes = |place: u64| gone.iter().any(|range| range.contains(&place));
+        let Self { rules, others, known, .. } = self;
+        others.retain(|place| !goes(*place));
+        rules.retain(|rule| {
+            if goes(rule.place) {
+                tell(rule.line, &rule.text);
+                known.remove(&(rule.line, rule.text.clone()));
+            }
+            !goes(rule.place)
+        });
+        let left = self.rules.iter().map(|rule| rule.place).chain(self.others.iter().copied());
+        self.highest = left.max().unwrap_or(0);
+    }
+}
+
+fn numbers_of(words: &[&str]) -> Vec<u64> {
+    words.iter().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// `100`, or `100-200`.
+fn range(word: &str) -> Option<RangeInclusive<u64>> {
+    let (first, last) = word.split_once('-').unwrap_or((word, word));
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}

@@ -1,0 +1,414 @@
+//! What ns scripts do to links while they run: `$ns at`, `rtmodel-at`, `rtmodel`, and Emulab's events.
+//!
+//! What stands in `at` is carried out when the rest of the script has been, in the order of its times. What ns-2 makes of route
+//! models is that of its rtglib/dynamics.tcl; their defaults are those of ns-default.tcl.
+
+use super::{MOST, Object, Script, Setting};
+use crate::ImportError;
+use crate::ns_queue::{Dialect, Queue};
+use crate::ns_value::{read, seconds};
+use crate::quantity::ns_rate;
+use crate::quoted::quoted;
+use crate::stage::Stage;
+use crate::tcl::{Tcl, items};
+use crate::topology::{Change, written_rate};
+use longwire_units::Nanos;
+
+/// Commands for a time.
+pub(super) struct Later {
+    line: usize,
+    time: Nanos,
+    text: String,
+}
+
+/// What is carried out at its time: its command, and how many changes there were before.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    command: String,
+    changes: usize,
+}
+
+/// Carries out what scripts left for later.
+pub(super) fn carry_out(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> {
+    let mut later = std::mem::take(&mut tcl.host.later);
+    later.sort_by_key(|command| command.time);
+    for Later { line, time, text } in later {
+        tcl.host.now = Some(time);
+        tcl.host.carried = Carried { command: first_word(&text), changes: tcl.host.topology.changes.len() };
+        tcl.run(&text, line)?;
+    }
+    Ok(())
+}
+
+impl Script<'_> {
+    /// `at TIME "COMMANDS"`.
+    pub(super) fn at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+        let [when, what] = rest else {
+            let fix = "write $ns at 10.0 \"$link0 down\"";
+            return Err(ImportError::new(line, "at takes a time and a command", fix));
+        };
+        match seconds(when) {
+            Some(_) if self.later.len() == MOST => {
+                let what = format!("there are more than {MOST} events");
+                return Err(ImportError::new(line, what, "import a smaller script"));
+            }
+            Some(time) => self.later.push(Later { line, time, text: what.clone() }),
+            None => self.tell(
+                line,
+                &["at".into(), when.clone(), what.clone()],
+                "its time is not known before the run: write it in seconds",
+            ),
+        }
+        Ok(String::new())
+    }
+
+    /// A command of the simulator at a time of the run.
+    pub(super) fn simulator_then(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+        let command = words.first().map(|word| word.to_ascii_lowercase()).unwrap_or_default();
+        let rest = words.get(1..).unwrap_or_default();
+        match command.as_str() {
+            "link" => return self.between(line, rest).map(|(edge, way)| self.handle(Object::Way(edge, way))),
+            "now" => return Ok(self.clock()),
+            "bandwidth" | "delay" => {
+                let (edge, forward) = self.between(line, rest)?;
+                let both = rest.get(3).is_some_and(|word| word.eq_ignore_ascii_case("duplex"));
+                let setting = self.setting(line, &command, rest.get(2))?;
+                self.settle(line, &[edge], [both || forward, both || !forward], &[setting])?;
+            }
+            "queue-limit" => {
+                let (edge, forward) = self.between(line, rest)?;
+                self.queue_then(line, (edge, forward), "limit_", rest.get(2))?;
+            }
+            "rtmodel-at" => return self.switched_at(line, rest),
+            "halt" | "stop" | "run" | "flush-trace" => {}
+            "at" => self.tell(line, words, self.again(rest)),
+            _ => self.tell(line, words, "of the network, links and their queues can change during the run"),
+        }
+        Ok(String::new())
+    }
+
+    /// Why a command that is left for later during the run is left out: mostly it is the one that leaves it, which measures something.
+    fn again(&self, rest: &[String]) -> &'static str {
+        if rest.get(1).is_none_or(|text| first_word(text) != self.carried.command) {
+            "commands that are made during the run are not carried out"
+        } else if self.topology.changes.len() == self.carried.changes {
+            "it comes again and again to write something down, and changes nothing: longwire ctl stats and longwire run --record do that here"
+        } else {
+            "it comes again and again, and what it changes is carried over once: write an [[at]] event with every"
+        }
+    }
+
+    /// The time, in seconds.
+    pub(super) fn clock(&self) -> String {
+        let now = self.now.unwrap_or(Nanos::ZERO).0;
+        format!("{}.{:09}", now / 1_000_000_000, now % 1_000_000_000)
+    }
+
+    /// The setting that `bandwidth` or `delay` of ns-2 makes.
+    fn setting(&mut self, line: usize, key: &str, value: Option<&String>) -> Result<Setting, ImportError> {
+        if key.starts_with("delay") {
+            return Ok(Setting::Delay(self.delay(line, value)?));
+        }
+        Ok(Setting::Rate(read(line, "the bandwidth", value, "1Mb", ns_rate)?))
+    }
+
+    /// What is done to the link behind a queue: `[$l link] set bandwidth_ 5Mb`, `[$l link] set delay_ 30ms`. Without a value, what it is.
+    pub(super) fn delay_link(
+        &mut self,
+        line: usize,
+        (edge, forward): (usize, bool),
+        rest: &[String],
+    ) -> Result<String, ImportError> {
+        let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
+        match (&words.iter().map(String::as_str).collect::<Vec<_>>()[..], self.now) {
+            (["set", "bandwidth_"], _) => Ok(self.present(edge, forward).rate.to_string()),
+            (["set", "delay_"], _) => {
+                let delay = self.present(edge, forward).delay.0;
+                Ok(format!("{}.{:09}", delay / 1_000_000_000, delay % 1_000_000_000))
+            }
+            (["set", key @ ("bandwidth_" | "delay_"), _], Some(_)) => {
+                let setting = self.setting(line, key, rest.get(2))?;
+                self.settle(line, &[edge], [forward, !forward], &[setting])
+            }
+            (["set", "bandwidth_", _], None) => {
+                self.way(edge, forward).rate = read(line, "bandwidth_", rest.get(2), "1Mb", ns_rate)?;
+                Ok(String::new())
+            }
+            (["set", "delay_", _], None) => {
+                self.way(edge, forward).delay = self.delay(line, rest.get(2))?;
+                Ok(String::new())
+            }
+            _ => {
+                self.tell(line, rest, "of a link its bandwidth_ and delay_ are carried over");
+                Ok(String::new())
+            }
+        }
+    }
+
+    /// A setting of a queue at a time of the run. Whether there is such a setting.
+    pub(super) fn queue_then(
+        &mut self,
+        line: usize,
+        (edge, forward): (usize, bool),
+        key: &str,
+        value: Option<&String>,
+    ) -> Result<bool, ImportError> {
+        if self.topology.dialect == Dialect::Emulab {
+            return self.event_of_queue(line, (edge, forward), key, value);
+        }
+        let mut queue = self.present(edge, forward).queue.clone();
+        queue.begin(self.way(edge, forward).rate);
+        if !queue.set(line, key, value)? {
+            return Ok(false);
+        }
+        self.put_queue(line, (edge, forward), queue)?;
+        Ok(true)
+    }
+
+    /// Gives a direction this queue from now on. What ns-2 works out by the link, it works out when the run begins.
+    pub(crate) fn put_queue(
+        &mut self,
+        line: usize,
+        (edge, forward): (usize, bool),
+        queue: Queue,
+    ) -> Result<(), ImportError> {
+        let way = self.way(edge, forward).clone();
+        let mut stage = Stage::default();
+        queue.write(line, self.topology.dialect, (way.rate, way.delay), &mut stage, self.notes);
+        self.present(edge, forward).queue = queue;
+        let settings = stage.settings.into_iter().map(|(_, text)| ("queue", text)).collect();
+        self.note_change(line, &[edge], [forward, !forward], settings)
+    }
+
+    /// Sets these directions of links from now on.
+    pub(crate) fn settle(
+        &mut self,
+        line: usize,
+        edges: &[usize],
+        ways: [bool; 2],
+        settings: &[Setting],
+    ) -> Result<String, ImportError> {
+        for (edge, forward) in each_way(edges, ways) {
+            if !forward && !self.topology.edges[edge].duplex {
+                continue;
+            }
+            let dialect = self.topology.dialect;
+            let mut texts = Vec::new();
+            for setting in settings {
+                let way = self.present(edge, forward);
+                texts.push(match *setting {
+                    Setting::Rate(rate) => {
+                        way.rate = rate;
+                        ("rate", quoted(&written_rate(line, rate, dialect, self.notes)?))
+                    }
+                    Setting::Delay(delay) => {
+                        way.delay = delay;
+                        ("delay", quoted(&delay.to_string()))
+                    }
+                    Setting::Loss(loss) => {
+                        way.loss = loss;
+                        ("loss", way.loss_text())
+                    }
+                    Setting::Up(up) => ("state", quoted(if up { "up" } else { "down" })),
+                });
+            }
+            self.note_change(line, &[edge], [forward, !forward], texts)?;
+        }
+        Ok(String::new())
+    }
+
+    /// A change of links: `down`, `up`, `bandwidth 10Mb duplex`, `delay 10ms`, `plr 0.1`, and Emulab's
+    /// `modify BANDWIDTH=1000 DELAY=10 PLR=0.1`.
+    pub(super) fn change(
+        &mut self,
+        line: usize,
+        edges: &[usize],
+        mut ways: [bool; 2],
+        words: &[String],
+    ) -> Result<String, ImportError> {
+        let mut settings = Vec::new();
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            if word.contains('=') {
+                let parameters: Vec<&String> = words.iter().filter(|word| word.contains('=')).collect();
+                self.modify(line, edges, ways, &parameters)?;
+                break;
+            }
+            let emulab = self.topology.dialect == Dialect::Emulab;
+            match word.to_ascii_lowercase().as_str() {
+                switch @ ("up" | "down") => settings.push(Setting::Up(switch == "up")),
+                "bandwidth" | "bw" => settings.push(self.setting(line, "bandwidth", rest.next())?),
+                "delay" if emulab => {
+                    let value = rest.next().cloned().unwrap_or_default();
+                    settings.extend(self.modified(line, "DELAY", &value)?);
+                }
+                "delay" => settings.push(self.setting(line, "delay", rest.next())?),
+                "plr" | "loss" => {
+                    let value = rest.next().cloned().unwrap_or_default();
+                    settings.extend(self.modified(line, "PLR", &value)?);
+                }
+                "modify" | "duplex" => {}
+                "simplex" => ways[1] = false,
+                _ => {
+                    self.tell(
+                        line,
+                        words,
+                        "of a link its bandwidth, delay, plr, queue, up and down can change",
+                    );
+                    break;
+                }
+            }
+        }
+        self.tell_of_lans(line, edges, ways, &settings);
+        self.settle(line, edges, ways, &settings)
+    }
+
+    fn note_change(
+        &mut self,
+        line: usize,
+        edges: &[usize],
+        ways: [bool; 2],
+        settings: Vec<(&'static str, String)>,
+    ) -> Result<(), ImportError> {
+        let time = self.now.unwrap_or(Nanos::ZERO);
+        self.note_changes(line, edges, Change { time, every: None, edge: 0, ways, settings })
+    }
+
+    /// Notes the change for each of the links.
+    fn note_changes(&mut self, line: usize, edges: &[usize], change: Change) -> Result<(), ImportError> {
+        if change.settings.is_empty() {
+            return Ok(());
+        }
+        if self.topology.changes.len() + edges.len() > MOST {
+            let what = format!("there are more than {MOST} changes");
+            return Err(ImportError::new(line, what, "import a smaller script"));
+        }
+        self.topology.changes.extend(edges.iter().map(|&edge| Change { edge, ..change.clone() }));
+        Ok(())
+    }
+
+    /// `rtmodel-at 1.0 down $a $b`, or of one node: all of its links.
+    pub(super) fn switched_at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+        let [when, what, nodes @ ..] = rest else {
+            let fix = "write rtmodel-at 1.0 down $a $b";
+            return Err(ImportError::new(line, "rtmodel-at lacks something", fix));
+        };
+        let edges = self.edges_between(line, nodes)?;
+        let before = self.now.replace(read(line, "rtmodel-at", Some(when), "10.0", seconds)?);
+        let done = self.change(line, &edges, [true, true], std::slice::from_ref(what));
+        self.now = before;
+        done
+    }
+
+    /// The link between two nodes, or all links of one.
+    fn edges_between(&self, line: usize, nodes: &[String]) -> Result<Vec<usize>, ImportError> {
+        if nodes.len() > 1 {
+            return Ok(vec![self.between(line, nodes)?.0]);
+        }
+        let node = self.node_of(line, nodes.first())?;
+        let edges = self.topology.edges.iter().enumerate();
+        Ok(edges.filter(|(_, edge)| edge.ends.0 == node || edge.ends.1 == node).map(|(at, _)| at).collect())
+    }
+
+    /// `rtmodel Deterministic {START UP DOWN FINISH} $a $b`: from START on the link is up and down in turns, and up at FINISH.
+    pub(super) fn route_model(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+        let [kind, parameters, nodes @ ..] = rest else {
+            let fix = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
+            return Err(ImportError::new(line, "rtmodel lacks something", fix));
+        };
+        let given = items(parameters);
+        let (up, down) = match kind.to_ascii_lowercase().as_str() {
+            "manual" => {
+                let [what, when] = &given[..] else {
+                    let fix = "write rtmodel Manual {down 1.0} $a $b";
+                    return Err(ImportError::new(line, "rtmodel Manual takes what and when", fix));
+                };
+                let words: Vec<String> =
+                    [when.clone(), what.clone()].into_iter().chain(nodes.iter().cloned()).collect();
+                return self.switched_at(line, &words);
+            }
+            "deterministic" => ("2.0", "1.0"),
+            "exponential" => {
+                self.tell(
+                    line,
+                    &words_of(rest),
+                    "its times are drawn there; here they are exactly their means",
+                );
+                ("10.0", "1.0")
+            }
+            _ => {
+                self.tell(
+                    line,
+                    &words_of(rest),
+                    "of route models Deterministic, Exponential and Manual are carried over",
+                );
+                return Ok(String::new());
+            }
+        };
+        let edges = self.edges_between(line, nodes)?;
+        // Two numbers are up and down, three begin with the start, four end with the finish; - stands for the default.
+        let place = if given.len() == 2 { 1 } else { 0 };
+        let number = |at: usize, default: &str| {
+            let word = at.checked_sub(place).and_then(|at| given.get(at)).filter(|word| *word != "-");
+            let word = word.cloned().unwrap_or_else(|| default.to_owned());
+            read(line, "rtmodel", Some(&word), "{0.5 2.0 1.0}", seconds)
+        };
+        let (start, up, down) = (number(0, "0.5")?, number(1, up)?, number(2, down)?);
+        let finish = match given.get(3).filter(|word| *word != "-") {
+            Some(word) => Some(read(line, "rtmodel", Some(word), "10.0", seconds)?),
+            None => None,
+        };
+        self.turns(line, &edges, (start + up, up, down), finish)
+    }
+
+    /// Down at `first`, then up and down in turns.
+    fn turns(
+        &mut self,
+        line: usize,
+        edges: &[usize],
+        (first, up, down): (Nanos, Nanos, Nanos),
+        finish: Option<Nanos>,
+    ) -> Result<String, ImportError> {
+        let period = up + down;
+        if period == Nanos::ZERO {
+            let what = "a link can't be up and down for no time";
+            return Err(ImportError::new(line, what, "write rtmodel Deterministic {0.5 2.0 1.0} $a $b"));
+        }
+        // How often something comes that comes first at a time.
+        let times =
+            |first: Nanos| finish.map(|end| if end < first { 0 } else { end.since(first).0 / period.0 + 1 });
+        let (downs, ups) = (times(first), times(first + down));
+        for (time, switch, times) in [(first, "down", downs), (first + down, "up", ups)] {
+            if times == Some(0) {
+                continue;
+            }
+            let every = if times == Some(1) { None } else { Some((period, times)) };
+            let settings = vec![("state", quoted(switch))];
+            self.note_changes(line, edges, Change { time, every, edge: 0, ways: [true, true], settings })?;
+        }
+        if let Some(time) = finish.filter(|_| ups < downs) {
+            let settings = vec![("state", quoted("up"))];
+            self.note_changes(
+                line,
+                edges,
+                Change { time, every: None, edge: 0, ways: [true, true], settings },
+            )?;
+        }
+        Ok(String::new())
+    }
+}
+
+/// The directions of the links that are meant.
+fn each_way(edges: &[usize], ways: [bool; 2]) -> Vec<(usize, bool)> {
+    let both = |edge: &usize| [(*edge, true), (*edge, false)];
+    edges.iter().flat_map(both).filter(|(_, forward)| ways[usize::from(!forward)]).collect()
+}
+
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+/// The command that `rest` belongs to.
+fn words_of(rest: &[String]) -> Vec<String> {
+    std::iter::once("rtmodel".to_owned()).chain(rest.iter().cloned()).collect()
+}

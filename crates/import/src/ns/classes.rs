@@ -1,0 +1,47 @@
+//! Commands of ns-2 for whole classes of queues.
+
+use super::{Preset, Script};
+use crate::ImportError;
+use crate::ns_queue::Queue;
+
+/// Most settings for all queues that are kept.
+const MOST_DEFAULTS: usize = 100;
+
+impl Script<'_> {
+    /// `Queue/RED set thresh_ 5`: for the queues that are made from then on. Without a value, what it is for them.
+    pub(super) fn default(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+        let plain: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+        match (&plain[..], words.get(3)) {
+            ([class, set, key], _) if set == "set" => {
+                let queue = self.queue_of(line, class.strip_prefix("queue/").unwrap_or_default())?;
+                if let Some(value) = queue.unwrap_or_default().value(key, self.topology.dialect) {
+                    return Ok(value);
+                }
+            }
+            ([class, set, key, _], Some(value))
+                if set == "set"
+                    && Queue::default().set(line, key, Some(value))?
+                    && self.defaults.len() < MOST_DEFAULTS =>
+            {
+                let (class, key) = (class.clone(), key.clone());
+                self.defaults.push(Preset { class, key, value: value.clone() });
+                return Ok(String::new());
+            }
+            _ => {}
+        }
+        self.tell(line, words, "the queues here have no such setting");
+        Ok(String::new())
+    }
+
+    /// A queue of this kind with what is set for its class; none if there is no such kind.
+    pub(super) fn queue_of(&self, line: usize, kind: &str) -> Result<Option<Queue>, ImportError> {
+        let Some(mut queue) = Queue::named(kind) else { return Ok(None) };
+        let kind = kind.to_ascii_lowercase();
+        for default in &self.defaults {
+            if default.class.strip_prefix("queue/").is_none_or(|class| class == kind) {
+                queue.set(line, &default.key, Some(&default.value))?;
+            }
+        }
+        Ok(Some(queue))
+    }
+}

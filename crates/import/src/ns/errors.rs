@@ -1,0 +1,142 @@
+//! Error models of ns-2: what they lose, and where they are attached.
+//!
+//! What counts is what a model is when it is used, in whatever order its settings stand. Its unit is that of its command `unit`
+//! (errmodel.cc): packets, unless it names bytes, bits or a time.
+
+use super::{Object, Script, Setting};
+use crate::ImportError;
+use crate::ns_value::read;
+use crate::quantity::Share;
+
+/// An error model: what it loses of packets, and what it counts instead, if it does.
+#[derive(Debug, Clone)]
+pub(crate) struct Errors {
+    rate: Share,
+    unit: Option<Unit>,
+}
+
+/// A unit other than packets: `byte`, and where it was set.
+#[derive(Debug, Clone)]
+struct Unit {
+    name: String,
+    line: usize,
+}
+
+impl Errors {
+    /// `new ErrorModel`, or `new ErrorModel/Uniform SHARE UNIT`.
+    pub(super) fn new(line: usize, arguments: &[String]) -> Self {
+        let rate = arguments.first().and_then(|word| Share::fraction(word)).unwrap_or(Share::ZERO);
+        let mut model = Self { rate, unit: None };
+        if let Some(unit) = arguments.get(1) {
+            model.count(line, unit);
+        }
+        model
+    }
+
+    /// `unit NAME`: what is no name of a unit is packets.
+    fn count(&mut self, line: usize, name: &str) {
+        let other = ["byte", "bit", "time"].contains(&name);
+        self.unit = other.then(|| Unit { name: name.into(), line });
+    }
+
+    /// What it loses of packets here.
+    fn loss(&self) -> Share {
+        if self.unit.is_some() { Share::ZERO } else { self.rate }
+    }
+}
+
+/// Why a unit is left out.
+fn of_unit(name: &str) -> String {
+    format!(
+        "errors for each {name} are not carried over, and the link loses nothing by them; see bit-error, kind rate"
+    )
+}
+
+impl Script<'_> {
+    /// What is done to an error model: `set rate_ 0.01`, `unit pkt`; without a value, what it is.
+    pub(super) fn errors(
+        &mut self,
+        line: usize,
+        words: &[String],
+        mut model: Errors,
+    ) -> Result<String, ImportError> {
+        let rest: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        match &rest[..] {
+            ["set", "rate_"] => return Ok(model.rate.decimal()),
+            ["unit"] => return Ok(model.unit.map_or_else(|| "pkt".into(), |unit| unit.name)),
+            ["set", "rate_", value] => {
+                model.rate = read(line, "rate_", Some(&(*value).to_owned()), "0.01", Share::fraction)?;
+            }
+            ["unit", unit] => model.count(line, unit),
+            ["drop-target", _] | ["set", "unit_", "pkt" | "packet"] => return Ok(String::new()),
+            ["set", "unit_", unit] => {
+                let why = format!(
+                    "ns-2 has no such variable: packets are lost one by one unless the command is unit {unit}"
+                );
+                self.tell(line, words, &why);
+                return Ok(String::new());
+            }
+            ["ranvar", ..] => {
+                let why = "each packet is lost with the share rate_, whatever the distribution";
+                self.tell(line, words, why);
+                return Ok(String::new());
+            }
+            _ => {
+                self.tell(line, words, "error models have no such setting here");
+                return Ok(String::new());
+            }
+        }
+        if let Some(unit) = model.unit.as_ref().filter(|_| self.now.is_some()) {
+            self.tell(line, words, &of_unit(&unit.name));
+        }
+        let loss = model.loss();
+        self.objects.insert(words[0].clone(), Object::Errors(model));
+        let places: Vec<_> = self.losses.iter().filter(|(model, ..)| *model == words[0]).cloned().collect();
+        for (_, edge, forward) in places {
+            if self.now.is_none() {
+                self.way(edge, forward).loss = loss;
+            } else if self.present(edge, forward).loss != loss {
+                self.settle(line, &[edge], [forward, !forward], &[Setting::Loss(loss)])?;
+            }
+        }
+        Ok(String::new())
+    }
+
+    /// Says of the error models that are attached which of them count no packets, once everything is set up.
+    pub(super) fn tell_units(&mut self) {
+        let attached: Vec<String> = self.losses.iter().map(|(model, ..)| model.clone()).collect();
+        for handle in attached {
+            if let Some(Object::Errors(Errors { unit: Some(unit), .. })) = self.objects.get(&handle).cloned()
+            {
+                self.tell(unit.line, &[handle, "unit".into(), unit.name.clone()], &of_unit(&unit.name));
+            }
+        }
+    }
+
+    /// `lossmodel EM A B`: before the queue; `link-lossmodel`: behind it.
+    pub(super) fn lossy(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+        let rest = &words[1..];
+        let behind = words[0].eq_ignore_ascii_case("link-lossmodel");
+        let model = match rest.first().and_then(|model| self.objects.get(model)) {
+            Some(Object::Errors(model)) => model.clone(),
+            _ => {
+                self.tell(line, words, "of error models ErrorModel with a rate_ is carried over");
+                return Ok(String::new());
+            }
+        };
+        let (edge, forward) = self.between(line, rest.get(1..).unwrap_or_default())?;
+        let before = self.losses.len();
+        self.losses.retain(|(_, other, way)| (*other, *way) != (edge, forward));
+        if self.losses.len() < before {
+            self.tell(
+                line,
+                words,
+                "a direction has one loss here: this model takes the place of the one before",
+            );
+        }
+        self.losses.push((rest[0].clone(), edge, forward));
+        let way = self.way(edge, forward);
+        (way.loss, way.loss_behind) = (model.loss(), behind);
+        Ok(String::new())
+    }
+}

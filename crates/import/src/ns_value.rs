@@ -1,0 +1,28 @@
+//! Values of ns scripts.
+
+use super::ImportError;
+use super::quantity::time;
+use longwire_units::Nanos;
+
+/// A value as `reader` reads it.
+pub(super) fn read<T>(
+    line: usize,
+    what: &str,
+    word: Option<&String>,
+    example: &str,
+    reader: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, ImportError> {
+    let word = word.map_or("", String::as_str);
+    reader(word).ok_or_else(|| {
+        ImportError::new(
+            line,
+            format!("{what}: \"{word}\" can't be understood"),
+            format!("write one such as {example}"),
+        )
+    })
+}
+
+/// A time of ns: seconds, unless there is a unit.
+pub(super) fn seconds(text: &str) -> Option<Nanos> {
+    time(text, 1_000_000_000)
+}

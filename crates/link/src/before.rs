@@ -1,0 +1,134 @@
+//! The delay before the queue: packets travel first, and arrive at the queue when they have.
+//!
+//! The Osaka paper's propagation delay ("Realizing a Network Emulator System with Intel IXP1200 Network Processor", II-B.2)
+//! stands before the output port's buffer. Filters and impairments judge a packet when it comes to the link, as always.
+
+use crate::delay::constant::Constant;
+use crate::delay::{Delay, Order};
+use crate::fifo::Fifo;
+use crate::front::Front;
+use crate::has;
+use crate::line::{Heaps, Line};
+use crate::link::{Link, Surroundings, note_arrival};
+use crate::queue::Joining;
+use longwire_block::{DropReason, Offer, Verdict};
+use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
+
+impl Link {
+    pub(crate) fn front(&mut self) -> Option<&mut Front> {
+        self.known_rare_mut()?.front.as_deref_mut()
+    }
+
+    /// Lets the link's delay come before the queue, or behind it. Whether it did not.
+    ///
+    /// A link that has had a delay before its queue keeps one, of no time: what arrives stays behind what travels there.
+    pub(crate) fn place_delay(&mut self, before: bool) -> bool {
+        if before == self.front().is_some_and(|front| front.holds) {
+            return false;
+        }
+        let none = || {
+            let (delay, line) = (Delay::Constant(Constant::NONE), Line::default());
+            Box::new(Front { delay, holds: false, line, last: Nanos::ZERO, heaps: Heaps::default() })
+        };
+        let blocks = self.blocks();
+        let front = blocks.books.rare().front.get_or_insert_with(none);
+        std::mem::swap(&mut blocks.delay, &mut front.delay);
+        front.holds = before;
+        self.line.features |= has::FRONT;
+        true
+    }
+
+    /// After a change of the delay: what is sorted from now on comes behind those that travel.
+    pub(crate) fn part_line(&mut self, before: bool) {
+        if !before {
+            let blocks = self.blocks();
+            if blocks.order == Order::Sorted {
+                blocks.books.rare().heaps.floor = blocks.last;
+            }
+        } else if let Some(front) = self.front() {
+            front.heaps.floor = front.last;
+        }
+    }
+
+    /// Takes in a packet, or the segments of a train by themselves.
+    #[inline(never)]
+    pub(crate) fn arrive_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+        note_arrival(at.pool.meta_mut(handle), now);
+        let meta = *at.pool.meta(handle);
+        self.in_packets += u64::from(meta.segments);
+        self.in_bytes += meta.segment_bytes();
+        if meta.is_train() {
+            for number in 0..meta.segments {
+                match longwire_wire::segment(at.pool, handle, number, 1) {
+                    Some(segment) => {
+                        at.pool.meta_mut(segment).seq += u64::from(number);
+                        self.judge_before(at, segment, now);
+                    }
+                    None => self.count_drop(DropReason::PoolFull, 1),
+                }
+            }
+            at.pool.free(handle);
+        } else {
+            self.judge_before(at, handle, now);
+        }
+        // A delay of no time.
+        self.catch_up_with_others(at.pool, now);
+        if self.line.next() <= now {
+            self.release(at.pool, now, at.out);
+        }
+    }
+
+    fn judge_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
+        let frame = at.pool.meta(handle).wire_len;
+        if !self.blocks().chain.is_empty() {
+            let mut offer = Offer::pooled(now, frame, at.pool, handle);
+            let verdict = self.blocks().chain.judge(&mut offer);
+            if let Some(&effects) = offer.done() {
+                return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
+            }
+            if let Verdict::Drop(reason) = verdict {
+                return self.drop(at.pool, handle, reason);
+            }
+        }
+        self.delay_before(at.pool, handle, now);
+    }
+
+    /// Lets a packet travel to the queue that arrives at `now`, or loses it on the way.
+    pub(crate) fn delay_before(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
+        let Some(front) = self.front() else { return };
+        if front.delay.may_lose() && front.delay.loses() {
+            return self.drop(pool, handle, DropReason::Loss);
+        }
+        front.join(pool, handle, now);
+    }
+
+    /// When the next packet comes to the queue that travels there; never if there is none.
+    pub(crate) fn next_in_front(&self) -> Nanos {
+        let rare = self.known_rare();
+        rare.and_then(|rare| rare.front.as_ref()).map_or(Nanos::NEVER, |front| front.line.next())
+    }
+
+    /// Packets that travel to the queue.
+    pub(crate) fn packets_in_front(&self) -> u32 {
+        let rare = self.known_rare();
+        rare.and_then(|rare| rare.front.as_ref()).map_or(0, |front| front.line.packets())
+    }
+
+    /// The packet that has travelled until `now` joins the queue, or is dropped.
+    pub(crate) fn arrive_from_front(&mut self, pool: &mut Pool, now: Nanos) {
+        let Some(handle) = self.front().and_then(|front| front.take(pool)) else { return };
+        self.latest = self.latest.max(now);
+        let meta = pool.meta_mut(handle);
+        // Its queue knows nothing of the time before.
+        meta.arrival = now.0;
+        let frame = meta.wire_len;
+        let bytes = self.counted(pool, handle, frame);
+        self.enter(pool, Joining { handle, now, bytes });
+    }
+
+    /// Takes out all packets that travel to the queue: a run ends.
+    pub(crate) fn drain_front(&mut self, pool: &mut Pool) -> Fifo {
+        self.front().map_or(Fifo::EMPTY, |front| front.line.drain(Some(&mut front.heaps), pool))
+    }
+}

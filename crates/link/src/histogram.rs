@@ -1,0 +1,137 @@
+//! How many times were how long.
+
+use longwire_units::Nanos;
+
+/// Counts of times in buckets that are an eighth of their value wide or less: exact up to 15 ns, up to 584 years.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    counts: Box<[u64; BUCKETS]>,
+    max: u64,
+}
+
+const SUB_BITS: u32 = 3;
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: Box::new([0; BUCKETS]), max: 0 }
+    }
+}
+
+impl Histogram {
+    /// What one takes.
+    pub const BYTES: usize = size_of::<Self>() + size_of::<[u64; BUCKETS]>();
+
+    /// Counts a time.
+    #[inline]
+    pub fn record(&mut self, time: Nanos) {
+        self.record_all(time, 1);
+    }
+
+    /// Counts a time that so many have taken: one at least.
+    #[inline]
+    pub fn record_all(&mut self, time: Nanos, count: u64) {
+        self.counts[bucket(time.0)] += count;
+        if time.0 > self.max {
+            self.raise(time.0);
+        }
+    }
+
+    /// Notes a time that is longer than all before: that seldom happens.
+    #[cold]
+    #[inline(never)]
+    fn raise(&mut self, max: u64) {
+        self.max = max;
+    }
+
+    /// How many times were counted.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The largest.
+    pub fn max(&self) -> Nanos {
+        Nanos(self.max)
+    }
+
+    /// The time that `share` (0 to 1) of all are at or below: the upper edge of its bucket.
+    pub fn quantile(&self, share: f64) -> Nanos {
+        let total = self.total();
+        let wanted = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
+        let mut seen = 0;
+        for (index, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return Nanos(upper_edge(index).min(self.max));
+            }
+        }
+        Nanos(self.max)
+    }
+
+    /// How many are above `limit`; those in the limit's own bucket count as not above.
+    pub fn above(&self, limit: Nanos) -> u64 {
+        self.counts[bucket(limit.0) + 1..].iter().sum()
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(other.counts.iter()).for_each(|(mine, theirs)| *mine += theirs);
+        self.max = self.max.max(other.max);
+    }
+}
+
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < 1 << SUB_BITS {
+        return value as usize;
+    }
+    let top = 63 - value.leading_zeros();
+    let sub = (value >> (top - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
+    ((top - SUB_BITS + 1) as usize) << SUB_BITS | sub
+}
+
+/// The largest value in the bucket.
+fn upper_edge(index: usize) -> u64 {
+    if index < 1 << SUB_BITS {
+        return index as u64;
+    }
+    let shift = (index >> SUB_BITS) as u32 - 1;
+    let sub = (index & ((1 << SUB_BITS) - 1)) as u64 + (1 << SUB_BITS);
+    ((u128::from(sub) + 1) << shift).saturating_sub(1).min(u64::MAX.into()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_narrow_and_in_order() {
+        let mut last = 0;
+        for shift in 0..64u32 {
+            for near in [0u64, 1, 2] {
+                let value = (1u64 << shift).saturating_add(near << shift.saturating_sub(2));
+                let index = bucket(value);
+                assert!(index >= last || value < 8, "{value}");
+                assert!(
+                    upper_edge(index) >= value && upper_edge(index) <= value.saturating_add(value / 8),
+                    "{value}"
+                );
+                last = last.max(index);
+            }
+        }
+        assert!(bucket(u64::MAX) < BUCKETS);
+    }
+
+    #[test]
+    fn quantiles() {
+        let mut histogram = Histogram::default();
+        (1..=1000).for_each(|n| histogram.record(Nanos(n * 1000)));
+        let p50 = histogram.quantile(0.5).0;
+        assert!((500_000..=562_500).contains(&p50), "{p50}");
+        assert_eq!(histogram.quantile(1.0), Nanos(1_000_000));
+        assert_eq!(histogram.max(), Nanos(1_000_000));
+        assert_eq!(Histogram::default().quantile(0.99), Nanos::ZERO);
+        let above = histogram.above(Nanos(900_000));
+        assert!((20..=100).contains(&above), "{above}");
+    }
+}

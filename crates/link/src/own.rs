@@ -1,0 +1,85 @@
+//! What a link has of its own. A plain link has nothing until it serves a train or a change, or drops a
+//! packet.
+
+use crate::blocks::Blocks;
+use crate::line::Line;
+use crate::link::Link;
+use crate::profile::Profile;
+use crate::queue::Waiting;
+use crate::rare::Rare;
+use longwire_block::DropReason;
+use longwire_packet::Meta;
+
+impl Link {
+    /// The link's own blocks. One that has none is plain, and its profile says what they are.
+    #[inline]
+    pub(crate) fn blocks(&mut self) -> &mut Blocks {
+        self.parts().2
+    }
+
+    /// The delay line, what waits, and the blocks.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&mut Line, &mut Waiting, &mut Blocks) {
+        /// Out of the way of those that have them.
+        #[cold]
+        #[inline(never)]
+        fn make<'a>(own: &'a mut Option<Box<Blocks>>, profile: &Profile) -> &'a mut Blocks {
+            own.insert(Box::new(profile.blocks()))
+        }
+        let Self { line, waiting, own, profile, .. } = self;
+        let blocks = match own {
+            Some(own) => own,
+            none => make(none, profile),
+        };
+        (line, waiting, blocks)
+    }
+
+    /// The same, if it has any.
+    #[inline]
+    pub(crate) fn known_blocks(&self) -> Option<&Blocks> {
+        self.own.as_deref()
+    }
+
+    /// The same.
+    #[inline]
+    pub(crate) fn known_blocks_mut(&mut self) -> Option<&mut Blocks> {
+        self.own.as_deref_mut()
+    }
+
+    /// Does without blocks of its own, which are as its profile says.
+    pub(crate) fn give_up_blocks(&mut self) {
+        self.own = None;
+    }
+
+    /// What few links have.
+    #[inline]
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.blocks().books.rare()
+    }
+
+    /// The same, if it has any of it.
+    #[inline]
+    pub(crate) fn known_rare(&self) -> Option<&Rare> {
+        self.own.as_ref()?.books.rare.as_deref()
+    }
+
+    /// The same.
+    #[inline]
+    pub(crate) fn known_rare_mut(&mut self) -> Option<&mut Rare> {
+        self.own.as_mut()?.books.rare.as_deref_mut()
+    }
+
+    /// Counts packets that are dropped.
+    pub(crate) fn count_drop(&mut self, reason: DropReason, packets: u64) {
+        self.blocks().books.drop(reason, packets);
+    }
+
+    /// Counts a packet as waiting no longer.
+    #[inline]
+    pub(crate) fn unqueue(&mut self, meta: &Meta) {
+        self.waiting.unqueue(meta);
+        if meta.flags & Meta::PHANTOM != 0 {
+            self.blocks().books.unqueue_phantom();
+        }
+    }
+}

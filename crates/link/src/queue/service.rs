@@ -1,0 +1,22 @@
+//! What serves a queue: the link behind it.
+
+use super::Discipline;
+use longwire_block::Verdict;
+use longwire_packet::Handle;
+use longwire_units::Nanos;
+
+/// A link whose discipline has been taken out for a moment, so that both can be changed: its way through the
+/// discipline, compiled for each. A packet comes with the time and the bytes that it counts.
+pub trait Service {
+    /// See [`Discipline::enter`].
+    fn enter<Q: Discipline>(&mut self, queue: &mut Q, packet: (Handle, Nanos, u64)) -> Verdict;
+
+    /// See [`Discipline::join`].
+    fn join<Q: Discipline>(&mut self, queue: &mut Q, packet: (Handle, Nanos, u64));
+
+    /// See [`Discipline::send`].
+    fn send<Q: Discipline>(&mut self, queue: &mut Q, until: Nanos);
+
+    /// See [`Discipline::begin`].
+    fn begin<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos, pause: bool);
+}

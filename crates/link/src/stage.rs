@@ -1,0 +1,166 @@
+//! What makes a stage of its blocks.
+
+/// Makes a stage: an enum over its blocks, each in a file of its own, with the calls that the link makes on them.
+///
+/// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small blocks that
+/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`). Calls
+/// behind `ask` change nothing; those behind `apart` are too long to be put in place for either.
+macro_rules! stage {
+    (
+        $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt
+        $(fn $call:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?;)*
+        $(ask $(fn $ask:ident(&self $(, $qarg:ident: $qtype:ty)*) $(-> $qret:ty)?;)*)?
+        $(apart $(fn $apart:ident(&mut self $(, $parg:ident: $ptype:ty)*) $(-> $pret:ty)?;)*)?
+    ) => {
+        $crate::stage::stage!(@enum $blocks $name $(#[$doc])*);
+
+        impl $name {
+            $($crate::stage::stage!(
+                @call $blocks $name $trait $call($($arg: $type),*) ($($arg),*) $(-> $ret)?
+            );)*
+            $($($crate::stage::stage!(
+                @ask $blocks $name $trait $ask($($qarg: $qtype),*) ($($qarg),*) $(-> $qret)?
+            );)*)?
+            $($($crate::stage::stage!(
+                @apart $blocks $name $trait $apart($($parg: $ptype),*) ($($parg),*) $(-> $pret)?
+            );)*)?
+        }
+    };
+    (@apart { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
+    ) => {
+        #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
+        #[inline(always)]
+        pub fn $call(&mut self $(, $arg: $type)*) $(-> $ret)? {
+            trait Apart: $trait {
+                #[inline(never)]
+                fn apart(&mut self $(, $arg: $type)*) $(-> $ret)? {
+                    self.$call $pass
+                }
+            }
+            impl<B: $trait> Apart for B {}
+            match self {
+                $(Self::$inline(block) => block.apart $pass,)+
+                $(Self::$boxed(block) => block.apart $pass,)*
+            }
+        }
+    };
+    (@ask { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
+    ) => {
+        #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
+        #[inline(always)]
+        pub fn $call(&self $(, $arg: $type)*) $(-> $ret)? {
+            /// The blocks that few links have are distinguished here, out of the way of the others.
+            #[inline(never)]
+            fn $call(stage: &$name $(, $arg: $type)*) $(-> $ret)? {
+                match stage {
+                    $($name::$boxed(block) => block.$call $pass,)*
+                    $($name::$inline(block) => block.$call $pass,)+
+                }
+            }
+            match self {
+                $(Self::$inline(block) => block.$call $pass,)+
+                other => $call(other $(, $arg)*),
+            }
+        }
+    };
+    (@call { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $trait:ident $call:ident($($arg:ident: $type:ty),*) $pass:tt $(-> $ret:ty)?
+    ) => {
+        #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
+        #[inline(always)]
+        pub fn $call(&mut self $(, $arg: $type)*) $(-> $ret)? {
+            /// The blocks that few links have are distinguished here, out of the way of the others.
+            #[inline(never)]
+            fn $call(stage: &mut $name $(, $arg: $type)*) $(-> $ret)? {
+                /// Each by itself: telling them apart is but a jump then, that saves no registers for any of them.
+                trait Apart: $trait {
+                    #[inline(never)]
+                    fn apart(&mut self $(, $arg: $type)*) $(-> $ret)? {
+                        self.$call $pass
+                    }
+                }
+                impl<B: $trait> Apart for B {}
+                match stage {
+                    $($name::$boxed(block) => block.apart $pass,)*
+                    $($name::$inline(block) => block.$call $pass,)+
+                }
+            }
+            match self {
+                $(Self::$inline(block) => block.$call $pass,)+
+                other => $call(other $(, $arg)*),
+            }
+        }
+    };
+    (@enum { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $(#[$doc:meta])*
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {
+            $(#[doc = concat!("See [`", stringify!($small), "`].")] $inline($small),)+
+            $(#[doc = concat!("See [`", stringify!($large), "`].")] $boxed(Box<$large>),)*
+        }
+
+        impl $name {
+            /// The rows of this stage's blocks; the first of a key is that key's default.
+            pub const SPECS: &'static [&'static longwire_block::Spec] = &[
+                $(&<$small as longwire_block::Block>::SPEC,)+
+                $(&<$large as longwire_block::Block>::SPEC,)*
+            ];
+
+            /// The block that `spec` describes, or none if it is of another stage.
+            pub fn build(
+                spec: &longwire_block::Spec,
+                values: &longwire_block::Values,
+                dice: impl FnOnce() -> longwire_block::Dice,
+            ) -> Option<Self> {
+                use longwire_block::{Block, Settings};
+                $(if spec.is(&<$small>::SPEC) {
+                    return Some(Self::$inline(<$small>::build(Settings::of(values), dice())));
+                })+
+                $(if spec.is(&<$large>::SPEC) {
+                    return Some(Self::$boxed(Box::new(<$large>::build(Settings::of(values), dice()))));
+                })*
+                None
+            }
+
+            /// The row of this block.
+            pub fn spec(&self) -> &'static longwire_block::Spec {
+                use longwire_block::Block;
+                match self {
+                    $(Self::$inline(_) => &<$small>::SPEC,)+
+                    $(Self::$boxed(_) => &<$large>::SPEC,)*
+                }
+            }
+
+            /// Bytes of its record, if that lies behind a pointer.
+            pub fn record_bytes(&self) -> usize {
+                match self {
+                    $(Self::$inline(_) => 0,)+
+                    $(Self::$boxed(_) => size_of::<$large>(),)*
+                }
+            }
+
+            /// Takes new parameters; what the block has gathered so far stays.
+            pub fn change(&mut self, values: &longwire_block::Values) {
+                use longwire_block::{Block, Settings};
+                match self {
+                    $(Self::$inline(block) => block.change(Settings::of(values)),)+
+                    $(Self::$boxed(block) => block.change(Settings::of(values)),)*
+                }
+            }
+
+            /// Tells when the run begins.
+            pub fn start(&mut self, begin: longwire_units::Nanos) {
+                use longwire_block::Block;
+                match self {
+                    $(Self::$inline(block) => block.start(begin),)+
+                    $(Self::$boxed(block) => block.start(begin),)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use stage;

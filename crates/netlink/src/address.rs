@@ -1,0 +1,61 @@
+//! Addresses of interfaces (linux/if_addr.h).
+
+use crate::message::{Malformed, Message, attributes, family, ip, u32_at, width, zero};
+use std::net::IpAddr;
+
+/// Bytes of `struct ifaddrmsg`.
+const HEADER: usize = 8;
+
+/// An address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    /// The interface's index.
+    pub index: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// Bits of its network's prefix.
+    pub prefix: u8,
+}
+
+/// Gives an interface an address, usable at once (no duplicate address detection).
+pub fn add(own: &Address) -> Message {
+    let mut m = Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+    m.bytes(&[family(own.address), own.prefix, libc::IFA_F_NODAD as u8, 0]);
+    m.bytes(&own.index.to_ne_bytes());
+    m.ip(libc::IFA_LOCAL, own.address);
+    m.ip(libc::IFA_ADDRESS, own.address);
+    m
+}
+
+/// Asks for all addresses.
+pub fn list() -> Message {
+    let mut m = Message::new(libc::RTM_GETADDR, 0);
+    m.bytes(&[0; HEADER]);
+    m
+}
+
+impl Address {
+    /// Reads a message's body. None if it is about something else than IP.
+    ///
+    /// # Errors
+    /// It is too short, or says what can't be.
+    pub fn read(body: &[u8]) -> Result<Option<Self>, Malformed> {
+        let header = body.get(..HEADER).ok_or(Malformed)?;
+        let (family, prefix, index) = (header[0], header[1], u32_at(header, 4).ok_or(Malformed)?);
+        let Some(zero) = zero(family) else { return Ok(None) };
+        if prefix > width(zero) {
+            return Err(Malformed);
+        }
+        let (mut local, mut other) = (None, None);
+        for (kind, value) in attributes(&body[HEADER..]) {
+            match kind {
+                libc::IFA_LOCAL => local = Some(ip(family, value)?),
+                libc::IFA_ADDRESS => other = Some(ip(family, value)?),
+                _ => {}
+            }
+        }
+        // Between two points the address proper is the local one; IPv6 has only the other.
+        let address = local.or(other).ok_or(Malformed)?;
+        Ok(Some(Self { index, address, prefix }))
+    }
+}

@@ -1,0 +1,60 @@
+//! The records that a program has reserved and not yet given back.
+
+/// Most records that a program may have at once.
+pub const MAX_RECORDS: usize = 8;
+
+/// Those of the program that runs; none between two runs.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    open: [Reserved; MAX_RECORDS],
+    count: usize,
+}
+
+/// A record: the address of its data, and how many bytes that has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reserved {
+    pub address: u64,
+    pub length: u32,
+}
+
+impl Records {
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether there is room for another.
+    pub fn has_room(&self) -> bool {
+        self.count < MAX_RECORDS
+    }
+
+    /// Adds one, if there is room.
+    pub(crate) fn add(&mut self, record: Reserved) {
+        if let Some(slot) = self.open.get_mut(self.count) {
+            *slot = record;
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Reserved> {
+        self.count = self.count.checked_sub(1)?;
+        Some(self.open[self.count])
+    }
+
+    /// Takes out the one whose data begins at this address.
+    pub(crate) fn remove(&mut self, address: u64) -> Option<Reserved> {
+        let at = self.open[..self.count].iter().position(|record| record.address == address)?;
+        let record = self.open[at];
+        self.count -= 1;
+        self.open[at] = self.open[self.count];
+        Some(record)
+    }
+
+    /// Whether all these bytes are one record's.
+    pub fn cover(&self, address: u64, size: u32) -> bool {
+        let within = |record: &Reserved| {
+            let before = address.checked_sub(record.address);
+            before.is_some_and(|before| before + u64::from(size) <= record.length.into())
+        };
+        self.open[..self.count].iter().any(within)
+    }
+}

@@ -1,0 +1,53 @@
+//! What the control plane says of itself, and changes at its router.
+
+use super::Known;
+use crate::next_hop::neighbour_key;
+use crate::ports::{InterfaceAddress, PortsError};
+use crate::router::Router;
+use longwire_units::Nanos;
+use std::net::IpAddr;
+
+impl<C> Router<C> {
+    /// Whether there is a control plane.
+    pub fn has_control(&self) -> bool {
+        self.core().control.is_some()
+    }
+
+    /// Gives a port other addresses; routes to them and their networks are changed apart. What it had before is answered, to be freed where
+    /// there is time for it; the link-local address among it is what stays.
+    ///
+    /// # Errors
+    /// There is no such port, or an address can't be a port's; nothing has changed then.
+    #[expect(clippy::type_complexity, reason = "two lists, of two families")]
+    pub fn set_addresses(
+        &mut self,
+        port: u16,
+        v4: Vec<InterfaceAddress<u32>>,
+        v6: Vec<InterfaceAddress<u128>>,
+    ) -> Result<(Vec<InterfaceAddress<u32>>, Vec<InterfaceAddress<u128>>), PortsError> {
+        self.core_mut().ports.set_addresses(port, v4, v6)
+    }
+
+    /// Sets a port up or down. What would go out of, or has come in by, a port that is down is dropped. False if there is no such port.
+    pub fn set_up(&mut self, port: u16, up: bool) -> bool {
+        self.core_mut().ports.set_up(port, up)
+    }
+
+    /// Notes a neighbour as the control plane knows it. False if there is no room, or no such port.
+    pub fn note_neighbour(
+        &mut self,
+        port: u16,
+        address: IpAddr,
+        mac: [u8; 6],
+        known: Known,
+        now: Nanos,
+    ) -> bool {
+        let core = self.core_mut();
+        core.ports.is_port(port) && core.neighbours.note(port, neighbour_key(address), mac, known, now)
+    }
+
+    /// Forgets a neighbour, unless packets wait for it. Whether it was known.
+    pub fn forget_neighbour(&mut self, port: u16, address: IpAddr) -> bool {
+        self.core_mut().neighbours.forget(port, neighbour_key(address))
+    }
+}

@@ -1,0 +1,54 @@
+//! Packets from outside that claim to be the router's own (RFC 1812, 5.3.7).
+
+use crate::classify::{Class, ETHERNET};
+use crate::link_local::is_link_local;
+use crate::ports::RouterPort;
+use crate::state::Core;
+use longwire_block::DropReason;
+use longwire_wire::ethertype;
+
+impl Core {
+    /// Looks whether a packet that has come in by `port` claims to be the router's: then it is a martian, and not what it looked like. Answers whether it
+    /// is dropped, for this reason or another.
+    #[inline]
+    pub fn refuse_source(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) -> bool {
+        let is_well_v4 = matches!(class, Class::V4 { .. })
+            && !source_v4(frame).is_some_and(|source| self.fib.may_be_own_v4(source));
+        !is_well_v4 && self.refuse_suspect(class, port, frame)
+    }
+
+    #[inline(never)]
+    fn refuse_suspect(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) -> bool {
+        let suspect = match class {
+            Class::V4 { .. } => true,
+            Class::V6 { .. } => source_v6(frame).is_some_and(|source| self.fib.may_be_own_v6(source)),
+            Class::Exceptional(_) => true,
+            Class::Switched { .. } | Class::Dropped(_) => false,
+        };
+        if suspect && self.has_own_source(port, frame) {
+            *class = Class::Dropped(DropReason::Martian);
+        }
+        matches!(class, Class::Dropped(_))
+    }
+
+    fn has_own_source(&self, port: &RouterPort, frame: &[u8]) -> bool {
+        let kind = frame.get(12..ETHERNET).map(|kind| u16::from_be_bytes([kind[0], kind[1]]));
+        match kind {
+            Some(ethertype::IPV4) => source_v4(frame).is_some_and(|source| self.fib.is_own_v4(source)),
+            Some(ethertype::IPV6) => source_v6(frame).is_some_and(|source| {
+                self.fib.is_own_v6(source) || (is_link_local(source) && port.has_v6(source))
+            }),
+            _ => false,
+        }
+    }
+}
+
+#[inline]
+fn source_v4(frame: &[u8]) -> Option<u32> {
+    frame.get(ETHERNET + 12..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+}
+
+#[inline]
+fn source_v6(frame: &[u8]) -> Option<u128> {
+    frame.get(ETHERNET + 8..)?.first_chunk().map(|bytes| u128::from_be_bytes(*bytes))
+}

@@ -1,0 +1,79 @@
+//! What a route leads to.
+
+use std::net::IpAddr;
+
+/// Where a packet goes that a route matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NextHop {
+    /// To this neighbour behind a port.
+    Gateway {
+        /// The port's place in the plan.
+        port: u16,
+        /// The neighbour's address, as [`neighbour_key`] writes it.
+        gateway: u128,
+    },
+    /// To the destination itself, which is a neighbour behind a port.
+    Direct {
+        /// The port's place in the plan.
+        port: u16,
+    },
+    /// To the router itself.
+    Local,
+    /// To all hosts of a network at one of the router's ports.
+    Broadcast,
+    /// Nowhere, and nobody is told.
+    Discard,
+    /// To one of several: what a router makes of a route to a [`Group`](crate::Group).
+    Group(GroupId),
+}
+
+/// The number of several next hops, which only their router gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GroupId(pub(crate) u16);
+
+impl NextHop {
+    /// The neighbour `gateway` behind `port`.
+    pub fn via(port: u16, gateway: IpAddr) -> Self {
+        Self::Gateway { port, gateway: neighbour_key(gateway) }
+    }
+
+    /// The port that the neighbour is behind, if it is one.
+    pub const fn port(self) -> Option<u16> {
+        match self {
+            Self::Gateway { port, .. } | Self::Direct { port } => Some(port),
+            Self::Local | Self::Broadcast | Self::Discard | Self::Group(_) => None,
+        }
+    }
+}
+
+/// An address of either kind as one number: IPv4 addresses as their IPv6 form ::ffff:0:0/96 (RFC 4291, 2.5.5.2).
+pub fn neighbour_key(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => v4_key(address.into()),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+/// An IPv4 address as a number of 128 bits.
+#[inline]
+pub(crate) const fn v4_key(address: u32) -> u128 {
+    0xffff << 32 | address as u128
+}
+
+/// The IPv4 address that a number of 128 bits stands for, if it does.
+#[inline]
+pub(crate) const fn key_v4(key: u128) -> Option<u32> {
+    if key >> 32 == 0xffff { Some(key as u32) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_addresses_of_both_kinds() {
+        let key = neighbour_key(IpAddr::from([10, 0, 0, 1]));
+        assert_eq!((key, key_v4(key)), (v4_key(0x0a00_0001), Some(0x0a00_0001)));
+        assert_eq!(key_v4(neighbour_key(IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]))), None);
+    }
+}

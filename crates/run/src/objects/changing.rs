@@ -1,0 +1,208 @@
+//! Objects that workers change: links, sources and media. Where they are and what they are made of is kept alike for all; how their settings are
+//! written is what differs (`Words`).
+
+use super::settings::{Pair, ramp_of, refusal};
+use longwire_block::change::{Blocks, Edit, Ramp};
+use longwire_control::{Kind, SetError, Settable};
+use longwire_engine::{Change, Remote, Target};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How objects of a kind are set.
+pub trait Words: Debug {
+    /// The kind.
+    const KIND: Kind;
+
+    /// What `pairs` mean for an object.
+    ///
+    /// # Errors
+    /// If a setting can't be that.
+    fn edits(&self, object: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError>;
+
+    /// What an object that is made of these is set to, as text that setting it would take.
+    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String>;
+
+    /// What a change may name.
+    fn settable(&self) -> Vec<Settable>;
+
+    /// Notes that somebody makes an object of these.
+    fn note(&self, _place: u32, _blocks: &Blocks) {}
+}
+
+/// An object that is to be changed.
+#[derive(Debug)]
+pub struct Now<'a> {
+    /// Its place in the plan.
+    pub place: u32,
+    /// Its name.
+    pub name: &'a str,
+    /// What it was made of at the start.
+    pub planned: &'a Blocks,
+    /// What it is made of now.
+    pub blocks: &'a Blocks,
+}
+
+/// What a name means, as places in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meant {
+    /// One object.
+    One(u32),
+    /// Both directions of a duplex link, forward first.
+    Duplex([u32; 2]),
+}
+
+impl Meant {
+    /// The places, one or two.
+    pub fn places(&self) -> &[u32] {
+        match self {
+            Self::One(place) => std::slice::from_ref(place),
+            Self::Duplex(both) => both,
+        }
+    }
+}
+
+/// The objects of a kind. What a million links are made of is kept once for each profile, and for those that were changed.
+#[derive(Debug)]
+pub struct Changing<W> {
+    words: W,
+    /// By place in the plan.
+    names: Arc<[String]>,
+    /// Places in the order of the names.
+    by_name: Vec<u32>,
+    /// Where the engine has them; empty where there is none.
+    targets: Vec<Target>,
+    /// What they were made of at the start, each once, and which of these is whose.
+    planned: Vec<Arc<Blocks>>,
+    planned_of: Vec<u32>,
+    changed: Mutex<HashMap<u32, Arc<Blocks>>>,
+}
+
+impl<W: Words> Changing<W> {
+    /// Objects with these names, which are made of what `planned_of` says of each and the engine finds at `targets`; without these they can be
+    /// shown, but not changed.
+    pub(super) fn made(
+        words: W,
+        names: Vec<String>,
+        targets: Vec<Target>,
+        (planned, planned_of): (Vec<Blocks>, Vec<u32>),
+    ) -> Self {
+        let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
+        by_name.sort_unstable_by_key(|&place| &names[place as usize]);
+        let planned = planned.into_iter().map(Arc::new).collect();
+        let changed = Mutex::default();
+        Self { words, names: names.into(), by_name, targets, planned, planned_of, changed }
+    }
+
+    /// How they are set.
+    pub const fn words(&self) -> &W {
+        &self.words
+    }
+
+    /// The names, by place in the plan.
+    pub fn names(&self) -> Arc<[String]> {
+        Arc::clone(&self.names)
+    }
+
+    /// The place in the plan of the object called `name`.
+    pub fn place(&self, name: &str) -> Option<u32> {
+        let found = self.by_name.binary_search_by(|&place| self.names[place as usize].as_str().cmp(name));
+        found.ok().map(|at| self.by_name[at])
+    }
+
+    /// The places in the plan of what `name` means: an object, or both directions of a duplex link.
+    ///
+    /// # Errors
+    /// If it means nothing.
+    pub fn meant(&self, name: &str) -> Result<Meant, SetError> {
+        if let Some(place) = self.place(name) {
+            return Ok(Meant::One(place));
+        }
+        let direction = |which| self.place(&format!("{name}.{which}"));
+        match (W::KIND, direction("forward"), direction("backward")) {
+            (Kind::Link, Some(forward), Some(backward)) => Ok(Meant::Duplex([forward, backward])),
+            _ => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
+        }
+    }
+
+    /// The settings of the object at this place, as far as is known without asking: see [`Changing::look`].
+    pub fn settings(&self, place: u32) -> BTreeMap<String, String> {
+        self.words.settings(&self.known(place))
+    }
+
+    /// Looks what an object is made of now: a change may have come at its time.
+    pub fn look(&self, remote: &Remote, place: u32) {
+        let target = self.targets.get(place as usize).copied();
+        if let Some(Ok(Some(now))) = target.map(|target| remote.made_of(target)) {
+            self.lock().insert(place, now);
+        }
+    }
+
+    /// Notes what objects are made of now.
+    pub fn note(&self, now: impl Iterator<Item = (u32, Arc<Blocks>)>) {
+        self.lock().extend(now);
+    }
+
+    /// What `pairs` of setting and text mean for what is called `name`, checked against what it is made of now. The pairs `ramp` and `ramp.step`
+    /// make a ramp of the others, which takes so long.
+    ///
+    /// # Errors
+    /// If there is no such object, it is not run, or a setting can't be that.
+    pub fn changes(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<Vec<Planned>, SetError> {
+        let meant = self.meant(name)?;
+        let (ramp, pairs) = ramp_of(pairs)?;
+        meant.places().iter().map(|&place| self.change(remote, place, ramp, &pairs)).collect()
+    }
+
+    fn change(
+        &self,
+        remote: &Remote,
+        place: u32,
+        ramp: Option<Ramp>,
+        pairs: &[&Pair],
+    ) -> Result<Planned, SetError> {
+        let target = self.targets.get(place as usize).copied();
+        let target = target.ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
+        let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
+        let now = now.unwrap_or_else(|| self.known(place));
+        let base = Arc::clone(&self.planned[self.planned_of[place as usize] as usize]);
+        let name = &self.names[place as usize];
+        let edits = self.words.edits(&Now { place, name, planned: &base, blocks: &now }, pairs)?;
+        // A ramp ends at a value.
+        let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);
+        if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
+            let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, without ramp";
+            return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
+        }
+        let made: Blocks = edits.iter().filter_map(|edit| edit.apply(&now)).collect();
+        Ok(Planned { place, change: Change { target, base, edits, ramp }, made })
+    }
+
+    /// Notes that the engine has taken a change in which makes an object of these blocks.
+    pub(super) fn taken(&self, remote: &Remote, place: u32, made: &Blocks) {
+        self.words.note(place, made);
+        self.look(remote, place);
+    }
+
+    /// What the object at this place is made of, as far as is known.
+    pub(super) fn known(&self, place: u32) -> Arc<Blocks> {
+        let changed = self.lock().get(&place).map(Arc::clone);
+        changed.unwrap_or_else(|| Arc::clone(&self.planned[self.planned_of[place as usize] as usize]))
+    }
+
+    /// What is noted is whole even if who held the lock broke.
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A change that was checked.
+#[derive(Debug)]
+pub struct Planned {
+    /// Of the object at this place in the plan.
+    pub place: u32,
+    /// What the engine is to do.
+    pub change: Change,
+    /// The blocks that it makes.
+    pub made: Blocks,
+}

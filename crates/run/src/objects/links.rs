@@ -1,0 +1,550 @@
+//! The settings of links, as people write them.
+
+use super::changing::{Changing, Now, Words};
+use super::settings::{Pair, of_ramps};
+use longwire_block::change::{Blocks, Edit};
+use longwire_block::path::LinkRef;
+use longwire_block::{Spec, Values};
+use longwire_control::{Kind, SetError, Settable};
+use longwire_engine::{Report, Target};
+use longwire_scenario::library::{SHIPPED, Shipped, Way};
+use longwire_scenario::{
+    About, Asked, LinkFault, Plan, ScenarioError, block_meant, called_elsewhere, kind_meant, link_edit,
+    removal_meant, suggestion, unplanned_target, with_defaults,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The parameter that says which block a key is to have.
+const KIND: &str = "kind";
+/// A setting that somebody gave: how it is written, the parameter it means (none for a mere value), its text.
+struct Setting<'s> {
+    written: &'s str,
+    name: Option<&'s str>,
+    text: &'s str,
+}
+
+/// The links of a run.
+pub type LiveLinks = Changing<LinkWords>;
+
+/// How links are set: by the registry of their blocks.
+#[derive(Debug)]
+pub struct LinkWords {
+    registry: Vec<&'static Spec>,
+}
+
+impl LiveLinks {
+    /// The links of `plan`, which the engine finds at `refs`; without these they can be shown, but not changed.
+    pub fn new(plan: &Plan, refs: &[LinkRef]) -> Self {
+        let registry = longwire_link::registry();
+        let names = plan.links.iter().map(|link| link.name.to_string()).collect();
+        let planned = plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &registry)).collect();
+        let profiles = plan.links.iter().map(|link| link.profile).collect();
+        let targets = refs.iter().map(|&link| Target::Link(link)).collect();
+        Self::made(LinkWords { registry }, names, targets, (planned, profiles))
+    }
+
+    /// Notes what links are made of now, as `report` tells.
+    pub fn note_report(&self, report: &Report) {
+        self.note(
+            report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?)))),
+        );
+    }
+}
+
+impl Words for LinkWords {
+    const KIND: Kind = Kind::Link;
+
+    fn edits(&self, link: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+        let pairs = with_profile(pairs, link.name)?;
+        let edits = self.edits_of(link.blocks, &pairs.iter().collect::<Vec<_>>())?;
+        check_ways(link.planned, &edits)?;
+        Ok(edits)
+    }
+
+    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
+        let each = blocks.iter().flat_map(|(spec, values)| {
+            let params = spec.params.iter().zip(values.as_slice()).enumerate();
+            let params =
+                params.map(|(index, (param, value))| (self.key(spec, index), value.print(param.kind)));
+            let kind = self.is_named(spec).then(|| (format!("{}.{KIND}", spec.key), spec.kind.into()));
+            params.chain(kind)
+        });
+        each.collect()
+    }
+
+    fn settable(&self) -> Vec<Settable> {
+        let mut all: Vec<Settable> = Vec::new();
+        let mut add = |key: String, help, takes: &dyn Fn() -> String| {
+            if all.iter().all(|known| known.key != key) {
+                all.push(Settable { key, help, takes: takes() });
+            }
+        };
+        for spec in &self.registry {
+            for (index, param) in spec.params.iter().enumerate() {
+                add(self.key(spec, index), param.help, &|| param.takes());
+            }
+            let kinds = || self.registry.iter().filter(|row| row.key == spec.key).map(|row| row.kind);
+            if kinds().count() > 1 {
+                add(format!("{}.{KIND}", spec.key), "which kind it is", &|| {
+                    kinds().collect::<Vec<_>>().join(", ")
+                });
+            }
+        }
+        add(PROFILE.into(), "sets what a profile says", &|| {
+            SHIPPED.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+        });
+        all.into_iter().chain(of_ramps()).collect()
+    }
+}
+
+impl LinkWords {
+    /// What a change of a link may name, whatever run it is of.
+    pub fn known() -> Vec<Settable> {
+        Self { registry: longwire_link::registry() }.settable()
+    }
+
+    /// What `pairs` of key and text mean for a link that is made of `blocks`.
+    fn edits_of(&self, blocks: &Blocks, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+        let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
+        for (written, text) in pairs {
+            let found = self.find(written).or_else(|| self.find_among(written, pairs, blocks));
+            let (key, mut name) = found.ok_or_else(|| self.unknown((written, text), pairs, blocks))?;
+            if name.is_none() && self.word_meant(key, text).is_some() {
+                name = Some(KIND);
+            }
+            let setting = Setting { written, name, text };
+            match keys.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, settings)) => settings.push(setting),
+                None => keys.push((key, vec![setting])),
+            }
+        }
+        keys.into_iter().map(|(key, settings)| self.edit(blocks, key, &settings)).collect()
+    }
+
+    /// What the settings of one key mean.
+    fn edit(&self, blocks: &Blocks, key: &'static str, settings: &[Setting<'_>]) -> Result<Edit, SetError> {
+        let (kinds, params): (Vec<_>, Vec<_>) =
+            settings.iter().partition(|setting| setting.name == Some(KIND));
+        let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
+        let kind = kinds.last();
+        let asked = Asked { key, kind: kind.map(|setting| setting.text), params: &texts };
+        link_edit(&self.registry, blocks, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
+            let written = match about {
+                About::Kind => kind.map(|setting| setting.written),
+                About::Param(number, ..) => Some(params[number].written),
+                About::Whole => None,
+            };
+            let reason = if fix.is_empty() { what } else { format!("{what}; {fix}") };
+            SetError::Value { key: written.unwrap_or(key).into(), reason }
+        })
+    }
+
+    /// The kind that a mere value of a key names: one of its blocks, or none.
+    fn word_meant(&self, key: &str, text: &str) -> Option<&'static Spec> {
+        removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
+    }
+
+    /// The parameter that a mere name means which blocks of several keys have: that of the block which the same change sets, else
+    /// that of a block of the link. None if that is not clear.
+    fn find_among<'s>(
+        &self,
+        written: &'s str,
+        pairs: &[&Pair],
+        blocks: &Blocks,
+    ) -> Option<(&'static str, Option<&'s str>)> {
+        let has = |spec: &Spec| spec.params.iter().any(|param| param.name == written);
+        let only = |rows: Vec<&'static Spec>| {
+            let first = rows.first()?.key;
+            rows.iter().all(|spec| spec.key == first).then_some((first, Some(written)))
+        };
+        let asked = self.asked(pairs, blocks);
+        let replaced = |spec: &Spec| asked.iter().any(|other| other.key == spec.key);
+        let own = blocks.iter().map(|(spec, _)| *spec).filter(|spec| has(spec) && !replaced(spec));
+        only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))
+    }
+
+    /// The blocks that a change sets, or sets something of.
+    fn asked(&self, pairs: &[&Pair], blocks: &Blocks) -> Vec<&'static Spec> {
+        let kind_of = |(key, text): &&Pair| {
+            let (key, name) = self.find(key)?;
+            let row = self.registry.iter().copied().find(|spec| (spec.key, spec.kind) == (key, text.trim()));
+            let own = blocks.iter().map(|(spec, _)| *spec).find(|spec| spec.key == key);
+            match name {
+                Some(KIND) => row,
+                None if self.word_meant(key, text).is_some() => self.word_meant(key, text),
+                _ => block_meant(&self.registry, own, key, &[name]),
+            }
+        };
+        pairs.iter().filter_map(kind_of).collect()
+    }
+
+    /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`, `key.parameter`, or a
+    /// parameter's name that only one key has.
+    fn find<'s>(&self, written: &'s str) -> Option<(&'static str, Option<&'s str>)> {
+        let known = |key: &str| self.registry.iter().map(|spec| spec.key).find(|known| *known == key);
+        if let Some(key) = known(written) {
+            return Some((key, None));
+        }
+        let Some((key, name)) = written.split_once('.') else {
+            return Some((self.only_key_with(written)?, Some(written)));
+        };
+        let key = known(key)?;
+        let mut rows = self.registry.iter().filter(|spec| spec.key == key);
+        let some_has = rows.any(|spec| spec.params.iter().any(|param| param.name == name));
+        (name == KIND || some_has).then_some((key, Some(name)))
+    }
+
+    /// The one key whose blocks have a parameter of this name.
+    fn only_key_with(&self, name: &str) -> Option<&'static str> {
+        let has = |spec: &&&Spec| spec.params.iter().any(|param| param.name == name);
+        let mut keys = self.registry.iter().filter(has).map(|spec| spec.key);
+        let first = keys.next()?;
+        keys.all(|key| key == first).then_some(first)
+    }
+
+    /// How the parameter at `index` of a block is called in settings.
+    fn key(&self, spec: &Spec, index: usize) -> String {
+        let name = spec.params[index].name;
+        let is_block = self.registry.iter().any(|row| row.key == name);
+        let first = self.registry.iter().find(|row| row.key == spec.key);
+        if first.is_some_and(|row| row.params[0].name == name) {
+            spec.key.into()
+        } else if !is_block && self.only_key_with(name).is_some() {
+            name.into()
+        } else {
+            format!("{}.{name}", spec.key)
+        }
+    }
+
+    /// Whether a block has to be named as its key's kind: it is not the first.
+    fn is_named(&self, spec: &Spec) -> bool {
+        self.registry.iter().find(|row| row.key == spec.key).is_some_and(|row| row.kind != spec.kind)
+    }
+
+    /// Why a setting is none of a link that is made of `blocks`, or not clear.
+    fn unknown(&self, (key, text): (&str, &str), pairs: &[&Pair], blocks: &Blocks) -> SetError {
+        let param = |spec: &Spec| spec.params.iter().find(|param| param.name == key);
+        let mut rows: Vec<&'static Spec> =
+            self.registry.iter().copied().filter(|spec| param(spec).is_some()).collect();
+        if rows.is_empty() {
+            return self.unlisted(key);
+        }
+        let asked = self.asked(pairs, blocks);
+        let own = |row: &Spec| blocks.iter().any(|(spec, _)| (spec.key, spec.kind) == (row.key, row.kind));
+        // A block that the same change sets is no other.
+        let open =
+            |row: &&'static Spec| asked.iter().all(|spec| spec.key != row.key || spec.kind == row.kind);
+        let takes = |row: &&'static Spec| param(row).is_some_and(|param| param.read(text).is_ok());
+        if rows.iter().any(|row| open(row) && takes(row)) {
+            rows.retain(|row| open(row) && takes(row));
+        }
+        let whole = |row: &Spec| Values::read(row, &[(key, text)]).is_ok();
+        let set = |row: &Spec| own(row) || asked.iter().any(|spec| spec.key == row.key);
+        let mut can: Vec<(&str, String)> = Vec::new();
+        for row in rows.iter().filter(|row| set(row) || whole(row)) {
+            // What the link has not comes with its kind.
+            let kind = if set(row) { String::new() } else { format!("{}.{KIND}={} ", row.key, row.kind) };
+            if can.iter().all(|(block, _)| *block != row.key) {
+                can.push((row.key, format!("{kind}{}.{key}=", row.key)));
+            }
+        }
+        let reason = if can.is_empty() {
+            let kinds: Vec<String> =
+                rows.iter().map(|row| format!("{}.{KIND}={}", row.key, row.kind)).collect();
+            format!("nothing of the link has one; name the kind that has it, too: {}", kinds.join(" or "))
+        } else {
+            let can: Vec<String> = can.into_iter().map(|(_, text)| text).collect();
+            format!("it is not clear whose it is; write {}", can.join(" or "))
+        };
+        SetError::Value { key: key.into(), reason }
+    }
+
+    /// A setting that no link has: of a key that there is, its parameters are known, else all settings.
+    fn unlisted(&self, key: &str) -> SetError {
+        let block = key.split_once('.').map(|(block, _)| block);
+        let of_block = |spec: &&&'static Spec| block.is_none_or(|block| block == spec.key);
+        let mut known: Vec<String> = Vec::new();
+        for spec in self.registry.iter().filter(of_block) {
+            known.extend((0..spec.params.len()).map(|index| self.key(spec, index)));
+            known.extend(self.is_named(spec).then(|| format!("{}.{KIND}", spec.key)));
+        }
+        known.sort();
+        known.dedup();
+        if let Some(meant) = called_elsewhere(key) {
+            let reason = format!("a link has no such setting; did you mean \"{meant}\"?");
+            return SetError::Value { key: key.into(), reason };
+        }
+        SetError::UnknownKey { kind: Kind::Link, key: key.into(), known }
+    }
+}
+
+/// The key of the block that a setting belongs to, as it is written.
+fn block_of(setting: &str) -> &str {
+    setting.split('.').next().unwrap_or(setting)
+}
+
+/// The setting that stands for those of a profile.
+const PROFILE: &str = "profile";
+
+/// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name, too.
+fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
+    let mut all = Vec::new();
+    for &(key, text) in pairs {
+        let shipped = Shipped::named(text.trim()).filter(|_| key == PROFILE);
+        let near = || suggestion(text, SHIPPED.iter().map(|shipped| shipped.name));
+        match (shipped, key.as_str()) {
+            (Some(shipped), _) => {
+                let backward = link.ends_with(Way::Backward.suffix());
+                let way = if backward { Way::Backward } else { Way::Forward };
+                let settings = shipped.settings(way);
+                let wrong =
+                    |error: ScenarioError| SetError::Value { key: key.clone(), reason: error.to_string() };
+                // A key that is given itself is as it is given.
+                let own =
+                    |(setting, _): &Pair| pairs.iter().any(|(key, _)| block_of(key) == block_of(setting));
+                all.extend(settings.map_err(wrong)?.into_iter().filter(|pair| !own(pair)));
+            }
+            (None, PROFILE) if near().is_some() => {
+                let near = near().unwrap_or_default();
+                let reason = format!("there is no profile \"{text}\"; did you mean \"{near}\"?");
+                return Err(SetError::Value { key: key.clone(), reason });
+            }
+            _ => all.push((key.clone(), text.clone())),
+        }
+    }
+    Ok(all)
+}
+
+/// Refuses filters that send packets to links over which no way was planned, for a link that was read with `planned`.
+fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
+    let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
+    let reason = format!(
+        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the run, so steer \
+         to the same links in the same order"
+    );
+    Err(SetError::Value { key: "filter".into(), reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links() -> LiveLinks {
+        let text = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+            address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
+            delay = \"20 ms\"\nframing = \"ip\"\n";
+        let plan = longwire_scenario::plan_of(text);
+        LiveLinks::new(&plan, &[LinkRef::new(0, 0), LinkRef::new(0, 1)])
+    }
+
+    fn changed(pairs: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        let links = links();
+        let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let pairs: Vec<_> = pairs.iter().collect();
+        let (blocks, words) = (&*links.known(0), links.words());
+        let edits = words.edits_of(blocks, &pairs).map_err(|e| e.to_string())?;
+        let shown = edits.iter().map(|edit| {
+            let (spec, values) = edit.apply(blocks).unwrap();
+            let texts = spec.params.iter().zip(values.as_slice()).map(|(p, v)| v.print(p.kind));
+            let kind = if words.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
+            format!("{}{kind}: {}", spec.key, texts.collect::<Vec<_>>().join(", "))
+        });
+        Ok(shown.collect())
+    }
+
+    #[test]
+    fn what_is_not_named_is_kept() {
+        assert_eq!(changed(&[("rate", "5mbit")]).unwrap(), ["rate: 5 Mbit/s, ip, 0"]);
+        assert_eq!(changed(&[("overhead", "8"), ("rate.rate", "1gbit")]).unwrap(), ["rate: 1 Gbit/s, ip, 8"]);
+        assert_eq!(
+            changed(&[("delay", "40ms"), ("loss", "1%")]).unwrap(),
+            ["delay: 40 ms, leaving", "loss: 1 %, queue, no"]
+        );
+        assert_eq!(changed(&[("limit", "50 ms")]).unwrap(), ["queue: 50 ms"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = changed(&[("dealy", "1")]).unwrap_err();
+        assert_eq!(error, "a link has no \"dealy\"; longwire blocks lists what it can have");
+        let error = changed(&[("bandwidth", "1mbit")]).unwrap_err();
+        assert_eq!(error, "bandwidth: a link has no such setting; did you mean \"rate\"?");
+        let error = changed(&[("rate.colour", "1")]).unwrap_err();
+        assert!(
+            error.starts_with("a link has no \"rate.colour\"; it has ")
+                && error.contains(", rate, ")
+                && error.contains("rate.kind"),
+            "{error}"
+        );
+        let error = changed(&[("delay", "1 ms"), ("rate", "10 Mbitt")]).unwrap_err();
+        assert!(error.starts_with("rate: ") && !error.starts_with("rate: rate"), "{error}");
+    }
+
+    #[test]
+    fn what_a_kind_needs_is_kept_from_the_one_before() {
+        let jitter = changed(&[("jitter", "3ms")]).unwrap();
+        assert!(jitter[0].starts_with("delay (jitter): 20 ms, 3 ms"), "{jitter:?}");
+    }
+
+    #[test]
+    fn a_profile_stands_for_its_settings() {
+        let pairs = |given: &[(&str, &str)], link: &str| {
+            let pairs: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            with_profile(&pairs.iter().collect::<Vec<_>>(), link).map_err(|error| error.to_string())
+        };
+        let text = |pairs: Vec<Pair>| pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
+        let down = text(pairs(&[("profile", "adsl")], "up.forward").unwrap());
+        let up = text(pairs(&[("profile", "adsl")], "up.backward").unwrap());
+        assert_ne!(down, up);
+        assert!(down.iter().any(|pair| pair.starts_with("rate")), "{down:?}");
+        let own = text(pairs(&[("profile", "adsl"), ("rate", "1mbit")], "up").unwrap());
+        let rates: Vec<_> = own.iter().filter(|pair| pair.starts_with("rate")).collect();
+        assert_eq!(rates, ["rate=1mbit"]);
+        for shipped in SHIPPED {
+            for link in ["x.forward", "x.backward"] {
+                let all = pairs(&[("profile", shipped.name)], link).unwrap();
+                let all: Vec<_> = all.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+                changed(&all).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
+            }
+        }
+        let error = pairs(&[("profile", "ltee")], "up").unwrap_err();
+        assert_eq!(error, "profile: there is no profile \"ltee\"; did you mean \"lte\"?");
+        assert_eq!(pairs(&[("profile", "osaka")], "up").unwrap().len(), 1, "a queue's own");
+    }
+
+    #[test]
+    fn links_are_found_by_name_and_show_all_settings() {
+        let links = links();
+        assert_eq!(links.place("up.backward"), Some(1));
+        assert_eq!(links.place("up"), None);
+        let settings = links.settings(0);
+        let shown: Vec<_> = settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
+        assert_eq!(
+            shown,
+            [
+                "before=leaving",
+                "delay=20 ms",
+                "framing=ip",
+                "overhead=0",
+                "queue=1000 packets",
+                "rate=10 Mbit/s",
+                "state=up"
+            ]
+        );
+        let remade: Vec<_> = settings.into_iter().collect();
+        let edits = links.words().edits_of(&links.known(0), &remade.iter().collect::<Vec<_>>()).unwrap();
+        assert!(edits.len() >= 3);
+    }
+
+    #[test]
+    fn packets_are_steered_only_where_a_way_was_planned() {
+        let links = links();
+        let planned = &*links.known(0);
+        let edits = |rules: &str| {
+            let pairs = [("filter".to_string(), rules.to_string())];
+            links.words().edits_of(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
+        };
+        let error = check_ways(planned, &edits("steer other if udp")).unwrap_err().to_string();
+        assert!(
+            error.contains("it steers to \"other\", where the filter of the scenario does not"),
+            "{error}"
+        );
+        assert_eq!(check_ways(planned, &edits("drop if udp")), Ok(()));
+        let mut with_filter = Blocks::new();
+        edits("steer one if udp\nsteer two").iter().for_each(|edit| {
+            with_filter.extend(edit.apply(planned));
+        });
+        assert_eq!(check_ways(&with_filter, &edits("drop if tcp\nsteer one")), Ok(()));
+        assert_eq!(check_ways(&with_filter, &edits("steer one if tcp\nsteer two")), Ok(()));
+        // The engine knows targets by their number.
+        assert!(check_ways(&with_filter, &edits("steer two if udp\nsteer one")).is_err());
+        assert!(check_ways(&with_filter, &edits("steer one\nsteer two\nsteer three")).is_err());
+    }
+
+    #[test]
+    fn the_kind_of_a_block_can_change() {
+        assert!(changed(&[("queue", "codel")]).unwrap()[0].starts_with("queue (codel): 1000 packets, 5 ms"));
+        assert!(changed(&[("queue", "codel"), ("target", "7ms")]).unwrap()[0].contains("7 ms"));
+        for none in ["", "none", "[]"] {
+            assert_eq!(changed(&[("filter", none)]).unwrap(), ["filter (none): "]);
+        }
+        assert!(changed(&[("loss", "burst")]).unwrap_err().contains("loss (burst) needs \"loss\""));
+        let error = changed(&[("queue", "codle")]).unwrap_err();
+        assert!(error.contains("\"codle\" is not a limit"), "{error}");
+        assert!(error.ends_with("did you mean the kind \"codel\"?"), "{error}");
+        let error = changed(&[("queue", "nonsense")]).unwrap_err();
+        assert!(error.contains("it is no kind either; there are tail-drop, head-drop, red,"), "{error}");
+        assert!(changed(&[("queue", "")]).unwrap_err().contains("a link always has a queue"));
+        let red = changed(&[("queue.kind", "red"), ("queue", "60 packets"), ("max-p", "2 %")]).unwrap();
+        assert!(red[0].starts_with("queue (red): 60 packets, ") && red[0].contains("2 %"), "{red:?}");
+        let jitter = changed(&[("delay.jitter", "5ms"), ("delay", "30ms")]).unwrap();
+        assert!(jitter[0].starts_with("delay (jitter): 30 ms, 5 ms"), "{jitter:?}");
+        let error = changed(&[("queue.kind", "redd")]).unwrap_err();
+        assert_eq!(error, "queue.kind: there is no queue of the kind \"redd\"; did you mean \"red\"?");
+        let error = changed(&[("loss.kind", "gilbert-elliott")]).unwrap_err();
+        assert!(error.contains("needs \"p\"") && error.ends_with("; give loss.p, too"), "{error}");
+    }
+
+    /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which the link has.
+    #[test]
+    fn parameters_that_several_have() {
+        let bucket = changed(&[("rate.kind", "token-bucket"), ("rate", "1mbit"), ("burst", "10kB")]).unwrap();
+        assert!(bucket[0].starts_with("rate (token-bucket): 1 Mbit/s, 10 kB, "), "{bucket:?}");
+        let pie = changed(&[("queue", "pie"), ("burst", "80ms")]).unwrap();
+        assert!(pie[0].starts_with("queue (pie): ") && pie[0].contains(", 80 ms, "), "{pie:?}");
+        // Only what can take the value is offered, and what the link can have.
+        let table: [(&[(&str, &str)], &str); 6] = [
+            (
+                &[("burst", "10kB")],
+                "burst: nothing of the link has one; name the kind that has it, too: rate.kind=token-bucket",
+            ),
+            (&[("burst", "80ms")], "burst: it is not clear whose it is; write queue.kind=pie queue.burst="),
+            (
+                &[("queue.kind", "red"), ("burst", "3.5")],
+                "burst: nothing of the link has one; name the kind that has it, too: loss.kind=burst",
+            ),
+            (
+                &[("loss", "2 %"), ("duplicate", "1 %"), ("where", "wire")],
+                "where: it is not clear whose it is; write loss.where= or duplicate.where=",
+            ),
+            (&[("queue.kind", "red"), ("queue.burts", "5")], "a link has no \"queue.burts\""),
+            (
+                &[("loss.kind", "independent"), ("loss.burst", "5")],
+                "loss.burst: loss (independent) has no parameter \"burst\"; there are probability, where, ecn",
+            ),
+        ];
+        for (pairs, wanted) in table {
+            let error = changed(pairs).unwrap_err();
+            assert!(error.starts_with(wanted), "{pairs:?}: {error}");
+        }
+        // Losses and duplicates have a place, the link a loss.
+        let copies = changed(&[("duplicate", "1 %"), ("where", "queue")]).unwrap();
+        assert!(copies.len() == 1 && copies[0].starts_with("duplicate: 1 %, "), "{copies:?}");
+        assert_eq!(changed(&[("loss", "2 %"), ("where", "wire")]).unwrap(), ["loss: 2 %, wire, no"]);
+        // A rate is the link's own: background traffic has to be named.
+        let error = changed(&[("background.kind", "cbr"), ("rate", "2mbit")]).unwrap_err();
+        assert!(error.contains("needs \"rate\"") && error.ends_with("give background.rate, too"), "{error}");
+    }
+
+    #[test]
+    fn what_a_link_can_be_without_is_taken_away() {
+        for text in ["", "none", "[]"] {
+            for key in ["loss", "mtu", "bit-error", "duplicate", "reorder", "background"] {
+                assert_eq!(changed(&[(key, text)]).unwrap(), [format!("{key} (none): ")]);
+                assert_eq!(
+                    changed(&[(&format!("{key}.kind"), "none")]).unwrap(),
+                    [format!("{key} (none): ")]
+                );
+            }
+        }
+        for key in ["rate", "delay", "queue"] {
+            assert!(
+                changed(&[(key, "")]).unwrap_err().contains(&format!("a link always has a {key}: write"))
+            );
+        }
+        let error = changed(&[("loss", ""), ("loss.where", "wire")]).unwrap_err();
+        assert!(error.contains("takes loss away"), "{error}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The settings of shared media, as people write them.
+
+use super::changing::{Changing, Now, Words};
+use super::settings::{Pair, of_ramps};
+use longwire_block::change::{Blocks, Edit};
+use longwire_control::{Kind, SetError, Settable};
+use longwire_engine::{MediumRef, Target};
+use longwire_link::MEDIA;
+use longwire_scenario::{Plan, medium_edit};
+use std::collections::BTreeMap;
+
+/// The media of a run.
+pub type LiveMedia = Changing<MediumWords>;
+
+/// How media are set: by the settings of their kinds.
+#[derive(Debug)]
+pub struct MediumWords;
+
+impl LiveMedia {
+    /// The media of `plan`, which the engine finds at `refs`.
+    pub fn new(plan: &Plan, refs: &[MediumRef]) -> Self {
+        let names = plan.media.iter().map(|medium| medium.name.to_string()).collect();
+        let planned = plan.media.iter().map(longwire_scenario::Medium::blocks).collect();
+        let targets = refs.iter().map(|&medium| Target::Medium(medium)).collect();
+        Self::made(MediumWords, names, targets, (planned, (0..plan.media.len() as u32).collect()))
+    }
+}
+
+impl Words for MediumWords {
+    const KIND: Kind = Kind::Medium;
+
+    fn edits(&self, medium: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+        let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
+        let edit = medium_edit(medium.blocks, &texts);
+        Ok(vec![edit.map_err(|(key, reason)| SetError::Value { key, reason })?])
+    }
+
+    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
+        let each = blocks.iter().flat_map(|(spec, values)| spec.params.iter().zip(values.as_slice()));
+        each.map(|(param, value)| (param.name.to_string(), value.print(param.kind))).collect()
+    }
+
+    fn settable(&self) -> Vec<Settable> {
+        let mut all: Vec<Settable> = Vec::new();
+        for param in MEDIA.iter().flat_map(|spec| spec.params) {
+            if all.iter().all(|known| known.key != param.name) {
+                all.push(Settable { key: param.name.into(), help: param.help, takes: param.takes() });
+            }
+        }
+        all.into_iter().chain(of_ramps()).collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! The objects of a running instance, by kind and name: shown, and changed together at one instant. Scenario events, `longwire ctl`, the API and
+//! NESP mean the same by them.
+
+pub mod changing;
+pub mod links;
+pub mod media;
+mod router_settings;
+pub mod routers;
+pub(crate) mod settings;
+pub mod sources;
+
+use changing::Planned;
+use links::LiveLinks;
+use longwire_control::{Kind, SetError, Settable};
+use longwire_engine::Remote;
+use longwire_scenario::Plan;
+use longwire_units::Nanos;
+use media::LiveMedia;
+use routers::LiveRouters;
+use settings::{Pair, refusal};
+use sources::LiveSources;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Settings of one object, to be changed.
+#[derive(Debug)]
+pub struct ObjectChange {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Settings and their new values.
+    pub pairs: Vec<Pair>,
+}
+
+/// The objects of a run.
+#[derive(Debug)]
+pub struct Objects {
+    plan: Arc<Plan>,
+    /// The links.
+    pub links: LiveLinks,
+    /// The traffic sources.
+    pub sources: LiveSources,
+    /// The shared media.
+    pub media: LiveMedia,
+    /// The routers, their flows and their programs.
+    pub routers: LiveRouters,
+    /// Held while a change is made, so that changes take effect in the order in which they are noted.
+    changing: Mutex<()>,
+}
+
+impl Objects {
+    /// The objects of `plan`.
+    pub fn new(
+        plan: &Arc<Plan>,
+        (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
+    ) -> Self {
+        Self { plan: Arc::clone(plan), links, sources, media, routers, changing: Mutex::default() }
+    }
+
+    /// The names of all objects of a kind, in the order of the plan.
+    pub fn names(&self, remote: &Remote, kind: Kind) -> Arc<[String]> {
+        match kind {
+            Kind::Link => self.links.names(),
+            Kind::Source => self.sources.names(),
+            Kind::Medium => self.media.names(),
+            Kind::Port => self.plan.ports.iter().map(|port| port.name.to_string()).collect(),
+            Kind::Router => self.routers.names().into(),
+            Kind::Flow => self.routers.flow_names().into(),
+            Kind::Forwarder => self.routers.program_names(remote).into(),
+        }
+    }
+
+    /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but its directions are.
+    ///
+    /// # Errors
+    /// If there is no such object, the name means several programs, or a router does not answer.
+    pub fn settings(
+        &self,
+        remote: &Remote,
+        kind: Kind,
+        name: &str,
+    ) -> Result<BTreeMap<String, String>, SetError> {
+        let none = || SetError::Unknown { kind, name: name.into() };
+        Ok(match kind {
+            Kind::Link => {
+                let place = self.links.place(name).ok_or_else(none)?;
+                self.links.look(remote, place);
+                self.links.settings(place)
+            }
+            Kind::Source => {
+                let place = self.sources.place(name).ok_or_else(none)?;
+                self.sources.look(remote, place);
+                self.sources.settings(place)
+            }
+            Kind::Medium => {
+                let place = self.media.place(name).ok_or_else(none)?;
+                self.media.look(remote, place);
+                self.media.settings(place)
+            }
+            Kind::Port => {
+                let port = self.plan.ports.iter().find(|port| &*port.name == name).ok_or_else(none)?;
+                BTreeMap::from([("queues".into(), port.queues.to_string())])
+            }
+            Kind::Router => self.routers.settings(remote, name)?,
+            Kind::Flow => self.routers.flow(remote, name)?.0,
+            Kind::Forwarder => self.routers.program_settings(remote, name)?.ok_or_else(none)?,
+        })
+    }
+
+    /// What a change of an object may name.
+    pub fn settable(&self, kind: Kind) -> Vec<Settable> {
+        use changing::Words;
+        match kind {
+            Kind::Link => self.links.words().settable(),
+            Kind::Source => self.sources.words().settable(),
+            Kind::Medium => self.media.words().settable(),
+            Kind::Port => Vec::new(),
+            Kind::Router => router_settings::of_routers(),
+            Kind::Flow => router_settings::of_flows(),
+            Kind::Forwarder => router_settings::of_forwarders(),
+        }
+    }
+
+    /// Makes all changes at one instant, at the time `at` of the engine's clock or at once, and answers the instant. Links, sources and media go
+    /// together, and so do a router and its flows; a forwarder stands alone.
+    ///
+    /// # Errors
+    /// If one of them can't be made; nothing has changed then.
+    pub fn set(
+        &self,
+        remote: &Remote,
+        changes: &[ObjectChange],
+        at: Option<Nanos>,
+    ) -> Result<Nanos, SetError> {
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_engine =
+            |change: &ObjectChange| matches!(change.kind, Kind::Link | Kind::Source | Kind::Medium);
+        if changes.iter().all(of_engine) {
+            return self.set_in_engine(remote, changes, at);
+        }
+        let now = longwire_clock::monotonic();
+        let of_router = |change: &ObjectChange| matches!(change.kind, Kind::Router | Kind::Flow);
+        match changes {
+            _ if at.is_some() => {
+                Err(SetError::Refused("routers, flows and forwarders change at once: name no time".into()))
+            }
+            [ObjectChange { kind: Kind::Forwarder, name, pairs }] => {
+                self.routers.set_program(remote, name, pairs).map(|()| now)
+            }
+            [ObjectChange { kind: Kind::Port, name, pairs }] => {
+                self.settings(remote, Kind::Port, name)?;
+                let key = pairs.first().map_or_else(String::new, |(key, _)| key.clone());
+                Err(SetError::UnknownKey { kind: Kind::Port, key, known: Vec::new() })
+            }
+            _ if changes.iter().all(of_router) => self.routers.set(remote, changes).map(|()| now),
+            _ => Err(SetError::Refused(
+                "links, sources and media change together, and a router with its flows; all else one by one"
+                    .into(),
+            )),
+        }
+    }
+
+    fn set_in_engine(
+        &self,
+        remote: &Remote,
+        changes: &[ObjectChange],
+        at: Option<Nanos>,
+    ) -> Result<Nanos, SetError> {
+        let mut all = Vec::new();
+        let mut noted = Vec::new();
+        let mut ramp = None;
+        for ObjectChange { kind, name, pairs } in changes {
+            let planned = match kind {
+                Kind::Source => self.sources.changes(remote, name, pairs)?,
+                Kind::Medium => self.media.changes(remote, name, pairs)?,
+                _ => self.links.changes(remote, name, pairs)?,
+            };
+            for Planned { place, change, made } in planned {
+                ramp = ramp.or(change.ramp);
+                all.push(change);
+                noted.push((*kind, place, made));
+            }
+        }
+        let instant = remote.change(all, at).map_err(|error| refusal(error, ramp))?;
+        for (kind, place, made) in noted {
+            match kind {
+                Kind::Source => self.sources.taken(remote, place, &made),
+                Kind::Medium => self.media.taken(remote, place, &made),
+                _ => self.links.taken(remote, place, &made),
+            }
+        }
+        Ok(instant)
+    }
+}

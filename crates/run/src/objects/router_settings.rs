@@ -1,0 +1,355 @@
+//! Routers, their flows and their programs as settings by name.
+//!
+//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes behind the network. A flow with a name
+//! that shares its processors is called `ROUTER/FLOW` and has a setting `weight`. A program is called `ROUTER/NAME`.
+
+use super::ObjectChange;
+use super::routers::{LiveRouters, gone};
+use super::settings::Pair;
+use crate::programs::wrong;
+use longwire_assemble::change_router;
+use longwire_control::{ForwarderAsk, Kind, NewForwarder, SetError, Settable, State, Typed};
+use longwire_engine::Remote;
+use longwire_router::Router;
+use longwire_scenario::{RouteChange, RoutedTo, WrittenForwarder, WrittenRoute};
+use longwire_sched::Weight;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What settings of routers begin with.
+const ROUTE: &str = "route.";
+/// The setting of a flow.
+const WEIGHT: &str = "weight";
+/// The setting that installs a program or removes it, and that of its state.
+const PROGRAM: &str = "program";
+const DATA: &str = "data";
+/// What takes something away.
+const NONE: &str = "none";
+/// The longest state that is shown: two digits a byte fit the longest value.
+const LONGEST_DATA: usize = longwire_nesp::MOST_TEXT / 2;
+/// What a new program may be told besides its state.
+const PLAIN: [&str; 5] = [PROGRAM, "state", "port", "via", "queue"];
+const KEY: [&str; 5] = ["source", "source-port", "destination", "destination-port", "protocol"];
+
+impl LiveRouters {
+    /// A router's settings: its routes, but for those to its own addresses.
+    ///
+    /// # Errors
+    /// If there is no such router, or it does not answer.
+    pub fn settings(&self, remote: &Remote, name: &str) -> Result<BTreeMap<String, String>, SetError> {
+        let place = self.place(name)?;
+        let router = &self.plan().routers[place];
+        let mut settings = BTreeMap::new();
+        for route in self.known_routes(remote, place)? {
+            let (to, written) = (route.to.to_string(), router.written(&route));
+            // Those to its own addresses can't be changed.
+            let way = match written.split_once(' ') {
+                Some((first, way)) if first == to => way,
+                Some(("blackhole", _)) => "blackhole",
+                _ => continue,
+            };
+            settings.insert(format!("{ROUTE}{to}"), way.to_owned());
+        }
+        Ok(settings)
+    }
+
+    /// The names of the flows that share routers' processors, `ROUTER/FLOW`.
+    pub fn flow_names(&self) -> Vec<String> {
+        let each = self.plan().routers.iter().flat_map(|router| {
+            let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
+            flows.map(|flow| format!("{}/{}", router.name, flow.name))
+        });
+        each.collect()
+    }
+
+    /// A flow's weight, and what it has counted.
+    ///
+    /// # Errors
+    /// If there is no such flow, or its router does not answer.
+    pub fn flow(&self, remote: &Remote, name: &str) -> Result<(BTreeMap<String, String>, Value), SetError> {
+        let (place, flow) = self.flow_place(name)?;
+        let processors = remote.at_node(self.node(place), |router: &mut Router, _| router.processors());
+        let flows = processors.map_err(|error| gone(&error))?.map(|all| all.flows).unwrap_or_default();
+        let found = flows.iter().find(|known| *known.flow == *flow);
+        let found = found.ok_or_else(|| SetError::Unavailable("the router does not know it now".into()))?;
+        let settings = BTreeMap::from([(WEIGHT.to_owned(), found.weight.to_string())]);
+        Ok((settings, serde_json::to_value(found).unwrap_or_default()))
+    }
+
+    /// A flow's router by its place in the plan, and its name there.
+    fn flow_place<'n>(&self, name: &'n str) -> Result<(usize, &'n str), SetError> {
+        let none = || SetError::Unknown { kind: Kind::Flow, name: name.into() };
+        let (router, flow) = name.split_once('/').ok_or_else(none)?;
+        let place = self.place(router).map_err(|_| none())?;
+        let mut flows = self.plan().routers[place].sharing.iter().flat_map(|sharing| &sharing.flows);
+        if flows.any(|known| *known.name == *flow) { Ok((place, flow)) } else { Err(none()) }
+    }
+
+    /// Changes routes of a router and weights of its flows: all at one instant, or none.
+    ///
+    /// # Errors
+    /// If there is no such router or flow, they are of several routers, or something can't be so.
+    pub fn set(&self, remote: &Remote, changes: &[ObjectChange]) -> Result<(), SetError> {
+        let (mut routes, mut weights, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for ObjectChange { kind, name, pairs } in changes {
+            if *kind == Kind::Flow {
+                let (place, flow) = self.flow_place(name)?;
+                places.push(place);
+                for (key, value) in pairs {
+                    weights.push((Box::from(flow), weight(key, value)?));
+                }
+                continue;
+            }
+            let place = self.place(name)?;
+            places.push(place);
+            for (key, value) in pairs {
+                let Some(to) = key.strip_prefix(ROUTE) else {
+                    let known = vec!["route.NETWORK, such as route.10.1.0.0/16".to_owned()];
+                    return Err(SetError::UnknownKey { kind: Kind::Router, key: key.clone(), known });
+                };
+                self.check_has_routes(place)?;
+                let change = self.route_change(place, to, value);
+                routes.push(change.map_err(|reason| wrong(key, reason))?);
+            }
+        }
+        places.dedup();
+        let [place] = places[..] else {
+            return Err(SetError::Refused("changes of several routers can't be made at one instant".into()));
+        };
+        let change = move |router: &mut Router, _| change_router(router, &routes, &weights);
+        let done = remote.at_node(self.node(place), change);
+        done.map_err(|error| gone(&error))?.map_err(|reason| wrong(changes[0].kind.word(), reason))
+    }
+
+    fn route_change(&self, place: usize, to: &str, value: &str) -> Result<RouteChange, String> {
+        let router = &self.plan().routers[place];
+        if matches!(value.trim(), "" | NONE) {
+            return router.removal(to.parse::<RoutedTo>()?);
+        }
+        let text = match value.trim() {
+            word @ ("blackhole" | "unreachable") => format!("{word} {to}"),
+            way => format!("{to} {way}"),
+        };
+        WrittenRoute::read(&text).and_then(|route| router.route(&route)).map(RouteChange::Add)
+    }
+
+    /// The names of all programs, `ROUTER/NAME`: first those of the first router. A name that several have is there once.
+    pub fn program_names(&self, remote: &Remote) -> Vec<String> {
+        let mut names = Vec::new();
+        for (router, table) in self.plan().routers.iter().zip(self.programs(remote)) {
+            for program in table.iter().flat_map(|table| table.all()) {
+                let name = format!("{}/{}", router.name, program.installation().name);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    /// What a program is and holds; none if there is no such program.
+    ///
+    /// # Errors
+    /// If several have this name, or the router does not answer.
+    pub fn program_settings(
+        &self,
+        remote: &Remote,
+        name: &str,
+    ) -> Result<Option<BTreeMap<String, String>>, SetError> {
+        let Some((router, program)) = self.program(remote, name)? else { return Ok(None) };
+        let fid = number_of(&program)?;
+        let mut settings = BTreeMap::new();
+        for key in ["fid", "key", "where", "state", "port", "via", "queue", "packets", "dropped"] {
+            let text = match &program[key] {
+                Value::Null => continue,
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            settings.insert(key.to_owned(), text);
+        }
+        let held = self.forwarders(remote, router, &ForwarderAsk::Get(fid, Typed::default()))?;
+        // A part of it would be taken for all.
+        if let Some(data) = held["data"].as_str().filter(|data| data.len() <= 2 * LONGEST_DATA) {
+            settings.insert(DATA.into(), data.to_owned());
+        }
+        Ok(Some(settings))
+    }
+
+    /// Installs a program that comes with Longwire under a name that no other has, removes the one with that name, or writes its state.
+    ///
+    /// # Errors
+    /// If there is no such router or program, there is one where one is to be installed, or it can't be; nothing has changed then.
+    pub fn set_program(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<(), SetError> {
+        let program = pairs.iter().rev().find(|(key, _)| key == PROGRAM).map(|(_, value)| value.trim());
+        let there = self.program(remote, name)?;
+        let none = |there: &str| wrong(PROGRAM, format!("there is {there} program \"{name}\""));
+        let (router, ask) = match (program, there) {
+            (Some("" | NONE), Some((router, found))) if pairs.len() == 1 => {
+                (router, ForwarderAsk::Remove(number_of(&found)?))
+            }
+            (Some("" | NONE), Some(_)) => {
+                return Err(wrong(PROGRAM, "what is removed has no settings".into()));
+            }
+            (Some("" | NONE) | None, None) => return Err(none("no")),
+            (Some(_), Some(_)) => return Err(none("already a")),
+            (Some(_), None) => {
+                let (router, called) = self.named(name)?;
+                let forwarder = written(called, pairs)?;
+                (router, ForwarderAsk::Install(NewForwarder { forwarder, ..NewForwarder::default() }))
+            }
+            (None, Some((router, found))) => match pairs {
+                [(key, data)] if key == DATA => {
+                    (router, ForwarderAsk::Set(number_of(&found)?, State { data: data.clone(), kind: None }))
+                }
+                _ => {
+                    let reason = "of a program that is there only data can be set; all else is chosen when it is installed";
+                    return Err(wrong(PROGRAM, reason.into()));
+                }
+            },
+        };
+        self.forwarders(remote, router, &ask).map(drop)
+    }
+
+    /// The router's name and the program's.
+    fn named<'n>(&self, name: &'n str) -> Result<(&'n str, &'n str), SetError> {
+        let both = name.split_once('/').filter(|(_, program)| !program.is_empty());
+        let (router, program) =
+            both.ok_or_else(|| wrong(PROGRAM, format!("\"{name}\" names no program: write ROUTER/NAME")))?;
+        self.place(router)?;
+        Ok((router, program))
+    }
+
+    /// A program by its name, as it is listed, and its router; none if there is no such program.
+    fn program<'n>(&self, remote: &Remote, name: &'n str) -> Result<Option<(&'n str, Value)>, SetError> {
+        let (router, called) = self.named(name)?;
+        let mut list = self.forwarders(remote, router, &ForwarderAsk::List)?;
+        let all = list["forwarders"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let mut same = all.into_iter().filter(|one| one["name"] == called);
+        let first = same.next();
+        if same.next().is_some() {
+            let reason =
+                format!("several programs are called \"{name}\": longwire forwarder knows them by number");
+            return Err(wrong(PROGRAM, reason));
+        }
+        Ok(first.map(|program| (router, program)))
+    }
+}
+
+/// What a change of a router may name.
+pub(super) fn of_routers() -> Vec<Settable> {
+    let takes = "where it leads, as ip route writes it: via 10.0.0.2; none to remove it".to_owned();
+    vec![Settable { key: "route.NETWORK".into(), help: "a route to that network", takes }]
+}
+
+/// What a change of a flow may name.
+pub(super) fn of_flows() -> Vec<Settable> {
+    let takes = "a whole number from 1 to 65535".to_owned();
+    vec![Settable { key: WEIGHT.into(), help: "its share compared with others'", takes }]
+}
+
+/// What a change of a forwarder may name.
+pub(super) fn of_forwarders() -> Vec<Settable> {
+    let setting = |key: &str, help, takes: &str| Settable { key: key.into(), help, takes: takes.into() };
+    let mut all = vec![
+        setting(DATA, "what its state holds", "hexadecimal digits, two a byte"),
+        setting(
+            PROGRAM,
+            "installs a program that comes with Longwire; none removes it",
+            "a program's name, or none",
+        ),
+        setting("constants.NAME", "a constant of a new program", "a number, or several"),
+        setting("maps.NAME", "the size of a map of a new program", "a number of entries"),
+    ];
+    all.extend(
+        PLAIN[1..].iter().map(|key| setting(key, "of a new program", "what a scenario's forwarder takes")),
+    );
+    all.extend(KEY.map(|key| {
+        setting(
+            &format!("key.{key}"),
+            "of a new program: whose packets it gets",
+            "an address, a port or a protocol",
+        )
+    }));
+    all
+}
+
+fn weight(key: &str, value: &str) -> Result<Weight, SetError> {
+    if key != WEIGHT {
+        let known = vec![WEIGHT.to_owned()];
+        return Err(SetError::UnknownKey { kind: Kind::Flow, key: key.into(), known });
+    }
+    let number = value.trim().parse().ok().and_then(|weight| Weight::new(weight).ok());
+    number.ok_or_else(|| wrong(key, format!("\"{value}\" is no weight; give a whole number, 1 to 65535")))
+}
+
+fn number_of(program: &Value) -> Result<u32, SetError> {
+    let fid = program["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
+    fid.ok_or_else(|| SetError::Unavailable("the router's list of programs can't be read".into()))
+}
+
+/// A program that is to be installed, as scenarios write it.
+fn written(called: &str, pairs: &[Pair]) -> Result<Value, SetError> {
+    let mut all = Map::from_iter([("name".to_owned(), Value::from(called))]);
+    for (key, value) in pairs {
+        let (within, field) = key.split_once('.').unwrap_or(("", key));
+        let known = match within {
+            "" => PLAIN.contains(&field) || field == DATA,
+            "key" => KEY.contains(&field),
+            other => matches!(other, "constants" | "maps"),
+        };
+        if !known {
+            let fields = KEY.map(|field| format!("key.{field}")).join(", ");
+            let reason = format!(
+                "a program has no such setting; it has {}, {DATA}, {fields}, constants.NAME and maps.NAME",
+                PLAIN.join(", ")
+            );
+            return Err(wrong(key, reason));
+        }
+        let place = match within {
+            "" => &mut all,
+            _ => match all.entry(within).or_insert_with(|| Value::Object(Map::new())) {
+                Value::Object(fields) => fields,
+                _ => continue,
+            },
+        };
+        place.insert(field.to_owned(), value.trim().into());
+    }
+    let forwarder = Value::Object(all);
+    // Says what is wrong before anything is asked of the router.
+    serde_json::from_value::<WrittenForwarder>(forwarder.clone())
+        .map_err(|error| wrong(PROGRAM, error.to_string()))?;
+    Ok(forwarder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn settings_of_a_new_program_become_what_a_scenario_says() {
+        let of = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<Pair> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            written("mark", &pairs).map_err(|error| error.to_string())
+        };
+        let pairs = [
+            ("program", "dscp-marker"),
+            ("key.destination", "10.0.2.9"),
+            ("key.protocol", "udp"),
+            ("data", "2e00"),
+            ("constants.most", "5"),
+        ];
+        let wanted = json!({
+            "name": "mark", "program": "dscp-marker", "key": { "destination": "10.0.2.9", "protocol": "udp" },
+            "data": "2e00", "constants": { "most": "5" },
+        });
+        assert_eq!(of(&pairs), Ok(wanted));
+        for wrong in ["where", "key.colour", "name", "links", "key", "colour.red"] {
+            let error = of(&[("program", "dscp-marker"), (wrong, "x")]).unwrap_err();
+            assert!(
+                error.starts_with(&format!("{wrong}: a program has no such setting; it has ")),
+                "{error}"
+            );
+        }
+    }
+}

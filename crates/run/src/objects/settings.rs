@@ -1,0 +1,85 @@
+//! Settings as people give them, and why they can't be made.
+
+use longwire_block::change::Ramp;
+use longwire_control::{SetError, Settable};
+use longwire_engine::RemoteError;
+use longwire_units::Nanos;
+
+/// The settings that make a ramp of the others, and say how far apart its steps are.
+const RAMP: &str = "ramp";
+const STEP: &str = "ramp.step";
+/// Most steps of a ramp, as of a scenario's.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// A pair of setting and text.
+pub type Pair = (String, String);
+
+/// The ramp that pairs of setting and text ask for, and the other pairs.
+pub(crate) fn ramp_of(pairs: &[Pair]) -> Result<(Option<Ramp>, Vec<&Pair>), SetError> {
+    let time = |name: &str| {
+        let Some((_, text)) = pairs.iter().find(|(key, _)| key == name) else { return Ok(None) };
+        let wrong = |reason: String| SetError::Value { key: name.into(), reason };
+        match text.parse::<Nanos>() {
+            Ok(Nanos::ZERO) => Err(wrong("it has to be longer than 0; write 5s, say".into())),
+            Ok(time) => Ok(Some(time)),
+            Err(error) => Err(wrong(error.to_string())),
+        }
+    };
+    let wrong = |reason: String| Err(SetError::Value { key: STEP.into(), reason });
+    let ramp = match (time(RAMP)?, time(STEP)?) {
+        (None, None) => None,
+        (None, Some(_)) => return wrong("a step has no meaning without a ramp; add one of 5s, say".into()),
+        (Some(over), None) => Some(Ramp::new(over)),
+        (Some(over), Some(step)) => Some(Ramp { over, step }),
+    };
+    if let Some(ramp) = ramp.filter(|ramp| ramp.steps() > MOST_STEPS) {
+        return wrong(format!("{} steps are more than {MOST_STEPS}; make them longer", ramp.steps()));
+    }
+    let others = pairs.iter().filter(|(key, _)| key != RAMP && key != STEP).collect();
+    Ok((ramp, others))
+}
+
+/// What a run says that does not change something.
+pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
+    match (error, ramp) {
+        (RemoteError::Gone, _) => SetError::Unavailable(RemoteError::Gone.to_string()),
+        (RemoteError::Refused(reason), Some(_)) => SetError::Value { key: RAMP.into(), reason },
+        (RemoteError::Refused(reason), None) => SetError::Refused(reason),
+    }
+}
+
+/// The settings of a ramp, as a change may name them.
+pub(super) fn of_ramps() -> [Settable; 2] {
+    let setting =
+        |key: &str, help| Settable { key: key.into(), help, takes: "a time such as \"5 s\"".into() };
+    [
+        setting(RAMP, "lets the other values move there step by step, over so long a time"),
+        setting(
+            STEP,
+            "how far apart the steps are; without it 100 ms, or a fiftieth of the ramp if that is less",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ramps_are_read_and_taken_out() {
+        let of = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            ramp_of(&pairs).map(|(ramp, others)| (ramp, others.len())).map_err(|error| error.to_string())
+        };
+        let ramp = |over, step| Some(Ramp { over: Nanos::from_millis(over), step: Nanos::from_millis(step) });
+        assert_eq!(of(&[("rate", "1mbit")]), Ok((None, 1)));
+        assert_eq!(of(&[("rate", "1mbit"), ("ramp", "10 s")]), Ok((ramp(10_000, 100), 1)));
+        assert_eq!(
+            of(&[("ramp", "10 s"), ("ramp.step", "2s"), ("delay", "1ms")]),
+            Ok((ramp(10_000, 2000), 1))
+        );
+        assert!(of(&[("ramp", "0s")]).unwrap_err().starts_with("ramp: it has to be longer than 0"));
+        assert!(of(&[("ramp.step", "1s")]).unwrap_err().starts_with("ramp.step: a step has no meaning"));
+        assert!(of(&[("ramp", "2000 s"), ("ramp.step", "1ms")]).unwrap_err().contains("2000000 steps"));
+    }
+}

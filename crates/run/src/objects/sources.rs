@@ -1,0 +1,123 @@
+//! The settings of traffic sources, as people write them.
+
+use super::changing::{Changing, Now, Words};
+use super::settings::{Pair, of_ramps};
+use longwire_block::change::{Blocks, Edit};
+use longwire_block::flow::Course;
+use longwire_block::{ParamKind, Value};
+use longwire_control::{Kind, SetError, Settable};
+use longwire_engine::{SourceRef, Target};
+use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The setting that names the model.
+const MODEL: &str = "model";
+
+/// The sources of a run.
+pub type LiveSources = Changing<SourceWords>;
+
+/// How sources are set: by their models, and where in the plan they are.
+#[derive(Debug)]
+pub struct SourceWords {
+    plan: Arc<Plan>,
+    /// The ports that people let a source send to, with its place.
+    aims: Mutex<Vec<(u32, u16)>>,
+}
+
+/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere. It says what the source is
+/// ("not run …"), without its name.
+pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
+    let port = &plan.ports[usize::from(source.in_port)];
+    if !plan.has_interface(port) {
+        return None;
+    }
+    let what = if port.attachment.host().is_some() { "host" } else { "interface" };
+    Some(format!(
+        "not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire traffic, say); run with \
+         --virtual, or let it come in by a port with driver = \"source\"",
+        port.name
+    ))
+}
+
+impl LiveSources {
+    /// The sources of `plan`, which the engine finds at `refs`.
+    pub fn new(plan: &Arc<Plan>, refs: &[SourceRef]) -> Self {
+        let names = plan.sources.iter().map(|source| source.name.to_string()).collect();
+        let planned = plan.sources.iter().map(|source| source.blocks(&plan.ports)).collect();
+        let targets = refs.iter().map(|&source| Target::Source(source)).collect();
+        let words = SourceWords { plan: Arc::clone(plan), aims: Mutex::default() };
+        Self::made(words, names, targets, (planned, (0..plan.sources.len() as u32).collect()))
+    }
+}
+
+impl SourceWords {
+    /// The ports that people have let a source send to.
+    pub fn aims(&self, place: usize) -> Vec<u16> {
+        let aims = self.lock();
+        let own = aims.iter().filter(|(other, _)| *other as usize == place);
+        own.map(|(_, port)| *port).collect()
+    }
+
+    /// What is noted is whole even if who held the lock broke.
+    fn lock(&self) -> MutexGuard<'_, Vec<(u32, u16)>> {
+        self.aims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Words for SourceWords {
+    const KIND: Kind = Kind::Source;
+
+    fn edits(&self, now: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+        let source = &self.plan.sources[now.place as usize];
+        if let Some(why) = why_silent(&self.plan, source) {
+            return Err(SetError::Refused(format!("source \"{}\" is {why}", now.name)));
+        }
+        let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
+        let site = SourceSite::of(source, self.plan.places());
+        source_edits(now.blocks, &texts, &site, Path::new("")).map_err(|fault| SetError::Value {
+            key: fault.key.clone(),
+            reason: if fault.fix.is_empty() { fault.what } else { format!("{}; {}", fault.what, fault.fix) },
+        })
+    }
+
+    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::new();
+        for (spec, values) in blocks {
+            if spec.key == "background" {
+                settings.insert(MODEL.into(), spec.kind.into());
+            }
+            for (param, value) in spec.params.iter().zip(values.as_slice()) {
+                let interval = matches!((param.kind, value), (ParamKind::Rate, Value::Time(_)));
+                let name = if interval { "interval" } else { param.name };
+                settings.insert(name.into(), value.print(param.kind));
+            }
+        }
+        settings
+    }
+
+    fn settable(&self) -> Vec<Settable> {
+        let setting = |key: &str, help, takes: String| Settable { key: key.into(), help, takes };
+        let models = source_rows().filter(|spec| spec.key == "background").map(|spec| spec.kind);
+        let models = models.collect::<Vec<_>>().join(", ");
+        let mut all = vec![
+            setting(MODEL, "when packets come, and how large they are", models),
+            setting("interval", "the time between two packets, instead of a rate", "a time".into()),
+        ];
+        for param in source_rows().flat_map(|spec| spec.params) {
+            if all.iter().all(|known| known.key != param.name) {
+                all.push(setting(param.name, param.help, param.takes()));
+            }
+        }
+        all.into_iter().chain(of_ramps()).collect()
+    }
+
+    fn note(&self, place: u32, blocks: &Blocks) {
+        if let Some(course) = Course::among(blocks) {
+            let mut aims = self.lock();
+            aims.push((place, course.aim.port));
+            aims.dedup();
+        }
+    }
+}

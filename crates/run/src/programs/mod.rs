@@ -1,0 +1,435 @@
+//! The programs of a run's routers: looked at, installed, removed and changed as people write them.
+
+pub mod events;
+pub(crate) mod fields;
+pub mod leases;
+pub mod maps;
+mod replace;
+pub mod rows;
+
+use crate::objects::routers::{LiveRouters, gone};
+use leases::LENGTHS;
+
+use longwire_assemble::{Levels, LevelsError};
+use longwire_block::Node;
+use longwire_control::{Entries, ForwarderAsk, NewForwarder, Rings, SetError, State, Typed};
+use longwire_engine::{NodeRef, Remote};
+use longwire_program::{Resource, Shipped};
+use longwire_punt::SeatId;
+use longwire_router::{Fid, Forwarder, Forwarders, Router};
+use longwire_scenario::{
+    AboveRequest, ForwarderFault, ForwarderRequest, WrittenForwarder, digits, hexadecimal, near_shipped,
+};
+use longwire_units::Nanos;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often an installation begins again because the router's programs were changed meanwhile.
+const TRIES: usize = 8;
+
+impl LiveRouters {
+    /// Asks about a router's programs, or changes them.
+    ///
+    /// # Errors
+    /// If there is no such router, program or map, or it can't be; nothing has changed then.
+    pub fn forwarders(&self, remote: &Remote, name: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+        let node = self.node(self.place(name)?);
+        self.forwarders_at(&Running { remote, node }, name, ask)
+    }
+
+    /// The same, wherever the router is.
+    ///
+    /// # Errors
+    /// As [`LiveRouters::forwarders`].
+    pub fn forwarders_at<R: Reached>(
+        &self,
+        router: &R,
+        name: &str,
+        ask: &ForwarderAsk,
+    ) -> Result<Value, SetError> {
+        let (place, at) = (self.place(name)?, At { router });
+        match ask {
+            ForwarderAsk::List => at.table().map(|table| self.listed(place, &table)),
+            ForwarderAsk::Install(new) => {
+                let lease = new.lease.as_deref().map(lease_of).transpose()?;
+                let installed = self.install(&at, place, new)?;
+                let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
+                if let (Some(length), Some(fid)) = (lease, fid) {
+                    self.leases().give((place, fid), length, Instant::now());
+                }
+                Ok(installed)
+            }
+            ForwarderAsk::Replace(fid, new) => self.replace(&at, place, *fid, new),
+            ForwarderAsk::Renew(fids) => self.renew(place, fids),
+            ForwarderAsk::Levels => self.seats(&at, place),
+            ForwarderAsk::Remove(fid) => self.remove(&at, place, *fid),
+            ForwarderAsk::Get(fid, Typed { kind }) => {
+                let fid = *fid;
+                let forwarder = at.forwarder(fid)?;
+                let shape = kind.as_deref().map(|kind| maps::named_type(&forwarder, kind)).transpose()?;
+                let data = at.ask(move |router| router.data(Fid(fid)))?.ok_or_else(|| unknown(fid))?;
+                let mut answer = json!({ "fid": fid, "data": digits(&data), "cost": cost(&forwarder) });
+                if let Some(shape) = shape {
+                    answer["fields"] = fields::shown(&shape, &data);
+                }
+                Ok(answer)
+            }
+            ForwarderAsk::Set(fid, State { data, kind }) => at.set(*fid, data, kind.as_deref()),
+            ForwarderAsk::Events(fid, Rings { map, kind }) => {
+                events::taken(&*at.forwarder(*fid)?, map.as_deref(), kind.as_deref())
+            }
+            ForwarderAsk::Maps(fid) => Ok(json!({ "fid": fid, "maps": maps::all(&*at.forwarder(*fid)?) })),
+            ForwarderAsk::Map(fid, map, Entries { key, fields }) => {
+                maps::shown(&*at.forwarder(*fid)?, (map, key.as_deref()), *fields)
+            }
+            ForwarderAsk::Write(fid, map, change) => maps::write(&*at.forwarder(*fid)?, map, change),
+            ForwarderAsk::Values(fid, map, keys) => maps::values(&*at.forwarder(*fid)?, map, keys),
+            ForwarderAsk::Clear(fid, map) => maps::clear(&*at.forwarder(*fid)?, map),
+        }
+    }
+
+    fn install<R: Reached>(
+        &self,
+        at: &At<'_, R>,
+        place: usize,
+        new: &NewForwarder,
+    ) -> Result<Value, SetError> {
+        let (written, mut request) = self.requested(place, new)?;
+        request.installation.above = match &request.above {
+            Some(above) => Some(self.give_seat(at, place, above)?),
+            None => None,
+        };
+        let prices = self.plan().routers[place].admission.prices.clone();
+        let installed = at.change(|table| {
+            let began = Instant::now();
+            let prepared = request.prepare(&prices, self.plan().seed);
+            let forwarder = prepared.map_err(|error| refused(written.refused(&error)))?;
+            let prepared = began.elapsed().as_nanos() as u64;
+            let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
+            Ok((json!({ "fid": fid.0, "prepare_ns": prepared }), more))
+        });
+        if let (Err(_), Some(seat)) = (&installed, request.installation.above) {
+            self.take_seat(at, place, seat)?;
+        }
+        let mut installed = installed?;
+        let odd = request.installation.queue.and_then(|_| self.plan().one_queue(place as u32));
+        let maps = request.program.maps.iter();
+        let remarks = maps.filter_map(|map| Some(format!("map {}: {}", map.name, map.kind.remark()?)));
+        let notes: Vec<String> = odd.map(|odd| format!("queue: {odd}")).into_iter().chain(remarks).collect();
+        if !notes.is_empty() {
+            installed["notes"] = json!(notes);
+        }
+        Ok(installed)
+    }
+
+    /// What is asked for, read by the words of a scenario, and what it is.
+    pub(crate) fn requested(
+        &self,
+        place: usize,
+        NewForwarder { forwarder, object, .. }: &NewForwarder,
+    ) -> Result<(WrittenForwarder, ForwarderRequest), SetError> {
+        let written: WrittenForwarder = serde_json::from_value(forwarder.clone())
+            .map_err(|error| wrong("forwarder", error.to_string()))?;
+        let object = match object.as_deref() {
+            Some(digits) => bytes("object", digits)?.into(),
+            // The instance reads no files that others name.
+            None if Shipped::named(&written.program).is_none() && !written.lets_all_pass() => {
+                let name = written.program.escape_debug();
+                let near = near_shipped(&written.program);
+                return Err(wrong(
+                    "program",
+                    format!("no program \"{name}\" comes with Longwire: {near}send its object"),
+                ));
+            }
+            None => written.object(Path::new("")).map_err(refused)?,
+        };
+        let request = written.read(&self.plan().routers[place], &object).map_err(refused)?;
+        Ok((written, request))
+    }
+
+    /// Removes a program, and the seat that its packets went to.
+    fn remove<R: Reached>(&self, at: &At<'_, R>, place: usize, fid: u32) -> Result<Value, SetError> {
+        let seat = at.forwarder(fid)?.installation().above;
+        let removed = at.change(|table| {
+            let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
+            Ok((json!({ "fid": fid }), left))
+        })?;
+        self.leases().end((place, fid));
+        if let Some(seat) = seat {
+            self.take_seat(at, place, seat)?;
+        }
+        Ok(removed)
+    }
+
+    /// Lets leases begin again: all that there are of those named.
+    fn renew(&self, place: usize, fids: &[u32]) -> Result<Value, SetError> {
+        let now = Instant::now();
+        let without = fids.iter().filter(|&&fid| !self.leases().renew((place, fid), now));
+        match without.collect::<Vec<_>>().first() {
+            None => Ok(json!({ "fids": fids })),
+            Some(fid) => {
+                Err(wrong("fid", format!("the router has no program with the number {fid} that has a lease")))
+            }
+        }
+    }
+
+    /// Removes the programs whose leases are over, and says how long it is until the next one is.
+    pub fn end_leases(&self, remote: &Remote) -> Option<Duration> {
+        let (over, next) = self.leases().over(Instant::now());
+        for (place, fid) in over {
+            let router = Running { remote, node: self.node(place) };
+            // Where it is gone, or the run is, nothing is to be removed.
+            let _ = self.remove(&At { router: &router }, place, fid);
+        }
+        next
+    }
+
+    /// Makes a seat above the router, and gives it to who asks for it.
+    fn give_seat<R: Reached>(
+        &self,
+        at: &At<'_, R>,
+        place: usize,
+        above: &AboveRequest,
+    ) -> Result<SeatId, SetError> {
+        let refused = |error: LevelsError| match error {
+            LevelsError::DoesNotFit(why) => wrong("packets", why.to_string()),
+            other => wrong("where", other.to_string()),
+        };
+        let asked = above.clone();
+        let none = || wrong("where", "the run has no levels above".into());
+        let made = at.ask(move |router| router.levels_mut().map(|punt| Levels::make_seat(punt, &asked)))?;
+        let seat = made.ok_or_else(none)?.map_err(refused)?;
+        let given = self.levels(place).ok_or_else(none)?.give(seat, above);
+        if let Err(error) = given {
+            self.take_seat(at, place, seat)?;
+            return Err(refused(error));
+        }
+        Ok(seat)
+    }
+
+    fn take_seat<R: Reached>(&self, at: &At<'_, R>, place: usize, seat: SeatId) -> Result<(), SetError> {
+        at.ask(move |router| router.levels_mut().map(|punt| punt.remove(seat)))?;
+        if let Some(mut levels) = self.levels(place) {
+            levels.take_back(seat);
+        }
+        Ok(())
+    }
+
+    /// All programs, and what a packet may need.
+    fn listed(&self, place: usize, table: &Forwarders) -> Value {
+        let router = &self.plan().routers[place];
+        let now = Instant::now();
+        let one = |forwarder: &Arc<Forwarder>| {
+            let mut listed = one(router, forwarder);
+            if let Some((length, left)) = self.leases().of((place, forwarder.fid().0), now) {
+                listed["lease_ns"] = (length.as_nanos() as u64).into();
+                listed["lease_left_ns"] = (left.as_nanos() as u64).into();
+            }
+            listed
+        };
+        let amounts = |amount: &dyn Fn(Resource) -> Option<u64>| -> serde_json::Map<String, Value> {
+            let each = Resource::ALL.iter().filter_map(|&resource| Some((resource, amount(resource)?)));
+            each.map(|(resource, amount)| (resource.name().to_owned(), amount.into())).collect()
+        };
+        json!({
+            "forwarders": table.all().iter().map(one).collect::<Vec<_>>(),
+            "need": amounts(&|resource| Some(table.need().amount(resource))),
+            "budget": amounts(&|resource| table.admission().budget.limit(resource)),
+        })
+    }
+
+    /// Who is above a router.
+    fn seats<R: Reached>(&self, at: &At<'_, R>, place: usize) -> Result<Value, SetError> {
+        let stats = at.ask(|router| Node::stats(router))?.unwrap_or_default();
+        let levels = self.levels(place);
+        let socket = levels.as_ref().and_then(|levels| levels.socket());
+        let socket = socket.map(|path| path.display().to_string());
+        Ok(json!({ "seats": stats.levels, "socket": socket }))
+    }
+}
+
+/// A router at which something can be done between two batches of packets.
+pub trait Reached {
+    /// Does it, and answers what that gives.
+    ///
+    /// # Errors
+    /// If the router is there no more, or does not answer.
+    fn ask<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Result<T, SetError>;
+}
+
+/// A router of a run that goes on on threads of its own.
+struct Running<'r> {
+    remote: &'r Remote,
+    node: NodeRef,
+}
+
+impl Reached for Running<'_> {
+    fn ask<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Result<T, SetError> {
+        self.remote
+            .at_node(self.node, move |router: &mut Router, _| act(router))
+            .map_err(|error| gone(&error))
+    }
+}
+
+/// A router that is asked.
+pub(crate) struct At<'r, R> {
+    router: &'r R,
+}
+
+impl<R: Reached> At<'_, R> {
+    fn ask<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Result<T, SetError> {
+        self.router.ask(act)
+    }
+
+    fn table(&self) -> Result<Arc<Forwarders>, SetError> {
+        self.ask(|router| router.forwarders())
+    }
+
+    pub(crate) fn forwarder(&self, fid: u32) -> Result<Arc<Forwarder>, SetError> {
+        self.table()?.forwarder(Fid(fid)).cloned().ok_or_else(|| unknown(fid))
+    }
+
+    fn set(&self, fid: u32, data: &str, kind: Option<&str>) -> Result<Value, SetError> {
+        let forwarder = self.forwarder(fid)?;
+        let data = match kind {
+            Some(kind) => fields::read(&maps::named_type(&forwarder, kind)?, data)
+                .map_err(|fault| wrong("data", fault.to_string()))?,
+            None => bytes("data", data)?,
+        };
+        if data.len() != forwarder.state().size() as usize {
+            let why =
+                format!("it is {}, and the state has {}", in_bytes(data.len()), forwarder.state().size());
+            return Err(wrong("data", why));
+        }
+        let size = data.len();
+        let done = self.ask(move |router| router.set_data(Fid(fid), &data))?;
+        if done { Ok(json!({ "fid": fid, "bytes": size })) } else { Err(unknown(fid)) }
+    }
+
+    /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long the router's packets
+    /// waited for that, in nanoseconds.
+    pub(crate) fn change(
+        &self,
+        made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
+    ) -> Result<Value, SetError> {
+        for _ in 0..TRIES {
+            let before = self.table()?;
+            let (mut answer, table) = made(&before)?;
+            let made_from = Arc::clone(&before);
+            let swapped = self.ask(move |router| {
+                let began = Instant::now();
+                let swapped = router.replace_forwarders(&made_from, table);
+                (swapped, began.elapsed().as_nanos() as u64)
+            })?;
+            if let (Ok(_), pause) = swapped {
+                answer["pause_ns"] = pause.into();
+                return Ok(answer);
+            }
+        }
+        Err(SetError::Unavailable("others keep changing the router's programs; try again".into()))
+    }
+}
+
+/// What a program of a router is, and what it has done.
+pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> Value {
+    let (installation, stats) = (forwarder.installation(), forwarder.stats());
+    let (port, via) = installation.way.map_or((None, None), |way| router.way_of(way));
+    let reasons = stats.reasons.iter().enumerate().map(|(reason, packets)| (reason.to_string(), *packets));
+    let reasons =
+        reasons.chain([("other".to_owned(), stats.other_reasons)]).filter(|(_, packets)| *packets > 0);
+    let reasons: serde_json::Map<_, _> = reasons.map(|(reason, packets)| (reason, packets.into())).collect();
+    let constants = forwarder.verified().program().constants.iter();
+    let constants: serde_json::Map<_, _> =
+        constants.map(|(name, numbers)| (name.to_string(), written(numbers))).collect();
+    json!({
+        "fid": forwarder.fid().0,
+        "name": installation.name,
+        "constants": constants,
+        "key": installation.key.to_string(),
+        "state": forwarder.state().size(),
+        "port": port,
+        "via": via.map(|via| via.to_string()),
+        "queue": installation.queue,
+        "exits": forwarder.exits().map(|(_, exit)| &*exit.program().name).collect::<Vec<_>>(),
+        "links": installation.links.iter().map(|link| &*link.name).collect::<Vec<_>>(),
+        "compiled": forwarder.is_compiled(),
+        "packets": stats.packets,
+        "passed": stats.passed,
+        "transmitted": stats.transmitted,
+        "redirected": stats.redirected,
+        "dropped": stats.dropped,
+        "aborted": stats.aborted,
+        "marked": stats.marked,
+        "where": match installation.above {
+            None => "data-path",
+            Some(seat) if seat.is_control() => "control",
+            Some(_) => "slow-path",
+        },
+        "reasons": reasons,
+        "cost": cost(forwarder),
+    })
+}
+
+/// What a program has taken for packets beside what it may take at worst, in nanoseconds; nothing was measured in virtual time.
+fn cost(forwarder: &Forwarder) -> Value {
+    let ns = |picoseconds: u64| picoseconds.saturating_add(500) / 1000;
+    let measured = forwarder.measured();
+    json!({
+        "worst_case_ns": ns(forwarder.demand().amount(Resource::Time)),
+        "samples": measured.map_or(0, |cost| cost.samples),
+        "mean_ns": measured.map(|cost| ns(cost.mean)),
+        "p99_ns": measured.map(|cost| ns(cost.p99)),
+        "most_ns": measured.map(|cost| ns(cost.most)),
+    })
+}
+
+pub(crate) fn refused(fault: ForwarderFault) -> SetError {
+    wrong(fault.field, fault.why)
+}
+
+/// The numbers of a constant: one, or a list. They are 64 bits wide at most, signed or not.
+fn written(numbers: &[i128]) -> Value {
+    let number = |&number: &i128| i64::try_from(number).map_or_else(|_| (number as u64).into(), Value::from);
+    match numbers {
+        [only] => number(only),
+        several => several.iter().map(number).collect(),
+    }
+}
+
+fn lease_of(text: &str) -> Result<Duration, SetError> {
+    let length: Nanos = text.parse().map_err(|error| wrong("lease", format!("{error}")))?;
+    let (least, most) = (Nanos::from_secs(*LENGTHS.start()), Nanos::from_secs(*LENGTHS.end()));
+    if !(least..=most).contains(&length) {
+        return Err(wrong("lease", format!("{length} is not a time from {least} to {most}")));
+    }
+    Ok(Duration::from_nanos(length.0))
+}
+
+pub(crate) fn unknown(fid: u32) -> SetError {
+    wrong("fid", format!("the router has no program with the number {fid}"))
+}
+
+pub(crate) fn wrong(key: &str, reason: String) -> SetError {
+    SetError::Value { key: key.into(), reason }
+}
+
+/// Bytes from hexadecimal digits.
+pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
+    hexadecimal(text).map_err(|fault| wrong(key, fault.why))
+}
+
+/// A length as it is said: `1 byte`, `2 bytes`.
+pub(crate) fn in_bytes(length: usize) -> String {
+    format!("{length} byte{}", if length == 1 { "" } else { "s" })
+}

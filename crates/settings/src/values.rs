@@ -1,0 +1,96 @@
+//! Values of all settings of a block, as they are read and replaced.
+
+use crate::{Param, Spec, SpecError, Value};
+use std::path::Path;
+
+/// A block's parameters with their values, in the order of its [`Spec`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Values(Vec<Value>);
+
+impl Values {
+    /// Reads `given` pairs of parameter and text, filling in defaults.
+    ///
+    /// # Errors
+    /// Names the parameter that is unknown, missing or unreadable, and the fix.
+    pub fn read(spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
+        Self::read_in(spec, given, Path::new("."))
+    }
+
+    /// The same, with files looked for in the folder `base`.
+    ///
+    /// # Errors
+    /// As [`Values::read`].
+    pub fn read_in(spec: &Spec, given: &[(&str, &str)], base: &Path) -> Result<Self, SpecError> {
+        Self::known(spec, given)?;
+        let value = |param: &Param| {
+            let text = text_of(given, param).or(param.default).ok_or(SpecError::Missing {
+                key: spec.key,
+                kind: spec.kind,
+                name: param.name,
+                help: param.help,
+            })?;
+            param.read_in(text, base)
+        };
+        spec.params.iter().map(value).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn known(spec: &Spec, given: &[(&str, &str)]) -> Result<(), SpecError> {
+        for (name, _) in given {
+            if !spec.params.iter().any(|p| p.name == *name) {
+                return Err(SpecError::Unknown {
+                    key: spec.key,
+                    kind: spec.kind,
+                    name: (*name).into(),
+                    known: spec.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// These values with the `given` ones in their place: everything not named is kept.
+    ///
+    /// # Errors
+    /// As [`Values::read`].
+    pub fn with(&self, spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
+        Self::known(spec, given)?;
+        let value = |(param, kept): (&Param, &Value)| match text_of(given, param) {
+            Some(text) => param.read(text),
+            None => Ok(kept.clone()),
+        };
+        spec.params.iter().zip(&self.0).map(value).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Values that no text has to be read for, in the order of their [`Spec`].
+    pub fn made(values: Vec<Value>) -> Self {
+        Self(values)
+    }
+
+    /// These values with the one at `index` replaced: what lies between two values of a ramp.
+    ///
+    /// # Panics
+    /// If the spec has no such parameter.
+    pub fn replaced(&self, index: usize, value: Value) -> Self {
+        let mut values = self.clone();
+        values.0[index] = value;
+        values
+    }
+
+    /// The value of the parameter at `index` in the spec.
+    ///
+    /// # Panics
+    /// If the spec has no such parameter.
+    pub fn at(&self, index: usize) -> Value {
+        self.0[index].clone()
+    }
+
+    /// The values, in the spec's order.
+    pub fn as_slice(&self) -> &[Value] {
+        &self.0
+    }
+}
+
+/// The text that was given for a parameter; the last one counts.
+fn text_of<'t>(given: &[(&str, &'t str)], param: &Param) -> Option<&'t str> {
+    given.iter().rev().find(|(name, _)| *name == param.name).map(|(_, text)| *text)
+}

@@ -1,0 +1,60 @@
+//! Instructions of what this program does, counted by valgrind in a process of its own.
+
+use longwire_bench::BenchError;
+use std::process::{Command, Stdio};
+
+/// Tells a process of this program which stage it is to run, and for how many bursts.
+pub(crate) const STAGE: &str = "LONGWIRE_VALIDATE_STAGE";
+
+/// What a run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub instructions: u64,
+    /// Instructions' reads and writes of memory; 0 unless they were to be counted.
+    pub reads: u64,
+    pub writes: u64,
+}
+
+/// Runs what `text` says in a process of this program under callgrind.
+///
+/// # Errors
+/// There is no such tool, or it can't run this program.
+pub(crate) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchError> {
+    let program = std::env::current_exe()
+        .map_err(|source| BenchError::System { doing: "finding this program", source })?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(options)
+        .arg(program)
+        .env(STAGE, text)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|_| BenchError::NotHere("there is no valgrind, which counts instructions".into()))?;
+    collected(&String::from_utf8_lossy(&output.stderr))
+        .ok_or_else(|| BenchError::NotHere("valgrind does not count this program's instructions".into()))
+}
+
+/// The numbers that callgrind says it has collected: instructions, and reads and writes of data if it was
+/// told to look at memory.
+fn collected(said: &str) -> Option<Counted> {
+    let line = said.lines().find_map(|line| line.split_once("Collected :"))?;
+    let mut numbers = line.1.split_ascii_whitespace().map(|number| number.parse().ok());
+    let instructions = numbers.next()??;
+    let mut next = || numbers.next().flatten().unwrap_or(0);
+    Some(Counted { instructions, reads: next(), writes: next() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_what_valgrind_says() {
+        let said =
+            "==7== \n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n==7== I   refs:      4,711\n";
+        assert_eq!(collected(said), Some(Counted { instructions: 4711, reads: 0, writes: 0 }));
+        let said = "==7== Events    : Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n==7== Collected : 30 20 10 1 2 3 4 5 6\n";
+        assert_eq!(collected(said), Some(Counted { instructions: 30, reads: 20, writes: 10 }));
+        assert_eq!(collected("valgrind: no such tool"), None);
+    }
+}

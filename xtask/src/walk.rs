@@ -1,0 +1,203 @@
+//! Walks through the code: the files that a reader opens who follows something from end to end.
+//!
+//! `benches/walks.toml` lists each walk as functions, `FILE::FUNCTION`, in the order in which they are read. A function must exist, and the body of
+//! one that was read before must name it, unless the step says what leads to it (`via`: a name in such a body, as of a trait's method or a table). So
+//! a walk cannot skip a function without failing, and its number of files is counted, not estimated.
+
+use anyhow::{Context, Result, bail};
+use longwire_report::{Report, Row};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const WALKS: &str = "benches/walks.toml";
+
+/// A walk as the file has it.
+#[derive(Debug)]
+struct Walk {
+    name: String,
+    /// Most files that it should take.
+    target: u64,
+    steps: Vec<Step>,
+}
+
+/// A function, by its file, and how the walk gets there.
+#[derive(Debug, PartialEq, Eq)]
+struct Step {
+    file: String,
+    function: String,
+    /// What a body names that was read before, if not the function.
+    via: Option<String>,
+}
+
+/// Counts the files of each walk. False if a walk is broken, which its row says.
+///
+/// # Errors
+/// If the walks can't be read.
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool> {
+    let json = match words {
+        [] => false,
+        ["--json"] => true,
+        _ => bail!("cargo xtask walk takes --json only"),
+    };
+    let text = std::fs::read_to_string(root.join(WALKS)).with_context(|| WALKS.to_owned())?;
+    let mut report = Report::new("walk");
+    let mut whole = true;
+    for walk in read(&text)? {
+        let source = |file: &str| std::fs::read_to_string(root.join(file)).ok();
+        let faults = walk.faults(source);
+        let files = walk.files();
+        let mut row = Row::new(&*walk.name, "files").expected(walk.target).measured(files.len() as u64);
+        row = row.extra("files", files.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>());
+        row = match faults.first() {
+            Some(fault) => row.note(fault),
+            None => row.judged(files.len() as u64 <= walk.target),
+        };
+        whole &= faults.is_empty();
+        report.push(row);
+        if json {
+            continue;
+        }
+        let verdict = if files.len() as u64 <= walk.target { "met" } else { "missed" };
+        println!("{}: {} files, target {} ({verdict})", walk.name, files.len(), walk.target);
+        for (file, functions) in &files {
+            println!("  {file}: {}", functions.join(", "));
+        }
+        for fault in faults {
+            println!("  BROKEN: {fault}");
+        }
+    }
+    if json {
+        println!("{}", report.to_json());
+    }
+    Ok(whole)
+}
+
+fn read(text: &str) -> Result<Vec<Walk>> {
+    let table: toml::Table = text.parse().context(WALKS)?;
+    let walks = table.get("walk").and_then(toml::Value::as_array).context("there is no [[walk]]")?;
+    let walk = |value: &toml::Value| {
+        let text = |key: &str| value.get(key).and_then(toml::Value::as_str);
+        let target = value.get("target").and_then(toml::Value::as_integer);
+        let steps = value.get("steps").and_then(toml::Value::as_array).context("steps is missing")?;
+        Ok(Walk {
+            name: text("name").context("name is missing")?.into(),
+            target: target.and_then(|target| target.try_into().ok()).context("target is missing")?,
+            steps: steps.iter().map(step).collect::<Result<_>>()?,
+        })
+    };
+    walks.iter().map(walk).collect()
+}
+
+/// `FILE::FUNCTION`, or `FILE::FUNCTION via NAME`.
+fn step(value: &toml::Value) -> Result<Step> {
+    let text = value.as_str().context("a step is a text")?;
+    let (place, via) = match text.split_once(" via ") {
+        Some((place, via)) => (place, Some(via.trim().to_owned())),
+        None => (text, None),
+    };
+    let wanted = || format!("\"{text}\" is no step: write FILE::FUNCTION");
+    let (file, function) = place.trim().split_once("::").with_context(wanted)?;
+    Ok(Step { file: file.into(), function: function.into(), via })
+}
+
+impl Walk {
+    /// The files in the order in which they are opened first, and the functions that are read there.
+    fn files(&self) -> Vec<(String, Vec<&str>)> {
+        let mut files: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for Step { file, function, .. } in &self.steps {
+            let place = *places.entry(file).or_insert_with(|| {
+                files.push((file.clone(), Vec::new()));
+                files.len() - 1
+            });
+            files[place].1.push(function);
+        }
+        files
+    }
+
+    /// Functions that do not exist, or that nothing leads to.
+    fn faults(&self, source: impl Fn(&str) -> Option<String>) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut read: Vec<String> = Vec::new();
+        for Step { file, function, via } in &self.steps {
+            let Some(text) = source(file) else {
+                faults.push(format!("there is no {file}"));
+                continue;
+            };
+            let found = bodies(&text, function);
+            if found.is_empty() {
+                faults.push(format!("{file} has no function {function}"));
+                continue;
+            }
+            let named = via.as_deref().unwrap_or(function);
+            if !read.is_empty() && !read.iter().any(|body| names(body, named)) {
+                faults.push(format!("nothing that was read before {file}::{function} names {named}"));
+            }
+            read.extend(found);
+        }
+        faults
+    }
+}
+
+/// The bodies of the functions of this name: from the line that declares one to the line that closes it, which is as far indented.
+fn bodies(text: &str, function: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let declares = |line: &str| {
+        let declared = line.find("fn ").map(|at| &line[at + 3..]);
+        declared.and_then(|rest| rest.strip_prefix(function)).is_some_and(|rest| rest.starts_with(['(', '<']))
+    };
+    let body = |at: usize| {
+        let indent = lines[at].len() - lines[at].trim_start().len();
+        let closes = |line: &str| line.trim_start() == "}" && line.len() == indent + 1;
+        let end = lines[at..].iter().position(|line| closes(line)).unwrap_or(0);
+        // The declaration itself names its function.
+        lines[at..=at + end].join("\n").replacen(&format!("fn {function}"), "", 1)
+    };
+    (0..lines.len()).filter(|&at| declares(lines[at])).map(body).collect()
+}
+
+/// Whether a text has this name as a word.
+fn names(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        !before.is_some_and(part) && !after.is_some_and(part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "impl A {\n    pub fn first(&self) {\n        self.second();\n    }\n\n    fn second<T>(&self) {\n        TABLE[0](1)\n    }\n}\n";
+
+    fn faults(steps: &[&str]) -> Vec<String> {
+        let steps: Vec<_> = steps.iter().map(|step| format!("\"{step}\"")).collect();
+        let text = format!("[[walk]]\nname = \"w\"\ntarget = 1\nsteps = [{}]\n", steps.join(", "));
+        let walks = read(&text).unwrap();
+        walks[0].faults(|file| (file == "a.rs").then(|| CODE.to_owned()))
+    }
+
+    #[test]
+    fn every_function_is_named_before_it_is_read() {
+        assert_eq!(faults(&["a.rs::first", "a.rs::second"]), [""; 0]);
+        assert_eq!(faults(&["a.rs::second", "a.rs::first via TABLE"]), [""; 0]);
+        let nothing = "nothing that was read before a.rs::first names first";
+        assert_eq!(faults(&["a.rs::second", "a.rs::first"]), [nothing]);
+        assert_eq!(faults(&["a.rs::sec"]), ["a.rs has no function sec"]);
+        assert_eq!(faults(&["b.rs::first"]), ["there is no b.rs"]);
+    }
+
+    #[test]
+    fn files_are_counted_once() {
+        let text = "[[walk]]\nname = \"w\"\ntarget = 1\nsteps = [\"a.rs::x\", \"b.rs::y\", \"a.rs::z\"]\n";
+        let walk = &read(text).unwrap()[0];
+        assert_eq!(walk.files(), [("a.rs".into(), vec!["x", "z"]), ("b.rs".into(), vec!["y"])]);
+        for wrong in
+            ["", "[[walk]]\nname = \"w\"\n", "[[walk]]\nname = \"w\"\ntarget = 1\nsteps = [\"a.rs\"]\n"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
