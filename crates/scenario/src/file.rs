@@ -5,8 +5,9 @@ use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
-use crate::words::{Driver, NespAllow, Only, Routing};
+use crate::words::{NespAllow, Only, Routing};
 use crate::written::{Listed, Name, Text, Whole, Written};
+use longwire_drivers::Driver;
 use longwire_units::Nanos;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -141,13 +142,7 @@ pub(crate) struct Port {
     /// Its name.
     pub(crate) name: Written<Name>,
     /// Where its frames come from and go to.
-    pub(crate) driver: Written<Driver>,
-    /// The interface (af_packet, af_xdp), or the name of the device to make (tap). Default: the port's name.
-    pub(crate) interface: Option<Written<Text>>,
-    /// Capture file with the frames that come in (pcap).
-    pub(crate) input: Option<Written<Text>>,
-    /// Capture file for the frames that go out (pcap).
-    pub(crate) output: Option<Written<Text>>,
+    pub(crate) driver: Written<&'static Driver>,
     /// Addresses that lie behind it.
     #[serde(default)]
     pub(crate) addresses: Listed<Network>,

@@ -1,6 +1,7 @@
 //! The sections whose keys are settings alone: each is declared here, once. Reading, ranges, defaults, help and the schema come from it.
 
-use crate::words::{BetweenWorkers, HostDriver, Mapping, Wait};
+use crate::words::{BetweenWorkers, Mapping, Wait};
+use longwire_drivers::HostDriver;
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Probability};
 
@@ -88,13 +89,4 @@ pub struct HostSettings {
     /// Longest IP packet that the host sends, in bytes.
     #[setting(default = "1500", min = 68, max = 65_535)]
     pub mtu: u32,
-}
-
-/// Where packets come in and go out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Settings)]
-#[settings(key = "port", kind = "port", source = "Longwire's own")]
-pub struct PortSettings {
-    /// How many workers receive and transmit by it in real time, each by a queue of its own (af_packet, af_xdp, tap).
-    #[setting(default = "1", min = 1, max = 64)]
-    pub queues: u16,
 }

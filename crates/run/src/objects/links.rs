@@ -335,7 +335,7 @@ mod tests {
         let text = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
             address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
             delay = \"20 ms\"\nframing = \"ip\"\n";
-        let plan = longwire_scenario::parse("x.toml", text).unwrap();
+        let plan = longwire_scenario::plan_of(text);
         LiveLinks::new(&plan, &[LinkRef::new(0, 0), LinkRef::new(0, 1)])
     }
 

@@ -63,7 +63,7 @@ pub(crate) fn resolve(
     let (engine, fidelity) = (desk.engine(file), desk.fidelity(file));
     let seed = desk.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = desk.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
-    let mut nodes = desk.nodes(file, name);
+    let mut nodes = desk.nodes(file);
     desk.link_count(file)?;
     let mut links = desk.links(file);
     let steers = desk.steers(&mut links);
