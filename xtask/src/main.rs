@@ -45,6 +45,7 @@ FOLDER/PROJECT/,
 cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: \
 benches/walks.toml
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
+cargo xtask new driver NAME       a new port driver in crates/drivers and crates/port, from templates
 ";
 
 fn main() -> ExitCode {
@@ -81,6 +82,7 @@ fn run() -> Result<bool> {
         ["programs", folder] => programs::run(&root()?, folder)?,
         ["walk", words @ ..] => walk::run(&root()?, words)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
+        ["new", "driver", name] => new::driver(&root()?, name).map(|()| true)?,
         _ => bail!("no such command: {}\n\n{HELP}", words.join(" ")),
     })
 }

@@ -1,5 +1,5 @@
-//! Creates a new block: a file in its stage's folder, from a template that compiles, passes its test and
-//! shows the calls of that stage.
+//! Begins a new block or port driver: files made from templates that compile, pass their test and show what
+//! is asked of such a thing.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -45,6 +45,9 @@ const STAGES: &[Stage] = &[
     },
 ];
 
+/// The templates of a driver: its description, and its code.
+const DRIVER: [&str; 2] = [include_str!("../templates/driver.rs"), include_str!("../templates/port.rs")];
+
 /// Writes the file, declares it as a module, and prints the row that registers the block.
 ///
 /// # Errors
@@ -59,21 +62,51 @@ pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
     }
     let (module, kind) = (name.replace('-', "_"), type_name(name));
     let folder = format!("crates/link/src/{}", stage.folder);
-    let file = format!("{folder}/{module}.rs");
-    if root.join(&file).exists() {
-        bail!("there is {file} already");
-    }
-    let list = root.join(&folder).join("mod.rs");
-    let listed = std::fs::read_to_string(&list).with_context(|| format!("can't read {folder}/mod.rs"))?;
-    std::fs::write(root.join(&file), fill(stage.template, name, &kind))
-        .with_context(|| format!("can't write {file}"))?;
-    std::fs::write(&list, declare(&listed, &module))
-        .with_context(|| format!("can't write {folder}/mod.rs"))?;
+    let file = write(root, (&folder, "mod.rs"), &module, &fill(stage.template, name, &kind))?;
     println!("{file} is there, with a block that works; make it yours.");
     println!("Block and {} say what it is asked.", stage.contract);
     println!("To register it, add this line to {} in {folder}/mod.rs, under boxed:\n", stage.list);
     println!("            {kind} = {module}::{kind},");
     Ok(())
+}
+
+/// Writes a driver's description and its code, declares both as modules, and prints the rows that register
+/// them.
+///
+/// # Errors
+/// If the name is none for a driver, or a file is there already.
+pub fn driver(root: &Path, name: &str) -> Result<()> {
+    let words = name.replace('_', "-");
+    if name.contains('-') || !is_name(&words) {
+        bail!("a driver's name is lower-case words with underscores, such as af_packet; not {name}");
+    }
+    let kind = type_name(&words);
+    let [described, code] = DRIVER;
+    let file = write(root, ("crates/drivers/src", "lib.rs"), name, &fill(described, name, &kind))?;
+    println!(
+        "{file} says what the driver is. To register it, add this line to DRIVERS in \
+         crates/drivers/src/lib.rs:\n"
+    );
+    println!("    &{name}::DRIVER,\n");
+    let file = write(root, ("crates/port/src/driver", "mod.rs"), name, &fill(code, name, &kind))?;
+    println!("{file} opens it. Add this line to OPENERS in crates/port/src/driver/mod.rs:\n");
+    println!("    (&longwire_drivers::{name}::DRIVER, &{name}::Opener),");
+    Ok(())
+}
+
+/// Writes a module's file beside the one that lists the folder's modules, and declares it there. The file's
+/// name.
+fn write(root: &Path, (folder, list): (&str, &str), module: &str, text: &str) -> Result<String> {
+    let file = format!("{folder}/{module}.rs");
+    if root.join(&file).exists() || root.join(folder).join(module).exists() {
+        bail!("there is {file} already");
+    }
+    let list = format!("{folder}/{list}");
+    let listed = std::fs::read_to_string(root.join(&list)).with_context(|| format!("can't read {list}"))?;
+    std::fs::write(root.join(&file), text).with_context(|| format!("can't write {file}"))?;
+    std::fs::write(root.join(&list), declare(&listed, module))
+        .with_context(|| format!("can't write {list}"))?;
+    Ok(file)
 }
 
 fn is_name(name: &str) -> bool {
@@ -129,6 +162,26 @@ mod tests {
             declare(list, "wave"),
             "//! Doc.\n\npub mod constant;\npub mod trace;\npub mod wave;\n\nuse x;\n"
         );
+    }
+
+    #[test]
+    fn a_driver_has_its_name_in_both_files() {
+        let [described, code] = DRIVER.map(|template| fill(template, "af_test", "AfTest"));
+        assert!(described.contains("kind = \"af_test\"") && described.contains("prices!(\"af_test\""));
+        assert!(code.contains("impl Port for AfTest {") && code.contains("impl Open for Opener {"));
+        assert!(!(described + &code).to_lowercase().contains("template"));
+        let root = std::env::temp_dir().join(format!("longwire-new-{}", std::process::id()));
+        for (folder, list) in [("crates/drivers/src", "lib.rs"), ("crates/port/src/driver", "mod.rs")] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+            std::fs::write(root.join(folder).join(list), "pub mod tap;\n").unwrap();
+        }
+        driver(&root, "af_test").unwrap();
+        let again = driver(&root, "af_test").unwrap_err().to_string();
+        let wrong = driver(&root, "af-test").unwrap_err().to_string();
+        let listed = std::fs::read_to_string(root.join("crates/port/src/driver/mod.rs")).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert!(again.contains("already") && wrong.contains("underscores"), "{again}, {wrong}");
+        assert_eq!(listed, "pub mod af_test;\npub mod tap;\n");
     }
 
     /// A template implements every call without a default in its stage's trait; its file name, type and row

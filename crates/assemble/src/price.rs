@@ -3,7 +3,7 @@
 use longwire_block::Value;
 use longwire_link::transmit::Backlog;
 use longwire_link::{LinkConfig, Links, medium_rate};
-use longwire_scenario::{Attachment, Delays, LARGEST_POOL, Medium, Plan, Profile};
+use longwire_scenario::{Delays, LARGEST_POOL, Medium, Plan, Profile};
 use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -332,13 +332,10 @@ fn routers_passed(plan: &Plan) -> f64 {
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); plan.segments.len()];
     let mut outer = vec![0u64; plan.segments.len()];
     for port in &plan.ports {
-        match port.attachment {
-            Attachment::Inner { far } => {
-                next[port.segment as usize].push(plan.ports[usize::from(far)].segment as usize);
-            }
-            Attachment::Control { .. } => {}
-            _ => outer[port.segment as usize] += 1,
+        if let Some(far) = port.attachment.far() {
+            next[port.segment as usize].push(plan.ports[usize::from(far)].segment as usize);
         }
+        outer[port.segment as usize] += u64::from(port.attachment.is_outer());
     }
     let costs = |segment: usize| u64::from(plan.segments[segment].router.is_some());
     let (mut pairs, mut passed) = (0, 0);
@@ -433,7 +430,7 @@ mod tests {
     fn priced(text: &str) -> Pricing {
         let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
             address = \"10.0.0.2/24\"\n";
-        let plan = longwire_scenario::parse("s.toml", &format!("{hosts}{text}")).unwrap();
+        let plan = longwire_scenario::plan_of(&format!("{hosts}{text}"));
         price(&plan, &Calibration { frame: Bytes(1000), ..Calibration::default() })
     }
 
@@ -525,7 +522,7 @@ mod tests {
             address = \"10.0.0.2/24\"\n";
         let pool = |engine: &str, link: &str, memory: u64| {
             let text = format!("{engine}{hosts}[[link]]\nfrom = \"a\"\nto = \"b\"\n{link}");
-            let mut plan = longwire_scenario::parse("s.toml", &text).unwrap();
+            let mut plan = longwire_scenario::plan_of(&text);
             fit_pool(&mut plan, (memory > 0).then_some(Bytes(memory << 30)));
             plan.engine.pool.0 >> 20
         };

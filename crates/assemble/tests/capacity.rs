@@ -1,7 +1,7 @@
 //! Predicted load of each worker and port, computed by hand for a given file of prices.
 
 use longwire_assemble::{Capacity, predict};
-use longwire_scenario::{Calibrated, EnginePrices, Price, parse, read_prices, write_prices};
+use longwire_scenario::{Calibrated, EnginePrices, Price, plan_of, read_prices, write_prices};
 use longwire_units::{Bytes, Nanos};
 
 /// A file with these prices in picoseconds, and zero for all others.
@@ -13,8 +13,7 @@ fn prices(given: &[(&str, u64)]) -> EnginePrices {
 }
 
 fn predicted(text: &str, given: &[(&str, u64)]) -> Capacity {
-    let plan = parse("capacity.toml", text).unwrap_or_else(|error| panic!("{error}"));
-    predict(&plan, &prices(given), Bytes(1514))
+    predict(&plan_of(text), &prices(given), Bytes(1514))
 }
 
 fn ports(names: &[&str]) -> String {

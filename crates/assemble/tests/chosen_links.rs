@@ -3,27 +3,19 @@
 
 mod support;
 
-use longwire_assemble::{TO_THE_END, build};
-use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
+use longwire_assemble::TO_THE_END;
+use longwire_engine::Report;
 use longwire_program::{Program, assemble};
-use longwire_scenario::{Plan, parse};
-use std::sync::{Arc, Mutex};
-use support::source_ports;
+use longwire_scenario::{Plan, parse, plan_of};
+use std::sync::Arc;
+use support::{Sight, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, length.
 type Events = Vec<(u64, bool, u16, u16, u32)>;
 
-struct Tracer(Arc<Mutex<Events>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.arrival, false, meta.in_port, meta.out_port, meta.len));
-    }
-
-    fn departed(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave(), true, meta.in_port, meta.out_port, meta.len));
-    }
+fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, u32)> {
+    let Sight { time, left, meta, .. } = *sight;
+    Some((time, left, meta.in_port, meta.out_port, meta.len))
 }
 
 /// A router with the hosts "a" and "b", either directly on its port or behind an inner port; 100 packets go
@@ -35,7 +27,7 @@ const HEAD: &str = "host = [{ name = \"a\", address = \"10.0.1.9/24\" }, \
 
 /// A plan whose first forwarders have these programs.
 fn plan(text: &str, programs: &[&str]) -> Plan {
-    let mut plan = parse("chosen.toml", text).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"));
+    let mut plan = plan_of(text);
     for (forwarder, code) in plan.forwarders.iter_mut().zip(programs) {
         let code = assemble(code).unwrap_or_else(|error| panic!("{error}\n{code}"));
         forwarder.request.program = Arc::new(Program::new("test", code, []));
@@ -44,11 +36,7 @@ fn plan(text: &str, programs: &[&str]) -> Plan {
 }
 
 fn run(plan: &Plan) -> (Report, Events) {
-    let seen = Arc::default();
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
-    let report = build(plan, source_ports(plan), observer).unwrap().setup.simulate(TO_THE_END);
-    assert!(report.is_conserved(), "{report:?}");
-    let mut events = std::mem::take(&mut *seen.lock().unwrap());
+    let (mut events, report) = simulate(plan, source_ports(plan), TO_THE_END, look);
     events.sort_unstable();
     (report, events)
 }

@@ -3,15 +3,13 @@
 
 mod support;
 
-use longwire_assemble::{TO_THE_END, build};
+use longwire_assemble::TO_THE_END;
 use longwire_block::change::Ramp;
-use longwire_block::{Port, Spec, Stamp, Values};
+use longwire_block::{Spec, Stamp, Values};
 use longwire_engine::Report;
-use longwire_packet::Meta;
-use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
-use std::sync::{Arc, Mutex};
+use support::{Sight, count, memory_ports, simulate};
 
 /// Two ports and one link from the first to the second; `text` has the link's blocks and the events.
 fn plan(text: &str) -> Result<Plan, String> {
@@ -21,57 +19,28 @@ fn plan(text: &str) -> Result<Plan, String> {
     parse("events.toml", &format!("{ports}{text}")).map_err(|error| error.to_string())
 }
 
-/// Departure time and number of each frame.
-struct Tracer(Arc<Mutex<Vec<(u64, u8)>>>);
-
-impl longwire_engine::Observer for Tracer {
-    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
-
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave(), frame[20]));
-    }
-}
-
 /// An IPv4 frame of 1014 bytes, so that its packet is 8000 bits long, from a to b.
 fn frame(plan: &Plan, number: u8) -> Vec<u8> {
-    let mut frame = vec![0; 1014];
-    frame[..6].copy_from_slice(&plan.ports[1].mac.0);
-    frame[6..12].copy_from_slice(&plan.ports[0].mac.0);
-    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
-    frame[16..18].copy_from_slice(&1000u16.to_be_bytes());
+    let mut frame = support::frame(plan, 0, 1, 1014);
     frame[20] = number;
-    frame[22..24].copy_from_slice(&[64, 17]);
-    frame[26..30].copy_from_slice(&[10, 0, 0, 1]);
-    frame[30..34].copy_from_slice(&[10, 0, 0, 2]);
     frame
 }
 
 /// Departure times (µs) and numbers of frames that arrive at `arrivals` (µs).
 fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    let (ports, mut ends): (Vec<Box<dyn Port>>, Vec<FarEnd>) = plan
-        .ports
-        .iter()
-        .map(|port| {
-            let (port, end) = MemoryPort::pair(&port.name, Stamp::Source, 1 << 10, 8 << 20);
-            (Box::new(port) as Box<dyn Port>, end)
-        })
-        .unzip();
+    let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
     // The bridge learns b's port before the run's first event.
-    let mut greeting = frame(&plan, 255);
-    greeting[..6].copy_from_slice(&plan.ports[0].mac.0);
-    greeting[6..12].copy_from_slice(&plan.ports[1].mac.0);
+    let mut greeting = support::frame(&plan, 1, 0, 1014);
+    greeting[20] = 255;
     assert!(ends[1].push_at(Nanos::ZERO, &greeting));
     for (number, &at) in arrivals.iter().enumerate() {
         assert!(ends[0].push_at(Nanos::from_micros(at), &frame(&plan, number as u8)));
     }
-    let trace = Arc::new(Mutex::new(Vec::new()));
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn longwire_engine::Observer>);
-    let report = build(&plan, ports, observer).unwrap().setup.simulate(TO_THE_END);
-    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
-    let trace = trace.lock().unwrap();
-    let seen = trace.iter().filter(|(_, number)| *number != 255);
-    (seen.map(|&(leave, number)| (leave / 1000, number)).collect(), report)
+    let look = |sight: &Sight<'_>| sight.left.then(|| (sight.time / 1000, sight.frame[20]));
+    let (mut left, report) = simulate(&plan, ports, TO_THE_END, look);
+    left.retain(|(_, number)| *number != 255);
+    (left, report)
 }
 
 #[test]
@@ -253,7 +222,7 @@ fn no_rules_and_bare_kinds() {
     let kinds: Vec<_> = plan.profiles[0].blocks.iter().map(|(spec, _)| spec.kind).collect();
     assert!(kinds.contains(&"codel"), "{kinds:?}");
     assert!(plan.events[0].describe(&plan).contains("filter none"), "{}", plan.events[0].describe(&plan));
-    let report = build(&plan, support::source_ports(&plan), |_| None).unwrap().setup.simulate(TO_THE_END);
+    let report = count(&plan, TO_THE_END);
     let link = &report.links[0];
     assert_eq!((link.stats.out_packets, link.stats.dropped()), (2, 2));
     let changed = link.changed.as_ref().unwrap();

@@ -4,28 +4,15 @@
 
 mod support;
 
-use longwire_assemble::{TO_THE_END, build};
-use longwire_block::{Port, Stamp};
-use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
-use longwire_port::driver::memory::MemoryPort;
-use longwire_scenario::parse;
+use longwire_assemble::TO_THE_END;
+use longwire_block::Stamp;
+use longwire_engine::Report;
+use longwire_scenario::plan_of;
 use longwire_units::Nanos;
-use std::sync::{Arc, Mutex};
-use support::source_ports;
+use support::{memory_ports, simulate, source_ports};
 
 /// A departure: port and time in µs.
 type Left = (String, u64);
-
-struct Tracer(Arc<Mutex<Vec<(u16, u64)>>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
-
-    fn departed(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.out_port, meta.leave() / 1000));
-    }
-}
 
 /// ```text
 /// a --up-- left --trunk-- right --rc-- c
@@ -87,19 +74,13 @@ fn run(
          [[source]]\nname = \"s\"\nfrom = \"{from}\"\nto = \"b\"\nrate = \"8 Mbit/s\"\npackets = {packets}\n\
          [engine]\nworkers = {workers}\npool = \"8 MiB\"\n"
     );
-    let mut plan = parse("floods.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let mut plan = plan_of(&text);
     let source = &mut plan.sources[0];
     (source.mac.0, source.destination) = ([0xff; 6], "10.0.0.255".parse().unwrap());
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
-    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
-    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
-    let mut left: Vec<Left> = seen
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|&(port, time)| (plan.ports[usize::from(port)].name.to_string(), time))
-        .collect();
+    let look = |sight: &support::Sight<'_>| sight.left.then_some((sight.meta.out_port, sight.time / 1000));
+    let (seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
+    let named = |(port, time): (u16, u64)| (plan.ports[usize::from(port)].name.to_string(), time);
+    let mut left: Vec<Left> = seen.into_iter().map(named).collect();
     left.sort();
     let passed = report.links.iter().filter(|link| link.stats.in_packets > 0);
     let passed = passed.map(|link| (plan.links[link.place as usize].name.to_string(), link.stats.in_packets));
@@ -185,16 +166,13 @@ fn a_flooded_frame_is_not_overtaken() {
     };
     for workers in [1, 2, 3] {
         let text = format!("{text}[engine]\nworkers = {workers}\npool = \"8 MiB\"\n");
-        let plan = parse("floods.toml", &text).unwrap_or_else(|error| panic!("{error}"));
-        let pair = |port: &longwire_scenario::Port| MemoryPort::pair(&port.name, Stamp::Source, 16, 4096);
-        let (ports, mut ends): (Vec<_>, Vec<_>) = plan.ports.iter().map(pair).unzip();
+        let plan = plan_of(&text);
+        let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
         // The bridge learns the port of the first station.
         assert!(ends[0].push_at(Nanos::ZERO, &plain(0, [0xff; 6], 0)));
         assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [0xff; 6], 1)));
         assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [2, 0, 0, 0, 0, 0], 2)));
-        let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-        let report = build(&plan, ports, |_| None).unwrap().setup.simulate(TO_THE_END);
-        assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+        simulate::<()>(&plan, ports, TO_THE_END, |_| None);
         let numbers: Vec<u8> = std::iter::from_fn(|| ends[0].take()).map(|frame| frame.bytes[20]).collect();
         assert_eq!(numbers, [1, 2], "{workers} workers");
     }

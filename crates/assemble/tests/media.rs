@@ -3,36 +3,21 @@
 
 mod support;
 
-use longwire_assemble::{Calibration, TO_THE_END, build, price};
+use longwire_assemble::{Calibration, TO_THE_END, price};
 use longwire_block::DropReason;
-use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
-use longwire_scenario::{Plan, load, parse};
+use longwire_engine::Report;
+use longwire_scenario::{Plan, load, parse, plan_of};
 use longwire_units::{Nanos, Rate};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-use support::source_ports;
+use support::{Sight, simulate, source_ports};
 
 /// Departures: time, port, number of source and sequence.
 type Trace = Vec<(u64, u16, Vec<u8>)>;
 
-struct Tracer(Arc<Mutex<Trace>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
-
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave(), meta.out_port, frame[..60].to_vec()));
-    }
-}
-
 fn run(plan: &Plan, until: Nanos) -> (Trace, Report) {
-    let trace = Arc::new(Mutex::new(Vec::new()));
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
-    let report = build(plan, source_ports(plan), observer).unwrap().setup.simulate(until);
-    assert!(report.errors.is_empty(), "{:?}", report.errors);
-    assert!(report.is_conserved(), "{report:?}");
-    let mut trace = std::mem::take(&mut *trace.lock().unwrap());
+    let look =
+        |sight: &Sight<'_>| sight.left.then(|| (sight.time, sight.meta.out_port, sight.frame[..60].to_vec()));
+    let (mut trace, report) = simulate(plan, source_ports(plan), until, look);
     trace.sort();
     (trace, report)
 }
@@ -99,7 +84,7 @@ fn the_trace_does_not_depend_on_the_number_of_workers() {
         text
     };
     let traces = [1, 2, 3].map(|workers| {
-        let plan = parse("media.toml", &text(workers)).unwrap_or_else(|error| panic!("{error}"));
+        let plan = plan_of(&text(workers));
         let (trace, report) = run(&plan, TO_THE_END);
         let links: Vec<_> = report.links.iter().map(|link| link.stats.clone()).collect();
         (trace, links)
@@ -137,7 +122,7 @@ fn the_rate_of_a_medium_changes_at_its_time() {
                 step = \"500 us\"\n"
     };
     let traces = [1, 2, 3].map(|workers| {
-        let plan = parse("media.toml", &text(workers)).unwrap_or_else(|error| panic!("{error}"));
+        let plan = plan_of(&text(workers));
         assert_eq!(plan.events[0].describe(&plan), "m: rate 4 Mbit/s");
         run(&plan, TO_THE_END).0
     });
@@ -214,7 +199,7 @@ fn a_medium_is_priced_once() {
             text +=
                 &format!("[[link]]\nfrom = \"p{n}\"\nto = \"x\"\nmedium = \"m\"\nqueue = \"100 packets\"\n");
         }
-        parse("price.toml", &text).unwrap_or_else(|error| panic!("{error}"))
+        plan_of(&text)
     };
     let [one, ten] = [1, 10].map(|stations| price(&plan(stations), &Calibration::default()));
     assert_eq!((one.demand, ten.demand), (Some(1000), Some(1000)));

@@ -4,31 +4,18 @@
 
 mod support;
 
-use longwire_assemble::{TO_THE_END, build};
-use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
-use longwire_scenario::{Plan, parse};
+use longwire_assemble::TO_THE_END;
+use longwire_engine::Report;
+use longwire_scenario::{Plan, parse, plan_of};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use support::source_ports;
+use support::{Sight, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, the sender's address.
 type Events = Vec<(u64, bool, u16, u16, [u8; 4])>;
 
-fn source(frame: &[u8]) -> [u8; 4] {
-    frame[26..30].try_into().unwrap()
-}
-
-struct Tracer(Arc<Mutex<Events>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.arrival, false, meta.in_port, meta.out_port, source(frame)));
-    }
-
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave(), true, meta.in_port, meta.out_port, source(frame)));
-    }
+fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, [u8; 4])> {
+    let source = sight.frame[26..30].try_into().unwrap();
+    Some((sight.time, sight.left, sight.meta.in_port, sight.meta.out_port, source))
 }
 
 /// Two routers with three lines between them, and 200 flows of five packets each from "a" to "b"; `routes`
@@ -64,12 +51,8 @@ const EQUAL: &str = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\" }
 
 fn run(text: &str, workers: u32) -> (Plan, Report, Events) {
     let text = format!("{text}[engine]\nworkers = {workers}\n");
-    let plan = parse("s.toml", &text).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"));
-    let seen = Arc::default();
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
-    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
-    assert!(report.is_conserved(), "{report:?}");
-    let mut events = std::mem::take(&mut *seen.lock().unwrap());
+    let plan = plan_of(&text);
+    let (mut events, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
     events.sort_unstable();
     (plan, report, events)
 }

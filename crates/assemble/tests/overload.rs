@@ -1,12 +1,14 @@
 //! A run that is not faithful says so, and names the cause.
 #![forbid(unsafe_code)]
 
+mod support;
+
 use longwire_assemble::build;
 use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
 use longwire_engine::{Fidelity, Observer, Report};
 use longwire_packet::{Batch, Meta, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
-use longwire_scenario::{Plan, parse};
+use longwire_scenario::{Plan, plan_of};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 
@@ -34,7 +36,7 @@ wait = "spin"
 {engine}
 "#
     );
-    parse("overload.toml", &text).unwrap_or_else(|error| panic!("{error}"))
+    plan_of(&text)
 }
 
 /// Works for a while.
@@ -99,12 +101,7 @@ struct Load {
 
 /// Frames from the first port to the second.
 fn frame(plan: &Plan) -> Vec<u8> {
-    let mut frame = vec![0u8; 1000];
-    frame[..6].copy_from_slice(&plan.ports[1].mac.0);
-    frame[6..12].copy_from_slice(&plan.ports[0].mac.0);
-    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
-    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-    frame
+    support::frame(plan, 0, 1, 1000)
 }
 
 fn pair(plan: &Plan, place: usize) -> (MemoryPort, FarEnd) {
@@ -115,11 +112,7 @@ fn pair(plan: &Plan, place: usize) -> (MemoryPort, FarEnd) {
 fn run(plan: &Plan, load: &Load) -> Report {
     let ((port, mut wire), (other, mut sink)) = (pair(plan, 0), pair(plan, 1));
     // The second port's station is learnt first, so that nothing is flooded.
-    let mut greeting = frame(plan);
-    greeting.copy_within(..6, 6);
-    greeting[..6].copy_from_slice(&plan.ports[0].mac.0);
-    greeting[26..34].copy_from_slice(&[10, 0, 0, 2, 10, 0, 0, 1]);
-    assert!(sink.push(&greeting));
+    assert!(sink.push(&support::frame(plan, 1, 0, 1000)));
     let ports = vec![Box::new(SlowToLook { port, takes: load.look }) as Box<dyn Port>, Box::new(other)];
     let observer = |_| load.observer.map(|time| Box::new(Slow(time)) as Box<dyn Observer>);
     let run = build(plan, ports, observer).unwrap().setup.start();

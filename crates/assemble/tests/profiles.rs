@@ -4,15 +4,13 @@
 
 mod support;
 
-use longwire_assemble::{TO_THE_END, build};
-use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
+use longwire_assemble::TO_THE_END;
+use longwire_engine::Report;
 use longwire_scenario::library::{SHIPPED, Shipped};
-use longwire_scenario::{Plan, parse};
+use longwire_scenario::{Plan, parse, plan_of};
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-use support::source_ports;
+use support::{Sight, simulate, source_ports};
 
 /// A profile's values in its file for one direction.
 struct Said {
@@ -64,17 +62,6 @@ const SAID: &[Said] = &[
     said("data-centre", [10e9; 2], 1538, [10_000; 2], 0.0, NONE),
 ];
 
-/// Transit time and departure time of each packet.
-struct Tracer(Arc<Mutex<Vec<(u64, u64)>>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
-
-    fn departed(&mut self, meta: &Meta, _: &[u8]) {
-        self.0.lock().unwrap().push((meta.leave() - meta.arrival, meta.leave()));
-    }
-}
-
 /// Transit and departure times of packets in one direction over a link between a and b that is made of
 /// `link`.
 fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
@@ -87,13 +74,9 @@ fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
     writeln!(text, "[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n{link}").unwrap();
     writeln!(text, "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\n{source}").unwrap();
     text += "[engine]\npool = \"32 MiB\"\n";
-    let plan = parse("profiles.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let trace = Arc::new(Mutex::new(Vec::new()));
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
-    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
-    assert!(report.is_conserved() && report.errors.is_empty(), "{link}: {:?}", report.errors);
-    let trace = std::mem::take(&mut *trace.lock().unwrap());
-    (trace, report)
+    let plan = plan_of(&text);
+    let look = |sight: &Sight<'_>| sight.left.then(|| (sight.time - sight.meta.arrival, sight.time));
+    simulate(&plan, source_ports(&plan), TO_THE_END, look)
 }
 
 #[test]

@@ -2,18 +2,20 @@
 //! get the same verdicts and departure times, and no packet was sent before its time.
 #![forbid(unsafe_code)]
 
+mod support;
+
 use longwire_assemble::{TO_THE_END, build};
 use longwire_block::{Dice, Port, Stamp};
-use longwire_engine::{Observer, Remote, Report, Tolerance};
-use longwire_packet::{Batch, Meta, Pool};
+use longwire_engine::{Remote, Report, Tolerance};
+use longwire_packet::{Batch, Pool};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
-use longwire_port::driver::memory::{FarEnd, MemoryPort};
-use longwire_scenario::{Plan, parse};
+use longwire_port::driver::memory::FarEnd;
+use longwire_scenario::{Plan, plan_of};
 use longwire_units::Nanos;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use support::{Sight, Trace, memory_ports, simulate};
 
 /// Two ports behind one link in each direction.
 const ONE_LINK: &str = r#"
@@ -144,52 +146,53 @@ delay = { kind = "jitter", delay = "3 ms", jitter = "2 ms", order = "reorder" }
 /// Position of a frame's number: behind Ethernet, IPv4 and UDP headers.
 const NUMBER: std::ops::Range<usize> = 42..46;
 
-/// Observations of a run.
-#[derive(Default)]
+/// A packet that entered a link, or left: its number, when, by which port, and of one that entered its bytes.
 struct Seen {
-    /// By a frame's number: arrival time, port, and bytes.
-    arrived: Vec<(u32, u64, u16, Vec<u8>)>,
-    known: HashMap<u32, ()>,
-    /// Number, port and departure time of each packet that left.
-    departed: Vec<(u32, u16, u64)>,
-}
-
-struct Recorder {
-    seen: Arc<Mutex<Seen>>,
-    simulated: bool,
+    left: bool,
+    number: u32,
+    time: u64,
+    port: u16,
+    frame: Vec<u8>,
 }
 
 fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[NUMBER].try_into().unwrap())
 }
 
-impl Observer for Recorder {
-    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
-        let mut seen = self.seen.lock().unwrap();
-        // Only the arrival at the first link is an input; those at later links follow from it.
-        if seen.known.insert(number(frame), ()).is_none() {
-            seen.arrived.push((number(frame), meta.arrival, meta.in_port, frame.to_vec()));
-        }
-    }
+fn look(sight: &Sight<'_>) -> Option<Seen> {
+    let Sight { left, time, meta, frame } = *sight;
+    let port = if left { meta.out_port } else { meta.in_port };
+    Some(Seen {
+        left,
+        number: number(frame),
+        time,
+        port,
+        frame: if left { Vec::new() } else { frame.to_vec() },
+    })
+}
 
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        let early = !self.simulated && longwire_clock::monotonic() < Nanos(meta.leave());
-        assert!(!early, "sent before it leaves: {meta:?}");
-        self.seen.lock().unwrap().departed.push((number(frame), meta.out_port, meta.leave()));
-    }
+/// The same in real time, where nothing is sent early.
+fn look_in_time(sight: &Sight<'_>) -> Option<Seen> {
+    let early = sight.left && longwire_clock::monotonic() < Nanos(sight.time);
+    assert!(!early, "sent before it leaves: {:?}", sight.meta);
+    look(sight)
+}
+
+/// Number, port and leaving time of each that left, sorted; the run began at `started`.
+fn departed(seen: &[Seen], started: u64) -> Vec<(u32, u16, u64)> {
+    let left = seen.iter().filter(|seen| seen.left);
+    let mut left: Vec<_> = left.map(|seen| (seen.number, seen.port, seen.time - started)).collect();
+    left.sort_unstable();
+    left
 }
 
 /// A frame of `len` bytes from a port to another, or to all if there is none.
 fn frame(plan: &Plan, from: usize, to: Option<usize>, number: u32, len: usize) -> Vec<u8> {
-    let mut frame = vec![0u8; len.max(NUMBER.end)];
-    frame[..6].copy_from_slice(&to.map_or([0xff; 6], |to| plan.ports[to].mac.0));
-    frame[6..12].copy_from_slice(&plan.ports[from].mac.0);
-    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
-    let ip_len = (frame.len() - 14) as u16;
-    frame[16..18].copy_from_slice(&ip_len.to_be_bytes());
-    frame[22..24].copy_from_slice(&[64, 17]);
-    frame[26..30].copy_from_slice(&[10, 0, 0, from as u8 + 1]);
-    frame[30..34].copy_from_slice(&to.map_or([255; 4], |to| [10, 0, 0, to as u8 + 1]));
+    let mut frame = support::frame(plan, from, to.unwrap_or(from), len.max(NUMBER.end));
+    if to.is_none() {
+        frame[..6].fill(0xff);
+        frame[30..34].fill(255);
+    }
     frame[NUMBER].copy_from_slice(&number.to_be_bytes());
     frame
 }
@@ -249,61 +252,37 @@ fn drive(plan: &Plan, wires: &mut [Push], remote: &Remote) {
     settle(remote, number);
 }
 
-fn built(
-    plan: &Plan,
-    ports: Vec<Box<dyn Port>>,
-    simulated: bool,
-) -> (longwire_engine::Setup, Arc<Mutex<Seen>>) {
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    let recorder = |_| {
-        let seen = Arc::clone(&seen);
-        Some(Box::new(Recorder { seen, simulated }) as Box<dyn Observer>)
-    };
-    let setup = build(plan, ports, recorder).unwrap().setup;
-    (setup, seen)
-}
-
-fn memory_ports(plan: &Plan, stamp: Stamp) -> (Vec<Box<dyn Port>>, Vec<FarEnd>) {
-    let pair = |port: &longwire_scenario::Port| MemoryPort::pair(&port.name, stamp, 1 << 14, 16 << 20);
-    let (ports, ends): (Vec<_>, Vec<_>) = plan.ports.iter().map(pair).unzip();
-    (ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect(), ends)
-}
-
 /// Compares a real run with its replay.
 fn compare(text: &str, wait: &str, real: Option<Wired>) {
     let text = format!("{text}\n[engine]\nwait = \"{wait}\"\npool = \"32 MiB\"\n");
-    let plan = parse("replay.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan_of(&text);
     let (ports, mut wires) = real.unwrap_or_else(|| {
         let (ports, ends) = memory_ports(&plan, Stamp::Poll);
         let push = |mut end: FarEnd| Box::new(move |frame: &[u8]| assert!(end.push(frame))) as Push;
         (ports, ends.into_iter().map(push).collect())
     });
-    let (setup, seen) = built(&plan, ports, false);
-    let run = setup.start();
+    let trace = Trace::of(look_in_time);
+    let run = build(&plan, ports, |_| trace.observer()).unwrap().setup.start();
     // The replay begins at zero: events, slots and background traffic are relative to the start of the run.
     let started = run.started().0;
     drive(&plan, &mut wires, &run.remote());
     let recorded = run.stop();
     assert!(recorded.is_conserved() && recorded.errors.is_empty(), "{recorded:?}");
-    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let seen = trace.take();
 
     let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
-    let mut arrivals = seen.arrived;
+    // The first link is where a packet's recorded arrival counts; the next ones follow from it.
+    let mut known = HashSet::new();
+    let first = seen.iter().filter(|seen| !seen.left && known.insert(seen.number));
+    let mut arrivals: Vec<_> = first.collect();
     // Arrivals at different links by one port may be recorded in another order than they came; those at one
     // link are in order.
-    arrivals.sort_by_key(|(_, at, ..)| *at);
-    for (_, at, port, frame) in &arrivals {
-        assert!(ends[usize::from(*port)].push_at(Nanos(*at - started), frame));
+    arrivals.sort_by_key(|seen| seen.time);
+    for Seen { time, port, frame, .. } in arrivals {
+        assert!(ends[usize::from(*port)].push_at(Nanos(*time - started), frame));
     }
-    let (setup, replayed) = built(&plan, ports, true);
-    let report = setup.simulate(TO_THE_END);
-    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
-
-    let mut wanted = seen.departed;
-    wanted.iter_mut().for_each(|(.., leave)| *leave -= started);
-    let mut got = std::mem::take(&mut replayed.lock().unwrap().departed);
-    wanted.sort_unstable();
-    got.sort_unstable();
+    let (replayed, report) = simulate(&plan, ports, TO_THE_END, look);
+    let (wanted, got) = (departed(&seen, started), departed(&replayed, 0));
     let differs = wanted.iter().zip(&got).find(|(a, b)| a != b);
     assert!(wanted == got, "{} and {} left, first difference {differs:?}", wanted.len(), got.len());
     let counts = |report: &Report| -> Vec<_> {

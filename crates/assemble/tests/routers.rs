@@ -3,19 +3,18 @@
 
 mod support;
 
-use longwire_assemble::{TO_THE_END, build};
-use longwire_engine::Report;
-use longwire_scenario::{Attachment, Plan, parse};
+use longwire_assemble::TO_THE_END;
+use longwire_scenario::{Plan, parse, plan_of};
 use longwire_units::Nanos;
 use std::path::PathBuf;
-use support::source_ports;
+use support::count;
 
 /// Two hosts on lines 1 and 2.
 const HOSTS: &str = "host = [{ name = \"a\", address = [\"10.0.1.9/24\", \"fd01::9/64\"] },\n\
     { name = \"b\", address = [\"10.0.2.9/24\", \"fd02::9/64\"] }]\n";
 
 fn plan(text: &str) -> Plan {
-    parse("s.toml", &format!("{HOSTS}{text}")).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"))
+    plan_of(&format!("{HOSTS}{text}"))
 }
 
 /// Checks that one of the errors is at `place` (line:column) and contains `wanted`.
@@ -24,12 +23,6 @@ fn check(text: &str, place: &str, wanted: &str) {
     let mut told = error.findings.iter().map(ToString::to_string);
     let meant = |told: &String| told.starts_with(&format!("s.toml:{place}")) && told.contains(wanted);
     assert!(told.any(|told| meant(&told)), "wanted {place} {wanted}\n{error}\nin:\n{text}");
-}
-
-fn run(plan: &Plan, until: Nanos) -> Report {
-    let report = build(plan, source_ports(plan), |_| None).unwrap().setup.simulate(until);
-    assert!(report.is_conserved(), "{report:?}");
-    report
 }
 
 /// A router between the two hosts, with more configuration.
@@ -82,10 +75,7 @@ fn a_router_sits_on_hosts() {
 fn ports_of_its_own_have_a_far_side() {
     let plan = plan(ROW);
     let place = |name: &str| plan.routers.iter().find_map(|router| router.port(name)).unwrap().place;
-    let far = |place: u16| match plan.ports[usize::from(place)].attachment {
-        Attachment::Inner { far } => far,
-        _ => panic!("{place} has no far side"),
-    };
+    let far = |place: u16| plan.ports[usize::from(place)].attachment.far().unwrap();
     assert_eq!((far(place("r1-wan")), far(place("r2-wan"))), (place("r2-wan"), place("r1-wan")));
     // A host's link to a router's port is on a bridge of the two.
     let lan = far(place("r1-lan"));
@@ -157,8 +147,8 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
         (between("routes = [{ to = \"10.3.0.0/16\" }]\n"), "7:18: ", "name a gateway, a port, or discard it"),
         (
             between(
-                "routes = [{ to = \"10.3.0.0/16\", port = \"a\" }, \
-                 { to = \"10.3.0.0/16\", discard = true }]\n",
+                "routes = [{ to = \"10.3.0.0/16\", port = \"a\" }, { to = \"10.3.0.0/16\", discard = true \
+                 }]\n",
             ),
             "7:54: ",
             "a route to 10.3.0.0/16 already",
@@ -261,11 +251,11 @@ fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_fix() {
 fn packets_cross_every_link_and_router_at_their_times() {
     let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 5\n";
     let plan = plan(&format!("{ROW}{source}"));
-    let report = run(&plan, TO_THE_END);
+    let report = count(&plan, TO_THE_END);
     assert_eq!((report.flow.sent, report.flow.made, report.flow.drops.len()), (5, 0, 0));
     // The last is sent at 40 ms and takes 1, 30 and 2 ms: counters include what happened until then.
-    assert_eq!(run(&plan, Nanos::from_millis(73)).flow.sent, 5);
-    assert_eq!(run(&plan, Nanos(72_999_999)).flow.sent, 4);
+    assert_eq!(count(&plan, Nanos::from_millis(73)).flow.sent, 5);
+    assert_eq!(count(&plan, Nanos(72_999_999)).flow.sent, 4);
     assert_eq!(report.nodes.iter().map(|node| node.stats.forwarded).collect::<Vec<_>>(), [5, 5]);
 }
 
@@ -274,7 +264,7 @@ fn a_packet_goes_round_until_its_hops_are_used_up() {
     let loops = ROW.replace("count = 2", "count = 2\nneighbours = []")
         + "[[source]]\nfrom = \"a\"\nto = \"b\"\n\
         destination = \"192.0.2.1\"\ninterval = \"10 ms\"\npackets = 1\n";
-    let report = run(&plan(&loops), TO_THE_END);
+    let report = count(&plan(&loops), TO_THE_END);
     // 64 hops, half of them by each router; r2 has the last, and informs a, over the links.
     assert_eq!(report.flow.drops, [("hop-limit", 1)]);
     let forwarded: Vec<u64> = report.nodes.iter().map(|node| node.stats.forwarded).collect();
@@ -299,7 +289,7 @@ fn a_link_that_says_too_big_says_it_to_the_router_that_sent() {
         "count = 2\n\
         neighbours = [{ address = \"fe80::1\", mac = \"02:00:00:00:00:01\", port = \"r{n}-wan\" }]",
     );
-    let report = run(&plan(&format!("{routes}{source}")), TO_THE_END);
+    let report = count(&plan(&format!("{routes}{source}")), TO_THE_END);
     // Each answer enters r1, which forwards it to a.
     assert_eq!((report.flow.sent, report.nodes[0].stats.forwarded), (3, 6), "{report:?}");
     assert_eq!(report.nodes[0].stats.received, 6);
@@ -313,7 +303,7 @@ fn routes_change_at_their_time() {
         [[at]]\ntime = \"70 ms\"\nrouter = \"r\"\nremove-route = \"10.8.0.0/16\"\n";
     let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
     let plan = plan(&between(&format!("{events}{source}")));
-    let report = run(&plan, TO_THE_END);
+    let report = count(&plan, TO_THE_END);
     // A packet at 30 ms is discarded; the change at 40 ms precedes the packet at that time.
     assert_eq!((report.flow.sent, &report.flow.drops[..]), (9, &[("discard", 1)][..]));
     assert_eq!(report.errors.len(), 1, "{:?}", report.errors);
@@ -333,7 +323,7 @@ fn a_network_of_a_port_comes_back_and_default_means_both_families() {
         + &at(85, "add-route = \"10.0.2.0/24 dev b\"");
     let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
     let plan_of = |events: &str| plan(&between(&format!("{events}{source}")));
-    let report = run(&plan_of(&events), TO_THE_END);
+    let report = count(&plan_of(&events), TO_THE_END);
     assert_eq!(report.errors, [""; 0]);
     assert_eq!((report.flow.sent, &report.flow.drops[..]), (6 + 2, &[("discard", 2), ("no-route", 2)][..]));
     // Both default routes are removed at once; a third removal fails.
@@ -342,7 +332,7 @@ fn a_network_of_a_port_comes_back_and_default_means_both_families() {
     let twice = at(5, "remove-route = \"default\"") + &at(15, "remove-route = [\"default\"]");
     let plan = plan(&between(&format!("{routes}{twice}{source}")));
     assert_eq!(plan.router_events[0].describe(&plan.routers), "router r: no default route");
-    let report = run(&plan, TO_THE_END);
+    let report = count(&plan, TO_THE_END);
     assert_eq!((report.flow.sent, report.errors.len()), (10, 1), "{:?}", report.errors);
     let error = &report.errors[0];
     assert!(
@@ -375,7 +365,7 @@ fn a_default_route_is_written_as_one() {
     };
     let routes =
         "routes = [{ to = \"default\", via = \"10.0.1.3\" }, { to = \"default\", via = \"fd01::3\" }]";
-    let plan = parse("s.toml", &host(routes)).unwrap();
+    let plan = plan_of(&host(routes));
     let gateways: Vec<_> = plan.hosts[0].gateways.iter().map(ToString::to_string).collect();
     assert_eq!((gateways, plan.hosts[0].routes.len()), (vec!["10.0.1.3".into(), "fd01::3".into()], 0));
     let twice = format!("gateway = \"10.0.1.2\", {routes}");
@@ -449,7 +439,7 @@ fn neighbours_that_are_none_are_noted() {
         let told: Vec<String> = plan(&between(&keys)).notes.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), usize::from(what.is_some()), "{address}: {told:?}");
         assert!(
-            what.is_none_or(|what| told[0].starts_with("s.toml:7:27: ") && told[0].contains(what)),
+            what.is_none_or(|what| told[0].starts_with("scenario.toml:7:27: ") && told[0].contains(what)),
             "{told:?}"
         );
     }
@@ -468,7 +458,7 @@ fn a_table_comes_from_a_file() {
     assert_eq!(router.routes.len(), 40_001);
     assert_eq!(router.written(&router.routes[0]), "0.0.0.0/0 via 10.0.1.7 dev a");
     assert_eq!(router.written(&router.routes[300]), "10.21.43.0/24 via 10.0.2.101 dev b");
-    assert!(run(&plan, TO_THE_END).nodes[0].stats.table_bytes > 0);
+    assert!(count(&plan, TO_THE_END).nodes[0].stats.table_bytes > 0);
     std::fs::write(folder.join("table.txt"), "10.1.0.0/16 via 10.0.2.2\n10.2.0.0/16 dev c\n").unwrap();
     let error = parse(&folder.join("s.toml").display().to_string(), &scenario).map(|_| ()).unwrap_err();
     assert!(
@@ -497,7 +487,7 @@ fn processors_are_read() {
          estimator = \"ses 0.25\"\nrings = { ready = 3 }\n\
          flows = [{ name = \"x\", key = { destination-port = 53 }, weight = 3, cycles = \"100 + 2/byte\" }]",
     );
-    let plan = parse("s.toml", &text).unwrap();
+    let plan = plan_of(&text);
     let sharing = plan.routers[0].sharing.as_ref().unwrap();
     let settings = &sharing.settings;
     assert_eq!((&*sharing.scheduler, settings.processors, settings.clock_mhz), ("cbcs", 4, 600));
@@ -508,7 +498,7 @@ fn processors_are_read() {
     // The largest cost: 3600 cycles are 6000 ns, and 1514 bytes 121120 ns.
     assert_eq!((settings.quantum.0, plan.notes.len()), (127_120, 0));
     // A router without a scheduler has none of these.
-    assert!(parse("s.toml", &shared("")).unwrap().routers[0].sharing.is_none());
+    assert!(plan_of(&shared("")).routers[0].sharing.is_none());
 }
 
 #[test]
@@ -556,7 +546,7 @@ fn processors_that_cannot_be_are_refused() {
 
 /// The notes about a router with these `keys`.
 fn notes(keys: &str) -> Vec<String> {
-    parse("s.toml", &shared(keys)).unwrap().notes.iter().map(ToString::to_string).collect()
+    plan_of(&shared(keys)).notes.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -603,17 +593,14 @@ fn a_quantum_that_is_not_given_is_large_enough() {
         ("scheduler = \"cbcs\"\nport-rate = \"50 Mbit/s\"", 242_240 + 125, 1518),
         ("scheduler = \"separate-drr\"\nbudget = 7000", 7000, 1518),
     ] {
-        let plan = parse("s.toml", &shared(keys)).unwrap();
+        let plan = plan_of(&shared(keys));
         let settings = &plan.routers[0].sharing.as_ref().unwrap().settings;
         assert_eq!((settings.quantum.0, settings.quantum_bytes), (quantum, bytes), "{keys}");
         assert!(plan.notes.is_empty(), "{keys}");
     }
     let long =
         shared("scheduler = \"separate-drr\"").replace("10.0.2.1/24\" }", "10.0.2.1/24\", mtu = 9000 }");
-    assert_eq!(
-        parse("s.toml", &long).unwrap().routers[0].sharing.as_ref().unwrap().settings.quantum_bytes,
-        9014
-    );
+    assert_eq!(plan_of(&long).routers[0].sharing.as_ref().unwrap().settings.quantum_bytes, 9014);
 }
 
 #[test]
@@ -632,7 +619,7 @@ fn room_for_fewer_packets_than_flows_need_is_noted() {
         // One queue for all, first come first served.
         ("scheduler = \"fifo\"\npackets = 64", 64, None),
     ] {
-        let plan = parse("s.toml", &shared(keys)).unwrap();
+        let plan = plan_of(&shared(keys));
         assert_eq!(plan.routers[0].sharing.as_ref().unwrap().settings.packets, packets, "{keys}");
         let told: Vec<_> = plan.notes.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), usize::from(part.is_some()), "{keys}: {told:?}");
@@ -742,7 +729,7 @@ fn one_queue_for_all_has_no_limit_for_each_flow_unless_it_is_given() {
         ("scheduler = \"fifo\"\npackets = 64", 64),
         ("scheduler = \"fifo\"\nflow-limit = 7", 7),
     ] {
-        let plan = parse("s.toml", &shared(keys)).unwrap();
+        let plan = plan_of(&shared(keys));
         assert_eq!(plan.routers[0].sharing.as_ref().unwrap().settings.flow_limit, limit, "{keys}");
     }
 }
@@ -801,8 +788,8 @@ fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
 #[test]
 fn flows_of_one_key_are_noted() {
     let told = notes(
-        "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, \
-         { name = \"y\", key = { protocol = \"udp\" } }]",
+        "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, { name = \"y\", key \
+         = { protocol = \"udp\" } }]",
     );
     assert!(told.len() == 1 && told[0].contains("flow \"y\" has the key of flow \"x\""), "{told:?}");
 }
@@ -815,7 +802,7 @@ fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
     {
         let keys =
             format!("scheduler = \"gmr3\"\nprocessors = {processors}\nrings = {{ requests = {requests} }}");
-        let plan = parse("s.toml", &shared(&keys)).unwrap();
+        let plan = plan_of(&shared(&keys));
         let told = plan.routers[0].not_in_real_time.as_ref().map(ToString::to_string);
         let Some(most) = most else {
             assert_eq!(told, None, "{keys}");
@@ -823,7 +810,7 @@ fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
         };
         let told = told.unwrap();
         assert!(
-            told.starts_with("s.toml:12:22: router \"r\", rings.requests: ")
+            told.starts_with("scenario.toml:12:22: router \"r\", rings.requests: ")
                 && told.contains(&format!("give {most} or less")),
             "{told}"
         );
@@ -833,8 +820,8 @@ fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
 #[test]
 fn weights_change_at_their_time() {
     let flows = "scheduler = \"drfq\"\ncycles = 1000\nflow-limit = 4096\nestimator = \"exact\"\nflows = [\
-        { name = \"x\", key = { source = \"10.0.1.9\" } }, { name = \"y\", key = { source = \"10.0.1.8\" } }]\
-        \n";
+        { name = \"x\", key = { source = \"10.0.1.9\" } }, { name = \"y\", key = { source = \"10.0.1.8\" } \
+        }]\n";
     let source = |host: u8| {
         format!(
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nname = \"s{host}\"\nsource = \"10.0.1.{host}\"\n\
@@ -844,10 +831,10 @@ fn weights_change_at_their_time() {
     let event = "[[at]]\ntime = \"1 ms\"\nrouter = \"r\"\nflow = \"x\"\nweight = 3\n";
     let text = shared(&format!("{flows}{}{}{event}", source(9), source(8)));
     let text = text.replacen("\"10.0.1.9/24\"", "[\"10.0.1.9/24\", \"10.0.1.8/24\"]", 1);
-    let plan = parse("s.toml", &text).unwrap();
+    let plan = plan_of(&text);
     assert_eq!(plan.router_events[0].describe(&plan.routers), "router r: flow x weighs 3");
     let sent = |until: u64| {
-        let report = run(&plan, Nanos::from_micros(until));
+        let report = count(&plan, Nanos::from_micros(until));
         let flows = &report.nodes[0].stats.processors.as_ref().unwrap().flows;
         ["x", "y"].map(|name| {
             flows.iter().filter(|flow| flow.flow == name).map(|flow| flow.out_packets).sum::<u64>()
@@ -872,10 +859,10 @@ fn one_entry_changes_routes_and_a_weight() {
         ("", None),
         (missing, Some("no route to 10.8.0.0/16; there is no route to 10.9.0.0/16 (all else of it was)")),
     ] {
-        let plan = parse("s.toml", &shared(&format!("{flows}{source}{event}{more}"))).unwrap();
+        let plan = plan_of(&shared(&format!("{flows}{source}{event}{more}")));
         let told = plan.router_events[0].describe(&plan.routers);
         assert!(told.ends_with("blackhole 10.0.2.0/24; flow x weighs 3"), "{told}");
-        let report = run(&plan, TO_THE_END);
+        let report = count(&plan, TO_THE_END);
         assert_eq!((report.flow.sent, &report.flow.drops[..]), (3, &[("discard", 7)][..]));
         let flows = &report.nodes[0].stats.processors.as_ref().unwrap().flows;
         assert!(flows.iter().all(|flow| (&*flow.flow, flow.weight) == ("x", 3)), "{flows:?}");
@@ -965,7 +952,7 @@ fn a_queue_that_nobody_has_is_noted() {
     let notes = |queue: &str| {
         let forwarder = "[[forwarder]]\nrouter = \"r1\"\nprogram = \"syn-monitor\"\nqueue = 0\n";
         let row = ROW.replacen("delay = \"30 ms\"\n", &format!("delay = \"30 ms\"\n{queue}"), 1);
-        let plan = parse("s.toml", &format!("{HOSTS}{row}{forwarder}")).unwrap();
+        let plan = plan_of(&format!("{HOSTS}{row}{forwarder}"));
         plan.notes.iter().map(ToString::to_string).filter(|note| note.contains("queue: ")).collect::<Vec<_>>()
     };
     let one = notes("");
@@ -989,7 +976,7 @@ fn a_queue_that_nobody_has_is_noted() {
              [[link]]\nbetween = [\"x\", \"y\"]\n{queue}{forwarder}"
         );
         let hosts = HOSTS.replacen("\"fd02::9/64\"]", "\"fd02::9/64\"], bridge = \"y\"", 1);
-        let plan = parse("s.toml", &format!("{hosts}{text}")).unwrap();
+        let plan = plan_of(&format!("{hosts}{text}"));
         plan.notes.iter().map(ToString::to_string).filter(|note| note.contains("queue: ")).collect::<Vec<_>>()
     };
     assert!(bridged("")[0].contains("has more than one queue"), "{:?}", bridged(""));

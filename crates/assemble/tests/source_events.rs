@@ -4,25 +4,13 @@
 
 mod support;
 
-use longwire_assemble::{TO_THE_END, build};
-use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
+use longwire_assemble::TO_THE_END;
+use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
-use std::sync::{Arc, Mutex};
-use support::source_ports;
+use support::{Sight, simulate, source_ports};
 
 /// A departure: port, time (ns), and bytes.
 type Left = (u16, u64, usize);
-
-struct Tracer(Arc<Mutex<Vec<Left>>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
-
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.0.lock().unwrap().push((meta.out_port, meta.leave(), frame.len()));
-    }
-}
 
 /// Two networks of two ports each, so that two workers have ports; `text` has the sources and events.
 fn plan(text: &str, workers: u32) -> Result<Plan, String> {
@@ -44,11 +32,8 @@ fn plan(text: &str, workers: u32) -> Result<Plan, String> {
 
 fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
     let plan = plan(text, workers).unwrap_or_else(|error| panic!("{error}"));
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&seen))) as Box<dyn Observer>);
-    let report = build(&plan, source_ports(&plan), observer).unwrap().setup.simulate(TO_THE_END);
-    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
-    let mut seen = std::mem::take(&mut *seen.lock().unwrap());
+    let look = |sight: &Sight<'_>| sight.left.then_some((sight.meta.out_port, sight.time, sight.frame.len()));
+    let (mut seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
     seen.sort_by_key(|&(port, ..)| port);
     (seen, report)
 }

@@ -1,7 +1,7 @@
 //! Memory of links besides their packets.
 
 use longwire_assemble::{Calibration, price};
-use longwire_scenario::parse;
+use longwire_scenario::plan_of;
 
 /// 1024 flows of about 80 bytes, or of 40 without CoDel; 496 counters of 8 bytes.
 #[test]
@@ -10,7 +10,7 @@ fn tables_of_queues_and_histograms_are_counted() {
         let host = |name| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.1/24\"\n");
         let hosts = host("a") + &host("b").replace("0.1/", "0.2/");
         let text = format!("{hosts}[[link]]\nbetween = [\"a\", \"b\"]\n{more}\n");
-        price(&parse("s.toml", &text).unwrap(), &Calibration::default()).link_memory.0
+        price(&plan_of(&text), &Calibration::default()).link_memory.0
     };
     let plain = links("");
     let (fair, drr) = (links("queue = { kind = \"fq-codel\" }"), links("queue = { kind = \"drr\" }"));

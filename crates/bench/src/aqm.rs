@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn every_trial_is_a_scenario() {
         for trial in &TRIALS {
-            longwire_scenario::parse("aqm", &scenario(trial)).unwrap();
+            longwire_scenario::plan_of(&scenario(trial));
         }
     }
 }

@@ -152,8 +152,7 @@ mod tests {
 
     #[test]
     fn pairs_of_ports_have_a_worker_each_or_all_the_first() {
-        let of =
-            |engine: &str| port_workers(&longwire_scenario::parse("t", &scenario("", 2, engine)).unwrap());
+        let of = |engine: &str| port_workers(&longwire_scenario::plan_of(&scenario("", 2, engine)));
         assert_eq!(of(SHARED[0].1), [0, 0, 1, 1]);
         assert_eq!(of(SHARED[1].1), [0, 0, 0, 0]);
     }

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_scenario_is_one() {
-        let plan = longwire_scenario::parse("test", &scenario()).unwrap();
+        let plan = longwire_scenario::plan_of(&scenario());
         assert_eq!(plan.ports.len(), usize::from(PORTS));
     }
 

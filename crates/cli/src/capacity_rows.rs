@@ -105,7 +105,7 @@ mod tests {
     fn capacity(link: &str, prices: &EnginePrices) -> Capacity {
         let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");
         let text = format!("{}{}[[link]]\nfrom = \"a\"\nto = \"b\"\n{link}", port("a"), port("b"));
-        let plan = longwire_scenario::parse("t.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = longwire_scenario::plan_of(&text);
         predict(&plan, prices, Bytes(1514))
     }
 

@@ -7,7 +7,7 @@ use longwire_report::{cells, printable};
 use longwire_run::instance::RunningInstance;
 use longwire_run::router_rows;
 use longwire_run::run_report::busiest;
-use longwire_scenario::{Attachment, Plan};
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -199,7 +199,7 @@ impl<'a> Frame<'a> {
     }
 
     fn is_inner(&self, place: u16) -> bool {
-        matches!(self.plan.ports[usize::from(place)].attachment, Attachment::Inner { .. })
+        self.plan.ports[usize::from(place)].attachment.far().is_some()
     }
 
     fn dropped(&self) -> u64 {

@@ -295,7 +295,7 @@ mod tests {
         sheet.chain(("a", "b"), ("up", "down"), there, vec![stage("5 ms")]);
         let names: Vec<_> = sheet.links.iter().map(|link| &*link.name).collect();
         assert_eq!(names, ["up-1", "up-2", "up-3", "up-4", "down", "down-2", "down-3"]);
-        let plan = longwire_scenario::parse("test.toml", &sheet.text(&[])).unwrap();
+        let plan = longwire_scenario::plan_of(&sheet.text(&[]));
         assert!(plan.notes.is_empty(), "{}", plan.notes[0]);
         let way = |from, to| -> Vec<&str> {
             plan.pair_route(from, to).unwrap().iter().map(|l| &*plan.links[*l as usize].name).collect()

@@ -4,7 +4,7 @@
 use longwire_block::path::LinkRef;
 use longwire_engine::Remote;
 use longwire_mirror::Carriers;
-use longwire_scenario::{Attachment, End, Plan};
+use longwire_scenario::{End, Plan};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -28,7 +28,7 @@ pub struct Wire {
 impl Wire {
     /// That with this index beside the port at `place`; none if the port has no wire of its own.
     pub fn of(plan: &Plan, place: u16, index: u32) -> Option<Self> {
-        matches!(plan.ports[usize::from(place)].attachment, Attachment::Inner { .. }).then_some(())?;
+        plan.ports[usize::from(place)].attachment.far()?;
         let that = |end: fn(&longwire_scenario::Link) -> End| {
             let links = plan.links.iter().enumerate();
             links.filter(|(_, link)| end(link) == End::Port(place)).map(|(at, _)| at).collect::<Vec<_>>()

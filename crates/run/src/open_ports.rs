@@ -7,14 +7,12 @@ use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_assemble::port_workers;
 use longwire_block::Port;
+use longwire_drivers::{Driver, Wire};
 use longwire_engine::InnerPort;
-use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
-use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
-use longwire_port::driver::reopening::Reopening;
 use longwire_port::driver::source::{Flow, SourcePort};
-use longwire_port::driver::tap::{Tap, TapOptions};
-use longwire_scenario::{Attachment, HostDriver, Plan, Source};
+use longwire_port::driver::{HostEnd, HostPort, Open, Wanted, opener};
+use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -36,7 +34,7 @@ struct Origin {
 
 /// Destination port of traffic sources' datagrams: the discard service (RFC 863).
 const TO_PORT: u16 = 9;
-/// Their first source port; others follow: dynamic ports (RFC 6335).
+/// First of their source ports: dynamic ports (RFC 6335).
 const FROM_PORT: u16 = 49_152;
 
 /// Opens every port without an interface, for a run in virtual time: captures and traffic sources as named,
@@ -56,7 +54,7 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
         );
     }
     for (place, captures) in files.captures.iter().enumerate() {
-        if let Attachment::Inner { .. } = plan.ports[place].attachment {
+        if !plan.ports[place].attachment.is_outer() {
             open.watches.push(None);
             open.ports.push(Box::new(InnerPort::new(&plan.ports[place].name)));
             continue;
@@ -85,135 +83,121 @@ pub fn open_real(
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let mut watches: Vec<Option<Watch>> = vec![None; plan.ports.len()];
     for (place, port) in plan.ports.iter().enumerate() {
+        if plan.has_interface(port) {
+            continue;
+        }
         let name = &port.name;
-        ports[place] = match &port.attachment {
-            Attachment::Host(host) => open_host(plan, *host, hosts.as_deref_mut())?.into_iter().collect(),
-            Attachment::Interface { xdp: true, .. } => Vec::new(),
-            Attachment::Inner { .. } => vec![Box::new(InnerPort::new(name))],
-            Attachment::Control { router, port } => {
-                let lab = hosts.as_deref().context("the routers' namespaces are not up")?.lab();
-                vec![Box::new(open_port(lab, name, &plan.routers[*router as usize], *port)?)]
-            }
-            Attachment::Interface { interface, .. } => {
-                let (name, interface, queues) = (name.to_string(), interface.to_string(), port.queues);
-                let open =
-                    move || AfPacket::open_queues(&name, &interface, &AfPacketOptions::default(), queues);
-                boxed(Reopening::queues(open()?, move || open().ok()))
-            }
-            Attachment::Tap { interface } => {
-                let options = TapOptions { up: true, ..TapOptions::default() };
-                boxed(Tap::reopening(name, interface, &options, port.queues)?)
-            }
-            Attachment::Pcap { .. } | Attachment::Memory | Attachment::Source => {
-                let port = open_replay(plan, place, &files.captures[place], &flows, &origin)?;
-                watches[place] = Some(port.watch());
-                vec![Box::new(port)]
-            }
-        };
+        ports[place] = vec![if port.attachment.is_outer() {
+            let port = open_replay(plan, place, &files.captures[place], &flows, &origin)?;
+            watches[place] = Some(port.watch());
+            Box::new(port)
+        } else if let Some(end) = port.attachment.control() {
+            let lab = hosts.as_deref().context("the routers' namespaces are not up")?.lab();
+            Box::new(open_port(lab, name, &plan.routers[end.router as usize], end.port)?)
+        } else {
+            Box::new(InnerPort::new(name))
+        }];
     }
-    open_xdp(plan, hosts.as_deref(), &mut ports)?;
+    for group in groups(plan) {
+        group.open(plan, hosts.as_deref_mut(), &mut ports)?;
+    }
     let opened: Vec<_> = ports.into_iter().flatten().collect();
     ensure!(opened.len() == plan.queue_places().count(), "a port could not be opened by any driver");
     Ok(OpenPorts { ports: opened, watches })
 }
 
-/// The queues of a port as the engine takes them.
-fn boxed(queues: Vec<Reopening>) -> Vec<Box<dyn Port>> {
-    queues.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()
+/// Ports with interfaces that one driver opens together: those of one worker in one namespace may share their
+/// memory.
+struct Group {
+    driver: &'static Driver,
+    worker: u32,
+    of_hosts: bool,
+    /// Places in the plan.
+    places: Vec<usize>,
 }
 
-/// Opens the wire of a host; none if that is for [`open_xdp`].
-fn open_host(plan: &Plan, host: u32, hosts: Option<&mut TestHosts>) -> anyhow::Result<Option<Box<dyn Port>>> {
-    let hosts = hosts.context("the scenario's hosts are not up")?;
-    let host = &plan.hosts[host as usize];
-    match host.driver {
-        HostDriver::Tap => {
-            let options = TapOptions { mac: Some(host.mac.0), mtu: host.mtu, ..TapOptions::default() };
-            // The pattern leaves the number to the kernel: names of hosts can be longer than those of
-            // interfaces.
-            let tap = hosts.lab().in_core(|| Tap::create(&host.name, "tap%d", &options))??;
-            hosts.adopt(&host.name, tap.interface_name())?;
-            Ok(Some(Box::new(tap)))
+fn groups(plan: &Plan) -> Vec<Group> {
+    let workers = port_workers(plan);
+    let mut groups: Vec<Group> = Vec::new();
+    for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.has_interface(port)) {
+        let Some(driver) = plan.driver_of(port) else { continue };
+        let (worker, of_hosts) = (workers[place], port.attachment.host().is_some());
+        let alike = |group: &&mut Group| {
+            group.driver == driver && (group.worker, group.of_hosts) == (worker, of_hosts)
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.places.push(place),
+            None => groups.push(Group { driver, worker, of_hosts, places: vec![place] }),
         }
-        HostDriver::AfPacket => {
-            let interface = wire_of(hosts, &host.name)?;
-            let options = AfPacketOptions::default();
-            let port = hosts.lab().in_core(|| AfPacket::open(&host.name, &interface, &options))??;
-            Ok(Some(Box::new(port)))
+    }
+    groups
+}
+
+impl Group {
+    fn open(
+        &self,
+        plan: &Plan,
+        hosts: Option<&mut TestHosts>,
+        ports: &mut [Vec<Box<dyn Port>>],
+    ) -> anyhow::Result<()> {
+        let opener = opener(self.driver);
+        let opener =
+            opener.with_context(|| format!("nothing opens ports of the driver {}", self.driver.word()))?;
+        if self.of_hosts {
+            return self.open_hosts(plan, opener, hosts.context("the scenario's hosts are not up")?, ports);
         }
-        HostDriver::AfXdp => Ok(None),
+        let own = self.places.iter().filter_map(|&place| {
+            let port = &plan.ports[place];
+            let driven = port.attachment.driven()?;
+            Some((port, driven, driven.interface()?))
+        });
+        let own: Vec<_> = own.collect();
+        let wanted = own.iter().map(|(port, driven, interface)| Wanted {
+            name: &port.name,
+            interface,
+            queues: port.queues,
+            values: &driven.values,
+        });
+        let opened = opener.ports(&wanted.collect::<Vec<_>>()).map_err(anyhow::Error::from_boxed)?;
+        for (&place, queues) in self.places.iter().zip(opened) {
+            ports[place] = queues;
+        }
+        Ok(())
+    }
+
+    /// Opens the wires of hosts, and hands the devices over that were made for them.
+    fn open_hosts(
+        &self,
+        plan: &Plan,
+        opener: &dyn Open,
+        hosts: &mut TestHosts,
+        ports: &mut [Vec<Box<dyn Port>>],
+    ) -> anyhow::Result<()> {
+        let own = self.places.iter().filter_map(|&place| plan.host_at(&plan.ports[place]));
+        let ends = own.map(|host| {
+            let interface = match host.driver.wire {
+                // The pattern leaves the number to the kernel: names of hosts can be longer than those of
+                // interfaces.
+                Wire::Tap => "tap%d".to_owned(),
+                Wire::Veth { .. } => wire_of(hosts, &host.name)?,
+            };
+            Ok(HostEnd { name: &host.name, interface, mac: host.mac.0, mtu: host.mtu })
+        });
+        let ends = ends.collect::<anyhow::Result<Vec<_>>>()?;
+        let opened = hosts.lab().in_core(|| opener.hosts(&ends))?.map_err(anyhow::Error::from_boxed)?;
+        for ((&place, end), HostPort { port, device }) in self.places.iter().zip(&ends).zip(opened) {
+            if let Some(device) = device {
+                hosts.adopt(end.name, &device)?;
+            }
+            ports[place] = vec![port];
+        }
+        Ok(())
     }
 }
 
 fn wire_of(hosts: &TestHosts, host: &str) -> anyhow::Result<String> {
     let port = hosts.lab().host(host)?.port().map(str::to_owned);
     port.with_context(|| format!("host \"{host}\" has no wire: it was made for another driver"))
-}
-
-/// AF_XDP ports of one worker in one namespace.
-struct XdpGroup {
-    worker: usize,
-    of_hosts: bool,
-    places: Vec<usize>,
-    plans: Vec<AfXdpPlan>,
-}
-
-/// Opens the AF_XDP ports: those of one worker in one namespace share their memory.
-fn open_xdp(plan: &Plan, hosts: Option<&TestHosts>, ports: &mut [Vec<Box<dyn Port>>]) -> anyhow::Result<()> {
-    let workers = port_workers(plan);
-    let mut groups: Vec<XdpGroup> = Vec::new();
-    for (place, port) in plan.ports.iter().enumerate() {
-        let (interface, of_hosts) = match &port.attachment {
-            Attachment::Host(host) if plan.hosts[*host as usize].driver == HostDriver::AfXdp => {
-                (wire_of(hosts.context("the scenario's hosts are not up")?, &port.name)?, true)
-            }
-            Attachment::Interface { xdp: true, interface } if port.queues > 1 => {
-                let (name, interface, queues) = (port.name.to_string(), interface.clone(), port.queues);
-                let open = move || {
-                    let plan = AfXdpPlan { name: name.clone(), queues, ..AfXdpPlan::on(&interface) };
-                    AfXdpPort::open_all(vec![plan])
-                };
-                ports[place] = boxed(Reopening::queues(open()?, move || open().ok()));
-                continue;
-            }
-            Attachment::Interface { xdp: true, interface } => (interface.clone(), false),
-            _ => continue,
-        };
-        let mut wanted = AfXdpPlan { name: port.name.to_string(), ..AfXdpPlan::on(&interface) };
-        if of_hosts {
-            // The lab has turned the offloads of its hosts off.
-            wanted.far_end = FarEnd::Trusted;
-        }
-        let worker = workers[place] as usize;
-        match groups.iter_mut().find(|group| (group.worker, group.of_hosts) == (worker, of_hosts)) {
-            Some(group) => {
-                group.places.push(place);
-                group.plans.push(wanted);
-            }
-            None => groups.push(XdpGroup { worker, of_hosts, places: vec![place], plans: vec![wanted] }),
-        }
-    }
-    for XdpGroup { of_hosts, places, plans, .. } in groups {
-        let again: Vec<_> = plans.iter().map(|plan| (plan.name.clone(), plan.interface.clone())).collect();
-        let opened = match hosts.filter(|_| of_hosts) {
-            Some(hosts) => hosts.lab().in_core(|| AfXdpPort::open_all(plans))??,
-            None => AfXdpPort::open_all(plans)?,
-        };
-        for ((place, port), (name, interface)) in places.into_iter().zip(opened).zip(again) {
-            let port = Box::new(port);
-            ports[place] = vec![if of_hosts {
-                port
-            } else {
-                // On memory of its own: the others' goes on without it.
-                let open = move || {
-                    let plan = AfXdpPlan { name: name.clone(), ..AfXdpPlan::on(&interface) };
-                    Some(Box::new(AfXdpPort::open(plan).ok()?) as Box<dyn Port>)
-                };
-                Box::new(Reopening::new(port, open))
-            }];
-        }
-    }
-    Ok(())
 }
 
 fn open_replay(
@@ -231,22 +215,15 @@ fn open_replay(
     let Captures { input, interface, output } = captures.clone();
     let (reads, writes) = (input.is_some(), output.is_some());
     let capture = if reads || writes {
-        let mtu = mtu_behind(plan, place);
+        // The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones
+        // is their business.
+        let mtu = plan.host_at(&plan.ports[place]).map(|host| host.mtu);
         let plan = PcapPlan { input, interface, output, epoch: origin.epoch, mtu };
         Some((PcapPort::open(name, &plan)?, reads, writes))
     } else {
         None
     };
     Ok(ReplayPort::new(source, !own.is_empty(), capture, origin.beginning.clone()))
-}
-
-/// The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones is
-/// their business.
-fn mtu_behind(plan: &Plan, place: usize) -> Option<u32> {
-    match plan.ports[place].attachment {
-        Attachment::Host(host) => Some(plan.hosts[host as usize].mtu),
-        _ => None,
-    }
 }
 
 /// The plan's sources as flows, each with the place of the port it begins at.

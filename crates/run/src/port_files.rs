@@ -2,11 +2,13 @@
 //! from.
 
 use anyhow::{Context, bail, ensure};
+use longwire_drivers::pcap::Capture;
 use longwire_port::driver::pcap::{Select, first_stamp, interfaces};
-use longwire_scenario::{Attachment, Plan};
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// A port and a file, as given: `PORT=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +70,9 @@ impl PortFiles {
             ensure!(old.is_none(), "port \"{}\" is given two outputs; give it one", given.port);
         }
         for (port, own) in plan.ports.iter().zip(&mut captures) {
-            if let Attachment::Pcap { input, output } = &port.attachment {
-                own.input = own.input.take().or_else(|| input.clone());
-                own.output = own.output.take().or_else(|| output.clone());
-            }
+            let written = |name| port.attachment.driven()?.setting::<Arc<Capture>>(name)?.0.clone();
+            own.input = own.input.take().or_else(|| written("input"));
+            own.output = own.output.take().or_else(|| written("output"));
         }
         check_sources(plan, &captures)?;
         check_outputs(&captures)?;

@@ -3,7 +3,7 @@
 use longwire_block::AttachmentStats;
 use longwire_engine::{NodeReport, Report};
 use longwire_report::{Row, shown};
-use longwire_scenario::{Attachment, Plan};
+use longwire_scenario::Plan;
 use serde_json::Value;
 
 /// A row with everything that a router has counted; it fails if not every packet is accounted for.
@@ -84,7 +84,7 @@ pub fn name<'p>(plan: &'p Plan, node: &NodeReport) -> &'p str {
 /// Whether a port is only the far side of a router's own on a bridge, which counts the same packets.
 pub fn is_far_side(plan: &Plan, place: u16) -> bool {
     let port = &plan.ports[usize::from(place)];
-    port.router.is_none() && matches!(port.attachment, Attachment::Inner { .. })
+    port.router.is_none() && port.attachment.far().is_some()
 }
 
 /// A line for each router: what it forwards, and what else it does.

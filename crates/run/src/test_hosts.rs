@@ -1,8 +1,9 @@
 //! The test hosts of a plan: a lab of its own, or the two ends of `exec`.
 
 use anyhow::Context;
+use longwire_drivers::{HostDriver, Wire};
 use longwire_lab::{Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring};
-use longwire_scenario::{Host, HostDriver, Network, Plan};
+use longwire_scenario::{Host, Network, Plan};
 use std::path::PathBuf;
 
 /// Hosts that are up. They are taken down when this is dropped.
@@ -108,11 +109,11 @@ pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
         "routers' control planes are reached through TAP devices, and there can be none here: {}",
         can.tap.reason
     );
-    let wants_tap = plan.hosts.iter().any(|host| host.driver == HostDriver::Tap);
+    let wants_tap = plan.hosts.iter().any(|host| host.driver.wire == Wire::Tap);
     if wants_tap && !can.tap.available {
         notes.push(format!("hosts are wired by veth pairs instead of TAP devices: {}", can.tap.reason));
-        for host in plan.hosts.iter_mut().filter(|host| host.driver == HostDriver::Tap) {
-            host.driver = HostDriver::AfPacket;
+        for host in plan.hosts.iter_mut().filter(|host| host.driver.wire == Wire::Tap) {
+            host.driver = HostDriver::VETH;
         }
     }
     Ok(notes)
@@ -132,10 +133,14 @@ pub fn host_spec(host: &Host) -> Result<HostSpec, LabError> {
         mtu: host.mtu,
         gateways: host.gateways.clone(),
         routes: routes.collect::<Result<_, LabError>>()?,
-        wiring: match host.driver {
-            HostDriver::Tap => Wiring::Tap,
-            HostDriver::AfPacket => Wiring::Veth { offload: true },
-            HostDriver::AfXdp => Wiring::Veth { offload: false },
-        },
+        wiring: wiring(host.driver.wire),
     })
+}
+
+/// A wire as the lab makes it.
+pub const fn wiring(wire: Wire) -> Wiring {
+    match wire {
+        Wire::Tap => Wiring::Tap,
+        Wire::Veth { offload } => Wiring::Veth { offload },
+    }
 }

@@ -1,6 +1,7 @@
 //! What the engine's stages, blocks, memory and port drivers cost on a machine, in picoseconds a packet.
 
 use longwire_block::{ParamKind, Spec, Value, Values};
+use longwire_drivers::{Backend, DRIVERS, Driver, Prices};
 use std::collections::BTreeMap;
 
 /// A measured price in picoseconds: the median of several runs, and how far these lay apart.
@@ -70,32 +71,12 @@ const STAGES: &[(&str, u64)] = &[
     ("apart-1000", 10_000),
     ("apart-10000", 30_000),
     ("apart-100000", 60_000),
-    ("memory-receive", 10_000),
-    ("memory-receive-byte", 20),
-    ("memory-transmit", 10_000),
-    ("memory-transmit-byte", 20),
     ("late-spin-p50", 1_000_000),
     ("late-spin-p99", 10_000_000),
     ("late-sleep-then-spin-p50", 2_000_000),
     ("late-sleep-then-spin-p99", 20_000_000),
     ("late-sleep-p50", 60_000_000),
     ("late-sleep-p99", 90_000_000),
-];
-
-/// What is measured where the machine allows it: drivers of real ports.
-const DRIVERS: &[(&str, u64)] = &[
-    ("tap-receive", 400_000),
-    ("tap-receive-byte", 100),
-    ("tap-transmit", 600_000),
-    ("tap-transmit-byte", 100),
-    ("af_packet-receive", 250_000),
-    ("af_packet-receive-byte", 100),
-    ("af_packet-transmit", 450_000),
-    ("af_packet-transmit-byte", 100),
-    ("af_xdp-receive", 80_000),
-    ("af_xdp-receive-byte", 50),
-    ("af_xdp-transmit", 250_000),
-    ("af_xdp-transmit-byte", 50),
 ];
 
 /// Prices of blocks begin so.
@@ -124,12 +105,16 @@ pub enum Origin {
 impl EnginePrices {
     /// The names of prices that every measurement has.
     pub fn required() -> impl Iterator<Item = &'static str> {
-        STAGES.iter().map(|(name, _)| *name)
+        let always = |driver: &&&Driver| driver.backend != Backend::Interface;
+        STAGES
+            .iter()
+            .chain(DRIVERS.iter().filter(always).flat_map(|driver| own(driver)))
+            .map(|(name, _)| *name)
     }
 
     /// Whether there can be a price of this name.
     pub fn is_name(name: &str) -> bool {
-        let listed = STAGES.iter().chain(DRIVERS).any(|(known, _)| *known == name);
+        let listed = priced().any(|(known, _)| *known == name);
         let of_block = |spec: &&'static Spec| {
             let plain = block_name(spec, &[]);
             name.strip_prefix(plain.as_str()).is_some_and(|rest| matches!(rest, "" | "-wire" | "-reorder"))
@@ -167,7 +152,7 @@ impl EnginePrices {
 
     /// What is assumed without a measurement; 0 of what has no price.
     pub fn assumed(name: &str) -> u64 {
-        let listed = STAGES.iter().chain(DRIVERS).find(|(known, _)| *known == name);
+        let listed = priced().find(|(known, _)| *known == name);
         match listed {
             Some((_, picoseconds)) => *picoseconds,
             None if name.starts_with("block-queue-") => ASSUMED_QUEUE,
@@ -210,6 +195,19 @@ impl EnginePrices {
     pub fn apart(&self, links: u64) -> u64 {
         let points = APART_COUNTS.map(|count| (count, self.price(&format!("apart-{count}"))));
         interpolated((FEW_PACKETS, 0), &points, links)
+    }
+}
+
+/// The stages and the drivers, with what is assumed of them.
+fn priced() -> impl Iterator<Item = &'static (&'static str, u64)> {
+    STAGES.iter().chain(DRIVERS.iter().flat_map(|driver| own(driver)))
+}
+
+/// The prices that are a driver's own.
+fn own(driver: &'static Driver) -> &'static [(&'static str, u64)] {
+    match &driver.prices {
+        Prices::Own(rows) => rows,
+        Prices::Of(_) | Prices::Free => &[],
     }
 }
 

@@ -5,8 +5,9 @@ use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
 use crate::processor_terms::Weighing;
-use crate::words::{Driver, NespAllow, Only, Routing};
+use crate::words::{NespAllow, Only, Routing};
 use crate::written::{Listed, Name, Text, Whole, Written};
+use longwire_drivers::Driver;
 use longwire_units::Nanos;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -92,7 +93,7 @@ pub(crate) struct Nesp {
     pub(crate) ports: Listed<Name>,
     /// The address of the UDP form over IPv4, with a port or without (8805). Default: not over IPv4.
     pub(crate) udp: Option<Written<Text>>,
-    /// The address of the UDP form over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
+    /// The same over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
     pub(crate) udp6: Option<Written<Text>>,
     /// What is allowed: "get" or "set". Default "set".
     pub(crate) allow: Option<Written<NespAllow>>,
@@ -141,13 +142,7 @@ pub(crate) struct Port {
     /// Its name.
     pub(crate) name: Written<Name>,
     /// Where its frames come from and go to.
-    pub(crate) driver: Written<Driver>,
-    /// The interface (af_packet, af_xdp), or the name of the device to make (tap). Default: the port's name.
-    pub(crate) interface: Option<Written<Text>>,
-    /// Capture file with the frames that come in (pcap).
-    pub(crate) input: Option<Written<Text>>,
-    /// Capture file for the frames that go out (pcap).
-    pub(crate) output: Option<Written<Text>>,
+    pub(crate) driver: Written<&'static Driver>,
     /// Addresses behind it.
     #[serde(default)]
     pub(crate) addresses: Listed<Network>,
@@ -193,8 +188,8 @@ pub(crate) struct Link {
     /// The packets that take it, by address. Default: all that go from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
-    /// "programs": only packets that programs of the router at its start send into it take it.
-    /// Default: all packets.
+    /// "programs": only packets that programs of the router at its start send into it take it. Default: all
+    /// packets.
     pub(crate) only: Option<Written<Only>>,
     /// The profile that sets what its own keys leave out: "lte", or a profile's file. For a simplex link its
     /// forward direction, unless the name ends with .backward.
@@ -356,8 +351,7 @@ pub(crate) struct At {
     pub(crate) flow: Option<Written<Name>>,
     /// Its weight from then on, 1 to 65535.
     pub(crate) weight: Option<Written<Weighing>>,
-    /// Duration of the change: values move in steps from the current to the given ones. Default: at
-    /// once.
+    /// Duration of the change: values move in steps from the current to the given ones. Default: at once.
     pub(crate) ramp: Option<Written<Nanos>>,
     /// Time between the steps of a ramp. Default "100 ms", or a fiftieth of the ramp if that is less.
     pub(crate) step: Option<Written<Nanos>>,

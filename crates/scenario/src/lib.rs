@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod attachment;
 mod engine_prices;
 mod event;
 mod file;
@@ -58,8 +59,9 @@ pub use link_edit::{About, Asked, LinkFault, link_edit};
 pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
-    AddressRule, Attachment, Bridge, Delays, End, EngineSettings, Fidelity, Host, HostRoute, LARGEST_POOL,
-    Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes, Segment, Source, Steer,
+    AddressRule, Attachment, Bridge, ControlEnd, Delays, Driven, End, EngineSettings, Fidelity, Host,
+    HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes,
+    Segment, Source, Steer,
 };
 pub use prices_file::{
     Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
@@ -74,7 +76,7 @@ pub use router_plan::{
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits, source_rows};
 pub use steering::unplanned_target;
-pub use words::{BetweenWorkers, Driver, HostDriver, LevelWait, Mapping, NespAllow, Routing, Wait};
+pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 
 use longwire_block::Spec;
 use std::fs::File;
@@ -132,7 +134,15 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, ScenarioError> {
     parse_with(file, text, &longwire_link::registry())
 }
 
-/// Reads a scenario whose links are made of the blocks in `registry`.
+/// The plan of a scenario that is known to be right, as one that ships with a program or belongs to a test.
+///
+/// # Panics
+/// If it is wrong, with everything that is wrong with it.
+pub fn plan_of(text: &str) -> Plan {
+    parse("scenario.toml", text).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"))
+}
+
+/// The same with `registry` saying what links can be made of.
 ///
 /// # Errors
 /// As [`parse`].

@@ -1,7 +1,7 @@
 //! Where frames are sent first.
 
 use crate::address::Mac;
-use crate::plan::{Attachment, Host, Port};
+use crate::plan::{Host, Port};
 use crate::router_plan::{Router, RouterPort};
 use std::net::IpAddr;
 
@@ -27,18 +27,15 @@ impl Places<'_> {
             None if here.segment == there.segment => return Some(there.mac),
             None => {}
         }
-        let near = |port: &&RouterPort| match self.ports[usize::from(port.place)].attachment {
-            Attachment::Inner { far } => self.ports[usize::from(far)].segment == here.segment,
-            _ => false,
+        let near = |port: &&RouterPort| {
+            let far = self.ports[usize::from(port.place)].attachment.far();
+            far.is_some_and(|far| self.ports[usize::from(far)].segment == here.segment)
         };
         let near: Vec<_> = self.routers.iter().flat_map(|router| &router.ports).filter(near).collect();
-        let gateway = match here.attachment {
-            Attachment::Host(host) => {
-                let gateways = &self.hosts[host as usize].gateways;
-                gateways.iter().find(|gateway| gateway.is_ipv4() == destination.is_ipv4())
-            }
-            _ => None,
-        };
+        let gateway = here.attachment.host().and_then(|host| {
+            let gateways = &self.hosts[host as usize].gateways;
+            gateways.iter().find(|gateway| gateway.is_ipv4() == destination.is_ipv4())
+        });
         let has = |port: &&&RouterPort| port.addresses.iter().any(|net| Some(&net.address) == gateway);
         match (gateway, &near[..]) {
             (Some(_), _) => near.iter().find(has).map(|port| port.mac),

@@ -3,6 +3,7 @@
 //! Only [`crate::parse`] makes one: indices are in range, names are unique within their kind, routes join up.
 
 use crate::address::{Mac, Network};
+pub use crate::attachment::{Attachment, ControlEnd, Driven};
 use crate::event::Event;
 use crate::finding::Finding;
 use crate::forwarder_plan::PlannedForwarder;
@@ -11,16 +12,16 @@ pub use crate::plan_routes::{Route, Routes};
 use crate::router_plan::{Router, RouterEvent};
 pub use crate::settings::{BridgeSettings, EngineSettings, Fidelity, LARGEST_POOL};
 pub use crate::source::Source;
-use crate::words::{Driver, HostDriver, Routing};
+use crate::words::Routing;
 use longwire_block::change::Blocks;
 use longwire_block::flow::Aim;
 use longwire_block::{Dice, Spec, Value, Values};
+use longwire_drivers::{Backend, Driver, HostDriver};
 use longwire_link::medium_rate;
 use longwire_link::transmit::Transmit;
 use longwire_units::{Nanos, Rate};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 /// A scenario after all checks.
 #[derive(Debug, Clone)]
@@ -133,63 +134,24 @@ pub struct Port {
 impl Port {
     /// The index of no bridge.
     pub const NO_BRIDGE: u32 = u32::MAX;
-}
 
-/// What a port is attached to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Attachment {
-    /// A host, by index.
-    Host(u32),
-    /// An interface of this machine.
-    Interface {
-        /// Whether through AF_XDP; else through packet sockets.
-        xdp: bool,
-        /// Its name.
-        interface: String,
-    },
-    /// A TAP device that Longwire makes.
-    Tap {
-        /// The device's name.
-        interface: String,
-    },
-    /// Capture files; relative names count from the scenario's folder. Either may be given when the run
-    /// starts.
-    Pcap {
-        /// Frames that come in.
-        input: Option<PathBuf>,
-        /// Where frames that go out are written.
-        output: Option<PathBuf>,
-    },
-    /// Rings in the process.
-    Memory,
-    /// Traffic sources; what goes out is counted and forgotten.
-    Source,
-    /// The control plane of a router: an interface in its namespace.
-    Control {
-        /// Index of the router.
-        router: u32,
-        /// Its port beside this one, by its place among the router's ports.
-        port: u32,
-    },
-    /// Another node: what goes out by it comes in by the port with the place `far`.
-    Inner {
-        /// Its far side.
-        far: u16,
-    },
-}
-
-impl Attachment {
-    /// The word for it in a scenario; none for a host, a router's own port, and its control plane's.
-    pub const fn driver(&self) -> Option<Driver> {
-        match self {
-            Self::Host(_) | Self::Inner { .. } | Self::Control { .. } => None,
-            Self::Interface { xdp: true, .. } => Some(Driver::AfXdp),
-            Self::Interface { xdp: false, .. } => Some(Driver::AfPacket),
-            Self::Tap { .. } => Some(Driver::Tap),
-            Self::Pcap { .. } => Some(Driver::Pcap),
-            Self::Memory => Some(Driver::Memory),
-            Self::Source => Some(Driver::Source),
+    /// A router's own port, whose far side is not known yet.
+    pub(crate) fn inner(name: Box<str>, place: u16) -> Self {
+        Self {
+            name,
+            attachment: Attachment::Inner { far: place },
+            addresses: Vec::new(),
+            mac: Mac::of_port(place),
+            bridge: Self::NO_BRIDGE,
+            segment: 0,
+            router: None,
+            queues: 1,
         }
+    }
+
+    /// Attaches it to the port with the place `far`, which leads to another node.
+    pub(crate) fn lead_to(&mut self, far: u16) {
+        self.attachment = Attachment::Inner { far };
     }
 }
 
@@ -366,6 +328,22 @@ impl Plan {
     /// The routers that have control planes.
     pub fn control_planes(&self) -> impl Iterator<Item = &Router> {
         self.routers.iter().filter(|router| router.control)
+    }
+
+    /// The host behind a port.
+    pub fn host_at(&self, port: &Port) -> Option<&Host> {
+        port.attachment.host().map(|host| &self.hosts[host as usize])
+    }
+
+    /// The driver of a port, its host's too; none for a router's own and its control plane's.
+    pub fn driver_of(&self, port: &Port) -> Option<&'static Driver> {
+        let own = port.attachment.driven().map(|driven| driven.driver);
+        own.or_else(|| self.host_at(port).map(|host| host.driver.driver))
+    }
+
+    /// Whether a port has an interface in real time.
+    pub fn has_interface(&self, port: &Port) -> bool {
+        self.driver_of(port).is_some_and(|driver| driver.backend == Backend::Interface)
     }
 
     /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they

@@ -1,6 +1,6 @@
 //! Whether it makes a difference which output queue a router's program chooses.
 
-use crate::plan::{Attachment, End, Link, Plan};
+use crate::plan::{End, Link, Plan};
 use std::collections::HashSet;
 
 impl Plan {
@@ -28,14 +28,14 @@ impl Plan {
     /// these hang on.
     fn first_links(&self, router: u32) -> impl Iterator<Item = &Link> {
         let of_router = move |place: u16| self.ports[usize::from(place)].router == Some(router);
-        let own = move |place: u16| match self.ports[usize::from(place)].attachment {
-            Attachment::Inner { far } => of_router(place) || of_router(far),
-            _ => of_router(place),
+        let own = move |place: u16| {
+            of_router(place) || self.ports[usize::from(place)].attachment.far().is_some_and(of_router)
         };
-        let hung = self.ports.iter().filter_map(move |port| match port.attachment {
-            Attachment::Inner { far } if port.router.is_none() && of_router(far) => Some(port.segment),
-            _ => None,
-        });
+        let hung = self
+            .ports
+            .iter()
+            .filter(move |port| port.router.is_none() && port.attachment.far().is_some_and(of_router));
+        let hung = hung.map(|port| port.segment);
         let hung: HashSet<u32> = hung.collect();
         self.links.iter().filter(move |link| match (link.from, link.to) {
             (End::Port(place), _) => own(place),

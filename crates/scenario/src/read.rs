@@ -6,9 +6,10 @@ use crate::file::{
     Params, Port, Source,
 };
 use crate::finding::{Findings, fix_missing, suggestion};
-use crate::settings::{self, BridgeSettings, EngineSettings, HostSettings, PortSettings};
+use crate::settings::{self, BridgeSettings, EngineSettings, HostSettings};
 use crate::source_edit::source_keys;
 use longwire_block::{Settings, Spec};
+use longwire_drivers::DRIVERS;
 use longwire_link::MEDIA;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
@@ -312,7 +313,8 @@ impl Reader<'_, '_, '_> {
     }
 
     fn port(&mut self, item: Item<'_>) -> Option<Port> {
-        let (port, params) = self.with_params::<Port>("port", item, &names_of(&PortSettings::SPEC))?;
+        let (port, params) =
+            self.with_params::<Port>("port", item, &keys_of(DRIVERS.iter().map(|d| &d.spec)))?;
         Some(Port { params, ..port })
     }
 
@@ -324,7 +326,7 @@ impl Reader<'_, '_, '_> {
 
     /// A medium: first the parameters of all kinds, then the rest.
     fn medium(&mut self, item: Item<'_>) -> Option<Medium> {
-        let (medium, params) = self.with_params::<Medium>("medium", item, &medium_keys())?;
+        let (medium, params) = self.with_params::<Medium>("medium", item, &keys_of(MEDIA.iter().copied()))?;
         Some(Medium { params, ..medium })
     }
 
@@ -367,7 +369,7 @@ impl Reader<'_, '_, '_> {
                 keys = source_keys();
                 blocks.extend(self.settings(&label, (BACKGROUND, &keys), table, &span)?);
             } else if table.contains_key("medium") {
-                keys = medium_keys();
+                keys = keys_of(MEDIA.iter().copied());
                 blocks.extend(self.settings(&label, (MEDIUM, &keys), table, &span)?);
             } else {
                 blocks = self.blocks(&label, table);
@@ -466,10 +468,10 @@ fn names_of(spec: &Spec) -> Vec<&'static str> {
     spec.params.iter().map(|param| param.name).collect()
 }
 
-/// The parameters of all kinds of media, each once.
-fn medium_keys() -> Vec<&'static str> {
+/// The parameters of all these rows, each once.
+fn keys_of(rows: impl Iterator<Item = &'static Spec>) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();
-    for param in MEDIA.iter().flat_map(|spec| spec.params) {
+    for param in rows.flat_map(|spec| spec.params) {
         if !names.contains(&param.name) {
             names.push(param.name);
         }

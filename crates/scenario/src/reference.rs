@@ -1,8 +1,9 @@
 //! The reference page of the book: every setting that is declared, made of its declaration.
 
-use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings, PortSettings};
+use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings};
 use longwire_block::flow::FLOW;
 use longwire_block::{Param, Settings, Spec};
+use longwire_drivers::DRIVERS;
 use longwire_link::MEDIA;
 use longwire_random::process;
 use std::fmt::Write;
@@ -16,9 +17,9 @@ pub fn reference() -> String {
          settings do stands on the pages\n[Scenario files](scenario.md), [Link characteristics](links.md), \
          [Queues](queues.md) and [Shared media](media.md).\n",
     );
-    let sections =
-        [EngineSettings::SPEC, Fidelity::SPEC, HostSettings::SPEC, PortSettings::SPEC, BridgeSettings::SPEC];
+    let sections = [EngineSettings::SPEC, Fidelity::SPEC, HostSettings::SPEC, BridgeSettings::SPEC];
     section(&mut page, "Sections", sections.iter());
+    section(&mut page, "Port drivers", DRIVERS.iter().map(|driver| &driver.spec));
     section(
         &mut page,
         "Links",
@@ -40,6 +41,10 @@ fn section<'s>(page: &mut String, heading: &str, rows: impl Iterator<Item = &'s 
         let kind = if spec.kind == spec.key { String::new() } else { format!(", `{}`", spec.kind) };
         let _ =
             write!(page, "\n### `{}`{kind}\n\n{}\n\nSource: {}.\n\n", spec.key, spec.summary, spec.source);
+        if spec.params.is_empty() {
+            page.push_str("It has no settings.\n");
+            continue;
+        }
         page.push_str("| setting | values | default | meaning |\n|---|---|---|---|\n");
         spec.params.iter().for_each(|param| row(page, param));
     }

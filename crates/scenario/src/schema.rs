@@ -2,10 +2,11 @@
 
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
-use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings, PortSettings};
+use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings};
 use crate::source_edit::{INTERVAL, MODEL, source_rows};
 use crate::written::templated;
 use longwire_block::{Param, ParamKind, Settings, Spec};
+use longwire_drivers::{DRIVERS, Driver};
 use longwire_link::{MEDIA, without};
 use longwire_random::process;
 use longwire_units::{Nanos, Probability, Rate};
@@ -44,11 +45,10 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     for (section, spec) in [("engine", EngineSettings::SPEC), ("fidelity", Fidelity::SPEC)] {
         add_row(&mut root["properties"][section], &spec);
     }
-    let entries =
-        [("bridge", BridgeSettings::SPEC), ("host", HostSettings::SPEC), ("port", PortSettings::SPEC)];
-    for (section, spec) in entries {
+    for (section, spec) in [("bridge", BridgeSettings::SPEC), ("host", HostSettings::SPEC)] {
         add_row(&mut root["properties"][section]["items"], &spec);
     }
+    add_drivers(&mut root["properties"]["port"]["items"]["properties"]);
     for section in ["source", "at"] {
         add_source(&mut root["properties"][section]["items"]["properties"]);
     }
@@ -57,6 +57,18 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     rows.for_each(|row| add_param(at, row));
     root["title"] = json!("Longwire scenario");
     root
+}
+
+/// Adds the settings of drivers to the keys of a port, each with the drivers that have it.
+fn add_drivers(port: &mut Value) {
+    for row in DRIVERS.iter().flat_map(|driver| driver.spec.params) {
+        let has = |driver: &&&Driver| driver.spec.params.iter().any(|other| other.name == row.name);
+        let words: Vec<_> = DRIVERS.iter().filter(has).map(|driver| driver.word()).collect();
+        if port[row.name].is_null() {
+            port[row.name] = param(row);
+            port[row.name]["description"] = json!(format!("{} ({})", row.help, words.join(", ")));
+        }
+    }
 }
 
 /// Adds what can change of a traffic source.

@@ -1,7 +1,8 @@
 //! The sections whose keys are settings alone: each is declared here, once. Reading, ranges, defaults, help
 //! and the schema come from it.
 
-use crate::words::{BetweenWorkers, HostDriver, Mapping, Wait};
+use crate::words::{BetweenWorkers, Mapping, Wait};
+use longwire_drivers::HostDriver;
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Probability};
 
@@ -21,12 +22,12 @@ pub struct EngineSettings {
     /// How a worker waits until the next event is due.
     #[setting(default = "sleep-then-spin")]
     pub wait: Wait,
-    /// Rings between workers: one for each pair (private), or one for each receiver (shared), with a lock
-    /// and less memory.
+    /// Rings between workers: one for each pair (private), or one for each receiver (shared), with a lock and
+    /// less memory.
     #[setting(name = "between-workers", default = "private")]
     pub between: BetweenWorkers,
-    /// Packet memory of each worker, 1 MiB to 256 GiB. Default: enough for delays and queues, up to
-    /// a quarter of the machine's memory and 4 GiB for all workers.
+    /// Packet memory of each worker, 1 MiB to 256 GiB. Default: enough for delays and queues, up to a quarter
+    /// of the machine's memory and 4 GiB for all workers.
     #[setting(default = "256 MiB", min = Bytes(1 << 20), max = LARGEST_POOL)]
     pub pool: Bytes,
     /// Whether the scenario sets the packet memory; otherwise the links' needs may raise it
@@ -44,8 +45,8 @@ pub struct EngineSettings {
     /// s.
     #[setting(default = "10 us", max = Nanos::from_secs(1))]
     pub train_spread: Nanos,
-    /// Packets leave at multiples of this from the start of the run, as in emulators driven by a timer; 0
-    /// for any time, at most 1 s.
+    /// Packets leave at multiples of this from the start of the run, as in emulators driven by a timer; 0 for
+    /// any time, at most 1 s.
     #[setting(default = "0 ns", max = Nanos::from_secs(1))]
     pub tick: Nanos,
 }
@@ -91,14 +92,4 @@ pub struct HostSettings {
     /// Longest IP packet that the host sends, in bytes.
     #[setting(default = "1500", min = 68, max = 65_535)]
     pub mtu: u32,
-}
-
-/// Where packets come in and go out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Settings)]
-#[settings(key = "port", kind = "port", source = "Longwire's own")]
-pub struct PortSettings {
-    /// Number of workers that receive and transmit by it in real time, each by a queue of its own (af_packet,
-    /// af_xdp, tap).
-    #[setting(default = "1", min = 1, max = 64)]
-    pub queues: u16,
 }

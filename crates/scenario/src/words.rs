@@ -1,5 +1,9 @@
 //! The settings that are one word out of a few.
 
+use crate::finding::not_one_of;
+use crate::written::Term;
+use longwire_drivers::{DRIVERS, Driver};
+
 /// Makes an enum of words with the text of each.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident $what:literal {
@@ -127,32 +131,15 @@ words! {
     }
 }
 
-words! {
-    /// How a host's end of the wire is held.
-    HostDriver "a host's driver" {
-        /// A TAP device in the host's namespace.
-        Tap = "tap",
-        /// A veth pair and packet sockets.
-        AfPacket = "af_packet",
-        /// A veth pair and AF_XDP sockets.
-        AfXdp = "af_xdp",
-    }
-}
+impl Term for &'static Driver {
+    const WANTED: &'static str = "a port's driver";
 
-words! {
-    /// Where a port's frames come from and go to.
-    Driver "a port's driver" {
-        /// An interface, through packet sockets.
-        AfPacket = "af_packet",
-        /// An interface, through AF_XDP sockets.
-        AfXdp = "af_xdp",
-        /// A TAP device that Longwire makes.
-        Tap = "tap",
-        /// Capture files, in virtual time.
-        Pcap = "pcap",
-        /// Rings in the process: benchmarks and tests.
-        Memory = "memory",
-        /// Traffic sources of the scenario; what goes out is counted and forgotten.
-        Source = "source",
+    fn read(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = DRIVERS.iter().map(|driver| driver.word()).collect();
+        Driver::named(text).ok_or_else(|| not_one_of(Self::WANTED, text, &words))
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": DRIVERS.iter().map(|driver| driver.word()).collect::<Vec<_>>() })
     }
 }

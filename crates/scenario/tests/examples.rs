@@ -1,6 +1,8 @@
 //! The files under `scenarios/` are what their comments say.
 
-use longwire_scenario::{Attachment, End, Plan, Routing, load};
+use longwire_drivers::pcap::{self, Capture, Pcap};
+use longwire_scenario::{End, Plan, Routing, load};
+use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 use std::path::{Path, PathBuf};
 
@@ -86,7 +88,9 @@ fn several_hops() {
 #[test]
 fn captures() {
     let plan = example("virtual-pcap.toml");
-    assert!(matches!(plan.ports[0].attachment, Attachment::Pcap { input: None, output: None }));
+    let driven = plan.ports[0].attachment.driven().unwrap();
+    let Pcap { input, output } = Pcap::of(&driven.values);
+    assert_eq!((driven.driver, &*input, &*output), (&pcap::DRIVER, &Capture(None), &Capture(None)));
     assert_eq!((plan.links[0].from, plan.links[0].to), (End::Port(0), End::Port(1)));
     assert_eq!(way(&plan, "space", "ground"), ["downlink"]);
 }

@@ -1,6 +1,6 @@
 //! A million links in a few lines.
 
-use longwire_scenario::parse;
+use longwire_scenario::plan_of;
 
 #[test]
 fn a_million_links_share_what_they_are_made_of() {
@@ -23,7 +23,7 @@ fn a_million_links_share_what_they_are_made_of() {
         delay = "{n % 4} ms"
         match = [{ source = "{10.0.0.0 + n}", destination = "198.51.100.1" }]
     "#;
-    let plan = parse("large.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan_of(text);
     assert_eq!((plan.links.len(), plan.address_rules.len(), plan.profiles.len()), (1_000_000, 1_000_000, 4));
     assert_eq!(&*plan.links[999_999].name, "line1000000");
     let last = &plan.address_rules[999_999];

@@ -4,7 +4,7 @@
 
 use longwire_block::Spec;
 use longwire_scenario::library::{Figures, SHIPPED};
-use longwire_scenario::parse;
+use longwire_scenario::plan_of;
 use std::path::Path;
 
 fn page(name: &str) -> String {
@@ -26,7 +26,7 @@ fn shows(text: &str, spec: &Spec) -> bool {
         address = \"10.0.0.2/24\"\n";
     let examples = text.split("\n```toml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
     examples.into_iter().any(|example| {
-        let plan = parse("links.md", &format!("{example}{hosts}")).unwrap_or_else(|error| panic!("{error}"));
+        let plan = plan_of(&format!("{example}{hosts}"));
         plan.profiles.iter().any(|profile| profile.blocks.iter().any(|(other, _)| other.is(spec)))
     })
 }

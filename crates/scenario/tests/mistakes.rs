@@ -1,6 +1,6 @@
 //! Wrong scenarios, and what is said about each: the place, what is wrong, and the fix.
 
-use longwire_scenario::{ScenarioError, parse};
+use longwire_scenario::{ScenarioError, parse, plan_of};
 use proptest::prelude::*;
 
 /// Two hosts on lines 1 and 2, for snippets that are about something else.
@@ -54,8 +54,8 @@ fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
     let router = port("p", two)
         + "[[router]]\nname = \"r\"\nports = [{ port = \"p\", addresses = \"10.0.0.254/24\" }]\n";
     check(&workers(2), &router, "5:10", field, &["of the router \"r\"", "write queues = 1"]);
-    parse("s.toml", &(workers(2) + &pair)).unwrap();
-    parse("s.toml", &(port("p", "queues = 1") + &port("q", ""))).unwrap();
+    plan_of(&(workers(2) + &pair));
+    plan_of(&(port("p", "queues = 1") + &port("q", "")));
 }
 
 /// What is too much is refused before any of it is made.
@@ -489,7 +489,7 @@ fn notes_tell_what_is_odd() {
     ];
     for (snippet, wanted) in table {
         let text = format!("{HOSTS}[[link]]\nbetween = [\"a\", \"b\"]\n{snippet}");
-        let plan = parse("s.toml", &text).unwrap();
+        let plan = plan_of(&text);
         assert_eq!(plan.notes.len(), 1, "{snippet}");
         assert!(plan.notes[0].to_string().contains(wanted), "{}", plan.notes[0]);
     }
@@ -503,15 +503,15 @@ fn notes_tell_what_is_odd() {
             "{HOSTS}[[medium]]\nname = \"m\"\nkind = \"{kind}\"\n[[link]]\nbetween = [\"a\", \"b\"]\n\
              medium = \"m\"\nqueue = {queue}"
         );
-        let plan = parse("s.toml", &text).unwrap();
+        let plan = plan_of(&text);
         let wanted = format!("on the {kind} \"m\" is an estimate");
         assert_eq!(plan.notes.iter().any(|note| note.what.contains(&wanted)), noted, "{kind} {queue}");
     }
     let exact = "rate = { kind = \"slotted\", min = \"10 ms\", packets = 3 }\nqueue = \"50 ms\"";
     let text = format!("{HOSTS}[[link]]\nbetween = [\"a\", \"b\"]\n{exact}");
-    assert_eq!(parse("s.toml", &text).unwrap().notes, []);
+    assert_eq!(plan_of(&text).notes, []);
     let one_way = format!("{BRIDGES}[[link]]\nfrom = \"x\"\nto = \"y\"");
-    let plan = parse("s.toml", &one_way).unwrap();
+    let plan = plan_of(&one_way);
     assert!(plan.notes[0].what.contains("no links lead from here to \"a\""), "{}", plan.notes[0]);
     assert_eq!((plan.pair_route(0, 1), plan.pair_route(1, 0)), (Some(&[0][..]), None));
 }
@@ -524,7 +524,7 @@ fn hosts_that_nothing_joins_are_noted() {
     };
     let notes = |third: &str| {
         let text = hosts(third) + "[[link]]\nbetween = [\"a\", \"b\"]\n";
-        let notes = parse("s.toml", &text).unwrap().notes;
+        let notes = plan_of(&text).notes;
         notes.iter().map(|note| note.to_string()).collect::<Vec<_>>()
     };
     let unlinked = notes("10.0.0.3");

@@ -1,13 +1,15 @@
 //! What plans are made of scenarios: defaults, places, names, routes.
 
 use longwire_block::Value;
+use longwire_drivers::pcap::Capture;
+use longwire_drivers::{HostDriver, tap};
 use longwire_random::process::{Interval, Model, Packets, Speed};
 use longwire_scenario::{
-    Attachment, BetweenWorkers, End, EngineSettings, HostDriver, Mapping, Plan, Routing, Segment, Wait, load,
-    parse,
+    BetweenWorkers, End, EngineSettings, Mapping, Plan, Routing, Segment, Wait, load, parse,
 };
 use longwire_units::{Bytes, Nanos, Rate};
 use std::path::Path;
+use std::sync::Arc;
 
 fn plan(text: &str) -> Plan {
     parse("folder/s.toml", text).unwrap_or_else(|error| panic!("{error}"))
@@ -55,9 +57,10 @@ fn defaults() {
     let host = &plan.hosts[0];
     assert_eq!(
         (host.driver, host.mtu, host.port, host.mac.to_string()),
-        (HostDriver::Tap, 1500, 0, "02:4c:57:00:00:00".into())
+        (HostDriver::TAP, 1500, 0, "02:4c:57:00:00:00".into())
     );
-    assert_eq!(plan.ports[1].attachment, Attachment::Tap { interface: "p".into() });
+    let driven = plan.ports[1].attachment.driven().unwrap();
+    assert_eq!((driven.driver, driven.interface()), (&tap::DRIVER, Some("p".into())));
     assert_eq!(
         (&*plan.bridges[0].name, plan.bridges[0].ageing, plan.bridges[0].table),
         ("bridge", Nanos::from_secs(300), 4096)
@@ -88,8 +91,10 @@ fn settings() {
         (&plan.engine.cpus[..], plan.engine.pool, plan.engine.train_spread),
         (&[1, 0][..], Bytes(1 << 30), Nanos::ZERO)
     );
-    let (input, output) = (Some("folder/in.pcap".into()), Some("/tmp/out.pcap".into()));
-    assert_eq!(plan.ports[0].attachment, Attachment::Pcap { input, output });
+    let driven = plan.ports[0].attachment.driven().unwrap();
+    let file = |name| driven.setting::<Arc<Capture>>(name).unwrap().0.clone();
+    assert_eq!(file("input"), Some("folder/in.pcap".into()));
+    assert_eq!(file("output"), Some("/tmp/out.pcap".into()));
 }
 
 #[test]

@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
         "longwire-settings-derive",
     ],
     &["longwire-clock", "longwire-packet", "longwire-settings"],
-    &["longwire-wire"],
+    &["longwire-wire", "longwire-drivers"],
     &["longwire-block"],
     &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program", "longwire-sched"],
     &["longwire-jit", "longwire-punt"],

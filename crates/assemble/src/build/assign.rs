@@ -5,7 +5,7 @@ use super::{BuildError, routers};
 use longwire_block::{Node, Port};
 use longwire_engine::{Home, NodeRef, PortSetup, WorkerSetup};
 use longwire_router::Bridge;
-use longwire_scenario::{Attachment, Plan, Segment};
+use longwire_scenario::{Plan, Segment};
 use std::cmp::Reverse;
 
 /// Assigns each segment, with its node and ports, to a worker, or to one for each queue of its ports. Returns
@@ -83,10 +83,8 @@ fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     }
     // The end of a traffic source sends nothing from which the bridge could learn. A host's frames would
     // teach it, but only after the first frame to the host has been flooded.
-    let hosts = segment
-        .ports
-        .iter()
-        .filter(|&&place| matches!(plan.ports[usize::from(place)].attachment, Attachment::Host(_)));
+    let hosts =
+        segment.ports.iter().filter(|&&place| plan.ports[usize::from(place)].attachment.host().is_some());
     hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
     for (place, mac) in routers::near(plan, &segment.ports) {
         bridge.expect(mac, place);
@@ -100,7 +98,7 @@ fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     // A change can direct a source to any of them.
     for &place in segment.ports.iter().filter(|_| sends) {
         let port = &plan.ports[usize::from(place)];
-        if !matches!(port.attachment, Attachment::Inner { .. }) {
+        if port.attachment.far().is_none() {
             bridge.expect(port.mac.0, place);
         }
     }

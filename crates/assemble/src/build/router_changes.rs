@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn several_changes_are_made_or_none() {
-        let plan = longwire_scenario::parse("r.toml", SCENARIO).unwrap();
+        let plan = longwire_scenario::plan_of(SCENARIO);
         let mut router = super::super::routers::router(&plan, 0).unwrap();
         let add = |text: &str| {
             let route = WrittenRoute::read(text).unwrap();

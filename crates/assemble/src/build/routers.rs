@@ -6,7 +6,7 @@ use crate::BuildError;
 use longwire_block::Node;
 use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
 use longwire_router::{ControlPort, Forwarders, InterfaceAddress, Meter, NeighbourLimits, RouterConfig};
-use longwire_scenario::{Attachment, Plan, Router};
+use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::net::IpAddr;
@@ -112,7 +112,7 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
 pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
     let mut joints = Joints::default();
     for (place, port) in plan.ports.iter().enumerate() {
-        if let Attachment::Inner { far } = port.attachment {
+        if let Some(far) = port.attachment.far() {
             joints.join(place as u16, far);
         }
         if shards.in_turn[port.segment as usize] {
@@ -125,7 +125,7 @@ pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
 /// The hardware addresses of routers behind ports of a bridge.
 pub(super) fn near(plan: &Plan, ports: &[u16]) -> Vec<(u16, [u8; 6])> {
     let router = |&place: &u16| {
-        let Attachment::Inner { far } = plan.ports[usize::from(place)].attachment else { return None };
+        let far = plan.ports[usize::from(place)].attachment.far()?;
         let router = &plan.routers[plan.ports[usize::from(far)].router? as usize];
         let port = router.ports.iter().find(|port| port.place == far)?;
         Some((place, port.mac.0))
@@ -153,21 +153,21 @@ fn control(port: &longwire_scenario::RouterPort) -> Option<ControlPort> {
 fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
     let mut known: Vec<(u16, IpAddr, [u8; 6])> = Vec::new();
     for port in &router.ports {
-        match plan.ports[usize::from(port.place)].attachment {
-            Attachment::Inner { far } if plan.ports[usize::from(far)].router.is_some() => {
+        match plan.ports[usize::from(port.place)].attachment.far() {
+            Some(far) if plan.ports[usize::from(far)].router.is_some() => {
                 known.extend(of_routers(plan, far).map(|(address, mac)| (port.place, address, mac)));
             }
-            Attachment::Inner { far } => {
+            Some(far) => {
                 let segment = &plan.segments[plan.ports[usize::from(far)].segment as usize];
                 for &other in segment.ports.iter().filter(|other| **other != far) {
-                    let there = match plan.ports[usize::from(other)].attachment {
-                        Attachment::Inner { far } => of_routers(plan, far).collect(),
-                        _ => of_port(plan, other),
+                    let there = match plan.ports[usize::from(other)].attachment.far() {
+                        Some(far) => of_routers(plan, far).collect(),
+                        None => of_port(plan, other),
                     };
                     known.extend(there.into_iter().map(|(address, mac)| (port.place, address, mac)));
                 }
             }
-            _ => {
+            None => {
                 let there = of_port(plan, port.place);
                 known.extend(there.into_iter().map(|(address, mac)| (port.place, address, mac)));
             }
@@ -189,8 +189,8 @@ fn of_routers(plan: &Plan, place: u16) -> impl Iterator<Item = (IpAddr, [u8; 6])
 fn of_port(plan: &Plan, place: u16) -> Vec<(IpAddr, [u8; 6])> {
     let port = &plan.ports[usize::from(place)];
     let mut addresses = Vec::new();
-    if let Attachment::Host(host) = port.attachment {
-        addresses.extend(plan.hosts[host as usize].addresses.iter().map(|net| net.address));
+    if let Some(host) = plan.host_at(port) {
+        addresses.extend(host.addresses.iter().map(|net| net.address));
     }
     for source in &plan.sources {
         addresses.extend((source.in_port == place).then_some(source.source));

@@ -1,7 +1,7 @@
 //! Assignment of links to workers.
 
 use longwire_block::Spec;
-use longwire_scenario::{Attachment, End, Mapping, Plan, Route};
+use longwire_scenario::{End, Mapping, Plan, Route};
 use longwire_units::Nanos;
 use std::ops::Range;
 
@@ -74,10 +74,7 @@ impl Turns {
         let answers = may_answer(plan);
         let mut segments: Vec<bool> =
             plan.segments.iter().map(|segment| segment.router.is_some() && answers).collect();
-        let far = |place: u16| match plan.ports[usize::from(place)].attachment {
-            Attachment::Inner { far } => Some(far),
-            _ => None,
-        };
+        let far = |place: u16| plan.ports[usize::from(place)].attachment.far();
         let segment = |place: u16| plan.ports[usize::from(place)].segment;
         let inner: Vec<u16> = (0..plan.ports.len() as u16).filter(|place| far(*place).is_some()).collect();
         inner.iter().for_each(|place| segments[segment(*place) as usize] = true);
@@ -288,7 +285,7 @@ mod tests {
             filter = \"steer sky if udp\"\n\
             [[link]]\nname = \"sky\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"2 ms\"\n\
             [[link]]\nname = \"out\"\nfrom = \"y\"\nto = \"b\"\ndelay = \"1 ms\"\n";
-        let plan = longwire_scenario::parse("shards.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = longwire_scenario::plan_of(text);
         let shards = Shards::of(&plan);
         assert_eq!(shards.link_workers, [0, 1, 1, 0]);
         assert_eq!(shards.crossing, [true, true, true, false]);
@@ -306,7 +303,7 @@ mod tests {
         for (from, to) in [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")] {
             text += &format!("[[link]]\nname = \"{from}{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
         }
-        let plan = longwire_scenario::parse("pairs.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = longwire_scenario::plan_of(&text);
         let shards = Shards::of(&plan);
         (shards.segment_workers, shards.link_workers)
     }
@@ -331,7 +328,7 @@ mod tests {
         for (from, to) in [("a", "b"), ("b", "a"), ("c", "d")] {
             text += &format!("[[link]]\nname = \"{from}{to}\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
         }
-        let plan = longwire_scenario::parse("queues.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = longwire_scenario::plan_of(&text);
         let shards = Shards::of(&plan);
         assert_eq!((shards.segment_workers, shards.link_workers), (vec![0, 1], vec![0, 1, 2]));
         assert_eq!(plan.queue_places().collect::<Vec<_>>(), [0, 0, 1, 1, 2, 3]);

@@ -2,7 +2,9 @@
 
 use super::{Capacity, WHOLE, WorkerLoad};
 use crate::price::Shortfall;
+use longwire_drivers::Driver;
 use longwire_scenario::{EnginePrices, Plan};
+use std::collections::BTreeMap;
 
 /// Load from which packets delay each other, in millionths of a core.
 const BUSY: u64 = 800_000;
@@ -62,12 +64,11 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
 /// How to relieve a worker.
 fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u64) -> String {
     let mut fixes = Vec::new();
-    let saved = saved_by_xdp(prices, capacity, worker);
-    if saved > 0 && worker.load_ppm - saved.min(worker.load_ppm) <= WHOLE {
-        fixes.push(format!(
-            "use driver = \"af_xdp\" for its ports (then {})",
-            percent(worker.load_ppm - saved.min(worker.load_ppm))
-        ));
+    if let Some((driver, saved)) = lighter_driver(prices, capacity, worker) {
+        let left = worker.load_ppm.saturating_sub(saved);
+        if saved > 0 && left <= WHOLE {
+            fixes.push(format!("use driver = \"{driver}\" for its ports (then {})", percent(left)));
+        }
     }
     let needed = total.div_ceil(BUSY);
     if needed > capacity.workers.len() as u64 {
@@ -81,8 +82,13 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     fixes.join(", or ")
 }
 
-/// Savings of a worker, in millionths of a core, if its ports were AF_XDP sockets.
-fn saved_by_xdp(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad) -> u64 {
+/// The driver with which those of a worker's ports cost least that know of a lighter one, and what the worker
+/// would save, in millionths of a core.
+fn lighter_driver(
+    prices: &EnginePrices,
+    capacity: &Capacity,
+    worker: &WorkerLoad,
+) -> Option<(&'static str, u64)> {
     let frame = capacity.frame.0;
     let cost = |driver: &str, what: &str| {
         prices.price(&format!("{driver}-{what}")) + frame * prices.price(&format!("{driver}-{what}-byte"))
@@ -91,15 +97,18 @@ fn saved_by_xdp(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad)
         .ports
         .iter()
         .filter(|port| (port.worker..port.worker + port.queues).contains(&worker.worker));
-    let sockets = own.filter(|port| matches!(port.driver, "af_packet" | "tap"));
-    let saved = sockets.map(|port| {
+    let mut saved: BTreeMap<&'static str, u128> = BTreeMap::new();
+    for port in own {
+        let Some(lighter) = Driver::named(port.driver).and_then(|driver| driver.lighter) else { continue };
         let of = |what: &str, packets: u64| {
-            u128::from(cost(port.driver, what).saturating_sub(cost("af_xdp", what))) * u128::from(packets)
+            u128::from(cost(port.driver, what).saturating_sub(cost(lighter, what))) * u128::from(packets)
         };
-        (of("receive", port.received_per_second) + of("transmit", port.sent_per_second))
-            / u128::from(port.queues)
-    });
-    (saved.sum::<u128>() / u128::from(WHOLE)) as u64
+        *saved.entry(lighter).or_default() += (of("receive", port.received_per_second)
+            + of("transmit", port.sent_per_second))
+            / u128::from(port.queues);
+    }
+    let most = saved.into_iter().max_by_key(|(_, saved)| *saved);
+    most.map(|(driver, saved)| (driver, (saved / u128::from(WHOLE)) as u64))
 }
 
 /// Millionths as a percentage.

@@ -3,8 +3,9 @@
 use super::ways::Way;
 use super::{PortLoad, WHOLE, WorkerLoad};
 use crate::build::Shards;
+use longwire_drivers::Driver;
 use longwire_engine::Home;
-use longwire_scenario::{Attachment, EnginePrices, Origin, Plan, Profile, block_price};
+use longwire_scenario::{EnginePrices, Origin, Plan, Profile, block_price};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::collections::BTreeSet;
 
@@ -36,7 +37,7 @@ pub(super) struct Costs<'p> {
     /// By worker: its links, and the additional cost of each because of their number, plain and timed.
     links: Vec<(u64, [u64; 2])>,
     /// By a port's place: its driver, the costs of receiving and transmitting, and of each byte of both.
-    pub drivers: Vec<&'static str>,
+    pub drivers: Vec<Option<&'static Driver>>,
     ports: Vec<[[u64; 2]; 2]>,
 }
 
@@ -65,10 +66,11 @@ impl<'p> Costs<'p> {
         let profiles = plan.profiles.iter().zip(0..);
         let profiles =
             profiles.map(|(profile, at)| link_cost(prices, profile, in_medium.contains(&at))).collect();
-        let drivers: Vec<_> = plan.ports.iter().map(|port| driver(plan, &port.attachment)).collect();
-        let port = |driver: &&'static str| {
-            ["receive", "transmit"]
-                .map(|what| ["", "-byte"].map(|each| prices.price(&format!("{driver}-{what}{each}"))))
+        let drivers: Vec<_> = plan.ports.iter().map(|port| plan.driver_of(port)).collect();
+        let port = |driver: &Option<&'static Driver>| {
+            let name = driver.and_then(Driver::price);
+            let price = |what: String| name.map_or(0, |name| prices.price(&format!("{name}-{what}")));
+            ["receive", "transmit"].map(|what| ["", "-byte"].map(|each| price(format!("{what}{each}"))))
         };
         let ports = drivers.iter().map(port).collect();
         Self { plan, prices, frame, shards, in_order, profiles, links, drivers, ports }
@@ -162,10 +164,9 @@ impl<'p> Costs<'p> {
                 }
             }
         }
-        for driver in &self.drivers {
-            let name = format!("{driver}-receive");
-            if EnginePrices::is_name(&name) && !self.prices.is_measured(&name) {
-                names.insert((*driver).to_owned());
+        for name in self.drivers.iter().flatten().filter_map(|driver| driver.price()) {
+            if !self.prices.is_measured(&format!("{name}-receive")) {
+                names.insert(name.to_owned());
             }
         }
         names.into_iter().collect()
@@ -191,20 +192,6 @@ fn link_cost(prices: &EnginePrices, profile: &Profile, in_medium: bool) -> LinkC
     let varied = profile.blocks.iter().any(|(spec, _)| spec.key == "delay" && spec.kind != "constant");
     let picoseconds = prices.price(kind) + blocks;
     LinkCost { picoseconds, timed: rated || delayed, delay: profile.delays.mean, varied }
-}
-
-/// Name of the prices of a port's driver.
-fn driver(plan: &Plan, attachment: &Attachment) -> &'static str {
-    match attachment {
-        Attachment::Host(host) => plan.hosts[*host as usize].driver.word(),
-        Attachment::Interface { xdp: true, .. } => "af_xdp",
-        Attachment::Interface { xdp: false, .. } => "af_packet",
-        Attachment::Tap { .. } => "tap",
-        Attachment::Memory | Attachment::Source => "memory",
-        // Only in virtual time, and without cost.
-        Attachment::Pcap { .. } => "pcap",
-        Attachment::Control { .. } | Attachment::Inner { .. } => "none",
-    }
 }
 
 /// Totals of a worker's paths.

@@ -8,7 +8,7 @@ mod ways;
 use crate::price::{Pace, Shortfall};
 use cost::{Costs, Sums};
 use longwire_link::medium_rate;
-use longwire_scenario::{Attachment, EnginePrices, Plan};
+use longwire_scenario::{EnginePrices, Plan};
 use longwire_units::{Bytes, Nanos, Rate};
 use serde::{Serialize, Serializer};
 use ways::{Way, Ways};
@@ -124,24 +124,22 @@ pub fn predict(plan: &Plan, prices: &EnginePrices, frame: Bytes) -> Capacity {
 }
 
 fn ports(plan: &Plan, costs: &Costs<'_>, sums: &Sums) -> Vec<PortLoad> {
-    let outer = |place: &usize| {
-        !matches!(plan.ports[*place].attachment, Attachment::Inner { .. } | Attachment::Control { .. })
-    };
     let load = |place: usize| {
         let port = &plan.ports[place];
+        let driver = costs.drivers[place]?;
         let (sum, home) = (&sums.ports[place], costs.home(place as u16));
-        PortLoad {
+        Some(PortLoad {
             port: port.name.to_string(),
-            driver: costs.drivers[place],
+            driver: driver.word(),
             worker: home.worker,
             queues: home.queues,
             received_per_second: sum.received,
             sent_per_second: sum.sent,
             unbounded: sum.unbounded,
             load_ppm: (sum.work / u128::from(WHOLE)) as u64,
-        }
+        })
     };
-    (0..plan.ports.len()).filter(outer).map(load).collect()
+    (0..plan.ports.len()).filter_map(load).collect()
 }
 
 /// Highest packet rate of each link and each path.

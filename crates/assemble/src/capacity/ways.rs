@@ -2,8 +2,9 @@
 //! bridge.
 
 use longwire_block::Value;
+use longwire_drivers::Backend;
 use longwire_random::process::Model;
-use longwire_scenario::{Attachment, End, Plan, Route, Source};
+use longwire_scenario::{End, Plan, Route, Source};
 use longwire_units::Rate;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -186,15 +187,12 @@ impl<'a> Way<'a> {
 
 /// Whether packets enter or leave the engine at this port.
 fn is_outer(plan: &Plan, place: u16) -> bool {
-    !matches!(
-        plan.ports[usize::from(place)].attachment,
-        Attachment::Inner { .. } | Attachment::Control { .. }
-    )
+    plan.ports[usize::from(place)].attachment.is_outer()
 }
 
 /// Whether packets come in here that no source of the scenario sends.
 fn sends_by_itself(plan: &Plan, place: u16) -> bool {
-    !matches!(plan.ports[usize::from(place)].attachment, Attachment::Source)
+    plan.driver_of(&plan.ports[usize::from(place)]).is_none_or(|driver| driver.backend != Backend::Sources)
 }
 
 /// Packet rate of a source, while it is on for an on-off source; none if it has no rate.
@@ -226,10 +224,10 @@ impl<'p> Graph<'p> {
         };
         for (place, port) in plan.ports.iter().enumerate() {
             let segment = port.segment as usize;
-            match port.attachment {
-                Attachment::Inner { far } => graph.inner[segment].push((place as u16, far)),
-                Attachment::Control { .. } => {}
-                _ => graph.outer[segment].push(place as u16),
+            if let Some(far) = port.attachment.far() {
+                graph.inner[segment].push((place as u16, far));
+            } else if port.attachment.is_outer() {
+                graph.outer[segment].push(place as u16);
             }
         }
         graph
@@ -284,7 +282,7 @@ mod tests {
     type Found = (u16, u16, Vec<u32>, usize, Option<u64>);
 
     fn ways(text: &str) -> Vec<Found> {
-        let plan = longwire_scenario::parse("ways.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = longwire_scenario::plan_of(text);
         let mut found = Vec::new();
         Ways::of(&plan).each(|way| {
             let (from, to) = (way.from.unwrap(), way.to.unwrap());

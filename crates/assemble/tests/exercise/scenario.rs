@@ -1,7 +1,7 @@
 //! Invariants for arbitrary bytes as a scenario, shared by the fuzz target and the ordinary tests.
 
 use longwire_assemble::{Calibration, price};
-use longwire_scenario::{Attachment, parse};
+use longwire_scenario::parse;
 
 /// Reads the bytes as a scenario and visits all of the plan, or of its errors.
 pub fn run(bytes: &[u8]) {
@@ -26,8 +26,8 @@ pub fn run(bytes: &[u8]) {
         assert!(links.iter().all(|place| plan.links.len() > *place as usize));
     }
     for (place, port) in plan.ports.iter().enumerate() {
-        if let Attachment::Control { router, port } = port.attachment {
-            let beside = &plan.routers[router as usize].ports[port as usize];
+        if let Some(end) = port.attachment.control() {
+            let beside = &plan.routers[end.router as usize].ports[end.port as usize];
             assert_eq!(beside.control, Some(place as u16));
             continue;
         }

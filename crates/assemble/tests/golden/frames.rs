@@ -1,9 +1,10 @@
 //! Input of a case by its ports: frames of every kind, with their times.
 
 use longwire_block::Dice;
+use longwire_drivers::memory;
 use longwire_packet::{Checksum, Gso};
 use longwire_port::driver::memory::Facts;
-use longwire_scenario::{Attachment, Plan};
+use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use longwire_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
 use longwire_wire::{Ipv4Header, Ipv6Header, arp_message, ethernet_header, ethertype, l3_offset, protocol};
@@ -24,12 +25,15 @@ struct Station {
     v6: u128,
 }
 
+/// Whether frames of a case may come in by a port: a host's, or one of rings in memory.
+pub fn takes_frames(plan: &Plan, port: &Port) -> bool {
+    port.attachment.host().is_some() || plan.driver_of(port) == Some(&memory::DRIVER)
+}
+
 /// The frames of a case, in time order: bursts, gaps, trains, conversations and invalid frames.
 pub fn frames(plan: &Plan, name: &str) -> Vec<Frame> {
     let stations = stations(plan);
-    let sends = |station: &&Station| {
-        matches!(plan.ports[station.port].attachment, Attachment::Memory | Attachment::Host(_))
-    };
+    let sends = |station: &&Station| takes_frames(plan, &plan.ports[station.port]);
     let senders: Vec<_> = stations.iter().filter(sends).collect();
     if senders.is_empty() {
         return Vec::new();
@@ -62,7 +66,7 @@ pub fn frames(plan: &Plan, name: &str) -> Vec<Frame> {
 
 /// The stations behind the ports named in the scenario.
 fn stations(plan: &Plan) -> Vec<Station> {
-    let station = |(port, of): (usize, &longwire_scenario::Port)| {
+    let station = |(port, of): (usize, &Port)| {
         let own = |wanted: fn(&IpAddr) -> bool| of.addresses.iter().map(|net| net.address).find(wanted);
         let v4 = match own(IpAddr::is_ipv4) {
             Some(IpAddr::V4(address)) => address.to_bits(),
@@ -74,9 +78,7 @@ fn stations(plan: &Plan) -> Vec<Station> {
         };
         Station { port, mac: of.mac.0, v4, v6 }
     };
-    let named = |(_, port): &(usize, &longwire_scenario::Port)| {
-        !matches!(port.attachment, Attachment::Inner { .. } | Attachment::Control { .. })
-    };
+    let named = |(_, port): &(usize, &Port)| port.attachment.is_outer();
     plan.ports.iter().enumerate().filter(named).map(station).collect()
 }
 

@@ -2,16 +2,15 @@
 //! the end.
 
 use crate::cases::Case;
-use crate::frames::{Frame, frames};
+use crate::frames::{Frame, frames, takes_frames};
 use crate::support;
 use longwire_assemble::build;
 use longwire_block::{Port, Stamp};
-use longwire_engine::{Observer, Report};
+use longwire_engine::Report;
 use longwire_packet::Meta;
 use longwire_port::driver::memory::MemoryPort;
-use longwire_scenario::{Attachment, Plan, parse};
+use longwire_scenario::{Plan, parse};
 use std::fmt::Write;
-use std::sync::{Arc, Mutex};
 
 /// A packet at a moment. Its bytes are represented by their hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,18 +86,10 @@ pub fn hash(bytes: &[u8]) -> u64 {
     hash
 }
 
-struct Tracer(Arc<Mutex<Trace>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
-        let sight = Sight::of(meta.arrival, meta, frame);
-        self.0.lock().unwrap().entered.push(sight);
-    }
-
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        let sight = Sight::of(meta.leave(), meta, frame);
-        self.0.lock().unwrap().left[usize::from(meta.out_port)].push(sight);
-    }
+/// The port by which a packet left, if it did, and what it was.
+fn look(sight: &support::Sight<'_>) -> Option<(Option<u16>, Sight)> {
+    let left = sight.left.then_some(sight.meta.out_port);
+    Some((left, Sight::of(sight.time, sight.meta, sight.frame)))
 }
 
 /// The plan of a scenario with `workers` workers; an error if it is refused.
@@ -120,13 +111,17 @@ pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
 
 /// Runs a case with the plan's workers.
 pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
-    let empty = Trace { left: vec![Vec::new(); plan.ports.len()], ..Trace::default() };
-    let trace = Arc::new(Mutex::new(empty));
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
-    let mut built = build(plan, ports(plan, frames(plan, &case.name)), observer).unwrap();
+    let seen = support::Trace::of(look);
+    let mut built = build(plan, ports(plan, frames(plan, &case.name)), |_| seen.observer()).unwrap();
     built.raise_in_line(plan).unwrap();
     let report = built.setup.simulate(case.until);
-    let mut trace = std::mem::take(&mut *trace.lock().unwrap());
+    let mut trace = Trace { left: vec![Vec::new(); plan.ports.len()], ..Trace::default() };
+    for (left, sight) in seen.take() {
+        match left {
+            Some(port) => trace.left[usize::from(port)].push(sight),
+            None => trace.entered.push(sight),
+        }
+    }
     trace.entered.sort_unstable();
     trace.counted = counted(plan, &report);
     (trace, report)
@@ -137,7 +132,7 @@ fn ports(plan: &Plan, frames: Vec<Frame>) -> Vec<Box<dyn Port>> {
     let mut ports = support::source_ports(plan);
     for (place, port) in plan.ports.iter().enumerate() {
         let has_source = plan.sources.iter().any(|source| usize::from(source.in_port) == place);
-        if has_source || !matches!(port.attachment, Attachment::Memory | Attachment::Host(_)) {
+        if has_source || !takes_frames(plan, port) {
             continue;
         }
         let (inside, mut wire) = MemoryPort::pair(&port.name, Stamp::Source, 1 << 13, 4 << 20);

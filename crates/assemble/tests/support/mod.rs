@@ -1,10 +1,85 @@
-//! Code shared by tests of scenarios.
+//! What tests of scenarios share: ports, frames, and a run in virtual time with what was seen of it.
+#![allow(unused, reason = "each test program includes this module and uses its own part")]
 
-use longwire_block::Port;
+use longwire_assemble::build;
+use longwire_block::{Port, Stamp};
+use longwire_engine::{Observer, Report};
+use longwire_packet::Meta;
+use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+/// A packet that enters a link, at its arrival, or leaves by a port.
+pub struct Sight<'a> {
+    pub left: bool,
+    pub time: u64,
+    pub meta: &'a Meta,
+    pub frame: &'a [u8],
+}
+
+/// What a test notes of a packet, if anything.
+pub type Look<T> = fn(&Sight<'_>) -> Option<T>;
+
+/// The one tracer: what was noted, in the order in which it was seen.
+pub struct Trace<T> {
+    look: Look<T>,
+    seen: Arc<Mutex<Vec<T>>>,
+}
+
+impl<T: Send + 'static> Trace<T> {
+    pub fn of(look: Look<T>) -> Self {
+        Self { look, seen: Arc::default() }
+    }
+
+    /// A worker's part of it.
+    pub fn observer(&self) -> Option<Box<dyn Observer>> {
+        Some(Box::new(Self { look: self.look, seen: Arc::clone(&self.seen) }))
+    }
+
+    pub fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *self.seen.lock().unwrap())
+    }
+
+    fn see(&self, sight: &Sight<'_>) {
+        if let Some(noted) = (self.look)(sight) {
+            self.seen.lock().unwrap().push(noted);
+        }
+    }
+}
+
+impl<T: Send + 'static> Observer for Trace<T> {
+    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
+        self.see(&Sight { left: false, time: meta.arrival, meta, frame });
+    }
+
+    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
+        self.see(&Sight { left: true, time: meta.leave(), meta, frame });
+    }
+}
+
+/// Runs a plan in virtual time, without an error and with every packet accounted for.
+pub fn simulate<T: Send + 'static>(
+    plan: &Plan,
+    ports: Vec<Box<dyn Port>>,
+    until: Nanos,
+    look: Look<T>,
+) -> (Vec<T>, Report) {
+    let trace = Trace::of(look);
+    let report = build(plan, ports, |_| trace.observer()).unwrap().setup.simulate(until);
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
+    assert!(report.is_conserved(), "{report:?}");
+    (trace.take(), report)
+}
+
+/// The same with the plan's sources, where only what was counted matters, errors included.
+pub fn count(plan: &Plan, until: Nanos) -> Report {
+    let report = build(plan, source_ports(plan), |_| None).unwrap().setup.simulate(until);
+    assert!(report.is_conserved(), "{report:?}");
+    report
+}
 
 /// The plan's sources at their input ports.
 pub fn source_ports(plan: &Plan) -> Vec<Box<dyn Port>> {
@@ -28,4 +103,27 @@ pub fn source_ports(plan: &Plan) -> Vec<Box<dyn Port>> {
         Box::new(port) as Box<dyn Port>
     };
     plan.ports.iter().enumerate().map(open).collect()
+}
+
+/// Rings in memory at all ports, and their far ends.
+pub fn memory_ports(plan: &Plan, stamp: Stamp) -> (Vec<Box<dyn Port>>, Vec<FarEnd>) {
+    let pair = |port: &longwire_scenario::Port| {
+        let (port, end) = MemoryPort::pair(&port.name, stamp, 1 << 14, 16 << 20);
+        (Box::new(port) as Box<dyn Port>, end)
+    };
+    plan.ports.iter().map(pair).unzip()
+}
+
+/// An IPv4 packet of UDP in a frame of `len` bytes, from one of the plan's ports to another: of 10.0.0.1 and
+/// so on.
+pub fn frame(plan: &Plan, from: usize, to: usize, len: usize) -> Vec<u8> {
+    let mut frame = vec![0; len];
+    frame[..6].copy_from_slice(&plan.ports[to].mac.0);
+    frame[6..12].copy_from_slice(&plan.ports[from].mac.0);
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    frame[16..18].copy_from_slice(&(len as u16 - 14).to_be_bytes());
+    frame[22..24].copy_from_slice(&[64, 17]);
+    frame[26..30].copy_from_slice(&[10, 0, 0, from as u8 + 1]);
+    frame[30..34].copy_from_slice(&[10, 0, 0, to as u8 + 1]);
+    frame
 }

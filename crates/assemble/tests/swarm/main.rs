@@ -13,29 +13,25 @@ mod support;
 
 use longwire_assemble::{TO_THE_END, build, port_workers};
 use longwire_block::{Dice, Spec};
-use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
+use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
-use support::source_ports;
+use support::{Sight, source_ports};
 
 /// Departures by port: time and hash of the bytes.
 type Trace = Vec<Vec<(u64, u64)>>;
 
-struct Tracer(Arc<Mutex<Trace>>);
-
-impl Observer for Tracer {
-    fn arrived(&mut self, _: &Meta, _: &[u8]) {}
-
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        assert!(meta.leave() >= meta.arrival, "a packet left before it came");
-        let hash = frame.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        self.0.lock().unwrap()[usize::from(meta.out_port)].push((meta.leave(), hash));
+/// The port by which a packet left, when, and its bytes.
+fn look(sight: &Sight<'_>) -> Option<(u16, u64, u64)> {
+    if !sight.left {
+        return None;
     }
+    assert!(sight.time >= sight.meta.arrival, "a packet left before it came");
+    let hash = sight.frame.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    Some((sight.meta.out_port, sight.time, hash))
 }
 
 fn read(text: &str, workers: u32) -> Option<Plan> {
@@ -54,11 +50,10 @@ fn drawn(seed: u64, draw: impl Fn(u64) -> String) -> String {
 
 fn run(text: &str, workers: u32, until: Nanos) -> (Trace, Report) {
     let plan = read(text, workers).unwrap();
-    let trace = Arc::new(Mutex::new(vec![Vec::new(); plan.ports.len()]));
-    let observer = |_| Some(Box::new(Tracer(Arc::clone(&trace))) as Box<dyn Observer>);
-    let built = build(&plan, source_ports(&plan), observer).unwrap();
-    let report = built.setup.simulate(until);
-    let trace = trace.lock().unwrap().clone();
+    let seen = support::Trace::of(look);
+    let report = build(&plan, source_ports(&plan), |_| seen.observer()).unwrap().setup.simulate(until);
+    let mut trace = vec![Vec::new(); plan.ports.len()];
+    seen.take().into_iter().for_each(|(port, time, hash)| trace[usize::from(port)].push((time, hash)));
     (trace, report)
 }
 

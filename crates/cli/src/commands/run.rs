@@ -14,7 +14,7 @@ use longwire_run::run_report::Ran;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
-use longwire_scenario::{Attachment, Plan};
+use longwire_scenario::Plan;
 use longwire_units::{Bytes, Nanos};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -215,12 +215,8 @@ const LOOK: Duration = Duration::from_millis(50);
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
         let has_files = captures.input.is_some() || captures.output.is_some();
-        let is_real = matches!(
-            port.attachment,
-            Attachment::Host(_) | Attachment::Interface { .. } | Attachment::Tap { .. }
-        );
         anyhow::ensure!(
-            !(is_real && has_files),
+            !(plan.has_interface(port) && has_files),
             "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record \
              FILE to make one",
             port.name

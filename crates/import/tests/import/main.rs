@@ -12,7 +12,7 @@ mod scripts;
 mod theaterq;
 
 use longwire_import::{Format, Imported, Source, import};
-use longwire_scenario::{Plan, parse};
+use longwire_scenario::{Plan, plan_of};
 
 /// A command, or a script of them.
 fn command(text: &str) -> Source {
@@ -33,8 +33,7 @@ fn lines(imported: &Imported) -> Vec<&str> {
 }
 
 fn plan(imported: &Imported) -> Plan {
-    parse("imported.toml", &imported.scenario)
-        .unwrap_or_else(|error| panic!("{error}\nin\n{}", imported.scenario))
+    plan_of(&imported.scenario)
 }
 
 fn has(imported: &Imported, wanted: &[&str]) {

@@ -2,7 +2,7 @@
 
 use crate::{from, has, lines, plan, refused, tells, way};
 use longwire_import::{Format, Imported};
-use longwire_scenario::parse;
+use longwire_scenario::plan_of;
 use std::path::Path;
 
 /// Figure 2.1 of the LinkEM thesis.
@@ -102,7 +102,7 @@ fn networks_without_leaves_and_with_loops() {
         "set ns [new simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 1Mb 1ms DropTail";
     let alone = from(Format::Ns, pair);
     has(&alone, &["from = \"a\"", "to = \"b\"", "name = \"a-b\""]);
-    parse("pair.toml", &alone.scenario).unwrap();
+    plan_of(&alone.scenario);
 }
 
 /// Emulab passes a limit on as bytes (delaysetup), ns-2 multiplies it by mean_pktsize_ (drop-tail.cc,

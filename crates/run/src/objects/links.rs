@@ -339,7 +339,7 @@ mod tests {
             address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\n\
             rate = \"10 Mbit/s\"\n\
             delay = \"20 ms\"\nframing = \"ip\"\n";
-        let plan = longwire_scenario::parse("x.toml", text).unwrap();
+        let plan = longwire_scenario::plan_of(text);
         LiveLinks::new(&plan, &[LinkRef::new(0, 0), LinkRef::new(0, 1)])
     }
 

@@ -7,7 +7,7 @@ use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
-use longwire_scenario::{Attachment, Plan, SourceSite, source_edits, source_rows};
+use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,11 +30,10 @@ pub struct SourceWords {
 /// It says what the source is ("not run …"), without its name.
 pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
     let port = &plan.ports[usize::from(source.in_port)];
-    let what = match port.attachment {
-        Attachment::Host(_) => "host",
-        Attachment::Interface { .. } | Attachment::Tap { .. } => "interface",
-        _ => return None,
-    };
+    if !plan.has_interface(port) {
+        return None;
+    }
+    let what = if port.attachment.host().is_some() { "host" } else { "interface" };
     Some(format!(
         "not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire traffic, \
          say); run with --virtual, or let it come in by a port with driver = \"source\"",

@@ -12,7 +12,7 @@ use longwire_program::Resource;
 use longwire_router::{Fid, Forwarders, InterfaceAddress, Router, RouterConfig, RouterPort};
 use longwire_run::objects::routers::LiveRouters;
 use longwire_run::programs::Reached;
-use longwire_scenario::{Network, Plan, hexadecimal, parse};
+use longwire_scenario::{Network, Plan, hexadecimal, plan_of};
 use longwire_units::Nanos;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -50,7 +50,7 @@ static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
         from = "b"
         to = "a"
     "#;
-    Arc::new(parse("install.toml", scenario).unwrap_or_else(|error| panic!("{error}")))
+    Arc::new(plan_of(scenario))
 });
 
 /// What the lines left behind, so that it can be seen that they did something.

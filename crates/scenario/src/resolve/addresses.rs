@@ -35,7 +35,7 @@ impl Resolver<'_, '_> {
             let [(v6, _, last, one), (other_v6, first, _, two)] = [pair[0], pair[1]];
             if v6 == other_v6 && first <= last && !self.findings.full() {
                 let (early, late) = (one.min(two), one.max(two));
-                let section = if nodes.ports[usize::from(late)].attachment.driver().is_none() {
+                let section = if nodes.ports[usize::from(late)].attachment.driven().is_none() {
                     "host"
                 } else {
                     "port"

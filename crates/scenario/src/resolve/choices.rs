@@ -3,7 +3,7 @@
 use super::Resolver;
 use super::links::Links;
 use super::nodes::Nodes;
-use crate::plan::{Attachment, End, LinkRequest};
+use crate::plan::{End, LinkRequest};
 use longwire_router::LinkChoice;
 use std::collections::HashMap;
 
@@ -78,13 +78,13 @@ struct Known {
 fn beginning(nodes: &Nodes, from: End, to: End) -> Option<(u32, u16, Option<u16>)> {
     let End::Port(from) = from else { return None };
     let router = |place: u16| nodes.ports[usize::from(place)].router;
-    match (router(from), &nodes.ports[usize::from(from)].attachment) {
-        (Some(own), Attachment::Inner { .. }) => Some((own, from, None)),
-        (Some(own), _) => match to {
+    match (router(from), nodes.ports[usize::from(from)].attachment.far()) {
+        (Some(own), Some(_)) => Some((own, from, None)),
+        (Some(own), None) => match to {
             End::Port(to) if router(to) == Some(own) => Some((own, to, Some(from))),
             _ => None,
         },
-        (None, Attachment::Inner { far }) => Some((router(*far)?, *far, None)),
-        (None, _) => None,
+        (None, Some(far)) => Some((router(far)?, far, None)),
+        (None, None) => None,
     }
 }

@@ -3,7 +3,7 @@
 use super::nodes::Nodes;
 use super::{Entry, Resolver};
 use crate::file_router;
-use crate::plan::{Attachment, Port};
+use crate::plan::{Attachment, ControlEnd, Port};
 use crate::router_plan::RouterPort;
 use crate::written::Text;
 
@@ -57,7 +57,7 @@ impl Resolver<'_, '_> {
             }
             let place = self.place(entry, &text.port, nodes)?;
             nodes.ports.push(Port {
-                attachment: Attachment::Control { router, port: number as u32 },
+                attachment: Attachment::Control(ControlEnd { router, port: number as u32 }),
                 router: Some(router),
                 queues: 1,
                 ..Port::inner(format!("{}:control", port.name).into(), place)

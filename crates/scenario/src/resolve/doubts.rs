@@ -82,7 +82,7 @@ impl Resolver<'_, '_> {
 
     /// Hosts whose networks none of their neighbours has, where there is no router.
     fn without_router(&mut self, plan: &Plan, ports: &[Range<usize>]) {
-        let others_know = plan.ports.iter().any(|port| port.attachment.driver().is_some());
+        let others_know = plan.ports.iter().any(|port| port.attachment.driven().is_some());
         if !plan.routers.is_empty() || others_know || plan.hosts.len() > MOST_COMPARED {
             return;
         }

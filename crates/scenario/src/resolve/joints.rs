@@ -6,7 +6,7 @@ use super::nodes::{Inner, Nodes};
 use super::{Entry, Resolver};
 use crate::file::File;
 use crate::finding::suggestion;
-use crate::plan::{Attachment, Bridge, End, Port};
+use crate::plan::{Bridge, End, Port};
 use longwire_block::MAX_PORTS;
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
@@ -38,7 +38,7 @@ impl Resolver<'_, '_> {
             match partners.get(place).copied().flatten() {
                 None => self.tell_unjoined(nodes, *place),
                 Some(End::Port(other)) if partners.contains_key(&other) => {
-                    nodes.ports[usize::from(*place)].attachment = Attachment::Inner { far: other };
+                    nodes.ports[usize::from(*place)].lead_to(other);
                 }
                 Some(End::Port(other)) => {
                     let bridge = self.wire(nodes, *place, other)?;
@@ -135,7 +135,7 @@ impl Resolver<'_, '_> {
             if port.router.is_some() || nodes.wanted_bridges[place].is_some() || linked(place as u16) {
                 continue;
             }
-            let section = if port.attachment.driver().is_none() { "host" } else { "port" };
+            let section = if port.attachment.driven().is_none() { "host" } else { "port" };
             let entry = Entry { section, name: Some(&port.name), n: None };
             let what = "it hangs on nothing: no router sits on it, and no link joins it to one";
             let fix = "name it among a router's ports, or declare a [[bridge]] and hang it there";
@@ -177,8 +177,10 @@ impl Resolver<'_, '_> {
             return None;
         }
         let far = far as u16;
-        nodes.ports[usize::from(place)].attachment = Attachment::Inner { far };
-        nodes.ports.push(Port { attachment: Attachment::Inner { far: place }, ..Port::inner(name, far) });
+        nodes.ports[usize::from(place)].lead_to(far);
+        let mut port = Port::inner(name, far);
+        port.lead_to(place);
+        nodes.ports.push(port);
         nodes.spans.push(span.clone());
         nodes.wanted_bridges.push(Some((bridge, span)));
         Some(far)

@@ -64,7 +64,7 @@ pub(crate) fn resolve(
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let seed = resolver.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = resolver.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
-    let mut nodes = resolver.nodes(file, name);
+    let mut nodes = resolver.nodes(file);
     resolver.link_count(file)?;
     let mut links = resolver.links(file);
     let steers = resolver.steers(&mut links);
@@ -194,7 +194,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Reads a term, or returns `default` if nothing is written. None only after an error.
+    /// The same, or `default` if nothing is written. None only after an error.
     fn term_or<T: Term>(
         &mut self,
         entry: &Entry<'_>,
@@ -208,7 +208,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Reads a term within a range.
+    /// The same within a range.
     fn term_in<T: Term + PartialOrd + Display>(
         &mut self,
         entry: &Entry<'_>,
@@ -227,7 +227,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// Reads a whole number within a range.
+    /// The same for a whole number.
     fn whole_or(
         &mut self,
         entry: &Entry<'_>,
@@ -303,7 +303,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// Finds a host or a port.
+    /// The same for what must be a host or a port.
     fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<u16> {
         match self.end(entry, key, written)? {
             End::Port(place) => Some(place),

@@ -2,20 +2,17 @@
 
 use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
-use crate::file::{self, File};
-use crate::plan::{Attachment, Bridge, BridgeSettings, End, Host, HostRoute, Port};
+use crate::file::{self, File, Params};
+use crate::plan::{Attachment, Bridge, BridgeSettings, Driven, End, Host, HostRoute, Port};
 use crate::router_plan::Router;
-use crate::settings::{HostSettings, PortSettings};
-use crate::words::Driver;
+use crate::settings::HostSettings;
 use crate::written::{Listed, Name, Text, Written};
 use longwire_block::{MAX_PORTS, Settings};
+use longwire_drivers::Backend;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
-/// Longest name of an interface (IFNAMSIZ without its end).
-const LONGEST_INTERFACE: usize = 15;
 const MOST_BRIDGES: usize = 1 << 16;
 
 /// A router's own port: its place, and the bridge it asks for.
@@ -43,7 +40,7 @@ pub(super) struct Nodes {
 }
 
 impl Resolver<'_, '_> {
-    pub(super) fn nodes(&mut self, file: &File, scenario: &str) -> Nodes {
+    pub(super) fn nodes(&mut self, file: &File) -> Nodes {
         let mut nodes = Nodes::default();
         self.bridges(file, &mut nodes);
         for written in &file.host {
@@ -54,11 +51,10 @@ impl Resolver<'_, '_> {
                 }
             }
         }
-        let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
         for written in &file.port {
             let entry = Entry { section: "port", name: Some(&written.name.text), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
-                if self.declared_port(&Entry { n, ..entry }, written, folder, &mut nodes).is_none() {
+                if self.declared_port(&Entry { n, ..entry }, written, &mut nodes).is_none() {
                     break;
                 }
             }
@@ -236,27 +232,21 @@ impl Resolver<'_, '_> {
         Some(via)
     }
 
-    fn declared_port(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &file::Port,
-        folder: &Path,
-        nodes: &mut Nodes,
-    ) -> Option<()> {
+    fn declared_port(&mut self, entry: &Entry<'_>, written: &file::Port, nodes: &mut Nodes) -> Option<()> {
         let place = self.place(entry, &written.name, nodes)?;
         let name = self.name(entry, &written.name, End::Port(place));
-        let attachment = self.attachment(entry, written, folder);
-        let settings = self.row::<PortSettings>(entry, &written.params);
+        let driven = self.driven(entry, written);
         let queues_span = written.params.iter().find(|(name, ..)| *name == "queues").map(|(.., span)| span);
         let addresses = self.networks(entry, &written.addresses);
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
-        let (name, attachment, PortSettings { queues }) = (name?, attachment?, settings?);
-        if let Attachment::Interface { interface, .. } | Attachment::Tap { interface, .. } = &attachment
+        let (name, driven) = (name?, driven?);
+        if let Some(interface) = driven.interface()
             && let Some(other) = nodes.interfaces.insert(interface.clone(), place)
         {
             let other = nodes.ports.get(usize::from(other)).map_or("another", |port| &port.name);
-            let span = written.interface.as_ref().map_or(&written.name.span, |text| &text.span);
+            let given = written.params.iter().find(|(name, ..)| *name == "interface");
+            let span = given.map_or(&written.name.span, |(.., span)| span);
             let what = format!("\"{interface}\" belongs to the port \"{other}\" already");
             self.error(span, entry, "interface", what, "give each port an interface of its own");
         }
@@ -264,7 +254,8 @@ impl Resolver<'_, '_> {
         if let Some(span) = queues_span {
             nodes.queue_spans.insert(place, span.clone());
         }
-        let (bridge, segment, router) = (0, 0, None);
+        let queues = driven.setting("queues").unwrap_or(1);
+        let (attachment, bridge, segment, router) = (Attachment::Driven(driven), 0, 0, None);
         nodes.ports.push(Port { name, attachment, addresses, mac, bridge, segment, router, queues });
         nodes.spans.push(written.name.span.clone());
         nodes.wanted_bridges.push(wanted_bridge?);
@@ -275,66 +266,26 @@ impl Resolver<'_, '_> {
         list.0.iter().map(|text| self.term(entry, "addresses", text)).collect()
     }
 
-    fn attachment(&mut self, entry: &Entry<'_>, written: &file::Port, folder: &Path) -> Option<Attachment> {
-        let driver: Driver = self.term(entry, "driver", &written.driver)?;
-        let device = matches!(driver, Driver::AfPacket | Driver::AfXdp | Driver::Tap);
-        let texts = [
-            ("interface", &written.interface, device),
-            ("input", &written.input, driver == Driver::Pcap),
-            ("output", &written.output, driver == Driver::Pcap),
-        ];
-        for (key, text, meant) in texts {
-            if let (Some(text), false) = (text, meant) {
-                let what = format!("a port with the driver {driver} has no {key}");
-                self.error(&text.span, entry, key, what, "remove it, or choose another driver");
+    /// The driver that a port names, with its settings. None after an error.
+    fn driven(&mut self, entry: &Entry<'_>, written: &file::Port) -> Option<Driven> {
+        let driver = self.term(entry, "driver", &written.driver)?;
+        let mut params = Params::new();
+        for (key, text, span) in &written.params {
+            if !driver.spec.params.iter().any(|param| param.name == *key) {
+                let what = format!("a port with the driver {} has no {key}", driver.word());
+                self.error(span, entry, key, what, "remove it, or choose another driver");
+                continue;
             }
+            // A text that is there says something.
+            self.term(entry, key, &Written::<Text>::new(span.clone(), text.clone()))?;
+            params.push((key, text.clone(), span.clone()));
         }
-        let queues = written.params.iter().find(|(name, ..)| *name == "queues");
-        if let (Some((.., span)), false) = (queues, device) {
-            let what = format!("a port with the driver {driver} has no queues");
-            self.error(span, entry, "queues", what, "remove it, or choose another driver");
+        let names_interface = params.iter().any(|(key, ..)| *key == "interface");
+        if driver.backend == Backend::Interface && !names_interface {
+            params.push(("interface", written.name.text.clone(), written.name.span.clone()));
         }
-        Some(match driver {
-            Driver::AfPacket | Driver::AfXdp => Attachment::Interface {
-                xdp: driver == Driver::AfXdp,
-                interface: self.interface(entry, written)?,
-            },
-            Driver::Tap => Attachment::Tap { interface: self.interface(entry, written)? },
-            Driver::Pcap => Attachment::Pcap {
-                input: self.capture(entry, "input", written.input.as_ref(), folder)?,
-                output: self.capture(entry, "output", written.output.as_ref(), folder)?,
-            },
-            Driver::Memory => Attachment::Memory,
-            Driver::Source => Attachment::Source,
-        })
-    }
-
-    fn interface(&mut self, entry: &Entry<'_>, written: &file::Port) -> Option<String> {
-        let (interface, span) = match &written.interface {
-            Some(text) => (self.term(entry, "interface", text)?.0, &text.span),
-            None => (self.term(entry, "name", &written.name)?.0.into(), &written.name.span),
-        };
-        let bad = interface.len() > LONGEST_INTERFACE
-            || interface.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
-            || matches!(interface.as_str(), "." | "..");
-        if bad {
-            let what = format!("\"{interface}\" can't be the name of an interface");
-            let fix = "interface names have 1 to 15 characters without blanks, slashes and colons";
-            self.error(span, entry, "interface", what, fix);
-            return None;
-        }
-        Some(interface)
-    }
-
-    fn capture(
-        &mut self,
-        entry: &Entry<'_>,
-        key: &str,
-        written: Option<&Written<Text>>,
-        folder: &Path,
-    ) -> Option<Option<PathBuf>> {
-        let Some(written) = written else { return Some(None) };
-        Some(Some(folder.join(self.term(entry, key, written)?.0)))
+        let values = self.values(entry, &driver.spec, &params)?;
+        Some(Driven { driver, values })
     }
 
     pub(super) fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {

@@ -7,7 +7,7 @@ use crate::file::File;
 use crate::file_router::{self, RouterNeighbour as WrittenNeighbour};
 use crate::finding::suggestion;
 use crate::places::Places;
-use crate::plan::{Attachment, End, Port};
+use crate::plan::{End, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort};
 use crate::written::{Name, Written};
 use longwire_router::Limits;
@@ -301,32 +301,14 @@ fn is_edge(net: &Network) -> bool {
     own == first || own == last
 }
 
-impl Port {
-    /// A router's own port, whose far side is not known yet.
-    pub(super) fn inner(name: Box<str>, place: u16) -> Self {
-        Self {
-            name,
-            attachment: Attachment::Inner { far: place },
-            addresses: Vec::new(),
-            mac: Mac::of_port(place),
-            bridge: Port::NO_BRIDGE,
-            segment: 0,
-            router: None,
-            queues: 1,
-        }
-    }
-}
-
 /// Gives hosts without a gateway the one router that has an address in their network.
 pub(super) fn give_gateways(nodes: &mut Nodes) {
     // By segment: the addresses that routers have there.
     let mut near: HashMap<u32, Vec<Network>> = HashMap::new();
     for port in nodes.routers.iter().flat_map(|router| &router.ports) {
         let place = &nodes.ports[usize::from(port.place)];
-        let segment = match place.attachment {
-            Attachment::Inner { far } => nodes.ports[usize::from(far)].segment,
-            _ => continue,
-        };
+        let Some(far) = place.attachment.far() else { continue };
+        let segment = nodes.ports[usize::from(far)].segment;
         near.entry(segment).or_default().extend(&port.addresses);
     }
     for host in &mut nodes.hosts {
@@ -364,6 +346,6 @@ impl Nodes {
     /// Whether the port with this place is a router's own.
     pub(super) fn is_inner_of_router(&self, place: u16) -> bool {
         let port = &self.ports[usize::from(place)];
-        port.router.is_some() && matches!(port.attachment, Attachment::Inner { .. })
+        port.router.is_some() && port.attachment.far().is_some()
     }
 }

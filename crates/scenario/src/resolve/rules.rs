@@ -5,7 +5,7 @@ use super::graph::{Graph, Tree};
 use super::nodes::Nodes;
 use super::paths::{Given, Known};
 use super::{Entry, Resolver};
-use crate::plan::{AddressRule, Attachment, End, Link, PairRule, Route, Routes, Segment};
+use crate::plan::{AddressRule, End, Link, PairRule, Route, Routes, Segment};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -139,8 +139,7 @@ impl Resolver<'_, '_> {
             "no links lead from here to \"{}\"{others}: such packets are dropped",
             nodes.ports[to].name
         );
-        let section =
-            if matches!(nodes.ports[from].attachment, Attachment::Host(_)) { "host" } else { "port" };
+        let section = if nodes.ports[from].attachment.host().is_some() { "host" } else { "port" };
         let field = Entry { section, name: Some(&nodes.ports[from].name), n: None }.field("");
         self.findings.note(
             nodes.spans[from].clone(),
@@ -252,9 +251,9 @@ impl Resolver<'_, '_> {
         } else {
             rules.iter().map(|r| (r.source, r.destination)).collect()
         };
-        let host = |port: u16| match known.nodes.ports[usize::from(port)].attachment {
-            Attachment::Host(index) => &known.nodes.hosts[index as usize].addresses[..],
-            _ => &[],
+        let host = |port: u16| match known.nodes.ports[usize::from(port)].attachment.host() {
+            Some(index) => &known.nodes.hosts[index as usize].addresses[..],
+            None => &[],
         };
         for ((from, to), links) in pairs {
             let mut route = None;

@@ -6,7 +6,7 @@ use crate::file::{self, File, Params};
 use crate::plan::{EngineSettings, Fidelity};
 use crate::words::Mapping;
 use crate::written::{Whole, Written};
-use longwire_block::{Settings, Values};
+use longwire_block::{Settings, Spec, Values};
 
 const MOST_CPUS: u64 = 1 << 16;
 
@@ -38,9 +38,14 @@ impl Resolver<'_, '_> {
 
     /// The settings of a row as they are written, with their templates expanded. None after an error.
     pub(super) fn row<S: Settings>(&mut self, entry: &Entry<'_>, params: &Params) -> Option<S> {
+        self.values(entry, &S::SPEC, params).map(|values| S::of(&values))
+    }
+
+    /// Values of a row as they are written, with their templates expanded. None after an error.
+    pub(super) fn values(&mut self, entry: &Entry<'_>, spec: &Spec, params: &Params) -> Option<Values> {
         let mut given = Vec::new();
         for (name, text, span) in params {
-            let param = S::SPEC.params.iter().find(|param| param.name == *name)?;
+            let param = spec.params.iter().find(|param| param.name == *name)?;
             let text = self.expanded(entry, name, text, span)?;
             match param.read_in(&text, &self.folder) {
                 Ok(_) => given.push((*name, text)),
@@ -48,8 +53,8 @@ impl Resolver<'_, '_> {
             }
         }
         let pairs: Vec<_> = given.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        let settings = Values::read_in(&S::SPEC, &pairs, &self.folder).ok().map(|values| S::of(&values));
-        settings.filter(|_| given.len() == params.len())
+        let values = Values::read_in(spec, &pairs, &self.folder).ok();
+        values.filter(|_| given.len() == params.len())
     }
 
     fn cpus(&mut self, entry: &Entry<'_>, list: &[Written<Whole>], workers: u32) -> Option<Vec<u32>> {

@@ -283,12 +283,9 @@ mod tests {
 
     #[test]
     fn the_tick_study_has_the_thesis_tick() {
-        let plan = longwire_scenario::parse("x", &real_scenario(Way { delay: 5, ticks: true })).unwrap();
+        let plan = longwire_scenario::plan_of(&real_scenario(Way { delay: 5, ticks: true }));
         assert_eq!(plan.engine.tick, Nanos(122_070));
-        assert_eq!(
-            longwire_scenario::parse("x", &real_scenario(Way::of(5))).unwrap().engine.tick,
-            Nanos::ZERO
-        );
+        assert_eq!(longwire_scenario::plan_of(&real_scenario(Way::of(5))).engine.tick, Nanos::ZERO);
     }
 
     #[test]

@@ -294,9 +294,9 @@ mod tests {
     /// Links there and back for each flow, and nothing that a host sends goes past them.
     #[test]
     fn every_flow_has_links_of_its_own() {
-        let plan = longwire_scenario::parse("validate", &scenario(4, 9, 10_000_000)).unwrap();
+        let plan = longwire_scenario::plan_of(&scenario(4, 9, 10_000_000));
         assert_eq!(plan.links.len(), 2 * 2 * 9);
-        let plan = longwire_scenario::parse("validate", &scenario(2, 734, 128_000)).unwrap();
+        let plan = longwire_scenario::plan_of(&scenario(2, 734, 128_000));
         assert_eq!(plan.links.len(), 2 * 734);
     }
 

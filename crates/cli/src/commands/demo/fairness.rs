@@ -6,6 +6,7 @@ use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_block::FlowStats;
+use longwire_drivers::HostDriver;
 use longwire_engine::Report as Counted;
 use longwire_program::{Program, assemble};
 use longwire_report::{Report, Row, shown};
@@ -14,7 +15,7 @@ use longwire_run::port_files::PortFiles;
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::test_hosts::TestHosts;
 use longwire_run::virtual_run::simulate;
-use longwire_scenario::{ForwarderRequest, HostDriver, Plan, PlannedForwarder};
+use longwire_scenario::{ForwarderRequest, Plan, PlannedForwarder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn in_virtual_time_only_fifo_lets_the_cheap_flow_suffer() {
-        let plan = longwire_scenario::parse("fairness.toml", SCENARIO).unwrap();
+        let plan = longwire_scenario::plan_of(SCENARIO);
         for name in SCHEDULERS {
             let seen = simulated(&plan, name).unwrap();
             assert_eq!(seen.row().pass, Some(true), "{name}: {}", picture(&[seen]));
@@ -311,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_dear_program_is_one_that_can_be_installed() {
-        let plan = longwire_scenario::parse("fairness.toml", SCENARIO).unwrap();
+        let plan = longwire_scenario::plan_of(SCENARIO);
         let planned = dear_program(&plan).unwrap();
         let prices = &plan.routers[0].admission.prices;
         let prepared = planned.request.prepare(prices, 1).unwrap();

@@ -10,13 +10,14 @@ use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome, outcome, verdict};
 use anyhow::Context;
 use criteria::Configured;
+use longwire_drivers::HostDriver;
 use longwire_engine::Fidelity;
 use longwire_lab::{abilities, enter_user_namespace};
 use longwire_report::{Report, Row};
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::run_report::fidelity_json;
 use longwire_run::test_hosts::TestHosts;
-use longwire_scenario::{HostDriver, Plan};
+use longwire_scenario::Plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the demo runs.
@@ -140,7 +141,7 @@ fn find_way() -> anyhow::Result<Way> {
         enter_user_namespace()?;
         can = abilities();
     }
-    Ok(Way::Real(if can.tap.available { HostDriver::Tap } else { HostDriver::AfPacket }))
+    Ok(Way::Real(if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
 }
 
 fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Measured> {

@@ -6,15 +6,14 @@ mod serve;
 use crate::{Outcome, json, outcome, verdict};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
+use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, ExecNet, ExecSpec, FarEnd, Wiring, abilities, enter_user_namespace, exit_code, sweep,
-    way_out_mtu,
+    Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, sweep, way_out_mtu,
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{Ended, RealOptions, RealRun};
-use longwire_run::test_hosts::TestHosts;
-use longwire_scenario::HostDriver;
+use longwire_run::test_hosts::{TestHosts, wiring};
 use serve::Services;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -138,10 +137,7 @@ impl Args {
         }
         sweep().context("removing what killed runs left")?;
         let name = format!("exec-{}", std::process::id());
-        let wiring = match driver {
-            HostDriver::Tap => Wiring::Tap,
-            HostDriver::AfPacket | HostDriver::AfXdp => Wiring::Veth { offload: true },
-        };
+        let wiring = wiring(driver.wire);
         let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu })?;
         let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
@@ -173,7 +169,7 @@ impl Args {
             }
             FarEnd::Private
         };
-        Ok((far, if can.tap.available { HostDriver::Tap } else { HostDriver::AfPacket }))
+        Ok((far, if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
     }
 
     /// Starts the services, runs the command, and returns its exit status.

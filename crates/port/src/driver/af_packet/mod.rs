@@ -8,8 +8,11 @@
 
 pub(super) mod clock;
 mod fanout;
+mod open;
 mod ring;
 mod send;
+
+pub use open::Opener;
 
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, Found};

@@ -16,6 +16,7 @@
 mod assemble;
 mod error;
 mod far_end;
+mod open;
 mod program;
 mod ring;
 mod sender;
@@ -24,6 +25,7 @@ mod umem;
 
 pub use error::AfXdpError;
 pub use far_end::FarEnd;
+pub use open::Opener;
 
 use super::wire_frames::each_frame;
 use crate::interface::{Claim, Interface, OffloadGuard};

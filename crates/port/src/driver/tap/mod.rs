@@ -2,12 +2,14 @@
 //! every offload, so that the host's stack leaves trains whole and checksums open.
 #![allow(unsafe_code)]
 
+mod open;
 mod queue;
 mod read;
 mod ring;
 mod send;
 mod steer;
 
+pub use open::Opener;
 pub use send::Writes;
 
 use super::reopening::Reopening;

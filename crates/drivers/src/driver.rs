@@ -1,0 +1,102 @@
+//! The row of a driver.
+
+use longwire_settings::{Setting, Spec, Values};
+
+/// What a driver says of itself.
+#[derive(Debug)]
+pub struct Driver {
+    /// Its word in a scenario (the kind), what it does, and its settings.
+    pub spec: Spec,
+    /// Where its frames come from and go to.
+    pub backend: Backend,
+    /// How a test host is wired to it; none if it serves no host.
+    pub host: Option<Wire>,
+    /// What it costs.
+    pub prices: Prices,
+    /// The driver that carries the same packets in less processor time, which `longwire check` advises.
+    pub lighter: Option<&'static str>,
+}
+
+/// What is behind a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// An interface of this machine, in real time. In virtual time captures and sources take its place.
+    Interface,
+    /// Captures, or what the process itself puts there, in virtual and in real time.
+    Process,
+    /// The scenario's traffic sources alone, in virtual and in real time.
+    Sources,
+}
+
+/// The wire between a test host and the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// A TAP device that the driver makes, in the host's namespace.
+    Tap,
+    /// A veth pair that is there before the driver is opened.
+    Veth {
+        /// Whether its offloads are on: the driver takes trains and open checksums.
+        offload: bool,
+    },
+}
+
+/// What a driver costs a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prices {
+    /// Prices of its own, with what is assumed without a measurement, in picoseconds: a frame received, each
+    /// of its bytes, a frame transmitted, each of its bytes.
+    Own([(&'static str, u64); 4]),
+    /// Those of the driver with this word.
+    Of(&'static str),
+    /// Nothing.
+    Free,
+}
+
+impl Driver {
+    /// The driver with this word.
+    pub fn named(word: &str) -> Option<&'static Self> {
+        crate::DRIVERS.iter().copied().find(|driver| driver.word() == word)
+    }
+
+    /// How it is written in a scenario.
+    pub const fn word(&self) -> &'static str {
+        self.spec.kind
+    }
+
+    /// What its prices begin with; none if it costs nothing.
+    pub const fn price(&self) -> Option<&'static str> {
+        match self.prices {
+            Prices::Own(_) => Some(self.word()),
+            Prices::Of(other) => Some(other),
+            Prices::Free => None,
+        }
+    }
+
+    /// The setting of this name among values that were read for it; none if it has no such setting.
+    pub fn setting<T: Setting>(&self, values: &Values, name: &str) -> Option<T> {
+        let place = self.spec.params.iter().position(|param| param.name == name)?;
+        T::of(&values.at(place))
+    }
+}
+
+impl PartialEq for Driver {
+    fn eq(&self, other: &Self) -> bool {
+        self.word() == other.word()
+    }
+}
+
+impl Eq for Driver {}
+
+/// The prices of a driver.
+macro_rules! prices {
+    ($word:literal, receive: $receive:literal + $receive_byte:literal a byte,
+        transmit: $transmit:literal + $transmit_byte:literal a byte) => {
+        $crate::Prices::Own([
+            (concat!($word, "-receive"), $receive),
+            (concat!($word, "-receive-byte"), $receive_byte),
+            (concat!($word, "-transmit"), $transmit),
+            (concat!($word, "-transmit-byte"), $transmit_byte),
+        ])
+    };
+}
+pub(crate) use prices;

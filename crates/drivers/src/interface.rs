@@ -1,0 +1,38 @@
+//! The settings of drivers that have an interface.
+
+use longwire_settings::{Grammar, Param, ParamKind, Reading};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Longest name of an interface (IFNAMSIZ without its end).
+const LONGEST: usize = 15;
+
+/// The name of an interface, as the kernel takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterfaceName(pub String);
+
+/// Which interface it is; a driver's own field says the help. The scenario gives the port's name where none
+/// is written.
+pub(crate) const INTERFACE: Param = Param {
+    name: "interface",
+    kind: ParamKind::Parsed(Grammar { wanted: "the name of an interface", read, examples: &["eth0"] }),
+    default: Some(""),
+    help: "",
+};
+
+/// How many workers share it.
+pub(crate) const QUEUES: Param =
+    Param { name: "queues", kind: ParamKind::Integer { min: 1, max: 64 }, default: Some("1"), help: "" };
+
+fn read(text: &str, _folder: &Path) -> Reading {
+    let bad = text.len() > LONGEST
+        || text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
+        || matches!(text, "." | "..");
+    if bad {
+        return Err(format!(
+            "\"{text}\" can't be the name of an interface; interface names have 1 to 15 characters without \
+             blanks, slashes and colons"
+        ));
+    }
+    Ok(Arc::new(InterfaceName(text.into())))
+}

@@ -1,0 +1,43 @@
+//! Ports of the scenario on AF_XDP sockets. Those of one worker share their memory.
+
+use super::{AfXdpPlan, AfXdpPort, FarEnd};
+use crate::driver::open::{HostEnd, HostPort, Open, OpenFault, Wanted, boxed};
+use crate::driver::reopening::Reopening;
+use longwire_block::Port;
+
+/// Opens AF_XDP sockets.
+pub struct Opener;
+
+impl Open for Opener {
+    fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
+        let plan = |wanted: &Wanted<'_>| {
+            let (name, interface, queues) =
+                (wanted.name.to_owned(), wanted.interface.to_owned(), wanted.queues);
+            move || AfXdpPlan { name: name.clone(), queues, ..AfXdpPlan::on(&interface) }
+        };
+        let plans: Vec<_> = wanted.iter().map(plan).collect();
+        let shared: Vec<_> = plans.iter().map(|plan| plan()).filter(|plan| plan.queues == 1).collect();
+        let sharing = if shared.is_empty() { Vec::new() } else { AfXdpPort::open_all(shared)? };
+        let mut sharing = sharing.into_iter();
+        let mut ports = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let shares = plan().queues == 1;
+            // On memory of its own when it is back: the others' goes on without it.
+            let own = move || AfXdpPort::open_all(vec![plan()]);
+            let opened = if shares { sharing.next().into_iter().collect() } else { own()? };
+            ports.push(boxed(Reopening::queues(opened, move || own().ok())));
+        }
+        Ok(ports)
+    }
+
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
+        // The lab has turned the offloads of its hosts off.
+        let plan = |end: &HostEnd<'_>| AfXdpPlan {
+            name: end.name.into(),
+            far_end: FarEnd::Trusted,
+            ..AfXdpPlan::on(&end.interface)
+        };
+        let ports = AfXdpPort::open_all(ends.iter().map(plan).collect())?;
+        Ok(ports.into_iter().map(|port| HostPort { port: Box::new(port), device: None }).collect())
+    }
+}
