@@ -93,7 +93,7 @@ pub(crate) struct Nesp {
     pub(crate) ports: Listed<Name>,
     /// The address of the UDP form over IPv4, with a port or without (8805). Default: not over IPv4.
     pub(crate) udp: Option<Written<Text>>,
-    /// The same over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
+    /// The address of the UDP form over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
     pub(crate) udp6: Option<Written<Text>>,
     /// What is allowed: "get" or "set". Default "set".
     pub(crate) allow: Option<Written<NespAllow>>,

@@ -142,7 +142,7 @@ pub fn plan_of(text: &str) -> Plan {
     parse("scenario.toml", text).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"))
 }
 
-/// The same with `registry` saying what links can be made of.
+/// Reads a scenario whose links are made of the blocks in `registry`.
 ///
 /// # Errors
 /// As [`parse`].

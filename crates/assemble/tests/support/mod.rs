@@ -74,7 +74,7 @@ pub fn simulate<T: Send + 'static>(
     (trace.take(), report)
 }
 
-/// The same with the plan's sources, where only what was counted matters, errors included.
+/// Runs a plan with its sources in virtual time, for what is counted, errors included.
 pub fn count(plan: &Plan, until: Nanos) -> Report {
     let report = build(plan, source_ports(plan), |_| None).unwrap().setup.simulate(until);
     assert!(report.is_conserved(), "{report:?}");

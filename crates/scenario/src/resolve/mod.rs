@@ -194,7 +194,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The same, or `default` if nothing is written. None only after an error.
+    /// Reads a term, or returns `default` if nothing is written. None only after an error.
     fn term_or<T: Term>(
         &mut self,
         entry: &Entry<'_>,
@@ -208,7 +208,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The same within a range.
+    /// Reads a term within a range.
     fn term_in<T: Term + PartialOrd + Display>(
         &mut self,
         entry: &Entry<'_>,
@@ -227,7 +227,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// The same for a whole number.
+    /// Reads a whole number within a range.
     fn whole_or(
         &mut self,
         entry: &Entry<'_>,
@@ -303,7 +303,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// The same for what must be a host or a port.
+    /// Finds a host or a port.
     fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<u16> {
         match self.end(entry, key, written)? {
             End::Port(place) => Some(place),
