@@ -141,7 +141,7 @@ pub enum BenchError {
     System {
         /// What was being done.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

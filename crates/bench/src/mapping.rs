@@ -26,7 +26,7 @@ const TO: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Links that packets take under each mapping.
 pub struct Links {
-    /// What they are called.
+    /// Their names.
     pub name: &'static str,
     /// What they are made of, as keys of a scenario.
     keys: &'static str,

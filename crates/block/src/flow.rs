@@ -48,7 +48,7 @@ pub struct Aim {
 /// Settings of a source besides its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course {
-    /// Where its frames go.
+    /// The destination of its frames.
     pub aim: Aim,
     /// Their destination address.
     pub destination: IpAddr,

@@ -40,7 +40,7 @@ pub enum ClientError {
     /// No instance with that name is running.
     #[error("no instance \"{wanted}\" is running; there is {running}")]
     NotRunning {
-        /// What was asked for.
+        /// The request.
         wanted: String,
         /// Those that run.
         running: String,
@@ -62,7 +62,7 @@ pub enum ClientError {
     /// It has no object of that name, of whatever kind.
     #[error("there is no link or other object \"{name}\"{}", meant(near.as_ref()))]
     NoObject {
-        /// What was asked for.
+        /// The request.
         name: String,
         /// What was probably meant.
         near: Option<(Kind, String)>,

@@ -25,7 +25,7 @@ pub struct Problem {
     /// The HTTP status.
     #[schema(example = 404)]
     pub status: u16,
-    /// What is wrong, and how to fix it.
+    /// The fault and its fix.
     #[schema(example = "there is no link \"upp\"; did you mean \"up\"?")]
     pub detail: String,
     /// The key of the request that is wrong, if any.

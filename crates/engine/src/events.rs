@@ -24,7 +24,7 @@ pub struct Event {
     pub ramp: Option<Ramp>,
     /// Indices of the links or sources at the worker. Media have indices after all links.
     pub places: Arc<[u32]>,
-    /// What changes.
+    /// The changes.
     pub edits: Arc<[Edit]>,
 }
 

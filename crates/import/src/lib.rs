@@ -111,7 +111,7 @@ pub struct Imported {
 pub struct ImportError {
     /// Its line, from 1; 0 if it belongs to the whole.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// What to do about it.
     pub fix: String,

@@ -21,7 +21,7 @@ const DRAWN: f64 = 0.5;
 /// The value of an expression in Tcl's format.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Its fault.
 pub(super) fn evaluate(text: &str) -> Result<String, String> {
     let mut reader = Reader { rest: text.trim(), depth: 0 };
     let value = reader.rank(0)?;

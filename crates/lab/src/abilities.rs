@@ -35,7 +35,7 @@ impl Ability {
     }
 }
 
-/// What this system lets this process do.
+/// Abilities of this process on this system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Abilities {
     /// Being root, here or in a user namespace.

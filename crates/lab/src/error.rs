@@ -1,4 +1,4 @@
-//! What can go wrong in a lab, with the fix.
+//! Errors of a lab, with the fix.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum LabError {
         what: &'static str,
         /// The name as given.
         name: String,
-        /// What is wrong and how to fix it.
+        /// The fault and its fix.
         reason: &'static str,
     },
     /// A field of a host can't be used as it is.
@@ -23,7 +23,7 @@ pub enum LabError {
         host: String,
         /// The field of [`crate::HostSpec`].
         field: &'static str,
-        /// What is wrong and how to fix it.
+        /// The fault and its fix.
         reason: String,
     },
     /// An address, prefix or route that can't be read.
@@ -31,7 +31,7 @@ pub enum LabError {
     Address {
         /// The text as given.
         text: String,
-        /// What is wrong and how to fix it.
+        /// The fault and its fix.
         reason: &'static str,
     },
     /// A lab of this name is up already.
@@ -67,9 +67,9 @@ pub enum LabError {
     /// A system call was refused.
     #[error("{doing}: {source}{}", fix(source))]
     System {
-        /// What was being done, to what.
+        /// The operation and its object.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process is making or removing labs.
@@ -80,7 +80,7 @@ pub enum LabError {
     State {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         reason: String,
     },
     /// Every candidate network for the far end is in use.

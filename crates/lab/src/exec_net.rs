@@ -29,10 +29,10 @@ pub const FAR_ADDRESS: &str = "LONGWIRE_FAR";
 
 const DNS_PORT: u16 = 53;
 
-/// What the two ends should be.
+/// The specification of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecSpec {
-    /// What is behind the link.
+    /// The network behind the link.
     pub far: FarEnd,
     /// How both ends are wired to the engine.
     pub wiring: Wiring,
@@ -40,7 +40,7 @@ pub struct ExecSpec {
     pub mtu: u32,
 }
 
-/// What is behind the link.
+/// The network behind the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarEnd {
     /// The network of the calling thread's namespace, with address translation.

@@ -26,7 +26,7 @@ use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
 /// The name of a test host's interface, inside the host.
 pub const INTERFACE: &str = "eth0";
 
-/// What a test host should be.
+/// The specification of a test host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Its name: letters, digits, `-`, `_`, `.`; at most 63. The other hosts resolve it.
@@ -132,7 +132,7 @@ pub enum Wiring {
 /// A host as it was made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostState {
-    /// What was asked for.
+    /// The request.
     pub spec: HostSpec,
     /// The name of its namespace; `None` when it is the machine's own.
     pub namespace: Option<String>,
@@ -158,7 +158,7 @@ impl Host {
         &self.state.spec.name
     }
 
-    /// What was asked for.
+    /// The request.
     #[must_use]
     pub const fn spec(&self) -> &HostSpec {
         &self.state.spec

@@ -16,7 +16,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::LabError;
 
-/// Where named namespaces are bound, so that `ip netns` sees them.
+/// The directory of named namespaces, where `ip netns` finds them.
 pub const NAMES: &str = "/run/netns";
 
 /// An open network namespace. It lives at least as long as this value.
@@ -26,7 +26,7 @@ pub struct Namespace {
     id: NamespaceId,
 }
 
-/// What identifies a namespace while the machine is up.
+/// The identity of a namespace while the machine is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NamespaceId {
     device: u64,
@@ -148,7 +148,7 @@ impl Namespace {
         .map_err(LabError::system("entering a network namespace"))
     }
 
-    /// What identifies this namespace.
+    /// The identity of this namespace.
     #[must_use]
     pub const fn id(&self) -> NamespaceId {
         self.id

@@ -31,7 +31,7 @@ const UNACKNOWLEDGED: Opcode = libc::TIOCOUTQ as Opcode;
 /// The state of `struct tcp_info` in which both ends may send.
 const ESTABLISHED: u8 = 1;
 
-/// Where a connection of this side stands.
+/// The state of this side's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// The sequence number of the next byte that it would send.
@@ -54,7 +54,7 @@ impl Pending {
     pub const NONE: Self = Self { unread: 0, unacknowledged: 0 };
 }
 
-/// What is pending of a connection.
+/// Pending data of a connection.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -129,14 +129,14 @@ pub struct PlainTcp<'l> {
     user: Owner,
 }
 
-/// What is kept of a host.
+/// The saved state of a host.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     before: BTreeMap<String, String>,
     users: Vec<Owner>,
 }
 
-/// What is kept of a lab's hosts, by their names.
+/// The saved state of a lab's hosts, by their names.
 type AllKept = BTreeMap<String, Kept>;
 
 /// The settings, all off for connections that another can go on with.

@@ -16,7 +16,7 @@ use crate::names::{check_instance, check_name, is_interface};
 use crate::namespace::NamespaceId;
 use crate::{Cidr, LabError, processes};
 
-/// Where the labs' states are.
+/// The directory of labs' states.
 pub const ROOT: &str = "/run/longwire";
 const RUN: &str = "/run";
 const FOLDER: &str = "longwire";

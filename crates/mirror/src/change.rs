@@ -74,7 +74,7 @@ pub enum Change {
     Route {
         /// The network.
         to: Destination,
-        /// Where packets go.
+        /// The destination of packets.
         way: Option<Way>,
     },
     /// The link address of a neighbour; none if it is no longer known.

@@ -19,7 +19,7 @@ pub struct PortSpec {
 /// A route of the namespace.
 #[derive(Debug, Clone)]
 pub struct RouteSpec {
-    /// Where to.
+    /// The destination.
     pub to: Cidr,
     /// Next hops that share the flows; if there are none, packets are dropped.
     pub hops: Vec<HopSpec>,

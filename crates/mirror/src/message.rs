@@ -61,13 +61,13 @@ pub enum Told {
 /// A route of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelRoute {
-    /// Where to.
+    /// The destination.
     pub to: Destination,
     /// Whether it is in the table of local addresses, which is looked up first.
     pub is_local_table: bool,
     /// Of several to one destination the lowest metric wins.
     pub metric: u32,
-    /// Where packets go.
+    /// The destination of packets.
     pub hop: KernelHop,
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 const PROGRAM_LOAD: libc::c_int = 5;
 
-/// What a program is for: `enum bpf_prog_type`.
+/// Types of programs: `enum bpf_prog_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It looks at a packet and returns a number.

@@ -38,7 +38,7 @@ impl Arrived {
     }
 }
 
-/// What a port has done with messages.
+/// A port's counters of messages.
 #[derive(Debug, Default)]
 pub struct Intake {
     taken: AtomicU64,
@@ -61,7 +61,7 @@ impl Intake {
 pub struct NespEnd {
     /// Place in the plan of the port.
     pub port: u16,
-    /// What it has done with messages.
+    /// Its counters of messages.
     pub intake: Arc<Intake>,
     answers: Producer<Vec<u8>>,
 }

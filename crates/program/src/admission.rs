@@ -202,7 +202,7 @@ pub struct Sum {
     pub terms: Vec<(Box<str>, u64)>,
     /// All of it.
     pub total: u64,
-    /// What there is.
+    /// The known ones.
     pub limit: Option<u64>,
 }
 

@@ -53,7 +53,7 @@ pub enum DoesNotFit {
         promised: u64,
         /// Both.
         sum: u64,
-        /// What there is.
+        /// The known ones.
         capacity: u64,
     },
     /// Too many cycles.
@@ -74,7 +74,7 @@ pub struct CycleSum {
     pub request: Request,
     /// Guaranteed to others, cycles per second.
     pub promised: u128,
-    /// What there is.
+    /// The known ones.
     pub capacity: u64,
 }
 

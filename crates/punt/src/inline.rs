@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 /// A service with its declared cost.
 pub struct InlineService {
-    /// What it is called.
+    /// Its name.
     pub name: Box<str>,
     /// The service.
     pub service: Box<dyn Service>,

@@ -48,7 +48,7 @@ pub enum ListenerError {
     Socket {
         /// The socket's path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -51,7 +51,7 @@ pub enum WayError {
     /// No weight.
     #[error("a next hop's weight is {weight}, it must be 1 to {MOST_WEIGHT}")]
     Weight {
-        /// What was asked for.
+        /// The request.
         weight: u16,
     },
     /// Something that is no neighbour.

@@ -95,7 +95,7 @@ pub enum PortsError {
     Mtu {
         /// The place.
         place: u16,
-        /// What was asked for.
+        /// The request.
         mtu: u32,
     },
     /// A link address that no station has.

@@ -124,7 +124,7 @@ const fn v6(address: u128, prefix: u8) -> Network {
     Network { address: IpAddr::V6(Ipv6Addr::from_bits(address)), prefix }
 }
 
-/// What routes lead to, as it is written.
+/// The target of a route, as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoutedTo {
     /// This network.

@@ -91,7 +91,7 @@ pub struct EnginePrices {
     measured: BTreeMap<String, Price>,
 }
 
-/// Where a price comes from.
+/// The origin of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// It was measured.

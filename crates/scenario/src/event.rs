@@ -25,7 +25,7 @@ pub struct Event {
     pub sources: Arc<[u32]>,
     /// Places of the media, ascending; none if others change.
     pub media: Arc<[u32]>,
-    /// What changes.
+    /// The changes.
     pub edits: Arc<[Edit]>,
 }
 

@@ -23,7 +23,7 @@ pub struct Finding {
     pub column: usize,
     /// Which field of which section: `link "up", rate`.
     pub field: String,
-    /// What is wrong with it.
+    /// Its fault.
     pub what: String,
     /// What to do about it.
     pub fix: String,

@@ -133,13 +133,13 @@ pub struct WrittenKey {
     pub protocol: Option<String>,
 }
 
-/// What is wrong with a forwarder as it is written.
+/// A fault of a forwarder as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct ForwarderFault {
     /// The key of the entry.
     pub field: &'static str,
-    /// What is wrong, and the fix.
+    /// The fault and its fix.
     pub why: String,
 }
 
@@ -253,7 +253,7 @@ impl WrittenForwarder {
         self.links.iter().map(one).collect()
     }
 
-    /// Where its packets go.
+    /// The destination of its packets.
     fn way(&self, router: &Router) -> Result<Option<NextHop>, ForwarderFault> {
         let no_port = |name: &str| {
             let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();

@@ -1,4 +1,4 @@
-//! What a router has of the levels above the data path, and who asks for a place there, in a checked plan and
+//! The levels of a router above the data path, and requests for a place there, in a checked plan and
 //! as people write it.
 
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
@@ -8,7 +8,7 @@ use longwire_punt::services::Native;
 use longwire_punt::{Admission, Capacity, DoesNotFit, Limits, Request, TRIP};
 use longwire_units::{Nanos, Probability};
 
-/// What a router's slow path and its control level can do.
+/// Capacities of a router's slow path and its control level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterLevels {
     /// The slow path: packets and cycles a second.
@@ -24,7 +24,7 @@ pub struct RouterLevels {
     pub worker: [Option<u64>; 2],
 }
 
-/// What a level can do if nothing else is said: an assumption, measured nowhere.
+/// The default capacity of a level: an assumption, not measured.
 const CAPACITY: Capacity = Capacity { packets: 1_000_000, cycles: 1_000_000_000 };
 
 impl Default for RouterLevels {
@@ -60,7 +60,7 @@ pub fn nanoseconds_of(part: Probability) -> u64 {
     ((u128::from(part.bits()) * 1_000_000_000 + (1 << 62)) >> 63) as u64
 }
 
-/// Who gets packets that go up.
+/// The receiver of packets that go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// A service on the slow path.
@@ -74,9 +74,9 @@ pub enum Who {
 pub struct AboveRequest {
     /// Who is to be there.
     pub who: Who,
-    /// What it is called: a process comes by that name.
+    /// Its name, by which a process attaches.
     pub name: Box<str>,
-    /// What it is promised.
+    /// Its guarantee.
     pub request: Request,
     /// Its share of what is promised to nobody, beside others'.
     pub share: u32,
@@ -96,7 +96,7 @@ impl AboveRequest {
     }
 }
 
-/// What is promised on both levels of a router.
+/// Guarantees on both levels of a router.
 #[derive(Debug, Clone)]
 pub struct Promises {
     slow: Admission,

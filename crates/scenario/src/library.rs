@@ -70,12 +70,12 @@ impl Way {
     }
 }
 
-/// What a profile says, for people.
+/// The description of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// What it is, in a few words.
+    /// A short description.
     pub summary: String,
-    /// Where its figures come from, and which are typical rather than measured.
+    /// The sources of its figures, and which are typical rather than measured.
     pub source: String,
     /// The way to the user.
     pub forward: Figures,
@@ -120,7 +120,7 @@ impl Shipped {
         Ok(pairs)
     }
 
-    /// What it says.
+    /// Its contents.
     ///
     /// # Errors
     /// What is wrong with its file: nothing, as the tests see.
@@ -144,7 +144,7 @@ pub(crate) fn read(file: &str, text: &str, registry: &[&'static Spec]) -> Result
 }
 
 impl Named {
-    /// What one way is like.
+    /// The settings of one direction.
     pub(crate) fn way(&self, way: Way) -> Vec<BlockText> {
         let own = &self.ways[way as usize];
         let kept = self.blocks.iter().filter(|block| !own.iter().any(|other| other.key == block.key));

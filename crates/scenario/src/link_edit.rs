@@ -22,15 +22,15 @@ pub struct Asked<'a> {
 /// Why a link's block can't be that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkFault {
-    /// What it is about.
+    /// Its subject.
     pub about: About,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What would do; may be empty.
+    /// The fix; may be empty.
     pub fix: String,
 }
 
-/// What a fault is about.
+/// The subject of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// The kind.

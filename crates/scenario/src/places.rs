@@ -1,4 +1,4 @@
-//! Where frames are sent first.
+//! The first destination of frames.
 
 use crate::address::Mac;
 use crate::plan::{Host, Port};

@@ -28,7 +28,7 @@ use std::net::IpAddr;
 pub struct Plan {
     /// The file it was read from, as errors name it.
     pub file: String,
-    /// What every block's dice derive from. Default 1.
+    /// The seed of every block's dice. Default 1.
     pub seed: u64,
     /// How ways across bridges were found.
     pub routing: Routing,
@@ -49,11 +49,11 @@ pub struct Plan {
     /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge;
     /// then routers.
     pub segments: Vec<Segment>,
-    /// What links are made of; many links share one.
+    /// Blocks of links; many links share one.
     pub profiles: Vec<Profile>,
     /// Links; a link's place is its index. A duplex link is two, forward first.
     pub links: Vec<Link>,
-    /// What links share.
+    /// Media that links share.
     pub media: Vec<Medium>,
     /// Routes of more than one link, and of none.
     pub routes: Routes,
@@ -75,7 +75,7 @@ pub struct Plan {
     pub changing_delays: HashMap<u32, Delays>,
     /// Who may read and change settings by frames, if anybody may.
     pub nesp: Option<crate::nesp_plan::Nesp>,
-    /// What is allowed and yet looks like a mistake.
+    /// Warnings: allowed, but probably mistakes.
     pub notes: Vec<Finding>,
 }
 
@@ -103,7 +103,7 @@ pub struct Host {
 /// A route in a host's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRoute {
-    /// Where to.
+    /// The destination.
     pub to: Network,
     /// The neighbour that knows the way.
     pub via: IpAddr,
@@ -114,7 +114,7 @@ pub struct HostRoute {
 pub struct Port {
     /// Its name: the host's, if it belongs to one.
     pub name: Box<str>,
-    /// What is on the other side.
+    /// The attachment on the other side.
     pub attachment: Attachment,
     /// Addresses behind it: the host's own, or what the file says lies there.
     pub addresses: Vec<Network>,
@@ -188,7 +188,7 @@ pub struct Segment {
     pub table: u32,
 }
 
-/// What a link is made of.
+/// The blocks of a link.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// Blocks that the file names, one a key at most; the others have their defaults.
@@ -238,9 +238,9 @@ pub struct Link {
     pub name: Box<str>,
     /// Index of what it is made of.
     pub profile: u32,
-    /// Where it begins.
+    /// Its start.
     pub from: End,
-    /// Where it ends.
+    /// Its end.
     pub to: End,
 }
 
@@ -275,7 +275,7 @@ pub struct Medium {
     pub name: Box<str>,
     /// Its kind: one of [`longwire_link::MEDIA`].
     pub spec: &'static Spec,
-    /// What that is set to.
+    /// Its settings.
     pub values: Values,
     /// Places of its links, ascending.
     pub links: Vec<u32>,

@@ -19,7 +19,7 @@ const LATEST: u64 = 1_000_000_000_000;
 const FORMAT: &str = "format";
 const THIS_FORMAT: u64 = 3;
 
-/// What a machine was measured to take.
+/// The measured prices of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Calibrated {
     /// Programs on routers.
@@ -70,7 +70,7 @@ pub enum PricesError {
     Missing(&'static str),
 }
 
-/// What has a price, in order.
+/// All items with a price, in order.
 fn names() -> impl Iterator<Item = &'static str> {
     items().map(Item::name).chain([CLASSIFY, FORWARD])
 }

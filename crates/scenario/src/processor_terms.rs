@@ -1,4 +1,4 @@
-//! What is written of a router's processors: clocks, costs, weights, estimators.
+//! Terms of a router's processors: clocks, costs, weights, estimators.
 
 use crate::written::Term;
 use longwire_sched::model::Demand;

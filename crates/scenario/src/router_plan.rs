@@ -22,7 +22,7 @@ pub struct Router {
     pub neighbours: Vec<RouterNeighbour>,
     /// The most it does of what costs more than forwarding.
     pub police: Limits,
-    /// What there is for a packet, programs included, and what things cost.
+    /// The budget of a packet, programs included, and the prices.
     pub admission: Admission,
     /// How flows share its processors, if they do.
     pub sharing: Option<SharingConfig>,
@@ -30,7 +30,7 @@ pub struct Router {
     pub not_in_real_time: Option<Finding>,
     /// Whether it has a control plane: a namespace named after it, with an interface for each port.
     pub control: bool,
-    /// What the levels above can do.
+    /// Capacities of the levels above.
     pub levels: RouterLevels,
     /// The links that its programs may name: those that begin at its ports.
     pub links: Vec<LinkChoice>,
@@ -60,7 +60,7 @@ pub struct RouterPort {
 pub struct RouterRoute {
     /// Where to; its bits behind the prefix are zero.
     pub to: Network,
-    /// Where packets go.
+    /// The destination of packets.
     pub way: Way,
 }
 
@@ -71,7 +71,7 @@ pub struct RouterEvent {
     pub time: Nanos,
     /// Index of the router.
     pub router: u32,
-    /// What changes, in order.
+    /// The changes, in order.
     pub changes: Vec<RouteChange>,
     /// A flow that shares the router's processors, and what it weighs from then on.
     pub weight: Option<(Box<str>, Weight)>,
@@ -119,7 +119,7 @@ pub struct RouterNeighbour {
 /// 10.0.1.2`; `nexthop` is optional before a gateway. Protocol, scope, source and metric are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenRoute<'t> {
-    /// Where to.
+    /// The destination.
     pub to: Network,
     /// Where packets go: each flow by one of these.
     pub hops: Vec<WrittenHop<'t>>,
@@ -127,7 +127,7 @@ pub struct WrittenRoute<'t> {
     pub discard: bool,
 }
 
-/// Where packets of a written route go.
+/// The destinations of a written route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenHop<'t> {
     /// The gateway.
@@ -151,7 +151,7 @@ impl<'t> WrittenRoute<'t> {
     /// Reads a route.
     ///
     /// # Errors
-    /// What is wrong with it, and the fix.
+    /// Its fault and the fix.
     pub fn read(text: &'t str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
         let mut first = words.next();
@@ -200,7 +200,7 @@ impl<'t> WrittenRoute<'t> {
         Ok(route)
     }
 
-    /// What is wrong with the parts together.
+    /// The conflict among the parts.
     ///
     /// # Errors
     /// That, and the fix.
@@ -235,7 +235,7 @@ impl WrittenHop<'_> {
     }
 }
 
-/// What the words of a next hop have said so far.
+/// The parts of a next hop read so far.
 #[derive(Debug, Default)]
 struct HopWords<'t> {
     via: Option<IpAddr>,

@@ -32,9 +32,9 @@ const LONGEST_FRAME: Bytes = Bytes(65_549);
 pub struct SourceFault {
     /// The setting.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What would do.
+    /// The fix.
     pub fix: String,
 }
 
@@ -146,7 +146,7 @@ pub fn source_edits(
     Ok(edits)
 }
 
-/// What keys of no model mean.
+/// Changes by keys of no model.
 fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, SourceFault> {
     let mut given: Vec<(usize, Value)> = Vec::new();
     for (at, param) in FLOW.params.iter().enumerate() {
@@ -288,7 +288,7 @@ fn model_of(name: &str) -> Result<&'static Spec, SourceFault> {
     })
 }
 
-/// What another model needs.
+/// Parameters that another model needs.
 fn missing(error: &SpecError) -> SourceFault {
     match error {
         SpecError::Missing { kind, name: RATE, .. } if ["cbr", "poisson"].contains(kind) => SourceFault::new(

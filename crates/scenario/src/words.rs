@@ -72,7 +72,7 @@ words! {
 }
 
 words! {
-    /// What requests by frames may do.
+    /// Operations allowed by frames.
     NespAllow "what is allowed" {
         /// Read settings.
         Get = "get",
@@ -92,7 +92,7 @@ words! {
 }
 
 words! {
-    /// Who alone sends packets over a link.
+    /// The exclusive senders of a link.
     Only "who alone may use it" {
         /// Programs of the router where it begins.
         Programs = "programs",
@@ -110,7 +110,7 @@ words! {
 }
 
 words! {
-    /// What a worker does while nothing is due.
+    /// How a worker waits until the next event is due.
     Wait "a way of waiting" {
         /// Sleeps until shortly before the next deadline, then spins.
         SleepThenSpin = "sleep-then-spin",

@@ -43,7 +43,7 @@ pub enum SpecError {
     Text {
         /// The parameter.
         name: &'static str,
-        /// What is wrong, and how to fix it.
+        /// The fault and its fix.
         what: String,
     },
     /// The value is outside the parameter's range.
@@ -63,7 +63,7 @@ pub enum SpecError {
         name: &'static str,
         /// What was given.
         text: String,
-        /// What would do.
+        /// The fix.
         wanted: String,
     },
 }

@@ -12,7 +12,7 @@ pub enum TraceError {
     File {
         /// The path that was tried.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         why: String,
         /// A valid text that needs no file.
         example: &'static str,
@@ -22,13 +22,13 @@ pub enum TraceError {
     Line {
         /// The line's number, from 1.
         line: usize,
-        /// What is wrong, and how to fix it.
+        /// The fault and its fix.
         what: String,
     },
     /// The trace as a whole is invalid.
     #[error("{what}")]
     Whole {
-        /// What is wrong, and how to fix it.
+        /// The fault and its fix.
         what: String,
     },
     /// The named file has an error.

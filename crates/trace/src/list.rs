@@ -19,7 +19,7 @@ pub trait Quantity: Copy + PartialEq + Send + Sync + 'static {
     /// Reads a value with its unit.
     ///
     /// # Errors
-    /// What is wrong with it, and how to fix it.
+    /// The fault and its fix.
     fn read(text: &str) -> Result<Self, String>;
 }
 

@@ -51,10 +51,10 @@ impl Bulk {
     }
 }
 
-/// What became of a transfer.
+/// The result of a transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BulkResult {
-    /// What was asked for.
+    /// The request.
     pub bulk: Bulk,
     /// Congestion control in use, as the kernel names it.
     pub congestion: String,
@@ -66,7 +66,7 @@ pub struct BulkResult {
     pub rtt: Option<Distribution>,
     /// The smallest round-trip time TCP saw, in nanoseconds.
     pub min_rtt_ns: Option<u64>,
-    /// What the receiver saw.
+    /// The receiver's result.
     pub reception: BulkReception,
 }
 

@@ -53,7 +53,7 @@ impl Receiver {
     }
 }
 
-/// What a sender says first.
+/// A sender's first message.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub longwire: u32,
@@ -61,7 +61,7 @@ pub(super) struct Hello {
     pub test: Test,
 }
 
-/// What is to be measured.
+/// The measurement.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Test {
@@ -70,7 +70,7 @@ pub(super) enum Test {
     Request(RequestOffer),
 }
 
-/// What a receiver has to know of a stream.
+/// A stream's parameters for the receiver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UdpOffer {
@@ -79,7 +79,7 @@ pub(super) struct UdpOffer {
     pub quiet_ns: u64,
 }
 
-/// What a receiver has to know of a transfer.
+/// A transfer's parameters for the receiver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BulkOffer {
@@ -88,7 +88,7 @@ pub(super) struct BulkOffer {
     pub duration_ns: Option<u64>,
 }
 
-/// What a receiver has to know of requests.
+/// Requests' parameters for the receiver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestOffer {
@@ -97,7 +97,7 @@ pub(super) struct RequestOffer {
     pub response: usize,
 }
 
-/// What carries requests.
+/// The transport of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -107,14 +107,14 @@ pub enum Transport {
     Tcp,
 }
 
-/// What a sender says last.
+/// A sender's last message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct End {
     pub sent: u64,
 }
 
-/// What a receiver says.
+/// A receiver's message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {

@@ -1,4 +1,4 @@
-//! What every packet of a measurement begins with.
+//! The header of packets of a measurement.
 //!
 //! ```text
 //! byte  0      1        2..6      6..10      10..18
@@ -15,7 +15,7 @@ pub const HEADER_BYTES: usize = 18;
 const MAGIC: u8 = 0x4c;
 const VERSION: u8 = 1;
 
-/// What a packet says of itself.
+/// The fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// Drawn by the receiver for each measurement, so that strays of an earlier one do not count.

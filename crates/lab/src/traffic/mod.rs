@@ -51,7 +51,7 @@ pub enum Error {
     Parameter {
         /// The parameter.
         field: &'static str,
-        /// What is wrong with it.
+        /// Its fault.
         problem: String,
         /// What to give instead.
         fix: &'static str,
@@ -59,9 +59,9 @@ pub enum Error {
     /// The system refused something.
     #[error("{doing}: {source}{fix}")]
     System {
-        /// What was being done, with the address where there is one.
+        /// The operation, with the address if there is one.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
         /// What may help, with its punctuation, or nothing.
         fix: &'static str,
@@ -75,7 +75,7 @@ pub enum Error {
     /// The other side was silent for too long.
     #[error("no {what} within {after:?}; see whether the path lets TCP through both ways")]
     Silent {
-        /// What was waited for.
+        /// The awaited event.
         what: &'static str,
         /// For how long.
         after: Duration,

@@ -23,7 +23,7 @@ const ECHO_REPLY_V6: u8 = 129;
 /// Echo requests to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ping {
-    /// Who is asked.
+    /// The target.
     pub target: IpAddr,
     /// How many requests, 1 to [`MAX_REQUESTS`].
     pub count: u32,
@@ -67,10 +67,10 @@ impl Ping {
     }
 }
 
-/// What became of the requests.
+/// The results of the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PingResult {
-    /// What was asked for.
+    /// The request.
     pub ping: Ping,
     /// Requests sent.
     pub sent: u64,

@@ -23,7 +23,7 @@ pub const MAX_BYTES: usize = super::udp::MAX_PAYLOAD;
 /// Requests to make. A new one is sent as soon as one is answered or given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
-    /// What carries them.
+    /// Their transport.
     pub transport: Transport,
     /// Bytes of a request, 18 to [`MAX_BYTES`].
     pub request: usize,
@@ -44,10 +44,10 @@ impl Requests {
     }
 }
 
-/// What became of requests.
+/// The results of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestResult {
-    /// What was asked for.
+    /// The request.
     pub requests: Requests,
     /// Requests sent.
     pub sent: u64,

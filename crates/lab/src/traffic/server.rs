@@ -22,9 +22,9 @@ pub struct Server {
 /// One sender served.
 #[derive(Debug)]
 pub struct Session {
-    /// Who it was.
+    /// The peer.
     pub peer: SocketAddr,
-    /// What it sent, or why it failed.
+    /// Its data, or why it failed.
     pub outcome: Result<Outcome, Error>,
 }
 

@@ -204,7 +204,7 @@ impl Outgoing {
     }
 }
 
-/// What TCP knows of a connection.
+/// TCP's statistics of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpInfo {
     pub rtt_us: u32,

@@ -135,11 +135,11 @@ pub struct Distribution {
     pub deviation_ns: f64,
     /// The median, in nanoseconds.
     pub p50_ns: i64,
-    /// What 90 % do not exceed, in nanoseconds.
+    /// The 90th percentile, in nanoseconds.
     pub p90_ns: i64,
-    /// What 99 % do not exceed, in nanoseconds.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: i64,
-    /// What 99.9 % do not exceed, in nanoseconds.
+    /// The 99.9th percentile, in nanoseconds.
     pub p999_ns: i64,
     /// The largest, in nanoseconds.
     pub max_ns: i64,

@@ -1,4 +1,4 @@
-//! What became of a stream of numbered packets.
+//! The result of a stream of numbered packets.
 
 use super::spread::{Distribution, Spread};
 use super::{Layer, MAX_PACKETS};
@@ -192,7 +192,7 @@ pub struct LossRuns {
     pub longest: u64,
 }
 
-/// What the receiver of a UDP stream saw.
+/// The receiver's view of a UDP stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UdpReception {
     /// Packets that arrived, copies included.

@@ -56,7 +56,7 @@ fn udp_arrives_whole_on_loopback() {
     assert_eq!(loss.measured, Some(0.0.into()));
 }
 
-/// What a relay does with each packet of a stream, by its number.
+/// A relay's action on each packet of a stream, by its number.
 #[derive(Clone, Copy)]
 enum Fate {
     Pass,

@@ -122,10 +122,10 @@ impl UdpStream {
     }
 }
 
-/// What became of a stream.
+/// The result of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UdpResult {
-    /// What was asked for.
+    /// The request.
     pub stream: UdpStream,
     /// Packets sent.
     pub sent: u64,
@@ -139,7 +139,7 @@ pub struct UdpResult {
     pub slips: u64,
     /// By how much altogether, in nanoseconds.
     pub slipped_ns: u64,
-    /// What the receiver saw.
+    /// The receiver's result.
     pub reception: UdpReception,
 }
 

@@ -70,7 +70,7 @@ pub enum RuleError {
         column: usize,
         /// The text given, in quotes, or `nothing`.
         found: String,
-        /// What would do.
+        /// The fix.
         wanted: &'static str,
     },
     /// The rate or burst of `police` can't be read.

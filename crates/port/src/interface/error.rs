@@ -84,7 +84,7 @@ pub enum OpenError {
     System {
         /// Name of the interface.
         name: String,
-        /// What was tried.
+        /// The attempt.
         action: &'static str,
         /// The system's answer.
         source: io::Error,

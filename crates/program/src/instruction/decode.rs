@@ -12,7 +12,7 @@ use thiserror::Error;
 pub struct DecodeError {
     /// Its number: how many slots of 8 bytes are before it.
     pub slot: usize,
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: DecodeFault,
 }
 

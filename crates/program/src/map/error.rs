@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct MapError {
     /// The map.
     pub name: Box<str>,
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: MapFault,
 }
 

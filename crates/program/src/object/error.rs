@@ -28,7 +28,7 @@ pub enum ObjectError {
     Types {
         /// The section.
         section: &'static str,
-        /// What is wrong with it.
+        /// Its fault.
         fault: BtfError,
     },
     /// There are maps in `.maps`, and no types to say what they are.
@@ -47,7 +47,7 @@ pub enum ObjectError {
     #[error("there is no program {name}; there {}", match programs.as_str() { "" => "is none, only functions \
         of .text".into(), all => format!("are {all}") })]
     NoProgram {
-        /// What was asked for.
+        /// The request.
         name: Box<str>,
         /// The programs that there are.
         programs: String,

@@ -19,7 +19,7 @@ pub struct Rejected {
     pub instruction: Instruction,
     /// File and line of the source, as `, file:line`; empty if that is not known.
     pub source_line: Box<str>,
-    /// What is wrong.
+    /// The fault.
     pub fault: Rejection,
 }
 

@@ -21,7 +21,7 @@ pub enum DistributionError {
         line: usize,
         /// What was read.
         found: String,
-        /// What would do.
+        /// The fix.
         wanted: String,
     },
     /// A line has too many fields or too few.
@@ -39,7 +39,7 @@ pub enum DistributionError {
     Order {
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and how to fix it.
+        /// The fault and its fix.
         what: &'static str,
     },
     /// A table of another format has too many values.

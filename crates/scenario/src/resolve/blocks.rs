@@ -1,4 +1,4 @@
-//! What links are made of: texts of registry keys to blocks.
+//! Blocks of links, from the texts of registry keys.
 
 use super::delays::delays;
 use super::{Entry, Resolver};

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 /// Most events, after templates.
 const MOST_EVENTS: usize = 100_000;
 
-/// What the events do.
+/// The effects of events.
 #[derive(Default)]
 pub(super) struct ResolvedEvents {
     /// The events in the file's order.
@@ -30,7 +30,7 @@ pub(super) struct ResolvedEvents {
 /// What else than links can change, and what sources are among.
 pub(super) type Others<'o> = (&'o [Source], &'o [Medium], Places<'o>);
 
-/// What an event changes.
+/// The object of an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Links,

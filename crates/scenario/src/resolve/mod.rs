@@ -124,7 +124,7 @@ pub(crate) fn resolve(
     Some(plan)
 }
 
-/// What all the steps share.
+/// The state shared by all steps.
 struct Resolver<'d, 'f> {
     registry: &'d [&'static Spec],
     findings: &'d mut Findings<'f>,

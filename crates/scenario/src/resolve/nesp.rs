@@ -10,7 +10,7 @@ use longwire_nesp::{Key, PORT};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 impl Resolver<'_, '_> {
-    /// Who may read and change settings by frames. None without the section, and after an error.
+    /// Access to settings by frames. None without the section, and after an error.
     pub(super) fn nesp(&mut self, file: &File) -> Option<Nesp> {
         let written = file.nesp.as_ref()?;
         let entry = Entry { section: "nesp", ..Entry::root() };

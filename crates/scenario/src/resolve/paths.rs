@@ -20,7 +20,7 @@ pub(super) struct Given {
     pub(super) by_addresses: Vec<(Vec<u32>, Pair)>,
 }
 
-/// What the steps before have found.
+/// The results of earlier steps.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'k> {
     pub(super) nodes: &'k Nodes,

@@ -34,7 +34,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// What is wrong, and how to fix it.
+/// The fault and its fix.
 type Wrong = Option<(String, String)>;
 
 /// Whether there is a worker for each queue.

@@ -9,7 +9,7 @@ use longwire_router::RouterPrices;
 const FIX: &str = "run \"longwire calibrate\", or leave it out for assumed prices";
 
 impl Resolver<'_, '_> {
-    /// What things cost: as measured on this machine, as a file says, or assumed.
+    /// Prices: measured on this machine, from a file, or assumed.
     pub(super) fn prices(&mut self, entry: &Entry<'_>, written: &Router) -> Option<RouterPrices> {
         let Some(prices) = &written.prices else { return Some(RouterPrices::default()) };
         let Text(name) = self.term(entry, "prices", prices)?;

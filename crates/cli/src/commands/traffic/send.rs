@@ -153,7 +153,7 @@ struct Request {
     #[command(flatten)]
     to: To,
 
-    /// What carries them.
+    /// Their transport.
     #[arg(long, value_enum, default_value_t = Carrier::Tcp)]
     over: Carrier,
 
@@ -177,7 +177,7 @@ struct Request {
     timeout: Nanos,
 }
 
-/// What carries requests.
+/// The transport of requests.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Carrier {
     /// One connection.

@@ -27,7 +27,7 @@ pub(crate) struct Ring {
 // SAFETY: the mapping belongs to this value alone and is reached only through it.
 unsafe impl Send for Ring {}
 
-/// What was in a slot.
+/// The contents of a slot.
 pub(crate) enum Slot<'a> {
     /// The kernel has put nothing in yet.
     Empty,

@@ -40,7 +40,7 @@ struct Wired {
     senders: Vec<Sender>,
 }
 
-/// What failed, at which port.
+/// An error and its port.
 struct Failure {
     port: usize,
     action: &'static str,

@@ -14,7 +14,7 @@ pub enum AfXdpError {
     Ring {
         /// The interface.
         name: String,
-        /// What was asked.
+        /// The request.
         ring: u32,
     },
     /// Its frames would not fit.

@@ -52,7 +52,7 @@ const MIN_FRAME: usize = 14;
 /// How often an idle port looks whether its interface is still there and up.
 const CHECK: Nanos = Nanos::from_millis(10);
 
-/// What a port is to be.
+/// The specification of a port.
 #[derive(Debug)]
 pub struct AfXdpPlan {
     /// Its name in the scenario.
@@ -114,7 +114,7 @@ struct Shared {
     _claim: Claim,
 }
 
-/// What is known of the interface.
+/// The state of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Up,

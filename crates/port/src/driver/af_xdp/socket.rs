@@ -34,7 +34,7 @@ pub(super) enum Buffers {
 }
 
 impl Buffers {
-    /// What this MTU needs.
+    /// The sizes for this MTU.
     pub(super) const fn for_mtu(mtu: u32) -> Self {
         if mtu > MAX_MTU_OF_ONE { Self::Several } else { Self::One }
     }

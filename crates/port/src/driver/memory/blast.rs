@@ -21,7 +21,7 @@ const READ: usize = 40;
 /// Source and destination address of a packet.
 pub type Pair = (Ipv4Addr, Ipv4Addr);
 
-/// What a [`Blast`] sends.
+/// The packets of a [`Blast`].
 #[derive(Debug, Clone)]
 pub struct BlastPlan {
     /// Length of each frame in bytes, without FCS: 42 (Ethernet, IPv4 and UDP headers) to 9000.

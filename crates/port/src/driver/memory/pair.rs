@@ -11,7 +11,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What a frame carries besides its bytes.
+/// A frame's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// On the way in: when it arrives, or [`Nanos::NEVER`] for whenever the port next looks. On the way out:

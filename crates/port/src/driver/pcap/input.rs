@@ -30,7 +30,7 @@ pub enum Select {
     Index(u32),
 }
 
-/// What was unusual about a capture.
+/// Peculiarities of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputReport {
     /// Frames read so far and good, the one ahead included.

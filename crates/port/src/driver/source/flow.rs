@@ -1,4 +1,4 @@
-//! What a flow is, and its frames.
+//! Flows and their frames.
 //!
 //! The payload begins with 18 bytes: a mark that goes with the flow's number (2), that number (2), the
 //! packet's sequence number (6) and the time at which it was due (8), all in network order; zeros follow. So
@@ -30,9 +30,9 @@ pub struct Flow {
     pub name: String,
     /// Its number among all flows of the run, from 0.
     pub id: u16,
-    /// Where its frames go.
+    /// The destination of its frames.
     pub destination_mac: [u8; 6],
-    /// Where they come from.
+    /// Their source.
     pub source_mac: [u8; 6],
     /// Address and port they come from.
     pub source: SocketAddr,
@@ -75,7 +75,7 @@ pub enum FlowError {
     FrameBytes {
         /// The flow.
         id: u16,
-        /// What was asked.
+        /// The request.
         bytes: usize,
         /// The least.
         min: usize,

@@ -1,4 +1,4 @@
-//! What a port has sent and received, by flow.
+//! Packets sent and received by a port, by flow.
 
 use super::flow::Said;
 use super::seen::Seen;
@@ -6,7 +6,7 @@ use longwire_units::Nanos;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a port has sent of a flow.
+/// A port's sent packets of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// Packets.
@@ -134,12 +134,12 @@ impl Tally {
         self.sent(flow).packets
     }
 
-    /// What the port has sent of a flow.
+    /// The port's sent packets of a flow.
     pub fn sent(&self, flow: u16) -> Sent {
         self.lock().sent.get(&flow).copied().unwrap_or(Sent::NONE)
     }
 
-    /// What arrived of a flow at the port.
+    /// Arrived packets of a flow at the port.
     pub fn received(&self, flow: u16) -> Received {
         self.lock().received.get(&flow).map_or(Received::NONE, |(received, _)| *received)
     }

@@ -78,7 +78,7 @@ enum State {
     Gone,
 }
 
-/// Where a TAP interface comes from.
+/// The origin of a TAP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// It is made: there must be none of its name.

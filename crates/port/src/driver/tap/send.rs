@@ -26,7 +26,7 @@ pub enum Writes {
     Single,
 }
 
-/// What the kernel has said to a write.
+/// The kernel's answer to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Sent,

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 const SET_STEERING: libc::c_ulong = 0x8004_54e0;
 
-/// Where parts of the program begin.
+/// Offsets of parts of the program.
 const V4: i16 = 26;
 const PORTS: i16 = 41;
 const DONE: i16 = 45;
