@@ -320,8 +320,8 @@ fn in_line(time: Nanos, limits: Limits) -> InlineService {
 /// time limit; then the rest is waited for. Returns each service's verdicts and late packets.
 fn swamped(services: &[(u64, u64)], within: Nanos) -> Vec<[u64; 2]> {
     let limits = Limits { answer_within: within, drops: true, ..Limits::default() };
-    let services = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
-    let mut below = Below::new(Punt::simulated(vec![0, 1], Inline::new(services, turns())));
+    let inline = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
+    let mut below = Below::new(Punt::simulated(vec![0, 1], Inline::new(inline, turns())));
     for us in 0..1_000_000 {
         for (number, (_, every)) in services.iter().enumerate() {
             if us % every == 0 {
