@@ -87,7 +87,7 @@ impl Attendant {
         }
         // Until it has ended, and is left to be collected.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        retry_on_intr(|| waitid(WaitId::Pid(pid), ended))?;
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(pid), ended));
         // Only now may the id pass to another process.
         COMMAND.store(AFTER, Ordering::SeqCst);
         child.wait()

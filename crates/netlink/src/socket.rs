@@ -74,7 +74,7 @@ impl Socket {
         let mut ends = Vec::with_capacity(requests.len());
         for chunk in requests.chunks_mut(TOGETHER) {
             let mut bytes = Vec::new();
-            let first = *last + 1;
+            let first = last.wrapping_add(1);
             for m in chunk {
                 m.add_flags(libc::NLM_F_ACK);
                 bytes.extend_from_slice(m.finish(next(&mut last)));
@@ -94,7 +94,7 @@ impl Socket {
     pub fn batch(&self, begin: Message, requests: Vec<Message>, end: Message) -> io::Result<()> {
         let mut last = self.lock();
         let acknowledged = requests.len();
-        let first = *last + 1;
+        let first = last.wrapping_add(1);
         let mut bytes = Vec::new();
         for (i, mut m) in std::iter::once(begin).chain(requests).chain([end]).enumerate() {
             // Errors are told in any case; the last request's acknowledgement comes after all of them.
@@ -104,7 +104,7 @@ impl Socket {
             bytes.extend_from_slice(m.finish(next(&mut last)));
         }
         self.send(&bytes)?;
-        self.replies(first..=first + acknowledged as u32, |_| {})
+        self.replies(first..=first.wrapping_add(acknowledged as u32), |_| {})
     }
 
     /// Sends a request for a listing and hands each entry's type and body to `each`, which must not use this
@@ -127,7 +127,8 @@ impl Socket {
         Ok(whole)
     }
 
-    /// Sends a question that one message answers, and reads that into `buffer`. Allocates nothing.
+    /// Sends a question that one message answers, and reads that into `buffer`. Allocates nothing and does not wait: the answer is
+    /// there when the question has been sent.
     ///
     /// # Errors
     /// What the kernel answers instead.
@@ -136,7 +137,7 @@ impl Socket {
         let sequence = next(&mut last);
         self.send(question.finish(sequence))?;
         let length = loop {
-            let (length, of_the_kernel) = self.fill(buffer, 0)?;
+            let (length, of_the_kernel) = self.fill(buffer, libc::MSG_DONTWAIT)?;
             let reply = split_reply(&buffer[..length]).filter(|_| of_the_kernel);
             if reply.is_some_and(|(reply, _)| reply.sequence == sequence) {
                 break length;
@@ -231,7 +232,7 @@ impl AsFd for Socket {
 }
 
 fn next(last: &mut u32) -> u32 {
-    *last += 1;
+    *last = last.wrapping_add(1);
     *last
 }
 
