@@ -89,7 +89,6 @@ pub(crate) fn read_profile(
     Some(Named { blocks, ways: [forward?, backward?], ..named })
 }
 
-/// The text as TOML.
 fn table_of<'t>(text: &'t str, findings: &mut Findings<'_>) -> Option<Spanned<DeTable<'t>>> {
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -463,7 +462,6 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// The names of a row's settings.
 fn names_of(spec: &Spec) -> Vec<&'static str> {
     spec.params.iter().map(|param| param.name).collect()
 }

@@ -39,12 +39,12 @@ pub fn check(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Checks the subjects of the newest commits, if there is a history.
+/// Checks the subjects of the newest commits but merges, whose subjects name branches, if there is a history.
 ///
 /// # Errors
 /// If git can't be started.
 pub fn check_commits(root: &Path, findings: &mut Vec<Finding>) -> Result<()> {
-    let list = ["-c", "safe.directory=*", "log", COMMITS, "--format=%h %s"];
+    let list = ["-c", "safe.directory=*", "log", "--no-merges", COMMITS, "--format=%h %s"];
     let output = Command::new("git").args(list).current_dir(root).output().context("can't start git")?;
     // A folder without a history has none to check.
     check_subjects(&String::from_utf8_lossy(&output.stdout), findings);

@@ -26,14 +26,11 @@ fn the_context_is_read_by_fields() {
 
 #[test]
 fn the_stack_is_written_before_it_is_read_and_has_an_end() {
+    let unwritten = |offset| Rejection::StackUnwritten { offset };
     let frame = |first, last| bounds("the stack frame", first, last, -512, -1);
     refused([
-        ("r0 = *(u64 *)(r10 - 8)\n exit", 0, Rejection::StackUnwritten { offset: -8 }),
-        (
-            "*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit",
-            1,
-            Rejection::StackUnwritten { offset: -4 },
-        ),
+        ("r0 = *(u64 *)(r10 - 8)\n exit", 0, unwritten(-8)),
+        ("*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit", 1, unwritten(-4)),
         ("r0 = 0\n *(u8 *)(r10 + 0) = 1\n exit", 1, frame(0, 0)),
         ("r0 = 0\n *(u64 *)(r10 - 520) = 1\n exit", 1, frame(-520, -513)),
         (
@@ -51,14 +48,14 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
             "*(u64 *)(r10 - 8) = 0\n call get_prandom_u32\n r0 &= 15\n r1 = r10\n r1 += -16\n r1 += r0
              r0 = *(u8 *)(r1 + 0)\n exit",
             6,
-            Rejection::StackUnwritten { offset: -16 },
+            unwritten(-16),
         ),
         // Stored at one of several places: none of them is known to be written.
         (
             "call get_prandom_u32\n r0 &= 7\n r1 = r10\n r1 += -8\n r1 += r0\n *(u8 *)(r1 + 0) = 1
              r0 = *(u8 *)(r10 - 8)\n exit",
             6,
-            Rejection::StackUnwritten { offset: -8 },
+            unwritten(-8),
         ),
         // An address of which a part was overwritten is one no more.
         (
@@ -86,7 +83,7 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
             "r1 = 0\n call f\n call g\n exit\n f: *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit
              g: r0 = *(u64 *)(r10 - 8)\n exit",
             7,
-            Rejection::StackUnwritten { offset: -8 },
+            unwritten(-8),
         ),
     ]);
     let_in([

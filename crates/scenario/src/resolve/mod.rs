@@ -58,9 +58,7 @@ pub(crate) fn resolve(
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
 ) -> Option<Plan> {
-    let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-    let mut resolver =
-        Resolver { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder };
+    let mut resolver = Resolver::new(name, registry, findings);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let seed = resolver.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = resolver.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
@@ -164,7 +162,13 @@ impl Entry<'_> {
     }
 }
 
-impl Resolver<'_, '_> {
+impl<'d, 'f> Resolver<'d, 'f> {
+    /// A resolver for the file of this name.
+    fn new(name: &str, registry: &'d [&'static Spec], findings: &'d mut Findings<'f>) -> Self {
+        let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
+        Self { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder }
+    }
+
     fn error(
         &mut self,
         span: &Range<usize>,
