@@ -127,8 +127,8 @@ impl Socket {
         Ok(whole)
     }
 
-    /// Sends a question that one message answers, and reads that into `buffer`. Allocates nothing and does not wait: the answer is
-    /// there when the question has been sent.
+    /// Sends a question that one message answers, and reads that into `buffer`. Allocates nothing and does
+    /// not wait: the answer is there when the question has been sent.
     ///
     /// # Errors
     /// What the kernel answers instead.

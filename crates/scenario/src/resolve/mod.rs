@@ -58,9 +58,7 @@ pub(crate) fn resolve(
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
 ) -> Option<Plan> {
-    let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-    let mut resolver =
-        Resolver { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder };
+    let mut resolver = Resolver::new(registry, findings, name);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let seed = resolver.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = resolver.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
@@ -134,6 +132,14 @@ struct Resolver<'d, 'f> {
     routers: HashMap<Box<str>, u32>,
     /// The scenario's folder: relative names of files count from there.
     folder: PathBuf,
+}
+
+impl<'d, 'f> Resolver<'d, 'f> {
+    /// A resolver of the scenario file `name`.
+    fn new(registry: &'d [&'static Spec], findings: &'d mut Findings<'f>, name: &str) -> Self {
+        let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
+        Self { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder }
+    }
 }
 
 /// One of what an entry of the file makes, as errors call it.
