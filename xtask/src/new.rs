@@ -70,7 +70,7 @@ pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a driver's description and its code, declares both as modules, and prints the rows that register them.
+/// Writes a driver's description and code, declares both as modules, and prints the rows that register them.
 ///
 /// # Errors
 /// If the name is none for a driver, or a file is there already.
@@ -92,7 +92,7 @@ pub fn driver(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a module's file beside the one that lists the folder's modules, and declares it there. The file's name.
+/// Writes a module's file beside the one that lists the folder's modules, and declares it there. Returns its name.
 fn write(root: &Path, (folder, list): (&str, &str), module: &str, text: &str) -> Result<String> {
     let file = format!("{folder}/{module}.rs");
     if root.join(&file).exists() || root.join(folder).join(module).exists() {

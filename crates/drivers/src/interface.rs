@@ -11,7 +11,8 @@ const LONGEST: usize = 15;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceName(pub String);
 
-/// Which interface it is; a driver's own field says the help. The scenario gives the port's name where none is written.
+/// Which interface it is; a driver's own field has the help. Where none is written it is the port's name, which the
+/// scenario fills in.
 pub(crate) const INTERFACE: Param = Param {
     name: "interface",
     kind: ParamKind::Parsed(Grammar { wanted: "the name of an interface", read, examples: &["eth0"] }),
@@ -29,7 +30,8 @@ fn read(text: &str, _folder: &Path) -> Reading {
         || matches!(text, "." | "..");
     if bad {
         return Err(format!(
-            "\"{text}\" can't be the name of an interface; interface names have 1 to 15 characters without blanks, slashes and colons"
+            "\"{text}\" can't be the name of an interface; interface names have 1 to 15 characters without \
+             blanks, slashes and colons"
         ));
     }
     Ok(Arc::new(InterfaceName(text.into())))

@@ -79,7 +79,8 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     fixes.join(", or ")
 }
 
-/// The driver with which those of a worker's ports cost least that know of a lighter one, and what the worker would save, in millionths of a core.
+/// The lighter driver that saves a worker most, for those of its ports that know of one, and how much it saves, in
+/// millionths of a core.
 fn lighter_driver(
     prices: &EnginePrices,
     capacity: &Capacity,
