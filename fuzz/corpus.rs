@@ -1,4 +1,4 @@
-//! What fuzz targets begin with, for the tests that replay it.
+//! Corpora of the fuzz targets, for the tests that replay them.
 #![allow(dead_code, reason = "each test program includes this module and uses its own part")]
 
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ pub fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// The same where all are texts.
+/// The files of a target's corpus as texts.
 pub fn texts(target: &str) -> Vec<String> {
     corpus(target).into_iter().map(|(_, bytes)| String::from_utf8(bytes).unwrap()).collect()
 }

@@ -1,4 +1,4 @@
-//! Any bytes as a program, run unverified.
+//! Arbitrary bytes as a program, run unverified.
 #![no_main]
 
 #[path = "../../crates/program/tests/exercise/program.rs"]

@@ -1,4 +1,4 @@
-//! Any bytes as an object or a program, compiled.
+//! Arbitrary bytes as an object or a program, compiled.
 #![no_main]
 
 #[path = "../../crates/program/jit/tests/exercise/compiled.rs"]

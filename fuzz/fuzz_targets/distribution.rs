@@ -1,4 +1,4 @@
-//! Any bytes as a distribution.
+//! Arbitrary bytes as a distribution.
 #![no_main]
 
 #[path = "../../crates/random/tests/exercise/distribution.rs"]

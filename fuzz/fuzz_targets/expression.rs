@@ -1,4 +1,4 @@
-//! Any text as an expression, any bytes as a frame.
+//! Arbitrary text as an expression, arbitrary bytes as a frame.
 #![no_main]
 
 #[path = "../../crates/expression/tests/exercise/expression.rs"]

@@ -1,4 +1,4 @@
-//! Any bytes as a frame.
+//! Arbitrary bytes as a frame.
 #![no_main]
 
 #[path = "../../crates/wire/tests/exercise/frame.rs"]

@@ -1,4 +1,4 @@
-//! Any text as something to import.
+//! Arbitrary text as something to import.
 #![no_main]
 
 #[path = "../../crates/import/tests/exercise/import.rs"]

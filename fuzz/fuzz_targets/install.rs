@@ -1,4 +1,4 @@
-//! Any lines as requests about a router's programs, packets, and time that passes.
+//! Arbitrary lines as requests about a router's programs, packets, and the passage of time.
 #![no_main]
 
 #[path = "../../crates/run/tests/exercise/install.rs"]

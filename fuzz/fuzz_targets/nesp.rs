@@ -1,4 +1,4 @@
-//! Any bytes as NESP messages.
+//! Arbitrary bytes as NESP messages.
 #![no_main]
 
 #[path = "../../crates/nesp/tests/exercise/nesp.rs"]

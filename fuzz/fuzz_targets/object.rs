@@ -1,4 +1,4 @@
-//! Any bytes as an object file of programs.
+//! Arbitrary bytes as an object file of programs.
 #![no_main]
 
 #[path = "../../crates/program/tests/exercise/program.rs"]

@@ -1,4 +1,4 @@
-//! Any bytes as a frame for a router.
+//! Arbitrary bytes as a frame for a router.
 #![no_main]
 
 #[path = "../../crates/router/tests/router/exercise.rs"]

@@ -1,4 +1,4 @@
-//! Any text as rules, classes and lists of a link's parameters.
+//! Arbitrary text as rules, classes and lists of a link's parameters.
 #![no_main]
 
 #[path = "../../crates/link/tests/exercise/rules.rs"]

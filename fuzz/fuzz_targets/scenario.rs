@@ -1,4 +1,4 @@
-//! Any text as a scenario.
+//! Arbitrary text as a scenario.
 #![no_main]
 
 #[path = "../../crates/assemble/tests/exercise/scenario.rs"]

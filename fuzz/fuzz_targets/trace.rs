@@ -1,4 +1,4 @@
-//! Any bytes as a trace.
+//! Arbitrary bytes as a trace.
 #![no_main]
 
 #[path = "../../crates/trace/tests/exercise/trace.rs"]

@@ -1,4 +1,4 @@
-//! Any bytes as a virtio header and its frame, split into segments if it is a train.
+//! Arbitrary bytes as a virtio header and its frame, split into segments if it is a train.
 #![no_main]
 
 #[path = "../../crates/wire/tests/exercise/virtio.rs"]

@@ -1,4 +1,4 @@
-//! Benchmarks: `longwire bench` in a build of what is packaged, and the criterion benches of the workspace.
+//! Benchmarks: `longwire bench` in the packaged build, and the criterion benches of the workspace.
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn benches_are_found_in_manifests() {
-        let manifest = "[package]\nname = \"x\"\n[[bench]]\nname = \"wheel\"\nharness = false\n[[bench]]\nname = \"pool\"\n";
+        let manifest = "[package]\nname = \"x\"\n[[bench]]\nname = \"wheel\"\nharness = false\n[[bench]]\n\
+            name = \"pool\"\n";
         assert_eq!(bench_names(manifest).unwrap(), ["wheel", "pool"]);
         assert!(bench_names("[package]\nname = \"x\"\n").unwrap().is_empty());
     }

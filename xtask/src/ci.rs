@@ -1,4 +1,4 @@
-//! Everything a change has to pass, step by step.
+//! Checks that a change must pass, step by step.
 
 use crate::{TEST_COMMAND, instructions, tidy};
 use anyhow::{Context, Result};
@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How much of it is run.
+/// Selection of steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// Every step.
     All,
-    /// What needs no test run.
+    /// Steps without running tests.
     WithoutTests,
 }
 
@@ -27,7 +27,7 @@ struct Outcome {
     took: Duration,
 }
 
-/// Runs every step, the later ones also after a failure, and prints which passed.
+/// Runs every step, even after a failure, and prints which passed.
 ///
 /// # Errors
 /// If a step can't be started.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The file, from the workspace's folder.

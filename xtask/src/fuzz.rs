@@ -1,16 +1,16 @@
-//! The functions of all fuzz targets over their mutated corpora: what a nightly job runs.
+//! The functions of all fuzz targets over their mutated corpora, for the nightly job.
 
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
-/// Builds `crates/hostile`, optimized and with the checks of tests, and starts it with these options.
+/// Builds `crates/hostile`, optimized and with the checks of tests, and runs it with these options.
 ///
 /// # Errors
 /// If cargo can't be started.
 pub fn run(root: &Path, options: &[&str]) -> Result<bool> {
     let build = ["run", "--profile", "fuzz", "--package", "longwire-hostile", "--"];
-    // What fails is said in a line: the input is kept.
+    // Failures are reported in one line, because the input is kept.
     let status = Command::new("cargo")
         .args(build)
         .args(options)

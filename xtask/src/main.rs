@@ -1,4 +1,5 @@
-//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers | programs | walk | new`.
+//! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers |
+//! programs | walk | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -18,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the tests are run with: the same line stands in the README and in `.ci/run`, and `tidy` compares the three.
+/// The command that runs the tests. The README and `.ci/run` have the same line, and `tidy` compares the
+/// three.
 const TEST_COMMAND: &str = "cargo test --workspace";
 
 const HELP: &str = "\
@@ -26,18 +28,22 @@ Commands for developers.
 
 cargo xtask tidy                  check the rules of the house that no compiler knows
 cargo xtask ci [--quick]          everything a change has to pass; --quick leaves the tests out
-cargo xtask assault [SEED]        the attacks of crates/cli/tests/assault at full length, as root: 25 minutes, and the build
+cargo xtask assault [SEED]        the attacks of crates/cli/tests/assault at full length, as root: 25 \
+minutes, and the build
 cargo xtask fuzz [OPTIONS] [TARGET]...
                                   the fuzz targets over mutated corpora; --help says more
 cargo xtask bench [NAME]          `longwire bench` as it is packaged, and the criterion benches
 cargo xtask instructions [--json] [--keep] [--tests] [NAME]...
-                                  instructions of a packet by stage, against those that benches/instructions.toml keeps
+                                  instructions of a packet by stage, against those that \
+                                  benches/instructions.toml keeps
 cargo xtask numbers               make the tables of numbers in Markdown from docs/results
 cargo xtask numbers --measure [NAME]...
                                   measure first, the usual results or these; --list names them
-cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in FOLDER/PROJECT/,
+cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in \
+FOLDER/PROJECT/,
                                   by target/release/longwire, for docs/results/programs.json
-cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: benches/walks.toml
+cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: \
+benches/walks.toml
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
 cargo xtask new driver NAME       a new port driver in crates/drivers and crates/port, from templates
 ";
@@ -47,14 +53,14 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Without the backtrace that RUST_BACKTRACE would add: these are mistakes in what was asked.
+            // Without the backtrace of RUST_BACKTRACE: these are usage errors.
             eprintln!("{error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs the command and says whether everything was found in order.
+/// Runs the command and returns whether all checks passed.
 fn run() -> Result<bool> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -104,7 +110,7 @@ fn assault(root: &Path, seed: u64) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Days since 1970: a seed of its own each day.
+/// Days since 1970: another seed each day.
 fn today() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }

@@ -1,10 +1,10 @@
-//! Begins a new block or port driver: files made from templates that compile, pass their test and show what is asked of
-//! such a thing.
+//! Begins a new block or port driver: files made from templates that compile, pass their test and show what
+//! is asked of such a thing.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-/// A stage of the link: its folder, its enum, what its blocks are asked, and the template of one.
+/// A stage of the link: its folder, its enum, the calls to its blocks, and a template.
 struct Stage {
     folder: &'static str,
     list: &'static str,
@@ -51,7 +51,7 @@ const DRIVER: [&str; 2] = [include_str!("../templates/driver.rs"), include_str!(
 /// Writes the file, declares it as a module, and prints the row that registers the block.
 ///
 /// # Errors
-/// If there is no such stage, the name is none for a block, or the file is there already.
+/// If there is no such stage, the name is invalid for a block, or the file exists.
 pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
     let Some(stage) = STAGES.iter().find(|s| s.folder == stage) else {
         let known = STAGES.iter().map(|s| s.folder).collect::<Vec<_>>().join(", ");
@@ -70,7 +70,8 @@ pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a driver's description and code, declares both as modules, and prints the rows that register them.
+/// Writes a driver's description and its code, declares both as modules, and prints the rows that register
+/// them.
 ///
 /// # Errors
 /// If the name is none for a driver, or a file is there already.
@@ -83,7 +84,8 @@ pub fn driver(root: &Path, name: &str) -> Result<()> {
     let [described, code] = DRIVER;
     let file = write(root, ("crates/drivers/src", "lib.rs"), name, &fill(described, name, &kind))?;
     println!(
-        "{file} says what the driver is. To register it, add this line to DRIVERS in crates/drivers/src/lib.rs:\n"
+        "{file} says what the driver is. To register it, add this line to DRIVERS in \
+         crates/drivers/src/lib.rs:\n"
     );
     println!("    &{name}::DRIVER,\n");
     let file = write(root, ("crates/port/src/driver", "mod.rs"), name, &fill(code, name, &kind))?;
@@ -92,7 +94,8 @@ pub fn driver(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a module's file beside the one that lists the folder's modules, and declares it there. Returns its name.
+/// Writes a module's file beside the one that lists the folder's modules, and declares it there. The file's
+/// name.
 fn write(root: &Path, (folder, list): (&str, &str), module: &str, text: &str) -> Result<String> {
     let file = format!("{folder}/{module}.rs");
     if root.join(&file).exists() || root.join(folder).join(module).exists() {
@@ -181,8 +184,8 @@ mod tests {
         assert_eq!(listed, "pub mod af_test;\npub mod tap;\n");
     }
 
-    /// A template answers every call that its stage's trait leaves open, as the trait says; and the file's name, type and
-    /// row are those of the new block.
+    /// A template implements every call without a default in its stage's trait; its file name, type and row
+    /// are those of the new block.
     #[test]
     fn templates_match_their_stages() {
         for stage in STAGES {
@@ -219,7 +222,8 @@ mod tests {
         }
     }
 
-    /// The calls in the trait or implementation that begins with `head`: name, what it answers, and whether it has a body.
+    /// The calls in the trait or implementation that begins with `head`: name, result, and whether it has a
+    /// body.
     fn calls(text: &str, head: &str) -> Vec<(String, String, bool)> {
         let body =
             text.split(head).nth(1).unwrap_or_else(|| panic!("no {head}")).split("\n}\n").next().unwrap();

@@ -1,8 +1,9 @@
 //! Walks through the code: the files that a reader opens who follows something from end to end.
 //!
-//! `benches/walks.toml` lists each walk as functions, `FILE::FUNCTION`, in the order in which they are read. A function must exist, and the body of
-//! one that was read before must name it, unless the step says what leads to it (`via`: a name in such a body, as of a trait's method or a table). So
-//! a walk cannot skip a function without failing, and its number of files is counted, not estimated.
+//! `benches/walks.toml` lists each walk as functions, `FILE::FUNCTION`, in the order in which they are read.
+//! A function must exist, and the body of one that was read before must name it, unless the step says what
+//! leads to it (`via`: a name in such a body, as of a trait's method or a table). So a walk cannot skip a
+//! function without failing, and its number of files is counted, not estimated.
 
 use anyhow::{Context, Result, bail};
 use longwire_report::{Report, Row};
@@ -139,7 +140,8 @@ impl Walk {
     }
 }
 
-/// The bodies of the functions of this name: from the line that declares one to the line that closes it, which is as far indented.
+/// The bodies of the functions of this name: from the line that declares one to the line that closes it,
+/// which is as far indented.
 fn bodies(text: &str, function: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let declares = |line: &str| {
@@ -170,7 +172,9 @@ fn names(text: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const CODE: &str = "impl A {\n    pub fn first(&self) {\n        self.second();\n    }\n\n    fn second<T>(&self) {\n        TABLE[0](1)\n    }\n}\n";
+    const CODE: &str = "impl A \
+        {\n    pub fn first(&self) {\n        self.second();\n    }\n\
+        \n    fn second<T>(&self) {\n        TABLE[0](1)\n    }\n}\n";
 
     fn faults(steps: &[&str]) -> Vec<String> {
         let steps: Vec<_> = steps.iter().map(|step| format!("\"{step}\"")).collect();

@@ -1,4 +1,4 @@
-//! What makes packets travel this long, in a sentence.
+//! The cause of this delay, in a sentence.
 
 use super::Travel;
 use longwire_block::{Block, Dice};
@@ -28,19 +28,20 @@ pub struct TemplateSettings {
 impl Block for Template {
     type Settings = TemplateSettings;
 
-    /// What it draws, it draws from the dice and from nothing else.
+    /// All random draws come from the dice.
     fn build(settings: TemplateSettings, dice: Dice) -> Self {
         Self { least: settings.least, spread: settings.spread, dice }
     }
 
-    /// Takes new parameters, for packets whose transmission ends from now on; the stream of draws goes on.
+    /// Applies new parameters to packets whose transmission ends from now on; the stream of draws continues.
     fn change(&mut self, settings: TemplateSettings) {
         (self.least, self.spread) = (settings.least, settings.spread);
     }
 }
 
 impl Travel for Template {
-    /// Draws once for each packet. None leaves before the one sent before it, unless `order` says otherwise.
+    /// Draws once for each packet. None leaves before the packet sent before it, unless `order` says
+    /// otherwise.
     #[inline]
     fn travel(&mut self, _: Nanos) -> Nanos {
         self.least + Nanos(self.dice.below(self.spread.0 + 1))

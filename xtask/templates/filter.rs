@@ -1,4 +1,4 @@
-//! What this filter keeps off the link, in a sentence.
+//! The frames that this filter drops, in a sentence.
 
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
@@ -22,20 +22,20 @@ pub struct TemplateSettings {
 impl Block for Template {
     type Settings = TemplateSettings;
 
-    /// What it draws, it draws from the dice and from nothing else.
+    /// All random draws come from the dice.
     fn build(settings: TemplateSettings, _: Dice) -> Self {
         Self { longest: settings.longest }
     }
 
-    /// Takes new parameters; what it has gathered stays.
+    /// Applies new parameters; accumulated state stays.
     fn change(&mut self, settings: TemplateSettings) {
         self.longest = settings.longest;
     }
 }
 
 impl Judge for Template {
-    /// Drops what is too long. A reason of its own is one more line in `crates/block/src/drop.rs`; what is to happen to a
-    /// packet that goes on is written into `offer.effects()`.
+    /// Drops frames that are too long. A new drop reason is one more line in `crates/block/src/drop.rs`;
+    /// effects on a packet that passes are written into `offer.effects()`.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if u64::from(offer.bytes) > self.longest { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }

@@ -1,4 +1,4 @@
-//! What this impairment is like in the world, in a sentence.
+//! The real-world cause of this impairment, in a sentence.
 
 use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
@@ -30,14 +30,14 @@ pub struct TemplateSettings {
 impl Block for Template {
     type Settings = TemplateSettings;
 
-    /// What it draws, it draws from the dice and from nothing else.
+    /// All random draws come from the dice.
     fn build(settings: TemplateSettings, _: Dice) -> Self {
         let mut block = Self { every: 1, seen: 0, on_wire: false, mark: false };
         block.change(settings);
         block
     }
 
-    /// Takes new parameters; what it has seen stays.
+    /// Applies new parameters; accumulated state stays.
     fn change(&mut self, settings: TemplateSettings) {
         self.every = settings.every;
         self.on_wire = settings.place == Place::Wire;
@@ -46,7 +46,7 @@ impl Block for Template {
 }
 
 impl Judge for Template {
-    /// Drops the packets whose turn it is. What is to happen to others is written into `offer.effects()`.
+    /// Drops the packets whose turn it is. Effects on others are written into `offer.effects()`.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         self.seen += 1;

@@ -1,6 +1,6 @@
-//! What this queue discipline is for, in a sentence.
+//! The purpose of this queue discipline, in a sentence.
 
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::Handle;
 use longwire_settings::Settings;
@@ -23,35 +23,35 @@ pub struct TemplateSettings {
 impl Block for Template {
     type Settings = TemplateSettings;
 
-    /// What it draws, it draws from the dice and from nothing else.
+    /// All random draws come from the dice.
     fn build(settings: TemplateSettings, _: Dice) -> Self {
         Self { limit: settings.limit }
     }
 
-    /// Takes new parameters; packets already waiting stay.
+    /// Applies new parameters; waiting packets stay.
     fn change(&mut self, settings: TemplateSettings) {
         self.limit = settings.limit;
     }
 }
 
 impl Discipline for Template {
-    /// Drops what would exceed the limit.
+    /// Drops packets that would exceed the limit.
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         if packet.packets_waiting < self.limit { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
-    /// Adds a packet that was admitted to the link's list. A discipline with lists of its own also says what `drain` gives back; one
-    /// that drops here, how it takes over (`adopt`).
+    /// Adds an admitted packet to the link's list. A discipline with its own lists also implements `drain`;
+    /// one that drops here, `adopt`.
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        hall.append(handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        context.append(handle);
     }
 
-    /// Takes the first packet. What a discipline drops of those that have joined, it gives to `hall.drop`.
+    /// Takes the first packet. A discipline drops packets that it has accepted with `context.drop`.
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        hall.first().map_or(Next::Empty, Next::Packet)
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        context.first().map_or(Next::Empty, Next::Packet)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What kind of line this transmitter is, in a sentence.
+//! The kind of line that this transmitter models, in a sentence.
 
 use super::Sender;
 use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
@@ -6,7 +6,7 @@ use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Sends at a constant rate. Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+/// Sends at a constant rate. Work is in bits · 10⁹: a rate of r bit/s does r of it per nanosecond.
 #[derive(Debug)]
 pub struct Template {
     rate: u64,
@@ -31,7 +31,7 @@ pub struct TemplateSettings {
 impl Block for Template {
     type Settings = TemplateSettings;
 
-    /// What it draws, it draws from the dice and from nothing else.
+    /// All random draws come from the dice.
     fn build(settings: TemplateSettings, _: Dice) -> Self {
         Self {
             rate: settings.rate.0,
@@ -41,7 +41,7 @@ impl Block for Template {
         }
     }
 
-    /// Takes new parameters, for every bit not yet sent (after `settle`).
+    /// Applies new parameters to every bit not yet sent (after `settle`).
     fn change(&mut self, settings: TemplateSettings) {
         (self.rate, self.framing) = (settings.rate.0, Framing::of(settings.layer, settings.overhead));
     }
@@ -53,20 +53,20 @@ impl Sender for Template {
         self.framing
     }
 
-    /// Begins after a pause: the remainder is forgotten.
+    /// Begins after a pause, without a remainder.
     #[inline]
     fn begin(&mut self, start: Nanos, bytes: u64) {
         (self.start, self.work) = (start, bytes * BYTE);
     }
 
-    /// Begins at the last finish, with the remainder of the last division.
+    /// Begins at the previous finish, with the remainder of the last division.
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
         self.settle(finish);
         self.work += bytes * BYTE;
     }
 
-    /// When the packet being sent is finished, rounded down.
+    /// Finish time of the packet being sent, rounded down.
     #[inline]
     fn finish(&self) -> Nanos {
         match self.rate {
@@ -76,7 +76,7 @@ impl Sender for Template {
         }
     }
 
-    /// Takes what is sent by `now` off the work.
+    /// Subtracts the work done by `now`.
     fn settle(&mut self, now: Nanos) {
         let done = match self.rate {
             u64::MAX => self.work,

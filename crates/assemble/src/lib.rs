@@ -1,7 +1,7 @@
-//! From a checked plan to an engine that is ready to start, and what the plan takes of a machine.
+//! Builds an engine from a checked plan, and computes the resources that the plan needs.
 //!
-//! [`build`] makes the engine. [`price`] computes the memory and packets a second that a plan needs, [`predict`] the load of
-//! each worker and port at what the machine's stages cost.
+//! [`build`] makes the engine. [`price`] computes the memory and packet rate that a plan needs, [`predict`]
+//! the load of each worker and port at the measured costs of the machine's stages.
 #![forbid(unsafe_code)]
 
 mod build;

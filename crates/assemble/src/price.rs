@@ -1,4 +1,4 @@
-//! What a plan needs, against what the machine has: asked before it runs.
+//! Resources that a plan needs, compared with those of the machine, before it runs.
 
 use longwire_block::Value;
 use longwire_link::transmit::Backlog;
@@ -8,22 +8,23 @@ use longwire_units::{Bytes, Nanos, Rate};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// The part of the machine's memory that pools may take which no scenario asks for, and what they take at most.
+/// Fraction of the machine's memory, and absolute limit, for pools whose size the scenario leaves open.
 const SHARE: u64 = 4;
 const MOST_UNASKED: u64 = 4 << 30;
 
-/// From how many segments the way of packets through routers is looked at.
+/// Number of segments from which the paths of packets through routers are sampled.
 const MOST_STARTS: usize = 100;
 
-/// What a packet, a hop and a link cost on a machine. The defaults are what a 2-core virtual machine of 2026 is held
-/// to; measure your own with `longwire bench`.
+/// Costs of a packet, a hop and a link on a machine. The defaults are the requirements for a 2-core virtual
+/// machine of 2026; measure your own with `longwire bench`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calibration {
-    /// Processor time to take a packet in by a port and to send it out by another. Default 700 ns.
+    /// Processor time to receive a packet at a port and send it at another. Default 700 ns.
     pub port_ns: u64,
-    /// Processor time of each link that a packet passes. Default 100 ns.
+    /// Processor time of each link on a packet's path. Default 100 ns.
     pub hop_ns: u64,
-    /// Processor time of each router that a packet passes, its look-ups included. Default 125 ns, to which minimal IP is held.
+    /// Processor time of each router on a packet's path, look-ups included. Default 125 ns, the requirement
+    /// for minimal IP.
     pub router_ns: u64,
     /// Memory of a link besides its packets. Default 300 bytes.
     pub link_bytes: u64,
@@ -35,14 +36,14 @@ pub struct Calibration {
     pub route_bytes: u64,
     /// Memory of a waiting packet besides its bytes, which fill whole lines of 64. Default 64 bytes.
     pub packet_bytes: u64,
-    /// Length of the frames that are reckoned with. Default 1514 bytes.
+    /// Assumed frame length. Default 1514 bytes.
     pub frame: Bytes,
-    /// Memory of the machine, if known. Default: not known.
+    /// Memory of the machine, if known. Default: unknown.
     pub memory: Option<Bytes>,
-    /// Processors of the machine, if known. Default: not known.
+    /// Processors of the machine, if known. Default: unknown.
     pub processors: Option<u32>,
-    /// Packets a second that all workers carry, if that was predicted ([`predict`](crate::predict)), which then also says whether it is
-    /// enough. Default: by the processor times above.
+    /// Packet rate of all workers, if predicted ([`predict`](crate::predict)), which then also checks whether
+    /// it is enough. Default: computed from the processor times above.
     pub capacity: Option<u64>,
 }
 
@@ -65,48 +66,48 @@ impl Default for Calibration {
     }
 }
 
-/// What a plan needs if every link carries all it can, all the time, in frames of one length.
+/// Needs of a plan if every link carries its maximum all the time, in frames of one length.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pricing {
-    /// Length of the frames that are reckoned with.
+    /// Assumed frame length.
     pub frame: Bytes,
-    /// How many links there are.
+    /// Number of links.
     pub links: u64,
-    /// Memory of the links, with what their queues and histograms keep, and of the rules.
+    /// Memory of the links, including the tables of their queues and histograms, and of the rules.
     pub link_memory: Bytes,
-    /// Packet memory of all workers together, as the plan asks for.
+    /// Packet memory of all workers together, as configured.
     pub pool: Bytes,
-    /// Packet memory that the delay lines need at most.
+    /// Most packet memory that the delay lines need.
     pub delay_lines: Bytes,
-    /// Packet memory that the queues need at most, besides; none if one of them has no limit.
+    /// Most packet memory that the queues need in addition; none if one of them has no limit.
     pub queues: Option<Bytes>,
-    /// Links that a packet passes, on the average of all rules; between two routers, if there are any.
+    /// Mean number of links on a path, over all rules; between two routers, if there are any.
     pub hops: f64,
-    /// Routers that a packet passes by the way with the fewest, on the average of all pairs of hosts and ports.
+    /// Mean number of routers on the shortest path, over all pairs of hosts and ports.
     pub routers: f64,
-    /// Routes of all routers, those to their own networks aside.
+    /// Routes of all routers, except those to their own networks.
     pub routes: u64,
-    /// Packets a second that the workers carry at that number of links.
+    /// Packet rate of the workers at that number of links.
     pub capacity: u64,
-    /// Packets a second that the links carry together; none if one of them is unlimited.
+    /// Packet rate of all links together; none if one of them is unlimited.
     pub demand: Option<u64>,
-    /// What does not fit; empty if all does.
+    /// Resources that are insufficient; empty if everything fits.
     pub shortfalls: Vec<Shortfall>,
 }
 
-/// Something that does not fit.
+/// An insufficient resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shortfall {
-    /// What there is too little of.
+    /// The resource.
     pub what: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: String,
 }
 
-/// What links of all profiles add up to.
+/// Totals over the links of all profiles.
 #[derive(Default)]
 struct Load {
-    /// Packets a second, unlimited links aside.
+    /// Packets per second, except those of unlimited links.
     packets: u128,
     unlimited: bool,
     /// Packets in the delay lines of links with a rate.
@@ -117,12 +118,12 @@ struct Load {
     endless_queue: bool,
 }
 
-/// How fast a link sends.
+/// Rates of a link.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace {
     /// As its queue computes.
     rate: Rate,
-    /// The most that can go on for long.
+    /// The highest sustained rate.
     pub highest: Rate,
 }
 
@@ -136,7 +137,7 @@ impl Pace {
     }
 }
 
-/// What `plan` needs on a machine of that `calibration`.
+/// Computes what `plan` needs on a machine with this `calibration`.
 pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let load = load(plan, calibration.frame);
     let hops = hops(plan);
@@ -146,7 +147,7 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let links_ns = hops * routers.max(1.0) * calibration.hop_ns as f64;
     let packet_ns = calibration.port_ns as f64 + links_ns + routers * calibration.router_ns as f64;
     let capacity = calibration.capacity.map_or(worker_ns / packet_ns.max(1.0), |packets| packets as f64);
-    // However fast the links are, no more comes in than the workers take.
+    // However fast the links are, no more packets come in than the workers receive.
     let arriving = |delay: Nanos| (capacity * delay.as_secs_f64() * hops.max(1.0)) as u128;
     let unlimited = arriving(load.longest_unlimited);
     let delayed = (load.delayed + unlimited).min(arriving(load.longest_delay));
@@ -178,12 +179,12 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     pricing
 }
 
-/// Memory of what the links' queues and histograms keep besides packets.
+/// Memory of the links' queues and histograms besides packets.
 fn tables(plan: &Plan) -> u64 {
     let mut count = vec![0u64; plan.profiles.len()];
     plan.links.iter().for_each(|link| count[link.profile as usize] += 1);
     let mut sum = 0u64;
-    // Profiles that differ in something else have the same queue, which may be large to make.
+    // Consecutive profiles often have the same queue, which may be expensive to build.
     let mut last: Option<(&Profile, u64)> = None;
     for (profile, links) in plan.profiles.iter().zip(count).filter(|(_, links)| *links > 0) {
         let alike = |other: &Profile| {
@@ -203,10 +204,10 @@ fn tables(plan: &Plan) -> u64 {
     sum
 }
 
-/// Gives a plan whose scenario leaves the pool open as much packet memory as its delay lines and queues can need, if that is no more
-/// than a quarter of the machine's `memory` and 4 GiB; if only the delay lines fit into that, as much as they need. It never gets less
-/// than the default, and keeps that if nothing fits. What it gets more than the default takes memory only when packets need it. Where the machine's
-/// memory is not known, nothing changes.
+/// Sets the pool size of a plan whose scenario leaves it open to what its delay lines and queues can need, up
+/// to a quarter of the machine's `memory` and 4 GiB. If only the delay lines fit into that, the pool has
+/// their size; if nothing fits, it keeps the default, which is also the minimum. Memory above the default is
+/// only taken when packets need it. Without known `memory`, nothing changes.
 pub fn fit_pool(plan: &mut Plan, memory: Option<Bytes>) {
     let (Some(memory), false) = (memory, plan.engine.pool_given) else { return };
     let workers = u64::from(plan.engine.workers.max(1));
@@ -244,13 +245,13 @@ fn load(plan: &Plan, frame: Bytes) -> Load {
     load
 }
 
-/// How many frames are sent in that time, rounded up.
+/// Number of frames sent in `time`, rounded up.
 fn sent_in(time: Nanos, rate: Rate, frame: Bytes) -> u128 {
     (u128::from(rate.0) * u128::from(time.0)).div_ceil(u128::from(frame.0.max(1)) * 8_000_000_000)
 }
 
 impl Load {
-    /// So many links that send at that pace each.
+    /// Adds `links` links of this pace.
     fn add(&mut self, profile: &Profile, pace: Pace, links: u128, frame: Bytes) {
         let (Pace { rate, highest }, delay) = (pace, profile.delays.held);
         self.longest_delay = self.longest_delay.max(delay);
@@ -280,7 +281,7 @@ impl Load {
         self.queued = self.queued.saturating_add(links.saturating_mul(waiting));
     }
 
-    /// A link that holds its packets for longer at some time.
+    /// Adds the longer delays of a link at other times.
     fn hold_longer(&mut self, first: Nanos, delays: &Delays, pace: Pace, frame: Bytes) {
         let held = delays.held;
         self.longest_delay = self.longest_delay.max(held);
@@ -291,7 +292,7 @@ impl Load {
         }
     }
 
-    /// Links that share a rate: together they send no more than one of them alone, but each has a queue.
+    /// Adds links that share a rate: together they send no more than one of them alone, but each has a queue.
     fn add_shared(&mut self, plan: &Plan, medium: &Medium, frame: Bytes) {
         let (packets, delayed) = (self.packets, self.delayed);
         let (mut most_packets, mut most_delayed) = (packets, delayed);
@@ -314,7 +315,7 @@ fn queue(profile: &Profile) -> Value {
     profile.value("queue").or_else(default).unwrap_or(Value::Packets(0))
 }
 
-/// Links that a packet passes, on the average of all rules that lead over any.
+/// Mean number of links on a path, over all rules that lead over links.
 fn hops(plan: &Plan) -> f64 {
     let by_address = plan.address_rules.iter().map(|rule| &rule.route);
     let lengths = by_address.chain(plan.pair_rules.iter().map(|rule| &rule.route));
@@ -323,7 +324,7 @@ fn hops(plan: &Plan) -> f64 {
     if rules == 0 { 0.0 } else { links as f64 / rules as f64 }
 }
 
-/// Routers on the way with the fewest of them, on the average of all pairs of hosts and ports that a way joins.
+/// Mean number of routers on the shortest path, over all pairs of hosts and ports that a path joins.
 fn routers_passed(plan: &Plan) -> f64 {
     if plan.routers.is_empty() {
         return 0.0;
@@ -347,7 +348,7 @@ fn routers_passed(plan: &Plan) -> f64 {
             }
             least[at] = routers;
             for &to in &next[at] {
-                // Those that cost nothing more come first.
+                // Steps without additional cost come first.
                 match costs(to) {
                     0 => waiting.push_front((routers, to)),
                     more => waiting.push_back((routers + more, to)),
@@ -389,7 +390,7 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
             );
             add(what, enlarge(bytes, "shorten the queues"));
         }
-        // A queue without a limit is one that somebody asked for.
+        // A queue without a limit was configured on purpose.
         Some(_) | None => {}
     }
     if let (Some(demand), None) = (pricing.demand, calibration.capacity)
@@ -417,7 +418,7 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
     found
 }
 
-/// A size rounded up to whole mebibytes, so that it can be read.
+/// A size rounded up to whole mebibytes, for readability.
 fn printed(bytes: Bytes) -> String {
     format!("{} MiB", bytes.0.div_ceil(1 << 20))
 }
@@ -427,14 +428,16 @@ mod tests {
     use super::*;
 
     fn priced(text: &str) -> Pricing {
-        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+            address = \"10.0.0.2/24\"\n";
         let plan = longwire_scenario::plan_of(&format!("{hosts}{text}"));
         price(&plan, &Calibration { frame: Bytes(1000), ..Calibration::default() })
     }
 
     #[test]
     fn delay_lines_and_queues_by_hand() {
-        // 8 Mbit/s · 1 s = 1000 frames of 1000 bytes: 16 lines of 64 bytes and one of metadata each, 1088 bytes.
+        // 8 Mbit/s · 1 s = 1000 frames of 1000 bytes: 16 lines of 64 bytes and one of metadata each, 1088
+        // bytes.
         let pricing = priced(
             "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\ndelay = \"1 s\"\nqueue = \"10 kB\"",
         );
@@ -446,12 +449,14 @@ mod tests {
 
     #[test]
     fn routers_are_passed_on_the_way_with_the_fewest() {
-        // a, on r1, and b, behind a link on r2: two routers, and a link of each. 700 + 2 · 100 + 2 · 125 ns.
+        // a on r1, and b behind a link on r2: two routers, and a link of each. 700 + 2 · 100 + 2 · 125 ns.
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let (west, east) = (port("r1-east", "10.9.0.1/30"), port("r2-west", "10.9.0.2/30"));
         let pricing = priced(&format!(
-            "[[router]]\nname = \"r1\"\nports = [{}, {west}]\nroutes = [{{ to = \"10.7.0.0/16\", port = \"a\" }}]\n\
-             [[router]]\nname = \"r2\"\nports = [{east}, {}]\n[[link]]\nbetween = [\"r1-east\", \"r2-west\"]\n\
+            "[[router]]\nname = \"r1\"\nports = [{}, {west}]\n\
+             routes = [{{ to = \"10.7.0.0/16\", port = \"a\" }}]\n\
+             [[router]]\nname = \"r2\"\nports = [{east}, {}]\n[[link]]\n\
+             between = [\"r1-east\", \"r2-west\"]\n\
              [[link]]\nbetween = [\"r2-b\", \"b\"]\n",
             port("a", "10.1.0.1/24"),
             port("r2-b", "10.2.0.1/24"),
@@ -460,8 +465,8 @@ mod tests {
         assert_eq!(pricing.capacity, 1_000_000_000 / 1150);
     }
 
-    /// Packets of 1000 bytes a second, and how many travel and wait: of a trace at its highest rate, though its queue reckons with
-    /// the mean; in slots, as many as they let out.
+    /// Packets of 1000 bytes per second, and how many are in flight and queued: a trace at its highest rate,
+    /// though its queue assumes the mean; slots, as many as they release.
     #[test]
     fn every_kind_of_rate_has_its_highest() {
         for (rate, demand, delayed, queued) in [
@@ -492,7 +497,7 @@ mod tests {
                 "delay lines need up to 1297 MiB",
                 "\"1297 MiB\"",
             ),
-            // An unlimited link carries what the worker takes: 1.25 million packets a second.
+            // An unlimited link carries what the worker receives: 1.25 million packets a second.
             (link("delay = \"1 s\""), "delay lines need up to 1297 MiB", "\"1297 MiB\""),
             (link("rate = \"1 Mbit/s\"\nqueue = \"300000 packets\""), "need 312 MiB", "\"312 MiB\""),
             (
@@ -509,10 +514,12 @@ mod tests {
         }
     }
 
-    /// 1 s at what a worker carries, 1.25 million frames of 1514 bytes (1600 in the pool) a second, are 1908 MiB; 200 ms are 382 MiB.
+    /// 1 s at a worker's packet rate, 1.25 million frames of 1514 bytes (1600 in the pool) a second, needs
+    /// 1908 MiB; 200 ms need 382 MiB.
     #[test]
     fn a_pool_that_nobody_asked_for_fits() {
-        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+        let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+            address = \"10.0.0.2/24\"\n";
         let pool = |engine: &str, link: &str, memory: u64| {
             let text = format!("{engine}{hosts}[[link]]\nfrom = \"a\"\nto = \"b\"\n{link}");
             let mut plan = longwire_scenario::plan_of(&text);
@@ -523,19 +530,20 @@ mod tests {
         let table = [
             ("", "delay = \"200 ms\"", 16, 382),
             ("", "delay = \"1 s\"", 16, 1908),
-            // More than a quarter of the machine, or more than 4 GiB: as much as without asking for anything.
+            // More than a quarter of the machine, or more than 4 GiB: the default.
             ("", "delay = \"1 s\"", 7, 256),
             ("", "delay = \"10 s\"", 512, 256),
-            // As many packets travel as come, if they do so before the rate.
+            // All arriving packets are in flight, if the delay precedes the rate.
             (
                 "",
-                "rate = \"1 Mbit/s\"\nqueue = \"1 packet\"\ndelay = { delay = \"200 ms\", before = \"queue\" }",
+                "rate = \"1 Mbit/s\"\nqueue = \"1 packet\"\n\
+                 delay = { delay = \"200 ms\", before = \"queue\" }",
                 16,
                 382,
             ),
             ("", "delay = \"1 s\"", 0, 256),
             ("", "delay = \"1 ms\"", 16, 256),
-            // Delays that vary count with the longest, copies with how often there are any, changes with what comes.
+            // Variable delays use the longest, copies their probability, changes the new values.
             ("", "delay = { delay = \"800 ms\", jitter = \"200 ms\" }", 16, 1908),
             ("", "delay = { kind = \"distribution\", distribution = \"10 ms; 1 s\" }", 16, 1908),
             ("", "delay = { kind = \"trace\", file = \"0 s 1 s; 1 s 10 ms; 2 s 1 ms\" }", 16, 1908),

@@ -1,10 +1,10 @@
-//! What a scenario takes of each worker and port, by hand: given a file of prices, these are the numbers.
+//! Predicted load of each worker and port, computed by hand for a given file of prices.
 
 use longwire_assemble::{Capacity, predict};
 use longwire_scenario::{Calibrated, EnginePrices, Price, plan_of, read_prices, write_prices};
 use longwire_units::{Bytes, Nanos};
 
-/// A file with these prices in picoseconds, and nothing else that costs something.
+/// A file with these prices in picoseconds, and zero for all others.
 fn prices(given: &[(&str, u64)]) -> EnginePrices {
     let mut all = Calibrated::default();
     EnginePrices::required().for_each(|name| all.engine.set(name, Price::exact(0)));
@@ -27,7 +27,7 @@ fn link(from: &str, to: &str, keys: &str) -> String {
     format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\n{keys}\n")
 }
 
-/// 10 ns and 1514 bytes of 10 ps to receive, 5 ns to transmit, 30 ns on the way, 40 ns of link: 100.14 ns.
+/// 10 ns and 1514 bytes at 10 ps to receive, 5 ns to transmit, 30 ns of forwarding, 40 ns of link: 100.14 ns.
 #[test]
 fn a_packet_pays_its_ports_its_way_and_its_link() {
     let given = [
@@ -50,7 +50,8 @@ fn a_packet_pays_its_ports_its_way_and_its_link() {
     assert_eq!((b.received_per_second, b.sent_per_second, b.load_ppm), (0, 1000, 5));
     assert_eq!(capacity.lateness, [Nanos(1500), Nanos(9000)]);
     assert!(capacity.shortfalls.is_empty() && capacity.assumed.is_empty(), "{capacity:?}");
-    // A queue that was measured adds its price; of a kind that was not, the most expensive of the stage.
+    // A measured queue adds its price; for a kind that was not measured, the most expensive of the stage is
+    // used.
     for (queue, assumed) in [("red", 0), ("pie", 1)] {
         let text =
             ports(&["a", "b"]) + &link("a", "b", &format!("{THOUSAND}queue = {{ kind = \"{queue}\" }}"));
@@ -59,7 +60,8 @@ fn a_packet_pays_its_ports_its_way_and_its_link() {
     }
 }
 
-/// 1000 packets a second for 2 s are 2000 on their way. A thousand links of a thousand packets a second are a tenth of a core at 100 ns.
+/// 1000 packets a second for 2 s are 2000 in flight. A thousand links of a thousand packets a second take a
+/// tenth of a core at 100 ns.
 #[test]
 fn packets_on_their_way_and_many_links_cost_misses() {
     let flights = [
@@ -73,7 +75,7 @@ fn packets_on_their_way_and_many_links_cost_misses() {
         predicted(&(ports(&["a", "b"]) + &link("a", "b", &format!("{THOUSAND}delay = \"2 s\""))), &flights);
     let worker = &delayed.workers[0];
     assert_eq!((worker.in_flight, worker.packet_picoseconds), (2000, 100_000));
-    // At its limit more than a million are on their way.
+    // At its limit more than a million are in flight.
     assert_eq!(worker.saturated_at, 1_000_000_000_000 / 112_000);
     let jitter = "delay = { kind = \"jitter\", delay = \"2 s\", jitter = \"1 ms\" }";
     let given = [
@@ -97,8 +99,9 @@ fn packets_on_their_way_and_many_links_cost_misses() {
     assert_eq!(worker.load_ppm, 100_000);
 }
 
-/// A thousand links of a thousand packets a second for 20 ms have 20 000 packets on their way, on all links: 70 + 10 ns of coming and 20 ns of
-/// leaving. For 1 ms they have a thousand, for 10 µs ten, which are met again at once. One link alone is met all the time.
+/// A thousand links of a thousand packets a second with 20 ms of delay have 20 000 packets in flight, on all
+/// links: 70 + 10 ns for arrival and 20 ns for departure. With 1 ms they have a thousand; with 10 µs ten,
+/// whose links are revisited at once. One link alone is always revisited.
 #[test]
 fn packets_on_links_of_their_own_cost_misses_when_they_leave() {
     let given = [("link-rate-delay", 70_000), ("timed-links-1000", 10_000), ("apart-1000", 20_000)];
@@ -115,7 +118,8 @@ fn packets_on_links_of_their_own_cost_misses_when_they_leave() {
     assert_eq!(predicted(&alone, &given).workers[0].packet_picoseconds, 70_000);
 }
 
-/// The second link costs 20 ns more than itself, exact order 10 ns, two bridges of which one is declared 3 ns: 30 + 2 · 40 + 33 ns.
+/// The second link costs 20 ns more than itself, exact order 10 ns, two bridges of which one is declared 3
+/// ns: 30 + 2 · 40 + 33 ns.
 #[test]
 fn a_further_hop_costs_more_than_its_link() {
     let text = ports(&["a", "b"])
@@ -133,7 +137,8 @@ fn a_further_hop_costs_more_than_its_link() {
     assert_eq!((worker.packet_picoseconds, worker.packets_per_second), (143_000, 1000));
 }
 
-/// Ports on one worker and the link on the other: a packet crosses twice, and each worker pays half of each crossing.
+/// Ports on one worker and the link on the other: a packet crosses twice, and each worker pays half of each
+/// crossing.
 #[test]
 fn workers_pay_half_of_a_hand_over_each() {
     let engine = "[engine]\nworkers = 2\nmapping = \"pipeline\"\n";
@@ -145,7 +150,8 @@ fn workers_pay_half_of_a_hand_over_each() {
     assert_eq!(each, [(0, 30_000 + 35_140), (1, 40_000 + 35_140)]);
 }
 
-/// Two routers with a link between them: 30 + 2 · 50 + 15 for the second decision, 10 for exact order, 45 ns of link.
+/// Two routers with a link between them: 30 + 2 · 50 + 15 for the second decision, 10 for exact order, 45 ns
+/// of link.
 #[test]
 fn routers_are_paid_on_the_way_through_them() {
     let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
@@ -167,7 +173,7 @@ fn routers_are_paid_on_the_way_through_them() {
     ];
     let capacity = predicted(&text, &given);
     assert_eq!(capacity.workers[0].packet_picoseconds, 200_000);
-    // A thousand each way.
+    // A thousand in each direction.
     assert_eq!((capacity.packets_per_second, capacity.ports.len()), (2000, 2));
 }
 
@@ -196,7 +202,7 @@ fn sources_and_shared_links_bound_what_comes() {
     assert_eq!((received[0].0, received[1].0), (500, 500));
 }
 
-/// Where spinning would be in time it is the fix; where it would not, something else has the processor.
+/// Where spinning would be in time, it is the fix; otherwise another program has the processor.
 #[test]
 fn lateness_above_what_is_allowed_is_noted() {
     for (spinning, fix) in [(5_000_000, "set wait = \"spin\""), (200_000_000, "spinning does not help")] {
@@ -215,12 +221,13 @@ fn what_nothing_bounds_has_a_limit_instead() {
     let capacity = predicted(&(ports(&["a", "b"]) + &link("a", "b", "loss = \"0 %\"")), &given);
     let worker = &capacity.workers[0];
     assert!(capacity.unbounded && worker.unbounded && worker.load_ppm == 0);
-    // No block of loss was measured: 5 ns are assumed.
+    // No loss block was measured: 5 ns are assumed.
     assert_eq!((worker.packet_picoseconds, worker.saturated_at), (55_000, 1_000_000_000_000 / 55_000));
     assert!(capacity.notes.iter().any(|note| note.contains("bounds")), "{:?}", capacity.notes);
 }
 
-/// 800 Mbit/s of 1514 bytes are 65 876 packets a second each way; at 10 µs to receive and 10 to transmit they take 2.6 cores.
+/// 800 Mbit/s of 1514 bytes are 65 876 packets a second each way; at 10 µs to receive and 10 to transmit they
+/// take 2.6 cores.
 #[test]
 fn what_does_not_fit_says_what_to_change() {
     let host = |name: &str, n: u8| {
@@ -249,8 +256,9 @@ fn what_does_not_fit_says_what_to_change() {
     assert!(short.fix.contains("workers = 4"), "{}", short.fix);
 }
 
-/// A thousand packets a second come by two queues. The first worker has the link: it receives half of them (10 ns), and carries (30 ns), emulates
-/// (40 ns) and transmits (4 ns) them; it takes the other half from the second worker (4 ns), which has received and carried it.
+/// A thousand packets a second come by two queues. The first worker has the link: it receives half of them
+/// (10 ns), and forwards (30 ns), emulates (40 ns) and transmits (4 ns) them; it takes the other half from
+/// the second worker (4 ns), which has received and forwarded it.
 #[test]
 fn each_worker_gets_its_share_of_a_port_with_queues() {
     let given = [

@@ -1,4 +1,4 @@
-//! Links that programs of routers choose, and marks that programs, filters and queues read.
+//! Links requested by programs of routers, and marks read by programs, filters and queues.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -10,7 +10,7 @@ use longwire_scenario::{Plan, parse, plan_of};
 use std::sync::Arc;
 use support::{Sight, simulate, source_ports};
 
-/// What happened, in order: time, whether it left, ports, length.
+/// Events in order: time, whether it is a departure, ports, length.
 type Events = Vec<(u64, bool, u16, u16, u32)>;
 
 fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, u32)> {
@@ -18,9 +18,12 @@ fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, u32)> {
     Some((time, left, meta.in_port, meta.out_port, meta.len))
 }
 
-/// A router with the hosts "a" and "b", on which it sits or to which a port of its own leads; 100 packets go from "a" to "b", one each 10 ms.
-const HEAD: &str = "host = [{ name = \"a\", address = \"10.0.1.9/24\" }, { name = \"b\", address = \"10.0.2.9/24\" }]\n\
-    [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\nsize = \"100 B\"\nfor = \"995 ms\"\n";
+/// A router with the hosts "a" and "b", either directly on its port or behind an inner port; 100 packets go
+/// from "a" to "b", one each 10 ms.
+const HEAD: &str = "host = [{ name = \"a\", address = \"10.0.1.9/24\" }, \
+    { name = \"b\", address = \"10.0.2.9/24\" }]\n\
+    [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\nsize = \"100 B\"\n\
+    for = \"995 ms\"\n";
 
 /// A plan whose first forwarders have these programs.
 fn plan(text: &str, programs: &[&str]) -> Plan {
@@ -38,7 +41,7 @@ fn run(plan: &Plan) -> (Report, Events) {
     (report, events)
 }
 
-/// Packets that came to the links of these names.
+/// Packets that arrived at the links of these names.
 fn came<const N: usize>(plan: &Plan, report: &Report, names: [&str; N]) -> [u64; N] {
     names.map(|name| {
         let place = plan.links.iter().position(|link| &*link.name == name).unwrap();
@@ -46,7 +49,7 @@ fn came<const N: usize>(plan: &Plan, report: &Report, names: [&str; N]) -> [u64;
     })
 }
 
-/// The same with one to three workers.
+/// Runs with one to three workers, which must agree.
 fn run_alike(text: &str, programs: &[&str]) -> (Plan, Report) {
     let mut known = None;
     for workers in 1..=3 {
@@ -65,19 +68,22 @@ const SITS: &str = "[[router]]\nname = \"r\"\nports = [{ port = \"a\", addresses
 const OWN: &str = "[[router]]\nname = \"r\"\nports = [{ port = \"a\", addresses = \"10.0.1.1/24\" },\n\
     { port = \"east\", addresses = \"10.0.2.1/24\" }]\n";
 
-/// Two links from "FROM" to "b", and a forwarder that is given them.
+/// Two links from "FROM" to "b", and a forwarder that may use them.
 fn links(from: &str, more: &str) -> String {
     format!(
         "[[link]]\nname = \"usual\"\nfrom = \"{from}\"\nto = \"b\"\ndelay = \"1 ms\"\n\
-         [[link]]\nname = \"spare\"\nfrom = \"{from}\"\nto = \"b\"\ndelay = \"5 ms\"\nonly = \"programs\"\n{more}\
+         [[link]]\nname = \"spare\"\nfrom = \"{from}\"\nto = \"b\"\ndelay = \"5 ms\"\nonly = \"programs\"\n\
+         {more}\
          [[forwarder]]\nrouter = \"r\"\nprogram = \"balancer\"\nlinks = [\"spare\", \"usual\"]\n"
     )
 }
 
-/// Every second packet, by a bit of the time in units of 10 ms (which is packets' distance): `then` for the one, XDP_PASS for the other.
+/// Every second packet, by a bit of the time in units of 10 ms (the distance between packets): `then` for
+/// half of them, XDP_PASS for the others.
 fn every_second(then: &str) -> String {
     format!(
-        "call ktime_get_ns\n r0 /= 10000000\n r0 &= 1\n if r0 == 0 goto pass\n {then}\n exit\npass:\n r0 = 2\n exit"
+        "call ktime_get_ns\n r0 /= 10000000\n r0 &= 1\n if r0 == 0 goto pass\n {then}\n exit\n\
+         pass:\n r0 = 2\n exit"
     )
 }
 
@@ -93,7 +99,7 @@ fn routed_packets_take_the_link_that_is_chosen() {
 
 #[test]
 fn redirected_packets_take_the_link_as_they_are() {
-    // What goes past the routes goes where the link leads: so do packets with a TTL of 1, or to nowhere.
+    // A packet that bypasses the routes goes where the link leads, even with a TTL of 1, or without a route.
     let code = every_second("r1 = 0\n call lw_redirect_link");
     for (router, from) in [(SITS, "a"), (OWN, "east")] {
         let (plan, report) = run_alike(&format!("{HEAD}{router}{}", links(from, "")), &[&code]);
@@ -104,7 +110,8 @@ fn redirected_packets_take_the_link_as_they_are() {
 
 #[test]
 fn a_bridge_behind_the_port_sends_over_the_link_that_the_router_has_chosen() {
-    let lan = "[[bridge]]\nname = \"lan\"\n[[link]]\nname = \"down\"\nfrom = \"lan\"\nto = \"b\"\ndelay = \"2 ms\"\n";
+    let lan = "[[bridge]]\nname = \"lan\"\n[[link]]\nname = \"down\"\nfrom = \"lan\"\nto = \"b\"\n\
+        delay = \"2 ms\"\n";
     let links = links("east", "").replace("to = \"b\"", "to = \"lan\"");
     for choice in ["call lw_choose_link\n r0 = 2", "call lw_redirect_link"] {
         let code = every_second(&format!("r1 = 0\n {choice}"));
@@ -116,19 +123,22 @@ fn a_bridge_behind_the_port_sends_over_the_link_that_the_router_has_chosen() {
 
 /// Two routers in a row, with two links between them.
 const ROW: &str = "[[router]]\nname = \"r\"\nports = [{ port = \"a\", addresses = \"10.0.1.1/24\" },\n\
-    { port = \"east\", addresses = \"10.9.0.1/30\" }]\nroutes = [{ to = \"10.0.2.0/24\", via = \"10.9.0.2\" }]\n\
+    { port = \"east\", addresses = \"10.9.0.1/30\" }]\n\
+    routes = [{ to = \"10.0.2.0/24\", via = \"10.9.0.2\" }]\n\
     [[router]]\nname = \"far\"\nports = [{ port = \"west\", addresses = \"10.9.0.2/30\" },\n\
     { port = \"b\", addresses = \"10.0.2.1/24\" }]\nroutes = [{ to = \"10.0.1.0/24\", via = \"10.9.0.1\" }]\n\
     [[link]]\nname = \"usual\"\nbetween = [\"east\", \"west\"]\ndelay = \"1 ms\"\n";
 
 #[test]
 fn marks_go_on_to_rules_classes_and_the_next_router() {
-    // The first marks every second packet with 0x25, and sends it over the other link, if it can; the second counts what bears that mark.
+    // The first marks every second packet with 0x25, and sends it over the other link, if possible; the
+    // second counts packets with that mark.
     let marks = every_second("r1 = 0x25\n call lw_mark\n r1 = 0\n call lw_choose_link\n r0 = 2");
     let reads = "call lw_read_mark\n if r0 != 0x25 goto +3\n r1 = 7\n call lw_drop\n exit\n r0 = 2\n exit";
     let text = |spare: &str| {
         format!(
-            "{HEAD}{ROW}{spare}[[link]]\nname = \"other\"\nbetween = [\"east\", \"west\"]\ndelay = \"4 ms\"\nonly = \"programs\"\n\
+            "{HEAD}{ROW}{spare}[[link]]\nname = \"other\"\nbetween = [\"east\", \"west\"]\ndelay = \"4 ms\"\n\
+             only = \"programs\"\n\
              [[forwarder]]\nrouter = \"r\"\nprogram = \"balancer\"\nlinks = [\"other\"]\n\
              [[forwarder]]\nrouter = \"far\"\nprogram = \"balancer\"\nlinks = [\"usual\"]\n"
         )
@@ -136,7 +146,8 @@ fn marks_go_on_to_rules_classes_and_the_next_router() {
     let (plan, report) = run_alike(&text(""), &[&marks, reads]);
     assert_eq!(came(&plan, &report, ["usual.forward", "other.forward"]), [50, 50]);
     assert_eq!(report.ports[1].stats.out_frames, 50);
-    // Rules of the link see the mark: what it bears is dropped there; it is not the packet's congestion bits.
+    // Rules of the link see the mark: marked packets are dropped there; the mark is separate from the
+    // packet's ECN bits.
     let dropped = |rules: &str| {
         let text = text("").replace("only =", &format!("filter = \"{rules}\"\nonly ="));
         let (plan, report) = run_alike(&text, &[&marks, "r0 = 2\n exit"]);
@@ -158,10 +169,11 @@ fn marks_go_on_to_rules_classes_and_the_next_router() {
 #[test]
 fn classes_of_a_queue_go_by_marks() {
     let code = every_second("r1 = 5\n call lw_mark\n r0 = 2");
-    // A class that holds nothing: what has the mark is lost, and nothing else.
+    // A class without room: only marked packets are lost.
     for (kind, share) in [("wf2q+", "weight 1 "), ("hfsc", "ls 1 Mbit/s "), ("priority", "")] {
         let queue = format!(
-            "rate = \"10 Mbit/s\"\n[link.queue]\nkind = \"{kind}\"\nclasses = [\"none {share}limit 1 B if mark 5\", \"rest {share}limit 10 packets\"]\n"
+            "rate = \"10 Mbit/s\"\n[link.queue]\nkind = \"{kind}\"\n\
+             classes = [\"none {share}limit 1 B if mark 5\", \"rest {share}limit 10 packets\"]\n"
         );
         let text = format!("{HEAD}{SITS}{}", links("a", ""))
             .replace("delay = \"1 ms\"\n", &format!("delay = \"1 ms\"\n{queue}"));
@@ -181,7 +193,8 @@ fn a_link_that_is_not_there_is_told_and_a_number_beyond_counts_as_aborted() {
         (
             "links = [\"spare\", \"usual\"]",
             "links = [\"spar\"]",
-            "links: no link \"spar\" that programs may name begins at a port of \"r\": there are usual, spare",
+            "links: no link \"spar\" that programs may name begins at a port of \"r\": there are usual, \
+             spare",
         ),
         ("links = [\"spare\", \"usual\"]", "", "the program chooses among 1 links, and 0 are named"),
         (

@@ -1,4 +1,4 @@
-//! The fuzz target's corpus, as it is and with pieces changed.
+//! The fuzz target's corpus, unmodified and with pieces changed.
 
 #[path = "exercise/scenario.rs"]
 mod exercise;
@@ -30,7 +30,7 @@ fn is_answered() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Lines of two files mixed, some of them left out.
+    /// Lines of two files mixed, with some left out.
     #[test]
     fn is_answered_when_mixed(
         one in any::<prop::sample::Index>(),

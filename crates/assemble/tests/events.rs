@@ -1,4 +1,4 @@
-//! Section `[[at]]`: what the plan makes of it, and that its changes come at their nanosecond and lose nothing.
+//! Section `[[at]]`: its plan, and changes that happen at their nanosecond without loss.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -11,7 +11,7 @@ use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
 use support::{Sight, count, memory_ports, simulate};
 
-/// Two ports and one link from the first to the second; `text` is what the link is made of, and the events.
+/// Two ports and one link from the first to the second; `text` has the link's blocks and the events.
 fn plan(text: &str) -> Result<Plan, String> {
     let ports = "[[port]]\nname = \"a\"\ndriver = \"memory\"\naddresses = \"10.0.0.1/32\"\n\
         [[port]]\nname = \"b\"\ndriver = \"memory\"\naddresses = \"10.0.0.2/32\"\n\
@@ -26,11 +26,11 @@ fn frame(plan: &Plan, number: u8) -> Vec<u8> {
     frame
 }
 
-/// When frames that arrive at `arrivals` (in µs) leave: in µs, with their numbers.
+/// Departure times (µs) and numbers of frames that arrive at `arrivals` (µs).
 fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
     let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
-    // The bridge learns where b is before the run's first event.
+    // The bridge learns b's port before the run's first event.
     let mut greeting = support::frame(&plan, 1, 0, 1014);
     greeting[20] = 255;
     assert!(ends[1].push_at(Nanos::ZERO, &greeting));
@@ -45,8 +45,8 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
 
 #[test]
 fn a_rate_applies_to_every_bit_not_yet_sent() {
-    // 8000 bits at 8 Mbit/s take 1 ms. At 1.5 ms half of the second one is sent; the rest takes 5 ms at 0.8 Mbit/s, and
-    // the third, 10 ms.
+    // 8000 bits at 8 Mbit/s take 1 ms. At 1.5 ms half of the second one is sent; the rest takes 5 ms at 0.8
+    // Mbit/s, and the third 10 ms.
     let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"1500 us\"\nlink = \"up\"\nrate = \"800 kbit/s\"\n";
     assert_eq!(leaves(text, &[0, 0, 0]).0, [(1000, 0), (6500, 1), (16_500, 2)]);
 }
@@ -55,7 +55,7 @@ fn a_rate_applies_to_every_bit_not_yet_sent() {
 fn an_event_comes_before_arrivals_at_its_time() {
     let text = "delay = \"5 ms\"\n[[at]]\ntime = \"2 ms\"\nlink = \"up\"\ndelay = \"9 ms\"\n";
     assert_eq!(leaves(text, &[1999, 2000]).0, [(6999, 0), (11_000, 1)]);
-    // A smaller delay lets nothing overtake.
+    // A smaller delay does not allow overtaking.
     let text = "delay = \"9 ms\"\n[[at]]\ntime = \"2 ms\"\nlink = \"up\"\ndelay = \"5 ms\"\n";
     assert_eq!(leaves(text, &[1999, 2000, 9000]).0, [(10_999, 0), (10_999, 1), (14_000, 2)]);
 }
@@ -65,21 +65,23 @@ fn an_outage_holds_packets_until_it_ends() {
     let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"500 us\"\nlink = \"up\"\nrate = \"0\"\n\
         [[at]]\ntime = \"1 s\"\nlink = \"up\"\nrate = \"8 Mbit/s\"\n";
     assert_eq!(leaves(text, &[0, 100]).0, [(1_000_500, 0), (1_001_500, 1)]);
-    // One that never ends is not waited for, whatever else changes for ever.
+    // An outage without end is not waited for, whatever other changes repeat.
     let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"500 us\"\nlink = \"up\"\nrate = \"0\"\n\
         [[at]]\ntime = \"1 s\"\nlink = \"up\"\nevery = \"1 ms\"\nloss = \"1 %\"\n";
     let (left, report) = leaves(text, &[0, 100]);
     assert!(left.is_empty() && report.flow.taken == 3, "{left:?}");
-    // What comes for ever may end it, too, however late it begins.
+    // A repeating event may end it too, however late it begins.
     let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"500 us\"\nlink = \"up\"\nrate = \"0\"\n\
         [[at]]\ntime = \"1 s\"\nlink = \"up\"\nevery = \"5 ms\"\nrate = \"8 Mbit/s\"\n";
     assert_eq!(leaves(text, &[0, 100]).0, [(1_000_500, 0), (1_001_500, 1)]);
 }
 
-/// 1 ms of sending, of which 100 µs pass before the outage, and 10 µs every 100 ms: after 90 of these it is sent, at the end of the last.
+/// 1 ms of transmission, of which 100 µs pass before the outage, and 10 µs every 100 ms: after 90 of these it
+/// is sent, at the end of the last.
 #[test]
 fn what_an_outage_interrupts_again_and_again_is_sent_in_the_end() {
-    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"100 us\"\nlink = \"up\"\nevery = \"100 ms\"\nrate = \"0\"\n\
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"100 us\"\nlink = \"up\"\nevery = \"100 ms\"\n\
+        rate = \"0\"\n\
         [[at]]\ntime = \"90 us\"\nlink = \"up\"\nevery = \"100 ms\"\nrate = \"8 Mbit/s\"\n";
     assert_eq!(leaves(text, &[0]).0, [(9_000_100, 0)]);
 }
@@ -87,7 +89,8 @@ fn what_an_outage_interrupts_again_and_again_is_sent_in_the_end() {
 #[test]
 fn a_ramp_moves_in_exact_steps() {
     // From 10 to 20 ms over 10 ms in steps of 2 ms: 12 ms of delay from 2 ms on, and so on; then 20.
-    let text = "delay = \"10 ms\"\n[[at]]\ntime = \"0 ms\"\nlink = \"up\"\nramp = \"10 ms\"\nstep = \"2 ms\"\ndelay = \"20 ms\"\n";
+    let text = "delay = \"10 ms\"\n[[at]]\ntime = \"0 ms\"\nlink = \"up\"\nramp = \"10 ms\"\n\
+        step = \"2 ms\"\ndelay = \"20 ms\"\n";
     let arrivals = [0, 1999, 2000, 4000, 9999, 10_000, 50_000];
     let delays = [10_000, 10_000, 12_000, 14_000, 18_000, 20_000, 20_000];
     let wanted: Vec<_> = (0..).zip(arrivals).zip(delays).map(|((n, at), delay)| (at + delay, n)).collect();
@@ -106,7 +109,7 @@ fn repetitions_come_as_often_as_they_say() {
 
 #[test]
 fn what_waits_stays_in_its_order_whatever_changes() {
-    // 40 packets of 1 ms each wait; the limit falls below them, then they move to other disciplines, and on.
+    // 40 packets of 1 ms each wait; the limit falls below them, then they move through other disciplines.
     let registry = longwire_link::registry();
     let whole = |spec: &&&Spec| spec.key == "queue" && Values::read(spec, &[]).is_ok();
     let kinds: Vec<_> = registry.iter().filter(whole).map(|spec| spec.kind).chain(["tail-drop"]).collect();
@@ -124,14 +127,15 @@ fn what_waits_stays_in_its_order_whatever_changes() {
     let dropped: u64 = report.links[0].stats.dropped();
     assert!(numbers.is_sorted(), "{numbers:?}");
     assert_eq!(numbers.len() as u64 + dropped, 40);
-    // CoDel and PIE may drop by their own law, but not for want of room.
+    // CoDel and PIE may drop by their own law, but not for lack of room.
     let full = report.links[0].stats.drops.iter().any(|(reason, _)| *reason == "queue-full");
     assert!(!full, "{:?}", report.links[0].stats.drops);
 }
 
 #[test]
 fn the_plan_says_what_changes() {
-    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"4 s\"\nlink = \"up\"\nramp = \"5 s\"\nrate = \"1 Mbit/s\"\nloss = \"2 %\"\n\
+    let text = "rate = \"8 Mbit/s\"\n[[at]]\ntime = \"4 s\"\nlink = \"up\"\nramp = \"5 s\"\n\
+        rate = \"1 Mbit/s\"\nloss = \"2 %\"\n\
         every = \"10 s\"\ntimes = 3\n";
     let plan = plan(text).unwrap();
     let said = plan.events[0].describe(&plan);
@@ -171,7 +175,8 @@ fn mistakes_are_named_with_their_fix() {
         ),
         (
             format!(
-                "{at}delay = \"9 ms\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\ndelay = \"1 ms\"\n"
+                "{at}delay = \"9 ms\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\n\
+                 delay = \"1 ms\"\n"
             ),
             "begin at 3 s or later",
         ),
@@ -194,19 +199,21 @@ fn packets_are_steered_only_where_a_way_was_planned() {
         error.contains("its filter steers to \"other\", where the link's own filter does not"),
         "{error}"
     );
-    // With the way planned: 1 ms over the link itself, and nothing over the other one from the change on.
+    // With the path planned: 1 ms over the link itself, and nothing over the other one from the change on.
     let text = format!("rate = \"8 Mbit/s\"\nfilter = \"steer other if less 100\"\n{other}{at}");
     assert_eq!(leaves(&text, &[0, 2000]).0, [(1000, 0), (2000, 1)]);
 }
 
-/// A filter's rules go away, and a word that is a kind is another queue, in links and in events alike.
+/// A filter's rules are removed, and a single word for a kind selects another queue, in links and in events
+/// alike.
 #[test]
 fn no_rules_and_bare_kinds() {
     let text = |changes: &str| {
         format!(
             "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.0.1\"\n\
              [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n\
-             [[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nqueue = \"codel\"\nfilter = \"drop if udp\"\n\
+             [[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nqueue = \"codel\"\n\
+             filter = \"drop if udp\"\n\
              [[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 4\n{changes}"
         )
     };
@@ -220,7 +227,8 @@ fn no_rules_and_bare_kinds() {
     assert_eq!((link.stats.out_packets, link.stats.dropped()), (2, 2));
     let changed = link.changed.as_ref().unwrap();
     assert!(changed.iter().any(|(spec, _)| spec.kind == "fq-codel"));
-    // What a kind needs has to be given; what is neither a value nor a kind is an error as before.
+    // Required parameters of a kind must be given; a word that is neither a value nor a kind is still an
+    // error.
     assert!(
         read("[[at]]\ntime = \"1 s\"\nlink = \"l\"\nloss = \"gilbert-elliott\"\n")
             .unwrap_err()
@@ -233,8 +241,8 @@ fn no_rules_and_bare_kinds() {
     );
 }
 
-/// What a link can be without goes away while it runs, and comes back: of two packets before, two while it is away, and two after it
-/// has come back, these leave.
+/// An optional block is removed at run time and added again. Departures among two packets before, two without
+/// it, and two afterwards.
 #[test]
 fn what_a_link_can_be_without_is_taken_away() {
     let cases = [
@@ -243,9 +251,9 @@ fn what_a_link_can_be_without_is_taken_away() {
         ("loss", "{ kind = \"pattern\", every = 1 }", vec![2, 3]),
         ("mtu", "500", vec![2, 3]),
         ("bit-error", "{ kind = \"rate\", rate = \"0.1\" }", vec![2, 3]),
-        // Each twice, but while it is away.
+        // Each twice, except without the block.
         ("duplicate", "\"100 %\"", vec![0, 0, 1, 1, 2, 3, 4, 4, 5, 5]),
-        // Ahead of the one before, which is delayed 5 ms, but while it is away.
+        // Ahead of the previous packet, which is delayed by 5 ms, except without the block.
         ("reorder", "\"100 %\"", vec![0, 1, 2, 3, 4, 5]),
     ];
     for (key, value, leaving) in cases {
@@ -263,27 +271,30 @@ fn what_a_link_can_be_without_is_taken_away() {
     }
     let reorder =
         "reorder = \"100 %\"\ndelay = \"5 ms\"\n[[at]]\ntime = \"15 ms\"\nlink = \"up\"\nreorder = []\n";
-    // With it, a packet that may overtake has no delay; without it, it has.
+    // With it, a packet that may overtake has no delay; without it, it has the delay.
     assert_eq!(leaves(reorder, &[10_000, 20_000]).0, [(10_000, 0), (25_000, 1)]);
 }
 
-/// 8 Mbit/s of background traffic fill the link: while it is away packets of 1 ms leave after 1 ms, and all that came is counted.
+/// 8 Mbit/s of background traffic fill the link: without it packets of 1 ms leave after 1 ms, and all
+/// background packets are counted.
 #[test]
 fn background_traffic_is_taken_away() {
-    let text = "rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\nbackground = { kind = \"cbr\", rate = \"16 Mbit/s\" }\n\
-        [[at]]\ntime = \"20 ms\"\nlink = \"up\"\nbackground = []\n[[at]]\ntime = \"100 ms\"\nlink = \"up\"\nbackground = \"16 Mbit/s\"\n\
+    let text = "rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\n\
+        background = { kind = \"cbr\", rate = \"16 Mbit/s\" }\n\
+        [[at]]\ntime = \"20 ms\"\nlink = \"up\"\nbackground = []\n[[at]]\ntime = \"100 ms\"\nlink = \"up\"\n\
+        background = \"16 Mbit/s\"\n\
         [[at]]\ntime = \"120 ms\"\nlink = \"up\"\nbackground = []\n";
     let (left, report) = leaves(text, &[60_000, 110_000, 200_000]);
     let [(first, 0), (second, 1), (third, 2)] = left[..] else { panic!("{left:?}") };
     assert_eq!((first, third), (61_000, 201_000));
     assert!(second > 115_000, "about ten packets wait before it: {second}");
     let stats = &report.links[0].stats;
-    // 20 ms of 16 Mbit/s are 40 packets of 1000 bytes, twice; each is sent, which nobody sees, or dropped.
+    // 20 ms of 16 Mbit/s are 40 packets of 1000 bytes, twice; each is sent, which no trace shows, or dropped.
     assert!((78..=84).contains(&stats.made_packets), "{stats:?}");
     assert_eq!(stats.out_packets, 3, "{stats:?}");
 }
 
-/// What a profile gives a link, the link can be without; and rates, delays and queues are always there.
+/// Blocks from a profile can be removed from a link; rate, delay and queue are always present.
 #[test]
 fn none_is_a_value_of_a_link() {
     let without = plan("profile = \"wifi-lossy\"\nloss = []\n").unwrap();
@@ -306,8 +317,9 @@ fn none_is_a_value_of_a_link() {
             );
         }
     }
-    // What the fix of a ramp says does it.
-    let ramped = "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = \"0 %\"\nramp = \"1 s\"\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\nloss = []\n";
+    // The fix in the message about a ramp works.
+    let ramped = "loss = \"1 %\"\n[[at]]\ntime = \"1 s\"\nlink = \"up\"\nloss = \"0 %\"\nramp = \"1 s\"\n\
+        [[at]]\ntime = \"2 s\"\nlink = \"up\"\nloss = []\n";
     plan(ramped).unwrap();
     for (text, wanted) in [
         ("rate = []\n", "a link always has a rate: write \"unlimited\""),

@@ -1,4 +1,5 @@
-//! Flooded frames pass each link once, and are copied where their ways part, whatever the number of workers.
+//! Flooded frames pass each link once, and are copied where their paths diverge, whatever the number of
+//! workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -10,7 +11,7 @@ use longwire_scenario::plan_of;
 use longwire_units::Nanos;
 use support::{memory_ports, simulate, source_ports};
 
-/// A frame that left: by which port, and when, in µs.
+/// A departure: port and time in µs.
 type Left = (String, u64);
 
 /// ```text
@@ -59,8 +60,8 @@ delay = "3 ms"
 /// The link "up", both ways.
 const BETWEEN: &str = "between = [\"a\", \"left\"]\n";
 
-/// What left, and by link (its name and "in" packets) what passed, if `packets` frames come to `a` (or another port) for an address
-/// that nobody has: 1000 bytes a millisecond.
+/// Departures, and by link (its name and "in" packets) the traffic, if `packets` frames come to `a` (or
+/// another port) for an unknown address: 1000 bytes per millisecond.
 fn run(
     from: &str,
     up: &str,
@@ -116,7 +117,7 @@ fn what_comes_in_past_all_links_is_copied_at_once() {
     }
 }
 
-/// The first of three frames is lost on the link that all ways share: for everybody.
+/// The first of three frames is lost on the link that all paths share, for all receivers.
 #[test]
 fn what_is_lost_on_the_shared_link_is_lost_for_all() {
     for workers in [1, 2] {
@@ -134,7 +135,7 @@ fn the_shared_link_carries_one_frame() {
     assert_eq!(out, left(&[("b", 4004), ("c", 9004), ("d", 6004)]));
 }
 
-/// Frames that a filter sends from the shared link to another part behind that one.
+/// Frames that a filter steers from the shared link to another diverge behind that one.
 #[test]
 fn steered_frames_part_behind_the_other_link() {
     let up = "from = \"a\"\nto = \"left\"\nfilter = [\"steer sky if udp\"]\n";
@@ -147,13 +148,15 @@ fn steered_frames_part_behind_the_other_link() {
     }
 }
 
-/// Two frames come at one moment: one for all, and behind it one that only the first station gets. They go on from their first link in this
-/// order, whatever the number of workers.
+/// Two frames come at one moment: a flooded one, and behind it one for the first station only. They leave
+/// their first link in this order, whatever the number of workers.
 #[test]
 fn a_flooded_frame_is_not_overtaken() {
     let text = "[[bridge]]\nname = \"b\"\n\
-        [[port]]\nname = \"p{n - 1}\"\ncount = 3\ndriver = \"memory\"\nbridge = \"b\"\naddresses = \"10.0.0.{n}/32\"\n\
-        [[link]]\nname = \"l0\"\nbetween = [\"p0\", \"b\"]\nrate = \"8 Mbit/s\"\n[[link]]\nname = \"l1\"\nbetween = [\"p1\", \"b\"]\nrate = { kind = \"trace\", file = \"0;1;1;4;9\" }\n\
+        [[port]]\nname = \"p{n - 1}\"\ncount = 3\ndriver = \"memory\"\nbridge = \"b\"\n\
+        addresses = \"10.0.0.{n}/32\"\n\
+        [[link]]\nname = \"l0\"\nbetween = [\"p0\", \"b\"]\nrate = \"8 Mbit/s\"\n[[link]]\nname = \"l1\"\n\
+        between = [\"p1\", \"b\"]\nrate = { kind = \"trace\", file = \"0;1;1;4;9\" }\n\
         [[link]]\nname = \"l2\"\nbetween = [\"p2\", \"b\"]\n";
     let plain = |from: u8, to: [u8; 6], number: u8| {
         let mut frame = vec![number; 60];
@@ -165,7 +168,7 @@ fn a_flooded_frame_is_not_overtaken() {
         let text = format!("{text}[engine]\nworkers = {workers}\npool = \"8 MiB\"\n");
         let plan = plan_of(&text);
         let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
-        // The bridge learns where the first station is.
+        // The bridge learns the port of the first station.
         assert!(ends[0].push_at(Nanos::ZERO, &plain(0, [0xff; 6], 0)));
         assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [0xff; 6], 1)));
         assert!(ends[1].push_at(Nanos::from_millis(1), &plain(1, [2, 0, 0, 0, 0, 0], 2)));

@@ -1,4 +1,4 @@
-//! Scenarios with shared media: what their plans say, what is wrong with some, and runs in virtual time.
+//! Scenarios with shared media: plans, errors, and runs in virtual time.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -11,7 +11,7 @@ use longwire_units::{Nanos, Rate};
 use std::path::Path;
 use support::{Sight, simulate, source_ports};
 
-/// What left: when, by which port, its number of source and sequence.
+/// Departures: time, port, number of source and sequence.
 type Trace = Vec<(u64, u16, Vec<u8>)>;
 
 fn run(plan: &Plan, until: Nanos) -> (Trace, Report) {
@@ -27,7 +27,8 @@ fn example(name: &str) -> Plan {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The cell's channel is full: 1500-byte packets at 11 Mbit/s need 1314 µs on the air, 1.7 ms with all that surrounds them.
+/// The cell's channel is full: 1500-byte packets at 11 Mbit/s need 1314 µs on the air, 1.7 ms with all
+/// overhead.
 #[test]
 fn a_wifi_cell() {
     let plan = example("wifi-cell.toml");
@@ -44,24 +45,28 @@ fn an_ethernet_lan() {
     let plan = example("ethernet-lan.toml");
     assert_eq!(plan.media[0].links.len(), 10);
     let (_, report) = run(&plan, Nanos::from_secs(1));
-    // 1004 bytes, preamble and gap are 819.2 µs: not more than 1220 fit a second, and back-off takes less than a fifth.
+    // 1004 bytes, preamble and gap are 819.2 µs: at most 1220 fit a second, and back-off takes less than a
+    // fifth.
     let out: u64 = report.links.iter().map(|link| link.stats.out_packets).sum();
     assert!((976..1221).contains(&out), "{out}");
 }
 
-/// Two cells of two bridges, joined by a link: what their stations decide is the same for any number of workers.
+/// Two cells of two bridges, joined by a link: their stations' decisions are the same for any number of
+/// workers.
 #[test]
 fn the_trace_does_not_depend_on_the_number_of_workers() {
     let text = |workers: u32| {
         let mut text = format!("seed = 5\n[engine]\nworkers = {workers}\n");
         text += "[[medium]]\nname = \"m0\"\nkind = \"dcf\"\nattempts = 2\nwindow = 4\n";
-        text += "[[medium]]\nname = \"m1\"\nkind = \"csma-cd\"\n[[medium]]\nname = \"m2\"\nkind = \"half-duplex\"\n";
+        text += "[[medium]]\nname = \"m1\"\nkind = \"csma-cd\"\n[[medium]]\nname = \"m2\"\n\
+            kind = \"half-duplex\"\n";
         text += "[[bridge]]\nname = \"b0\"\n[[bridge]]\nname = \"b1\"\n";
         text += "[[link]]\nname = \"trunk\"\nbetween = [\"b0\", \"b1\"]\nmedium = \"m2\"\ndelay = \"2 ms\"\n";
         for port in 0..8 {
             let side = port % 2;
             text += &format!(
-                "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{side}\"\naddresses = \"10.0.0.{}/32\"\n\
+                "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{side}\"\n\
+                 addresses = \"10.0.0.{}/32\"\n\
                  [[link]]\nname = \"l{port}\"\nfrom = \"p{port}\"\nto = \"b{side}\"\nmedium = \"m{side}\"\n\
                  delay = \"{} us\"\nqueue = \"5 packets\"\n",
                 port + 1,
@@ -92,8 +97,8 @@ fn the_trace_does_not_depend_on_the_number_of_workers() {
     assert!(traces[0] == traces[1] && traces[0] == traces[2]);
 }
 
-/// 1000 bytes at 8 Mbit/s need a millisecond. At 2.25 ms three quarters of the third are left, and come at 4 Mbit/s; the fourth
-/// and the fifth at the rates that a ramp to 8 Mbit/s passes.
+/// 1000 bytes at 8 Mbit/s need a millisecond. At 2.25 ms three quarters of the third are left, and are sent
+/// at 4 Mbit/s; the fourth and the fifth at the rates of a ramp to 8 Mbit/s.
 #[test]
 fn the_rate_of_a_medium_changes_at_its_time() {
     let text = |workers: u32| {
@@ -108,11 +113,13 @@ fn the_rate_of_a_medium_changes_at_its_time() {
         for (from, to) in [("a", "b"), ("c", "d")] {
             text += &format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nmedium = \"m\"\n");
             text += &format!(
-                "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\nsize = \"1014 B\"\ninterval = \"100 us\"\npackets = 3\n"
+                "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\nsize = \"1014 B\"\ninterval = \"100 us\"\n\
+                 packets = 3\n"
             );
         }
         text + "[[at]]\ntime = \"2250 us\"\nmedium = \"m\"\nrate = \"4 Mbit/s\"\n\
-                [[at]]\ntime = \"4 ms\"\nmedium = \"m\"\nrate = \"8 Mbit/s\"\nramp = \"1 ms\"\nstep = \"500 us\"\n"
+                [[at]]\ntime = \"4 ms\"\nmedium = \"m\"\nrate = \"8 Mbit/s\"\nramp = \"1 ms\"\n\
+                step = \"500 us\"\n"
     };
     let traces = [1, 2, 3].map(|workers| {
         let plan = plan_of(&text(workers));
@@ -120,8 +127,8 @@ fn the_rate_of_a_medium_changes_at_its_time() {
         run(&plan, TO_THE_END).0
     });
     let times: Vec<_> = traces[0].iter().map(|(leave, ..)| *leave / 1000).collect();
-    // 0.75 ms · 8/4 = 1.5 ms until 3.75. Until 4 ms 1000 bits of the next are sent, until 4.5 ms 2000, until 5 ms 3000 (6 Mbit/s);
-    // 2000 more at 8 Mbit/s take 0.25 ms, and the last two a millisecond each.
+    // 0.75 ms · 8/4 = 1.5 ms until 3.75. Until 4 ms 1000 bits of the next are sent, until 4.5 ms 2000, until
+    // 5 ms 3000 (6 Mbit/s); 2000 more at 8 Mbit/s take 0.25 ms, and the last two a millisecond each.
     assert_eq!(times, [1000, 2000, 3750, 5250, 6250, 7250]);
     assert!(traces[0] == traces[1] && traces[0] == traces[2]);
 }
@@ -177,12 +184,13 @@ fn mistakes_are_told() {
     }
 }
 
-/// A shared rate counts once, queues and all.
+/// A shared rate is priced once, but every queue is.
 #[test]
 fn a_medium_is_priced_once() {
     let plan = |stations: u32| {
         let mut text = String::from(
-            "[[medium]]\nname = \"m\"\nkind = \"half-duplex\"\nrate = \"12.112 Mbit/s\"\n[[bridge]]\nname = \"x\"\n",
+            "[[medium]]\nname = \"m\"\nkind = \"half-duplex\"\nrate = \"12.112 Mbit/s\"\n[[bridge]]\n\
+             name = \"x\"\n",
         );
         for n in 0..=stations {
             text += &format!("[[port]]\nname = \"p{n}\"\ndriver = \"memory\"\nbridge = \"x\"\n");

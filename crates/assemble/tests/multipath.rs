@@ -1,4 +1,5 @@
-//! Routes of routers to several next hops, in virtual time: how flows are shared out, and that it is so with any number of workers.
+//! Routes of routers to several next hops, in virtual time: the distribution of flows, with any number of
+//! workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -9,7 +10,7 @@ use longwire_scenario::{Plan, parse, plan_of};
 use std::path::PathBuf;
 use support::{Sight, simulate, source_ports};
 
-/// What happened, in order: time, whether it left, ports, the sender's address.
+/// Events in order: time, whether it is a departure, ports, the sender's address.
 type Events = Vec<(u64, bool, u16, u16, [u8; 4])>;
 
 fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, [u8; 4])> {
@@ -17,30 +18,36 @@ fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, [u8; 4])> {
     Some((sight.time, sight.left, sight.meta.in_port, sight.meta.out_port, source))
 }
 
-/// Two routers with three lines between them, and 200 flows of five packets each from "a" to "b"; `routes` are those of the first.
+/// Two routers with three lines between them, and 200 flows of five packets each from "a" to "b"; `routes`
+/// are those of the first.
 fn three_lines(routes: &str) -> String {
     let port = |router: u8, line: u8| {
         format!("{{ port = \"r{router}-{line}\", addresses = \"10.9.{line}.{router}/30\" }}")
     };
     let line = |line: u8| {
         format!(
-            "[[link]]\nname = \"l{line}\"\nbetween = [\"r1-{line}\", \"r2-{line}\"]\nrate = \"10 Mbit/s\"\ndelay = \"{line} ms\"\n"
+            "[[link]]\nname = \"l{line}\"\nbetween = [\"r1-{line}\", \"r2-{line}\"]\nrate = \"10 Mbit/s\"\n\
+             delay = \"{line} ms\"\n"
         )
     };
     let lines: String = (1..=3).map(line).collect();
     let [first, second] =
         [1, 2].map(|router| (1..=3).map(|line| port(router, line)).collect::<Vec<_>>().join(", "));
     format!(
-        "host = [{{ name = \"a\", address = \"10.0.1.9/24\" }}, {{ name = \"b\", address = \"10.0.2.9/24\" }}]\n\
-         [[router]]\nname = \"r1\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {first}]\nroutes = [{routes}]\n\
+        "host = [{{ name = \"a\", address = \"10.0.1.9/24\" }}, {{ name = \"b\", address = \"10.0.2.9/24\" \
+         }}]\n\
+         [[router]]\nname = \"r1\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {first}]\n\
+         routes = [{routes}]\n\
          [[router]]\nname = \"r2\"\nports = [{{ port = \"b\", addresses = \"10.0.2.1/24\" }}, {second}]\n\
          routes = [{{ to = \"10.0.1.0/24\", via = \"10.9.1.1\" }}]\n{lines}\
-         [[source]]\nname = \"s{{n}}\"\ncount = 200\nfrom = \"a\"\nto = \"b\"\nsource = \"10.0.1.{{n + 20}}\"\n\
+         [[source]]\nname = \"s{{n}}\"\ncount = 200\nfrom = \"a\"\nto = \"b\"\n\
+         source = \"10.0.1.{{n + 20}}\"\n\
          start = \"{{n}} us\"\ninterval = \"10 ms\"\npackets = 5\n"
     )
 }
 
-const EQUAL: &str = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\" }, { via = \"10.9.2.2\" }, { via = \"10.9.3.2\" }] }";
+const EQUAL: &str = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\" }, { via = \"10.9.2.2\" }, { \
+    via = \"10.9.3.2\" }] }";
 
 fn run(text: &str, workers: u32) -> (Plan, Report, Events) {
     let text = format!("{text}[engine]\nworkers = {workers}\n");
@@ -50,7 +57,7 @@ fn run(text: &str, workers: u32) -> (Plan, Report, Events) {
     (plan, report, events)
 }
 
-/// Packets that came to the lines, from the first router.
+/// Packets that arrived at the lines, from the first router.
 fn came(plan: &Plan, report: &Report) -> [u64; 3] {
     [1, 2, 3].map(|line| {
         let name = format!("l{line}.forward");
@@ -65,7 +72,8 @@ fn flows_take_all_lines_and_each_flow_one_with_any_number_of_workers() {
     assert_eq!((report.flow.sent, report.flow.drops.len()), (1000, 0));
     let came = came(&plan, &report);
     assert_eq!(came.iter().sum::<u64>(), 1000);
-    // 200 flows, binomial with p = 1/3: 66.7 each, standard deviation 6.7; four of these. Of each flow all five packets.
+    // 200 flows, binomial with p = 1/3: mean 66.7, standard deviation 6.7; four of these. All five packets of
+    // a flow stay together.
     assert!(came.iter().all(|packets| packets % 5 == 0 && (40..=93).contains(&(packets / 5))), "{came:?}");
     for workers in [2, 3] {
         assert!(run(&three_lines(EQUAL), workers).2 == events, "{workers} workers");
@@ -74,7 +82,8 @@ fn flows_take_all_lines_and_each_flow_one_with_any_number_of_workers() {
 
 #[test]
 fn weights_and_changes_hold() {
-    let weights = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 3 }, { via = \"10.9.2.2\", port = \"r1-2\" }] }";
+    let weights = "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 3 }, { via = \
+        \"10.9.2.2\", port = \"r1-2\" }] }";
     let (plan, report, _) = run(&three_lines(weights), 1);
     let [first, second, third] = came(&plan, &report);
     // Binomial with n = 200, p = 3/4: 150, standard deviation 6.1; four of these.
@@ -84,7 +93,8 @@ fn weights_and_changes_hold() {
         written,
         "10.0.2.0/24 nexthop via 10.9.1.2 dev r1-1 weight 3 nexthop via 10.9.2.2 dev r1-2 weight 1"
     );
-    // From 25 ms on, when each flow has sent three of its five packets, all take the third line; from 35 ms on the first two again.
+    // From 25 ms on, when each flow has sent three of its five packets, all take the third line; from 35 ms
+    // on the first two again.
     let at = |time: &str, route: &str| {
         format!("[[at]]\ntime = \"{time}\"\nrouter = \"r1\"\nadd-route = \"10.0.2.0/24 {route}\"\n")
     };
@@ -98,7 +108,8 @@ fn weights_and_changes_hold() {
 #[test]
 fn a_table_of_ip_route_is_read_with_its_next_hops() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let table = "10.0.2.0/24 proto bgp metric 32 \n\tnexthop via 10.9.1.2 dev r1-1 weight 2 \n\tnexthop via 10.9.3.2 dev r1-3 weight 1 \n\
+    let table = "10.0.2.0/24 proto bgp metric 32 \n\tnexthop via 10.9.1.2 dev r1-1 weight 2 \n\
+        \tnexthop via 10.9.3.2 dev r1-3 weight 1 \n\
         10.7.0.0/16 via 10.9.1.2\n";
     std::fs::write(folder.join("several.txt"), table).unwrap();
     let text = three_lines("").replace("routes = []", "routes-file = \"several.txt\"");

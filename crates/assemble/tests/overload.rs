@@ -1,4 +1,4 @@
-//! A run that can't keep its promise says so, and names the cause.
+//! A run that is not faithful says so, and names the cause.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -47,7 +47,7 @@ fn labour(time: Nanos) {
     }
 }
 
-/// An observer that takes its time over every packet.
+/// An observer that is slow for every packet.
 struct Slow(Nanos);
 
 impl Observer for Slow {
@@ -58,7 +58,7 @@ impl Observer for Slow {
     fn departed(&mut self, _: &Meta, _: &[u8]) {}
 }
 
-/// A port that is slow to look: frames wait in it.
+/// A port that is polled slowly: frames wait in it.
 struct SlowToLook {
     port: MemoryPort,
     takes: Nanos,
@@ -91,7 +91,7 @@ impl Port for SlowToLook {
     }
 }
 
-/// How frames come in and what stands in the way.
+/// Traffic of a test, and its obstacles.
 struct Load {
     frames: u32,
     every: Duration,
@@ -111,7 +111,7 @@ fn pair(plan: &Plan, place: usize) -> (MemoryPort, FarEnd) {
 /// Runs until every frame has been sent or dropped.
 fn run(plan: &Plan, load: &Load) -> Report {
     let ((port, mut wire), (other, mut sink)) = (pair(plan, 0), pair(plan, 1));
-    // The second port is heard of first, so that nothing is flooded.
+    // The second port's station is learnt first, so that nothing is flooded.
     assert!(sink.push(&support::frame(plan, 1, 0, 1000)));
     let ports = vec![Box::new(SlowToLook { port, takes: load.look }) as Box<dyn Port>, Box::new(other)];
     let observer = |_| load.observer.map(|time| Box::new(Slow(time)) as Box<dyn Observer>);
@@ -143,14 +143,15 @@ fn verdict(report: &Report) -> &Fidelity {
     report.fidelity.as_ref().unwrap()
 }
 
-/// Whether one of the causes says `what`.
+/// Whether one of the causes contains `what`.
 fn names(report: &Report, what: &str) -> bool {
     verdict(report).causes.iter().any(|cause| cause.contains(what))
 }
 
 #[test]
 fn a_worker_with_more_to_do_than_it_can_is_overloaded_not_paused() {
-    // 3 µs of work a packet, which come faster: a batch of 64 takes 200 µs, and each should leave after 10.
+    // 3 µs of work per packet, and packets that arrive faster: a batch of 64 takes 200 µs, and each should
+    // leave after 10.
     let load = Load {
         frames: 8000,
         every: Duration::from_micros(1),
@@ -163,23 +164,23 @@ fn a_worker_with_more_to_do_than_it_can_is_overloaded_not_paused() {
 
 #[test]
 fn a_full_pool_is_named() {
-    // 2000 frames of 1000 bytes, all on their way at once, need twice the megabyte.
+    // 2000 frames of 1000 bytes, all in flight at once, need twice the megabyte.
     let load = Load { frames: 2000, every: Duration::from_micros(10), observer: None, look: Nanos::ZERO };
     let report = run(&plan("delay = \"300 ms\"", "pool = \"1 MiB\""), &load);
     assert!(!verdict(&report).faithful && names(&report, "engine.pool"), "{:?}", verdict(&report));
     let lost: u64 = report.ports.iter().map(|port| port.stats.in_pool_full).sum();
     assert!(lost > 500, "{lost} of 2000 lost");
-    // What the port refused has come in and been dropped: the sums say so.
+    // Packets that the port refused are counted as received and dropped.
     assert_eq!((report.flow.dropped(DropReason::PoolFull), report.flow.taken), (lost, 2001));
 }
 
-/// A driver's ring may hold frames from before the run, stamped then.
+/// A driver's ring may hold frames from before the run, with their old stamps.
 #[test]
 fn frames_older_than_the_run_are_not_late() {
     let plan = plan("", "");
     let pair = |place: usize| MemoryPort::pair(&plan.ports[place].name, Stamp::Kernel, 64, 1 << 20);
     let ((port, mut wire), (other, mut sink)) = (pair(0), pair(1));
-    // Minutes old at least: this clock began when the machine did.
+    // At least minutes old: this clock started with the machine.
     let old = Nanos(1);
     assert!((0..5).all(|_| wire.push_at(old, &frame(&plan))));
     let ports = vec![Box::new(port) as Box<dyn Port>, Box::new(other)];

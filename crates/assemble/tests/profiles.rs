@@ -1,4 +1,5 @@
-//! The profile library: every profile does what its file says, measured in virtual time, and scenarios take them as the book says.
+//! The profile library: every profile measured in virtual time against its file, and scenarios that use
+//! profiles as the book describes.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -11,13 +12,13 @@ use std::fmt::Write;
 use std::path::Path;
 use support::{Sight, simulate, source_ports};
 
-/// What a profile's file says of one way.
+/// A profile's values in its file for one direction.
 struct Said {
     profile: &'static str,
-    /// Bits a second, down and up.
+    /// Bits per second, down and up.
     rates: [f64; 2],
-    /// The bytes that an IP packet of 1500 bytes counts: itself and 8 of PPP; with Ethernet's header and FCS 1518, with preamble and gap 1538; with 4 as
-    /// mahimahi counts; (1500 + 32 + 8) / 48 cells of 53 bytes.
+    /// Bytes counted for an IP packet of 1500 bytes: with 8 of PPP; with Ethernet's header and FCS 1518, with
+    /// preamble and gap 1538; with 4 for mahimahi; (1500 + 32 + 8) / 48 cells of 53 bytes.
     counted: u64,
     /// The mean delay in ns, down and up.
     delays: [u64; 2],
@@ -61,7 +62,8 @@ const SAID: &[Said] = &[
     said("data-centre", [10e9; 2], 1538, [10_000; 2], 0.0, NONE),
 ];
 
-/// What becomes of packets that go one way over a link between a and b that is made of `link`: times and leaving times.
+/// Transit and departure times of packets in one direction over a link between a and b that is made of
+/// `link`.
 fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
     let (from, to) = if back { ("b", "a") } else { ("a", "b") };
     let mut text = String::new();
@@ -97,9 +99,9 @@ fn every_profile_is_held_against_what_it_says() {
     }
 }
 
-/// Twice as much as fits is sent, so that the transmitter is never idle: packets that leave by T are those that fit into T, but for one that
-/// is not finished. Rates that change are looked at over their whole minute, with packets of 9000 bytes, and their mean is that of the file within
-/// 1 % (see `shipped.rs`).
+/// Twice the capacity is sent, so that the transmitter is never idle: packets that leave by T are those that
+/// fit into T, except for one unfinished packet. Variable rates are measured over their whole minute, with
+/// packets of 9000 bytes, and their mean is that of the file within 1 % (see `shipped.rs`).
 #[test]
 fn rates_are_what_they_say() {
     for said in SAID {
@@ -120,7 +122,8 @@ fn rates_are_what_they_say() {
     }
 }
 
-/// Without a rate a packet takes its delay. The mean of 4000 has a standard error of jitter/√4000; four of them are allowed.
+/// Without a rate a packet takes exactly its delay. The mean of 4000 has a standard error of jitter/√4000;
+/// four of them are allowed.
 #[test]
 fn delays_are_what_they_say() {
     for said in SAID {
@@ -135,8 +138,8 @@ fn delays_are_what_they_say() {
     }
 }
 
-/// A share of p in bursts of b: p31 = 1/b, a correlation of ρ = 1 − 1/b − p/(1 − p)/b, and a standard deviation of
-/// √(p(1 − p)(1 + ρ)/(1 − ρ)/n).
+/// A share of p in bursts of b: p31 = 1/b, a correlation of ρ = 1 − 1/b − p/(1 − p)/b, and a standard
+/// deviation of √(p(1 − p)(1 + ρ)/(1 − ρ)/n).
 #[test]
 fn losses_are_what_they_say() {
     for said in SAID {
@@ -155,10 +158,11 @@ fn losses_are_what_they_say() {
     }
 }
 
-/// The plan of a link between a and b, with this text in it.
+/// The plan of a link between a and b, with this text.
 fn plan(link: &str) -> Result<Plan, String> {
     let text = format!(
-        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n[[link]]\n{link}\n"
+        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+         address = \"10.0.0.2/24\"\n[[link]]\n{link}\n"
     );
     parse("profiles.toml", &text).map_err(|error| error.to_string())
 }
@@ -177,7 +181,8 @@ fn blocks(plan: &Plan, link: usize) -> Vec<String> {
 
 #[test]
 fn own_keys_go_before_the_profile() {
-    let link = "between = [\"a\", \"b\"]\nprofile = \"vdsl\"\ndelay = \"1 ms\"\nforward = { profile = \"t1\", loss = \"1 %\" }\n\
+    let link = "between = [\"a\", \"b\"]\nprofile = \"vdsl\"\ndelay = \"1 ms\"\n\
+        forward = { profile = \"t1\", loss = \"1 %\" }\n\
         backward = { rate = { rate = \"2 Mbit/s\", overhead = 3 } }";
     let plan = plan(link).unwrap();
     assert_eq!(blocks(&plan, 0), ["delay 1 ms", "loss 1 %", "queue 40 packets", "rate 1.536 Mbit/s"]);

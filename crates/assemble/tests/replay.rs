@@ -1,5 +1,5 @@
-//! What a run on the machine's clock decides, a simulated run decides again: the arrivals that were recorded, replayed,
-//! meet the same verdicts and leave at the same nanosecond, and none was sent before.
+//! A simulated run repeats the decisions of a run on the machine's clock: the recorded arrivals, replayed,
+//! get the same verdicts and departure times, and no packet was sent before its time.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Sight, Trace, memory_ports, simulate};
 
-/// Two ports behind one link of each direction.
+/// Two ports behind one link in each direction.
 const ONE_LINK: &str = r#"
 seed = 7
 [[bridge]]
@@ -67,7 +67,7 @@ delay = "100 us"
 queue = "12 packets"
 "#;
 
-/// Three bridges in a row: what comes from both ends, and from the middle, meets on the same links.
+/// Three bridges in a row: packets from both ends, and from the middle, meet on the same links.
 const THREE_BRIDGES: &str = r#"
 seed = 8
 [[bridge]]
@@ -106,7 +106,7 @@ queue = "15 kB"
 loss = "3 %"
 "#;
 
-/// The same link, whose settings change while the frames come: at once, step by step, again and again, to other kinds.
+/// Changes of the link while frames arrive: at once, as ramps, repeated, and to other kinds.
 const CHANGING: &str = r#"
 [[at]]
 time = "120 ms"
@@ -143,7 +143,7 @@ rate = "20 Mbit/s"
 delay = { kind = "jitter", delay = "3 ms", jitter = "2 ms", order = "reorder" }
 "#;
 
-/// Where a frame's number lies: behind Ethernet, IPv4 and UDP headers.
+/// Position of a frame's number: behind Ethernet, IPv4 and UDP headers.
 const NUMBER: std::ops::Range<usize> = 42..46;
 
 /// A packet that entered a link, or left: its number, when, by which port, and of one that entered its bytes.
@@ -171,7 +171,7 @@ fn look(sight: &Sight<'_>) -> Option<Seen> {
     })
 }
 
-/// The same in real time, where nothing is sent early.
+/// Looks in real time, where nothing is sent early.
 fn look_in_time(sight: &Sight<'_>) -> Option<Seen> {
     let early = sight.left && longwire_clock::monotonic() < Nanos(sight.time);
     assert!(!early, "sent before it leaves: {:?}", sight.meta);
@@ -197,7 +197,7 @@ fn frame(plan: &Plan, from: usize, to: Option<usize>, number: u32, len: usize) -
     frame
 }
 
-/// Puts a frame on the wire behind a port.
+/// A function that puts a frame on the wire behind a port.
 type Push = Box<dyn FnMut(&[u8])>;
 /// The plan's ports, and the wires behind them.
 type Wired = (Vec<Box<dyn Port>>, Vec<Push>);
@@ -222,7 +222,7 @@ fn settle(remote: &Remote, sent: u32) {
     }
 }
 
-/// Greets from every port, so that bridges know them, and then sends bursts for a while.
+/// Sends greetings from every port, so that bridges learn them, and then bursts for a while.
 fn drive(plan: &Plan, wires: &mut [Push], remote: &Remote) {
     let mut number = 0;
     for (from, wire) in wires.iter_mut().enumerate() {
@@ -252,7 +252,7 @@ fn drive(plan: &Plan, wires: &mut [Push], remote: &Remote) {
     settle(remote, number);
 }
 
-/// A real run, its replay, and whether they agree.
+/// Compares a real run with its replay.
 fn compare(text: &str, wait: &str, real: Option<Wired>) {
     let text = format!("{text}\n[engine]\nwait = \"{wait}\"\npool = \"32 MiB\"\n");
     let plan = plan_of(&text);
@@ -263,7 +263,7 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
     });
     let trace = Trace::of(look_in_time);
     let run = build(&plan, ports, |_| trace.observer()).unwrap().setup.start();
-    // The replay begins at zero: events, slots and background traffic count from the start of the run.
+    // The replay begins at zero: events, slots and background traffic are relative to the start of the run.
     let started = run.started().0;
     drive(&plan, &mut wires, &run.remote());
     let recorded = run.stop();
@@ -275,7 +275,8 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
     let mut known = HashSet::new();
     let first = seen.iter().filter(|seen| !seen.left && known.insert(seen.number));
     let mut arrivals: Vec<_> = first.collect();
-    // Arrivals at different links by one port may count in another order than they came; those at one link don't.
+    // Arrivals at different links by one port may be recorded in another order than they came; those at one
+    // link are in order.
     arrivals.sort_by_key(|seen| seen.time);
     for Seen { time, port, frame, .. } in arrivals {
         assert!(ends[usize::from(*port)].push_at(Nanos(*time - started), frame));
@@ -313,7 +314,8 @@ fn a_cell() {
     compare(A_CELL, "sleep-then-spin", None);
 }
 
-/// Runs the test `name` again in a network namespace of its own, or says why not. True there, where it has to be done.
+/// Runs the test `name` again in its own network namespace, or prints the reason why not. Returns true inside
+/// it, where the test must run.
 fn in_own_network(name: &str) -> bool {
     const MARK: &str = "LONGWIRE_REPLAY_INSIDE";
     if std::env::var_os(MARK).is_some() {
@@ -338,7 +340,7 @@ fn in_own_network(name: &str) -> bool {
     false
 }
 
-/// Ports on one end of each of so many veth pairs, and wires into the other.
+/// Ports on one end of each of `count` veth pairs, and wires into the other.
 fn veth_ports(count: usize) -> Wired {
     std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
     let ip = |arguments: String| {

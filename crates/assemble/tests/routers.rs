@@ -1,4 +1,4 @@
-//! Routers in scenarios: what the plan makes of them, wrong ones, and what they do to packets in virtual time.
+//! Routers in scenarios: plans, errors, and behaviour in virtual time.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -17,7 +17,7 @@ fn plan(text: &str) -> Plan {
     plan_of(&format!("{HOSTS}{text}"))
 }
 
-/// Checks that one of the errors stands at `place` (line:column) and says `wanted`.
+/// Checks that one of the errors is at `place` (line:column) and contains `wanted`.
 fn check(text: &str, place: &str, wanted: &str) {
     let error = parse("s.toml", &format!("{HOSTS}{text}")).map(|_| ()).unwrap_err();
     let mut told = error.findings.iter().map(ToString::to_string);
@@ -25,10 +25,11 @@ fn check(text: &str, place: &str, wanted: &str) {
     assert!(told.any(|told| meant(&told)), "wanted {place} {wanted}\n{error}\nin:\n{text}");
 }
 
-/// A router between the two hosts, and what else it has.
+/// A router between the two hosts, with more configuration.
 fn between(more: &str) -> String {
     format!(
-        "[[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = [\"10.0.1.1/24\", \"fd01::1/64\"] }},\n\
+        "[[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = [\"10.0.1.1/24\", \"fd01::1/64\"] \
+         }},\n\
          {{ port = \"b\", addresses = [\"10.0.2.1/24\", \"fd02::1/64\"] }}]\n{more}"
     )
 }
@@ -80,7 +81,7 @@ fn ports_of_its_own_have_a_far_side() {
     let lan = far(place("r1-lan"));
     assert_eq!((far(lan), plan.ports[usize::from(lan)].segment), (place("r1-lan"), plan.ports[0].segment));
     assert!(plan.pair_route(0, lan).is_some_and(|links| links == [0]));
-    // What the router itself makes is sent over the link, too.
+    // Packets made by the router are sent over the link, too.
     let wan = place("r1-wan");
     assert!(
         plan.pair_route(wan, wan).is_some_and(|links| &*plan.links[links[0] as usize].name == "wan.forward")
@@ -146,7 +147,8 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
         (between("routes = [{ to = \"10.3.0.0/16\" }]\n"), "7:18: ", "name a gateway, a port, or discard it"),
         (
             between(
-                "routes = [{ to = \"10.3.0.0/16\", port = \"a\" }, { to = \"10.3.0.0/16\", discard = true }]\n",
+                "routes = [{ to = \"10.3.0.0/16\", port = \"a\" }, { to = \"10.3.0.0/16\", discard = true \
+                 }]\n",
             ),
             "7:54: ",
             "a route to 10.3.0.0/16 already",
@@ -228,7 +230,8 @@ fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_fix() {
         ),
         (
             between(
-                "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nremove-route = [\"10.7.0.0/16\", \"10.0.1.255/32\"]\n",
+                "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\n\
+                 remove-route = [\"10.7.0.0/16\", \"10.0.1.255/32\"]\n",
             ),
             "10:32: at \"1 s\", remove-route: ",
             "10.0.1.255/32 is the router's own at \"a\"",
@@ -250,7 +253,7 @@ fn packets_cross_every_link_and_router_at_their_times() {
     let plan = plan(&format!("{ROW}{source}"));
     let report = count(&plan, TO_THE_END);
     assert_eq!((report.flow.sent, report.flow.made, report.flow.drops.len()), (5, 0, 0));
-    // The last is sent at 40 ms and takes 1, 30 and 2 ms: what was counted is what happened until then.
+    // The last is sent at 40 ms and takes 1, 30 and 2 ms: counters include what happened until then.
     assert_eq!(count(&plan, Nanos::from_millis(73)).flow.sent, 5);
     assert_eq!(count(&plan, Nanos(72_999_999)).flow.sent, 4);
     assert_eq!(report.nodes.iter().map(|node| node.stats.forwarded).collect::<Vec<_>>(), [5, 5]);
@@ -262,7 +265,7 @@ fn a_packet_goes_round_until_its_hops_are_used_up() {
         + "[[source]]\nfrom = \"a\"\nto = \"b\"\n\
         destination = \"192.0.2.1\"\ninterval = \"10 ms\"\npackets = 1\n";
     let report = count(&plan(&loops), TO_THE_END);
-    // 64 hops, of which each router takes every other; r2 has the last, and tells a, over the links.
+    // 64 hops, half of them by each router; r2 has the last, and informs a, over the links.
     assert_eq!(report.flow.drops, [("hop-limit", 1)]);
     let forwarded: Vec<u64> = report.nodes.iter().map(|node| node.stats.forwarded).collect();
     assert_eq!((forwarded, report.flow.sent, report.flow.made), (vec![33, 32], 1, 1));
@@ -274,15 +277,20 @@ fn a_packet_goes_round_until_its_hops_are_used_up() {
 fn a_link_that_says_too_big_says_it_to_the_router_that_sent() {
     let small =
         ROW.replace("delay = \"30 ms\"", "delay = \"30 ms\"\nmtu = { kind = \"too-big\", mtu = 1300 }");
-    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\nsource = \"fd01::9\"\ndestination = \"fd03::9\"\nsize = \"1400 B\"\n\
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\nsource = \"fd01::9\"\ndestination = \"fd03::9\"\n\
+        size = \"1400 B\"\n\
         interval = \"10 ms\"\npackets = 3\n";
     let routes = small.replace(
         "via = \"10.9.0.{3 - n}\" }",
         "via = \"10.9.0.{3 - n}\" }, { to = \"fd03::/64\", via = \"fe80::1\", port = \"r{n}-wan\" }",
     );
-    let routes = routes.replace("count = 2", "count = 2\nneighbours = [{ address = \"fe80::1\", mac = \"02:00:00:00:00:01\", port = \"r{n}-wan\" }]");
+    let routes = routes.replace(
+        "count = 2",
+        "count = 2\n\
+        neighbours = [{ address = \"fe80::1\", mac = \"02:00:00:00:00:01\", port = \"r{n}-wan\" }]",
+    );
     let report = count(&plan(&format!("{routes}{source}")), TO_THE_END);
-    // Each answer goes into r1, which forwards it to a.
+    // Each answer enters r1, which forwards it to a.
     assert_eq!((report.flow.sent, report.nodes[0].stats.forwarded), (3, 6), "{report:?}");
     assert_eq!(report.nodes[0].stats.received, 6);
 }
@@ -290,12 +298,13 @@ fn a_link_that_says_too_big_says_it_to_the_router_that_sent() {
 #[test]
 fn routes_change_at_their_time() {
     let events = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\n\
-        [[at]]\ntime = \"40 ms\"\nrouter = \"r\"\nremove-route = \"10.0.2.0/24\"\nadd-route = \"10.0.2.0/24 dev b\"\n\
+        [[at]]\ntime = \"40 ms\"\nrouter = \"r\"\nremove-route = \"10.0.2.0/24\"\n\
+        add-route = \"10.0.2.0/24 dev b\"\n\
         [[at]]\ntime = \"70 ms\"\nrouter = \"r\"\nremove-route = \"10.8.0.0/16\"\n";
     let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
     let plan = plan(&between(&format!("{events}{source}")));
     let report = count(&plan, TO_THE_END);
-    // What comes at 30 ms is discarded; the change at 40 ms is before what comes then.
+    // A packet at 30 ms is discarded; the change at 40 ms precedes the packet at that time.
     assert_eq!((report.flow.sent, &report.flow.drops[..]), (9, &[("discard", 1)][..]));
     assert_eq!(report.errors.len(), 1, "{:?}", report.errors);
     assert!(
@@ -306,7 +315,8 @@ fn routes_change_at_their_time() {
 #[test]
 fn a_network_of_a_port_comes_back_and_default_means_both_families() {
     let at = |time: u32, change: &str| format!("[[at]]\ntime = \"{time} ms\"\nrouter = \"r\"\n{change}\n");
-    // b's network is behind b again as soon as its other route is taken away, at 45 ms; from 65 ms to 85 ms it has none.
+    // b's network is behind b again as soon as its other route is removed, at 45 ms; from 65 ms to 85 ms it
+    // has none.
     let events = at(25, "add-route = \"unreachable 10.0.2.0/24\"")
         + &at(45, "remove-route = \"10.0.2.0/24\"")
         + &at(65, "remove-route = \"10.0.2.0/24\"")
@@ -316,7 +326,7 @@ fn a_network_of_a_port_comes_back_and_default_means_both_families() {
     let report = count(&plan_of(&events), TO_THE_END);
     assert_eq!(report.errors, [""; 0]);
     assert_eq!((report.flow.sent, &report.flow.drops[..]), (6 + 2, &[("discard", 2), ("no-route", 2)][..]));
-    // Both default routes go at once; a third time there is none.
+    // Both default routes are removed at once; a third removal fails.
     let routes =
         "routes = [{ to = \"0.0.0.0/0\", via = \"10.0.2.7\" }, { to = \"::/0\", via = \"fd02::7\" }]\n";
     let twice = at(5, "remove-route = \"default\"") + &at(15, "remove-route = [\"default\"]");
@@ -349,7 +359,7 @@ fn a_default_route_is_written_as_one() {
     }
     let both = "routes = [{ to = \"0.0.0.0/0\", port = \"b\" }, { to = \"default\", port = \"a\" }]\n";
     check(&between(both), "7:52: router \"r\", routes: ", "a route to 0.0.0.0/0 already");
-    // A host's is its gateway.
+    // The route of a host is its gateway.
     let host = |keys: &str| {
         format!("host = [{{ name = \"a\", address = [\"10.0.1.9/24\", \"fd01::9/64\"], {keys} }}]\n")
     };
@@ -387,25 +397,27 @@ fn routes_by_which_nothing_goes_are_noted() {
             "routes = [{{ to = \"{net}\", port = \"b\" }}, {{ to = \"10.7.0.0/16\", port = \"b\" }}]\n"
         );
         let wanted = format!(
-            "router \"r\", routes: the route to {net} is never used: nothing is forwarded to {what} = leave it out"
+            "router \"r\", routes: the route to {net} is never used: nothing is forwarded to {what} = leave \
+             it out"
         );
         assert_eq!(told(&routes), [wanted], "{net}");
     }
-    let event = "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = [\"10.7.0.0/16 dev b\", \"224.0.0.0/24 dev b\"]\n";
+    let event = "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\n\
+        add-route = [\"10.7.0.0/16 dev b\", \"224.0.0.0/24 dev b\"]\n";
     let notes = told(event);
     assert!(
         notes.len() == 1 && notes[0].starts_with("at \"1 s\", add-route: the route to 224.0.0.0/24"),
         "{notes:?}"
     );
-    // Of a table they are told once.
+    // For a table they are reported once.
     let table =
         "10.7.0.0/16 dev b\nfe80::/64 dev a proto kernel\nfe80::/64 dev b proto kernel\nff02::/16 dev b\n";
     std::fs::write(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("unused.txt"), table).unwrap();
     let notes = told("routes-file = \"unused.txt\"\n");
-    let wanted = "router \"r\", routes-file: unused.txt:2: the route to fe80::/64 is never used: nothing is forwarded to addresses within a \
-        link = leave it out, and 2 more";
+    let wanted = "router \"r\", routes-file: unused.txt:2: the route to fe80::/64 is never used: nothing is \
+        forwarded to addresses within a link = leave it out, and 2 more";
     assert_eq!(notes, [wanted]);
-    // All addresses together are not among them.
+    // The default prefix is not among them.
     assert_eq!(
         told("routes = [{ to = \"0.0.0.0/0\", port = \"b\" }, { to = \"::/0\", discard = true }]\n"),
         [""; 0]
@@ -455,10 +467,11 @@ fn a_table_comes_from_a_file() {
     );
 }
 
-/// Two hosts and a router of which `keys` say more.
+/// Two hosts and a router with more `keys`.
 fn shared(keys: &str) -> String {
     format!(
-        "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.2.9/24\"\n\
+        "[[host]]\nname = \"a\"\naddress = \"10.0.1.9/24\"\n[[host]]\nname = \"b\"\n\
+         address = \"10.0.2.9/24\"\n\
          [[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, \
          {{ port = \"b\", addresses = \"10.0.2.1/24\" }}]\n{keys}\n"
     )
@@ -467,8 +480,10 @@ fn shared(keys: &str) -> String {
 #[test]
 fn processors_are_read() {
     let text = shared(
-        "scheduler = \"cbcs\"\nprocessors = 4\nclock = \"600 MHz\"\ncycles = \"2400..3600\"\nport-rate = \"50 Mbit/s\"\n\
-         byte-charge = \"80 ns\"\nflow-key = [\"source\", \"protocol\"]\nflow-limit = 7\nflow-table = 9\npackets = 50\n\
+        "scheduler = \"cbcs\"\nprocessors = 4\nclock = \"600 MHz\"\ncycles = \"2400..3600\"\n\
+         port-rate = \"50 Mbit/s\"\n\
+         byte-charge = \"80 ns\"\nflow-key = [\"source\", \"protocol\"]\nflow-limit = 7\nflow-table = 9\n\
+         packets = 50\n\
          estimator = \"ses 0.25\"\nrings = { ready = 3 }\n\
          flows = [{ name = \"x\", key = { destination-port = 53 }, weight = 3, cycles = \"100 + 2/byte\" }]",
     );
@@ -482,7 +497,7 @@ fn processors_are_read() {
     assert_eq!((&*sharing.flows[0].name, sharing.flows[0].weight.number()), ("x", 3));
     // The largest cost: 3600 cycles are 6000 ns, and 1514 bytes 121120 ns.
     assert_eq!((settings.quantum.0, plan.notes.len()), (127_120, 0));
-    // A router without a scheduler has none of this.
+    // A router without a scheduler has none of these.
     assert!(plan_of(&shared("")).routers[0].sharing.is_none());
 }
 
@@ -490,7 +505,8 @@ fn processors_are_read() {
 fn processors_that_cannot_be_are_refused() {
     let flow = |weight: &str| {
         format!(
-            "scheduler = \"gmr3\"\nflows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]"
+            "scheduler = \"gmr3\"\nflows = [{{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = \
+             {weight} }}]"
         )
     };
     for (keys, part) in [
@@ -528,7 +544,7 @@ fn processors_that_cannot_be_are_refused() {
     }
 }
 
-/// The notes of a router of which `keys` say more.
+/// The notes about a router with these `keys`.
 fn notes(keys: &str) -> Vec<String> {
     plan_of(&shared(keys)).notes.iter().map(ToString::to_string).collect()
 }
@@ -543,7 +559,7 @@ fn a_quantum_below_what_a_packet_may_cost_is_warned_of() {
             "quantum = \"2999 ns\"\ncycles = 3000",
             Some("quantum: 2.999 us is below what a packet may cost, 3 us"),
         ),
-        // Nothing is known but the router's own work: 30 ns to classify, 95 ns to forward.
+        // Only the router's own work is known: 30 ns to classify, 95 ns to forward.
         ("gmr3", "quantum = \"125 ns\"", None),
         ("gmr3", "quantum = \"1 ns\"", Some("give 125 ns or more")),
         ("cbcs", "quantum = \"1 ns\"", Some("give 125 ns or more")),
@@ -597,10 +613,10 @@ fn room_for_fewer_packets_than_flows_need_is_noted() {
         ("scheduler = \"gmr3\"\npackets = 2048", 2048, None),
         ("scheduler = \"gmr3\"\npackets = 2047", 2047, few(2047, 1024)),
         ("scheduler = \"gmr3\"\npackets = 64\nflow-table = 32", 64, None),
-        // Four each, where it is not said, up to what half of the memory for packets holds.
+        // Four each by default, up to half of the packet memory.
         ("scheduler = \"gmr3\"\nflow-table = 10_000", 40_000, None),
         ("scheduler = \"gmr3\"\nflow-table = 100_000", 65_536, few(65_536, 100_000)),
-        // One queue for all: who comes first.
+        // One queue for all, first come first served.
         ("scheduler = \"fifo\"\npackets = 64", 64, None),
     ] {
         let plan = plan_of(&shared(keys));
@@ -628,14 +644,15 @@ fn a_budget_below_what_each_packet_takes_is_noted() {
         (
             flow("100_001"),
             Some(
-                "flow \"x\" takes at least 100001 cycles in virtual time, and is stopped and lost after 100000 (budget)",
+                "flow \"x\" takes at least 100001 cycles in virtual time, and is stopped and lost after \
+                 100000 (budget)",
             ),
         ),
         (flow("\"100_001..200_000\""), Some("give budget = 100001 or more, or fewer cycles")),
         // Some of its packets pass.
         (flow("\"1000..200_000\""), None),
         (flow("\"1000 + 200/byte\""), None),
-        // That is what it is for.
+        // An endless program is allowed there.
         (flow("\"endless\""), None),
     ] {
         for scheduler in ["gmr3", "mr3"] {
@@ -650,13 +667,13 @@ fn a_budget_below_what_each_packet_takes_is_noted() {
 fn fewer_waiting_than_a_turn_may_send_is_noted() {
     let heavy = |weight: u32| {
         format!(
-            "cycles = 100\nflows = [{{ name = \"dear\", key = {{ protocol = \"tcp\" }}, cycles = 5000 }}, \
+            "cycles = 100\nflows = [{{ name = \"heavy\", key = {{ protocol = \"tcp\" }}, cycles = 5000 }}, \
              {{ name = \"x\", key = {{ protocol = \"udp\" }}, weight = {weight} }}]"
         )
     };
     let told_of = |lacks: &str| Some(lacks.to_owned());
     for (scheduler, keys, part) in [
-        // The quantum is the dear flow's 5 us: 50 packets of 100 ns for each unit of weight.
+        // The quantum is the 5 us of the expensive flow: 50 packets of 100 ns for each unit of weight.
         ("separate-drr", heavy(5), None),
         (
             "separate-drr",
@@ -672,7 +689,8 @@ fn fewer_waiting_than_a_turn_may_send_is_noted() {
             format!("packets = 2048\nflow-limit = 299\n{}", heavy(6)),
             told_of("give flow-limit = 300 or more"),
         ),
-        // Three flows and one more, of weights 1 + 6 + 1 + 1: 300 places are half of a quarter and of two thirds.
+        // Three flows and one more, of weights 1 + 6 + 1 + 1: 300 places are half of a quarter and of two
+        // thirds.
         (
             "cbcs",
             format!("packets = 600\nflow-table = 9\n{}", heavy(6)),
@@ -682,7 +700,7 @@ fn fewer_waiting_than_a_turn_may_send_is_noted() {
         // Heavy flows have more turns there, of up to two quanta.
         ("gmr3", heavy(65_535), None),
         ("gmr3", format!("flow-limit = 74\n{}", heavy(6)), told_of("lets it send 75")),
-        // Processors and what is short of them: a packet is 50 ns of two.
+        // Processors and their shortage: a packet takes 50 ns of two.
         (
             "cbcs-normalised",
             format!("processors = 2\nquantum = \"5 us\"\n{}", heavy(3)),
@@ -720,7 +738,7 @@ fn one_queue_for_all_has_no_limit_for_each_flow_unless_it_is_given() {
 fn one_of_a_thing_is_told_as_one() {
     let told = notes("scheduler = \"gmr3\"\npackets = 1");
     assert!(told[0].contains("room for 1 packet is not enough for 1024 flows (flow-table)"), "{told:?}");
-    // No table of flows is small enough for it.
+    // No flow table is small enough for it.
     assert!(
         told[0].contains("give packets = 2048 or more") && !told[0].contains("or flow-table"),
         "{told:?}"
@@ -770,7 +788,8 @@ fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
 #[test]
 fn flows_of_one_key_are_noted() {
     let told = notes(
-        "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, { name = \"y\", key = { protocol = \"udp\" } }]",
+        "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, { name = \"y\", key \
+         = { protocol = \"udp\" } }]",
     );
     assert!(told.len() == 1 && told[0].contains("flow \"y\" has the key of flow \"x\""), "{told:?}");
 }
@@ -801,10 +820,12 @@ fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
 #[test]
 fn weights_change_at_their_time() {
     let flows = "scheduler = \"drfq\"\ncycles = 1000\nflow-limit = 4096\nestimator = \"exact\"\nflows = [\
-        { name = \"x\", key = { source = \"10.0.1.9\" } }, { name = \"y\", key = { source = \"10.0.1.8\" } }]\n";
+        { name = \"x\", key = { source = \"10.0.1.9\" } }, { name = \"y\", key = { source = \"10.0.1.8\" } \
+        }]\n";
     let source = |host: u8| {
         format!(
-            "[[source]]\nfrom = \"a\"\nto = \"b\"\nname = \"s{host}\"\nsource = \"10.0.1.{host}\"\ninterval = \"1 us\"\nfor = \"2 ms\"\n"
+            "[[source]]\nfrom = \"a\"\nto = \"b\"\nname = \"s{host}\"\nsource = \"10.0.1.{host}\"\n\
+             interval = \"1 us\"\nfor = \"2 ms\"\n"
         )
     };
     let event = "[[at]]\ntime = \"1 ms\"\nrouter = \"r\"\nflow = \"x\"\nweight = 3\n";
@@ -819,7 +840,7 @@ fn weights_change_at_their_time() {
             flows.iter().filter(|flow| flow.flow == name).map(|flow| flow.out_packets).sum::<u64>()
         })
     };
-    // A packet a microsecond: half each, then three of four for x.
+    // A packet per microsecond: half each, then three of four for x.
     let ([x, y], [late_x, late_y]) = (sent(1000), sent(2000));
     assert!(x.abs_diff(500) < 3 && y.abs_diff(500) < 3, "{x} {y}");
     assert!((late_x - x).abs_diff(750) < 5 && (late_y - y).abs_diff(250) < 5, "{late_x} {late_y}");
@@ -830,8 +851,9 @@ fn one_entry_changes_routes_and_a_weight() {
     let flows =
         "scheduler = \"drfq\"\ncycles = 1000\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }]\n";
     let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"10 ms\"\npackets = 10\n";
-    let event = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\nflow = \"x\"\nweight = 3\n";
-    // There is no such route: all else is done, and what is wrong is told.
+    let event = "[[at]]\ntime = \"25 ms\"\nrouter = \"r\"\nadd-route = \"blackhole 10.0.2.0/24\"\n\
+        flow = \"x\"\nweight = 3\n";
+    // There is no such route: all other changes are made, and the error is reported.
     let missing = "remove-route = [\"10.8.0.0/16\", \"10.9.0.0/16\"]\n";
     for (more, refused) in [
         ("", None),
@@ -868,7 +890,7 @@ fn weights_that_cannot_be_are_refused() {
     }
 }
 
-/// A line rate that is to be held.
+/// A line rate to be guaranteed.
 fn at_rate(rate: &str, more: &str) -> String {
     between(&format!("line-rate = \"{rate}\"\n{more}"))
 }
@@ -879,7 +901,8 @@ fn a_promise_that_can_t_be_held_is_none() {
     check(
         &at_rate("10 Gbit/s", ""),
         "7:13: router \"r\", line-rate: ",
-        "10 Gbit/s can't be held, without any program: classifier 30000 + minimal IP 95000 = 125000 picoseconds, 67200 allowed",
+        "10 Gbit/s can't be held, without any program: classifier 30000 + minimal IP 95000 = 125000 \
+         picoseconds, 67200 allowed",
     );
     check(&at_rate("10 Gbit/s", ""), "7:13", "write at most 5.376 Gbit/s");
     check(&at_rate("0 Mbit/s", ""), "7:13", "nothing is promised");
@@ -887,7 +910,7 @@ fn a_promise_that_can_t_be_held_is_none() {
     assert!(parse("s.toml", &format!("{HOSTS}{}", at_rate("5376 Mbit/s", ""))).is_ok());
 }
 
-/// What is set aside for traffic upward is neither programs' nor promised twice.
+/// Time set aside for traffic upward is neither available to programs nor promised twice.
 #[test]
 fn what_is_set_aside_for_other_levels_is_not_for_programs() {
     let tenth = "slow-path = { worker = \"4 %\" }\ncontrol = { worker = \"6 %\" }\n";
@@ -906,7 +929,7 @@ fn what_is_set_aside_for_other_levels_is_not_for_programs() {
     assert_eq!(plan.routers[0].levels.worker, [Some(40_000_000), Some(60_000_000)]);
     let fifth = four("control = { worker = \"20 %\" }\n").unwrap_err().to_string();
     assert!(fifth.contains("= 203 cycles, 192 allowed"), "{fifth}");
-    // Nor are more packets promised than are moved in that time: 400 ns each.
+    // Nor are more packets promised than can be moved in that time: 400 ns each.
     assert_eq!(plan.routers[0].levels.control.packets, 150_000);
     let promised =
         |packets: &str| between(&format!("control = {{ worker = \"6 %\", packets = {packets} }}\n"));
@@ -936,7 +959,7 @@ fn a_queue_that_nobody_has_is_noted() {
     assert_eq!(one.len(), 1, "{one:?}");
     assert!(one[0].contains("no link that begins at \"r1\" has more than one queue"), "{one:?}");
     assert_eq!(notes("queue = { kind = \"priority\", bands = 3 }\n"), [""; 0]);
-    // Nor is there any where no link begins.
+    // Nor where no link begins.
     let forwarder = "[[forwarder]]\nrouter = \"r\"\nprogram = \"syn-monitor\"\nqueue = 0\n";
     let plan = plan(&between(forwarder));
     let none: Vec<_> = plan.notes.iter().map(ToString::to_string).collect();
@@ -944,11 +967,12 @@ fn a_queue_that_nobody_has_is_noted() {
         none.len() == 1 && none[0].contains("no link begins at \"r\": there is no queue to choose"),
         "{none:?}"
     );
-    // One that begins at a bridge is what packets from a port that hangs there come to first.
+    // A link that begins at a bridge is entered first by packets from a port of that bridge.
     let bridged = |queue: &str| {
         let text = format!(
             "[[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n[[router]]\nname = \"r\"\n\
-             ports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {{ port = \"lan\", bridge = \"x\", addresses = \"10.0.2.1/24\" }}]\n\
+             ports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }}, {{ port = \"lan\", bridge = \"x\", \
+             addresses = \"10.0.2.1/24\" }}]\n\
              [[link]]\nbetween = [\"x\", \"y\"]\n{queue}{forwarder}"
         );
         let hosts = HOSTS.replacen("\"fd02::9/64\"]", "\"fd02::9/64\"], bridge = \"y\"", 1);

@@ -1,4 +1,4 @@
-//! Section `[[at]]` of traffic sources: their frames come at the nanosecond at which they should, whatever the number of
+//! Section `[[at]]` of traffic sources: frames come at their exact nanosecond, whatever the number of
 //! workers.
 #![forbid(unsafe_code)]
 
@@ -9,15 +9,16 @@ use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
 use support::{Sight, simulate, source_ports};
 
-/// A frame that left: by which port, when (in ns), and its bytes.
+/// A departure: port, time (ns), and bytes.
 type Left = (u16, u64, usize);
 
-/// Two networks of two ports each, so that two workers have ports; `text` are the sources and events.
+/// Two networks of two ports each, so that two workers have ports; `text` has the sources and events.
 fn plan(text: &str, workers: u32) -> Result<Plan, String> {
     let mut all = String::from(text);
     for (place, name) in ["a", "b", "c", "d"].iter().enumerate() {
         all += &format!(
-            "\n[[port]]\nname = \"{name}\"\ndriver = \"source\"\nbridge = \"{}\"\naddresses = [\"10.0.0.{}/32\"]\n",
+            "\n[[port]]\nname = \"{name}\"\ndriver = \"source\"\nbridge = \"{}\"\n\
+             addresses = [\"10.0.0.{}/32\"]\n",
             if place < 2 { "left" } else { "right" },
             place + 1
         );
@@ -37,8 +38,8 @@ fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
     (seen, report)
 }
 
-/// When the frames of `text`'s sources come in, in µs, with their bytes: those from a, then those from c; the same with
-/// one worker and with two.
+/// Arrival times (µs) and lengths of the frames of `text`'s sources: those from a, then those from c; checked
+/// to be the same with one worker and with two.
 fn comes(text: &str) -> [Vec<(u64, usize)>; 2] {
     let (one, report) = run(text, 1);
     for workers in [2, 3] {
@@ -61,11 +62,11 @@ fn times(frames: &[(u64, usize)]) -> Vec<u64> {
 
 #[test]
 fn a_rate_that_doubles_halves_what_is_left_of_a_gap() {
-    // At 2.5 ms half of a gap has passed; half of the new one, 0.25 ms, is left.
+    // At 2.5 ms half of a gap has passed; half of the new one, 0.25 ms, remains.
     let text =
         format!("{SOURCE}packets = 7\n[[at]]\ntime = \"2500 us\"\nsource = \"s\"\nrate = \"16 Mbit/s\"\n");
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 2750, 3250, 3750, 4250]);
-    // At the very second of a frame: it comes, and the next half a millisecond later.
+    // At the exact time of a frame: it comes, and the next half a millisecond later.
     let text =
         format!("{SOURCE}packets = 1003\n[[at]]\ntime = \"1 s\"\nsource = \"s\"\nrate = \"16 Mbit/s\"\n");
     let all = times(&comes(&text)[0]);
@@ -74,15 +75,17 @@ fn a_rate_that_doubles_halves_what_is_left_of_a_gap() {
 
 #[test]
 fn sources_at_ports_of_two_workers_change_each_at_its_time() {
-    // On the right 500 bytes at 4 Mbit/s: a frame a millisecond, too. At 3 ms both change.
+    // On the right 500 bytes at 4 Mbit/s: also a frame per millisecond. At 3 ms both change.
     let text = format!(
-        "{SOURCE}packets = 6\n[[source]]\nname = \"t\"\nfrom = \"c\"\nto = \"d\"\nsize = \"500 B\"\nrate = \"4 Mbit/s\"\npackets = 6\n\
+        "{SOURCE}packets = 6\n[[source]]\nname = \"t\"\nfrom = \"c\"\nto = \"d\"\nsize = \"500 B\"\n\
+         rate = \"4 Mbit/s\"\npackets = 6\n\
          [[at]]\ntime = \"1500 us\"\nsource = \"t\"\nsize = \"250 B\"\n\
          [[at]]\ntime = \"3 ms\"\nsource = [\"s\", \"t\"]\nrate = \"2 Mbit/s\"\n"
     );
     let [left, right] = comes(&text);
     assert_eq!(left, [0, 1000, 2000, 3000, 7000, 11_000].map(|at| (at, 1000)));
-    // A gap of 250 bytes at 4 Mbit/s is 0.5 ms long; at 1.5 ms and at 3 ms half of one is left, which is 0.5 ms at 2 Mbit/s.
+    // A gap of 250 bytes at 4 Mbit/s is 0.5 ms long; at 1.5 ms and at 3 ms half of one is left, which is 0.5
+    // ms at 2 Mbit/s.
     let wanted = [(0, 500), (1000, 500), (1750, 250), (2250, 250), (2750, 250), (3500, 250)];
     assert_eq!(right, wanted);
 }
@@ -91,16 +94,18 @@ fn sources_at_ports_of_two_workers_change_each_at_its_time() {
 fn a_ramp_of_a_rate_moves_in_exact_steps() {
     // 8, then 12 Mbit/s from 2 ms on, then 16 from 4 ms on: 3 frames in the 2 ms between.
     let text = format!(
-        "{SOURCE}packets = 8\n[[at]]\ntime = \"0 ms\"\nsource = \"s\"\nramp = \"4 ms\"\nstep = \"2 ms\"\nrate = \"16 Mbit/s\"\n"
+        "{SOURCE}packets = 8\n[[at]]\ntime = \"0 ms\"\nsource = \"s\"\nramp = \"4 ms\"\nstep = \"2 ms\"\n\
+         rate = \"16 Mbit/s\"\n"
     );
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 2666, 3333, 4000, 4500, 5000]);
 }
 
 #[test]
 fn another_model_begins_anew_and_sends_again_where_nothing_was_left() {
-    // The capture is over at 3.5 ms; nothing is left to happen but the events.
+    // The capture ends at 3.5 ms; only the events are left.
     let text = format!(
-        "{SOURCE}packets = 8\n[[at]]\ntime = \"2500 us\"\nsource = \"s\"\nmodel = \"replay\"\nfile = \"0 ms 500 B, 1 ms 300 B\"\n\
+        "{SOURCE}packets = 8\n[[at]]\ntime = \"2500 us\"\nsource = \"s\"\nmodel = \"replay\"\n\
+         file = \"0 ms 500 B, 1 ms 300 B\"\n\
          [[at]]\ntime = \"10 ms\"\nsource = \"s\"\nmodel = \"cbr\"\nsize = \"100 B\"\nrate = \"800 kbit/s\"\n"
     );
     let wanted = [
@@ -114,36 +119,38 @@ fn another_model_begins_anew_and_sends_again_where_nothing_was_left() {
         (12_000, 100),
     ];
     assert_eq!(comes(&text)[0], wanted);
-    // What comes for ever does not keep a run alive whose sources have sent all.
+    // A repeating event does not keep a run alive whose sources have ended.
     let text = format!(
-        "{SOURCE}packets = 3\n[[at]]\ntime = \"5 ms\"\nevery = \"1 ms\"\nsource = \"s\"\nrate = \"1 Mbit/s\"\n"
+        "{SOURCE}packets = 3\n[[at]]\ntime = \"5 ms\"\nevery = \"1 ms\"\nsource = \"s\"\n\
+         rate = \"1 Mbit/s\"\n"
     );
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000]);
 }
 
 #[test]
 fn repetitions_come_as_often_as_they_say() {
-    // 1 ms apart until 2.5 ms, then slow (10 ms) and fast in turns, 2 ms each: a quarter of a gap in each slow part.
+    // 1 ms apart until 2.5 ms, then slow (10 ms) and fast in turns of 2 ms: a quarter of a gap in each slow
+    // part.
     let text = format!(
         "{SOURCE}packets = 7\n\
          [[at]]\ntime = \"2 ms\"\nevery = \"4 ms\"\ntimes = 2\nsource = \"s\"\nrate = \"1 Mbit/s\"\n\
          [[at]]\ntime = \"4 ms\"\nevery = \"4 ms\"\ntimes = 2\nsource = \"s\"\nrate = \"8 Mbit/s\"\n"
     );
-    // A quarter of a gap from 2 to 4 ms, a whole one and the three quarters before it until 5.75; a quarter again until
-    // 6 ms, then a quarter until 8 ms, and half of one is left.
+    // A quarter of a gap from 2 to 4 ms, a whole one and the three quarters before it until 5.75; a quarter
+    // again until 6 ms, then a quarter until 8 ms, and half of one is left.
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 4750, 5750, 8500, 9500]);
 }
 
 #[test]
 fn a_source_pauses_and_goes_on() {
-    // At 2.25 ms a quarter of a gap has passed; the rest of it, 0.75 ms, comes when the rate comes back.
+    // At 2.25 ms a quarter of a gap has passed; the rest of it, 0.75 ms, passes when the rate comes back.
     let at = |time: &str, what: &str| format!("[[at]]\ntime = \"{time}\"\nsource = \"s\"\n{what}\n");
     let wanted = [0, 1000, 2000, 10_750, 11_750];
     for (pause, resume) in [("rate = \"0\"", "rate = \"8 Mbit/s\""), ("state = \"down\"", "state = \"up\"")] {
         let text = format!("{SOURCE}packets = 5\n{}{}", at("2250 us", pause), at("10 ms", resume));
         assert_eq!(times(&comes(&text)[0]), wanted, "{pause}");
     }
-    // One that is down at the start begins when it is let, and a ramp from nothing begins at nothing.
+    // A source that is down at the start begins when it comes up, and a ramp from zero begins with nothing.
     let text = format!("{SOURCE}packets = 3\nstate = \"down\"\n{}", at("7500 us", "state = \"up\""));
     assert_eq!(times(&comes(&text)[0]), [7500, 8500, 9500]);
     let from_zero = SOURCE.replace("8 Mbit/s", "0");
@@ -177,7 +184,7 @@ fn an_interval_replaces_a_rate_and_stays_when_the_size_changes() {
 #[test]
 fn the_number_of_packets_and_the_time_to_send_can_change() {
     let at = |time: &str, what: &str| format!("[[at]]\ntime = \"{time}\"\nsource = \"s\"\n{what}\n");
-    // It has ended with three: three more follow at once. Then it may send no more than it has.
+    // It has ended after three: three more follow at once. Then its limit is lowered to what it has sent.
     let text = format!("{SOURCE}packets = 3\n{}", at("20 ms", "packets = 6"));
     assert_eq!(times(&comes(&text)[0]), [0, 1000, 2000, 20_000, 21_000, 22_000]);
     let text = format!("{SOURCE}packets = 30\n{}", at("2500 us", "packets = 2"));
@@ -197,7 +204,7 @@ fn a_source_turns_to_another_port() {
          [[link]]\nname = \"ae\"\nfrom = \"a\"\nto = \"e\"\ndelay = \"2 ms\"\n"
     );
     let (one, _) = run(&text, 1);
-    // The fourth is due at the very moment of the change: it comes after it.
+    // The fourth is due at the exact time of the change, and comes after it.
     let ports = plan(&text, 1).unwrap().ports;
     let wanted = [("e", 4000), ("b", 5000), ("b", 6000), ("b", 8000), ("b", 9000)];
     let named = |(port, leave, _): &(u16, u64, usize)| (&*ports[usize::from(*port)].name, *leave / 1000);
@@ -264,7 +271,8 @@ fn mistakes_are_named_with_their_fix() {
         (format!("{at}link = \"ab\"\nrate = \"1 Mbit/s\"\n"), "it names links and sources"),
         (
             format!(
-                "{at}rate = \"1 Mbit/s\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nsource = \"s\"\nrate = \"9 Mbit/s\"\n"
+                "{at}rate = \"1 Mbit/s\"\nramp = \"2 s\"\n[[at]]\ntime = \"2 s\"\nsource = \"s\"\n\
+                 rate = \"9 Mbit/s\"\n"
             ),
             "is still changing rate",
         ),

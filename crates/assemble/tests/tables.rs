@@ -3,7 +3,7 @@
 use longwire_assemble::{Calibration, price};
 use longwire_scenario::plan_of;
 
-/// 1024 flows of some 80 bytes, or of 40 without CoDel; 496 counters of 8 bytes.
+/// 1024 flows of about 80 bytes, or of 40 without CoDel; 496 counters of 8 bytes.
 #[test]
 fn tables_of_queues_and_histograms_are_counted() {
     let links = |more: &str| {

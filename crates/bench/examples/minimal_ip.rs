@@ -1,7 +1,9 @@
-//! Minimal IP on one core: 64-byte frames (with FCS) from memory to memory, eight ports, a million random prefixes.
+//! Minimal IP on one core: 64-byte frames (with FCS) from memory to memory, eight ports, a million random
+//! prefixes.
 //!
-//! `cargo run --release -p longwire-bench --example minimal_ip`. Forwarding alone is the median of all batches; memory to memory (copying
-//! in and out, and the pool) is the best of several rounds. A machine that does something else beside makes both smaller.
+//! `cargo run --release -p longwire-bench --example minimal_ip`. Forwarding alone is the median of all
+//! batches; memory to memory (copying in and out, and the pool) is the best of several rounds. A machine that
+//! does something else beside makes both smaller.
 
 use longwire_block::{Dice, Node, Outbox};
 use longwire_packet::{BATCH, Batch, Pool};

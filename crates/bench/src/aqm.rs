@@ -1,6 +1,6 @@
-//! Active queue management in front of real TCP: connections that always have something to send share a bottleneck with
-//! pings, as RFC 7928 has it for its first scenarios: TCP-friendly senders (section 5.1), delay and goodput judged together
-//! (section 2), without ECN and with it.
+//! Active queue management in front of real TCP: connections that always have something to send share a
+//! bottleneck with pings, as RFC 7928 has it for its first scenarios: TCP-friendly senders (section 5.1),
+//! delay and goodput judged together (section 2), without ECN and with it.
 
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
@@ -129,7 +129,8 @@ struct Seen {
     report: Report,
 }
 
-/// A bottleneck from `a` to `b`, delay either way, and hosts that are new, so that TCP remembers nothing of earlier trials.
+/// A bottleneck from `a` to `b`, delay either way, and hosts that are new, so that TCP remembers nothing of
+/// earlier trials.
 fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<Seen, BenchError> {
     let world = World::new(Driver::Tap, true)?;
     for host in world.hosts() {
@@ -153,7 +154,8 @@ fn scenario(trial: &Trial) -> String {
     "[engine]\nwait = \"sleep\"\n".to_owned()
         + &host("a", "10.0.0.1")
         + &host("b", "10.0.0.2")
-        + "[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\nframing = \"ip\"\ndelay = \"10 ms\"\n"
+        + "[[link]]\nname = \"go\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\nframing = \"ip\"\n\
+            delay = \"10 ms\"\n"
         + &format!("queue = {{ {queue}, limit = \"1000 packets\"{ecn} }}\n")
         + "[[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\ndelay = \"10 ms\"\n"
 }

@@ -1,5 +1,6 @@
-//! What no emulator can avoid, in memory of the near caches: frames are copied in, their addresses looked up, they wait in a timing
-//! wheel, and are copied out. Beside it the engine's speed means the same on a slow machine and on a fast one.
+//! What no emulator can avoid, in memory of the near caches: frames are copied in, their addresses looked up,
+//! they wait in a timing wheel, and are copied out. Beside it the engine's speed means the same on a slow
+//! machine and on a fast one.
 
 use crate::Sample;
 use longwire_report::Row;
@@ -134,12 +135,14 @@ const fn place(pair: u64) -> usize {
     (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % TABLE
 }
 
-/// What share of the loop's speed the engine had, by turns: `pairs` of packets a second, its own and the loop's.
+/// What share of the loop's speed the engine had, by turns: `pairs` of packets a second, its own and the
+/// loop's.
 pub(crate) fn row(name: &str, pairs: &[(f64, f64)]) -> Row {
     let shares: Sample = pairs.iter().map(|(own, bare)| own / bare * 100.0).collect();
     let bare: Sample = pairs.iter().map(|(_, bare)| *bare).collect();
     let note = format!(
-        "by turns with a bare loop in memory: copy in, look up addresses, timing wheel, copy out; {:.1} ns a packet",
+        "by turns with a bare loop in memory: copy in, look up addresses, timing wheel, copy out; {:.1} ns a \
+         packet",
         1e9 / bare.most()
     );
     shares

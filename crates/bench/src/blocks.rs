@@ -1,4 +1,5 @@
-//! What each block of a link costs: nanoseconds a packet more than the same link without it, on the engine's own bench.
+//! What each block of a link costs: nanoseconds a packet more than the same link without it, on the engine's
+//! own bench.
 
 use crate::engine::{Case, Outcome, run};
 use crate::{BenchError, Sample, Settings};
@@ -71,7 +72,8 @@ const QUEUES: &[Trial] = &[
     trial("queue", "priority", &[], 15.0),
 ];
 
-/// What a list of trials is held against: what is added to a link with nothing, what that is called, and the list.
+/// What a list of trials is held against: what is added to a link with nothing, what that is called, and the
+/// list.
 type Group = (&'static [(&'static str, &'static str)], &'static str, &'static [Trial]);
 
 const GROUPS: [Group; 4] = [

@@ -1,5 +1,5 @@
-//! What the things cost on this machine that admission prices: each by programs that do it more and less often, in a router; what is not in the
-//! packet besides as a cache miss.
+//! What the things cost on this machine that admission prices: each by programs that do it more and less
+//! often, in a router; what is not in the packet besides as a cache miss.
 
 use crate::latency::latency;
 use crate::rig::{FRAME, Frame, Rig, Said, in_turns};
@@ -18,14 +18,16 @@ const FAR: usize = 256 << 20;
 const QUICK_FAR: usize = 16 << 20;
 const PREFIXES: u32 = 1_000_000;
 const QUICK_PREFIXES: u32 = 10_000;
-/// Cache lines that a search in a hash map touches at most, besides the value: two buckets of 16 words, and the key; one that changes something touches two more.
+/// Cache lines that a search in a hash map touches at most, besides the value: two buckets of 16 words, and
+/// the key; one that changes something touches two more.
 const SEARCHED: u64 = 5;
 const CHANGED: u64 = 7;
 
 /// Two numbers that nobody can foresee.
 const NUMBERS: &str = "r9 = r1\n r0 = 2\n r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n";
 /// 64 bytes of stack.
-const STACK: &str = "r3 = 0\n *(u64 *)(r10 - 64) = r3\n *(u64 *)(r10 - 56) = r3\n *(u64 *)(r10 - 48) = r3\n *(u64 *)(r10 - 40) = r3\n \
+const STACK: &str = "r3 = 0\n *(u64 *)(r10 - 64) = r3\n *(u64 *)(r10 - 56) = r3\n *(u64 *)(r10 - 48) = r3\n \
+    *(u64 *)(r10 - 40) = r3\n \
     *(u64 *)(r10 - 32) = r3\n *(u64 *)(r10 - 24) = r3\n *(u64 *)(r10 - 16) = r3\n *(u64 *)(r10 - 8) = r3\n";
 /// 54 bytes of the packet, from r6 on.
 const PACKET: &str =
@@ -67,16 +69,16 @@ const INSTRUCTIONS: [Probe; 4] = [
 /// # Errors
 /// It is time to stop, or there is not the memory.
 pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
-    let desk = Desk { settings };
+    let session = Session { settings };
     let mut own = 0.0f64;
     for probe in &INSTRUCTIONS {
-        own = own.max(desk.each("instruction", probe)? / probe.instructions());
+        own = own.max(session.each("instruction", probe)? / probe.instructions());
     }
     settings.next("a cache miss")?;
     let miss = latency(if settings.quick { QUICK_FAR } else { FAR });
     let mut list = Prices::NONE.with(Item::Instruction, picoseconds(own));
     for (item, times, probe) in simple() {
-        let cost = desk.each(item.name(), &probe)? - probe.instructions() * own;
+        let cost = session.each(item.name(), &probe)? - probe.instructions() * own;
         let misses = match item {
             Item::HashLookup => SEARCHED,
             Item::HashUpdate => CHANGED,
@@ -85,7 +87,7 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         list = list.with(item, picoseconds(cost / times + misses as f64 * miss));
     }
     for (item, byte, [short, long], bytes) in sized() {
-        let [less, more] = [desk.each(item.name(), &short)?, desk.each(item.name(), &long)?];
+        let [less, more] = [session.each(item.name(), &short)?, session.each(item.name(), &long)?];
         let each = ((more - less) / f64::from(bytes[1] - bytes[0])).max(0.0);
         let base = less - short.instructions() * own - f64::from(bytes[0]) * each;
         list = list.with(item, picoseconds(base)).with(byte, picoseconds(each));
@@ -95,9 +97,10 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         .with(Item::StateLine, picoseconds(miss))
         .with(Item::MapLine, picoseconds(miss))
         .with(Item::PortLookup, lookup)
-        // Both take a turn by one atomic exchange and write one line; a ring that nobody reads can't be measured.
+        // Both take a turn by one atomic exchange and write one line; a ring that nobody reads can't be
+        // measured.
         .with(Item::Record, update);
-    let [classify, forward] = desk.router()?;
+    let [classify, forward] = session.router()?;
     Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })
 }
 
@@ -127,7 +130,8 @@ fn picoseconds(ns: f64) -> u64 {
 fn simple() -> Vec<(Item, f64, Probe)> {
     let with = |map, probe: Probe| Probe { map: Some(map), ..probe };
     let access = "r3 = *(u64 *)(r6 + 0)\n r7 += r3\n *(u64 *)(r6 + 0) = r7\n";
-    let search = "r2 = r10\n r2 += -8\n r1 = map[0] ll\n call map_lookup_elem\n if r0 == 0 goto out\n r3 = *(u64 *)(r0 + 0)\n r7 += r3\n";
+    let search = "r2 = r10\n r2 += -8\n r1 = map[0] ll\n call map_lookup_elem\n if r0 == 0 goto out\n r3 = \
+        *(u64 *)(r0 + 0)\n r7 += r3\n";
     vec![
         (Item::Division, 1.0, probe(&["r8 |= 3\n r6 = 0x7fffffffffffffff ll\n"], "r7 |= r6\n r7 /= r8\n")),
         (Item::PacketLoad, 1.0, probe(&[PACKET], "r3 = *(u8 *)(r6 + 43)\n r7 += r3\n")),
@@ -192,7 +196,7 @@ impl Probe {
         Ok(Program::new("probe", assemble(&text)?, maps))
     }
 
-    /// The same with numbers that are a cache line apart.
+    /// A program as of `program`, with numbers a cache line apart.
     fn spread(&self, times: usize) -> Result<Program, BenchError> {
         let blocks = (0..times).map(|at| self.block.replace('#', &(at * 64).to_string()));
         let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;
@@ -210,11 +214,11 @@ fn map(kind: MapKind) -> MapSpec {
     MapSpec::new("values", kind, 4, 8, 16)
 }
 
-struct Desk<'s, 'a> {
+struct Session<'s, 'a> {
     settings: &'s Settings<'a>,
 }
 
-impl Desk<'_, '_> {
+impl Session<'_, '_> {
     fn batches(&self) -> usize {
         if self.settings.quick { QUICK } else { BATCHES }
     }

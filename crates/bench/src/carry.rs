@@ -1,7 +1,9 @@
-//! Runs of one kind of packet through one part of Longwire, over and over, in a process of their own: what `cargo xtask instructions` counts.
+//! Runs of one kind of packet through one part of Longwire, over and over, in a process of their own: what
+//! `cargo xtask instructions` counts.
 //!
-//! Each run ends, with the process, when its source has given so many packets. The difference between two lengths has none of what is done
-//! once, and packets that are still inside when a run ends are as many in both.
+//! Each run ends, with the process, when its source has given so many packets. The difference between two
+//! lengths has none of what is done once, and packets that are still inside when a run ends are as many in
+//! both.
 
 use crate::engine::{Case, setup};
 use crate::rig::{Frame, Rig, Said, destination};
@@ -82,7 +84,8 @@ pub fn names() -> Result<Vec<String>, BenchError> {
 /// Carries at least `packets` packets, or trains, through what is called `name`, and ends the process.
 ///
 /// # Errors
-/// There is no such row, or not the memory; or it needs what this machine does not have ([`BenchError::NotHere`]).
+/// There is no such row, or not the memory; or it needs what this machine does not have
+/// ([`BenchError::NotHere`]).
 pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, BenchError> {
     let found = rows()?.into_iter().find(|(other, _)| other == name);
     let (_, what) = found.ok_or_else(|| BenchError::NotHere(format!("nothing to carry is called {name}")))?;

@@ -1,5 +1,5 @@
-//! Packets there and back between two ports of one driver, in a namespace without hosts, for counting what each packet takes of this process:
-//! what the kernel takes is not seen by who counts instructions.
+//! Packets there and back between two ports of one driver, in a namespace without hosts, for counting what
+//! each packet takes of this process: what the kernel takes is not seen by who counts instructions.
 
 use crate::rig::Said;
 use crate::world::{Driver, require_hosts};
@@ -18,9 +18,11 @@ use std::time::Duration;
 
 /// The interfaces: two ends of a veth pair, or two TAP interfaces on a bridge of the kernel.
 const NAMES: [&str; 2] = ["left", "right"];
-/// What is told to ports as the time, ahead of the clock: kernel stamps are then in the past, as they are when a port is polled.
+/// What is told to ports as the time, ahead of the clock: kernel stamps are then in the past, as they are
+/// when a port is polled.
 const AHEAD: Nanos = Nanos(3_600_000_000_000);
-/// By how much that moves on with each packet, so that what ports do now and then they do after so many packets.
+/// By how much that moves on with each packet, so that what ports do now and then they do after so many
+/// packets.
 const STEP: Nanos = Nanos(1000);
 /// Between two looks for packets that the kernel has not handed on yet.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -28,7 +30,8 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// Sends at least `packets` packets from one port to the other.
 ///
 /// # Errors
-/// There are no namespaces to be had or the driver is not what is to be counted ([`BenchError::NotHere`]), or packets are lost.
+/// There are no namespaces to be had or the driver is not what is to be counted ([`BenchError::NotHere`]), or
+/// packets are lost.
 pub fn run(driver: Driver, packets: u64) -> Result<(), BenchError> {
     require_hosts("a port")?;
     let lab = Lab::create(&format!("carry-{}", std::process::id()), &[])?;

@@ -69,7 +69,8 @@ fn judge(name: &str, delay: u64, errors: &[Distribution], last: Option<&(UdpResu
     } else {
         (means.at_most(&mean, "ns", MEAN), tails.at_most(&tail, "ns", P99))
     };
-    // Leaving too early is no accuracy either; placing the kernel's stamps on the sender's clock has an error of its own.
+    // Leaving too early is no accuracy either; placing the kernel's stamps on the sender's clock has an error
+    // of its own.
     let earliest = errors.iter().map(|error| error.min_ns).min().unwrap_or(0);
     let mean = mean.extra("min_ns", earliest).extra("max_ns", errors.iter().map(|error| error.max_ns).max());
     let mean = if delay > 0 && earliest < -STAMP_ERROR_NS {

@@ -1,5 +1,6 @@
-//! The engine by itself, memory to memory on one core: every packet is a buffer of its own, written by the source and
-//! read by the sink; classification by address, queue, delay stage, dice, counters and lateness are on.
+//! The engine by itself, memory to memory on one core: every packet is a buffer of its own, written by the
+//! source and read by the sink; classification by address, queue, delay stage, dice, counters and lateness
+//! are on.
 
 mod loading;
 mod poisoning;
@@ -11,7 +12,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port};
 use longwire_engine::{
-    Agenda, Between, FlowStats, Home, Joints, Map, Remote, RemoteError, Report, Seat, Setup, Steered,
+    Agenda, Between, FlowStats, Home, Joints, Map, PortSetup, Remote, RemoteError, Report, Setup, Steered,
     Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
@@ -74,7 +75,7 @@ impl LinkMemory {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Packets sent by the sink's port, each second.
@@ -177,7 +178,10 @@ fn memory_rows(outcome: &Outcome) -> [Row; 2] {
             .expected(LINK_BYTES)
             .measured(outcome.resident_per_link)
             .at_most()
-            .note("growth of the process without packet memory; not counted: drop counters, made at a link's first drop")
+            .note(
+                "growth of the process without packet memory; not counted: drop counters, made at a link's \
+                first drop",
+            )
             .note("and histograms, made for links that ask"),
         Row::new("engine: memory of one of them, reserved in addresses", "bytes")
             .measured(memory.total())
@@ -185,7 +189,8 @@ fn memory_rows(outcome: &Outcome) -> [Row; 2] {
             .extra("classifier_bytes", memory.classifier)
             .extra("wheel_bytes", memory.wheel)
             .note(format!(
-                "record {:.1}, classifier {:.1}, timing wheel {:.1}: it has room, untouched, for all links being due at once",
+                "record {:.1}, classifier {:.1}, timing wheel {:.1}: it has room, untouched, for all links \
+                 being due at once",
                 memory.record, memory.classifier, memory.wheel
             )),
     ]
@@ -273,7 +278,8 @@ pub(crate) fn setup(
         wheel: each(worker.wheel_bytes()),
     };
     let homes = vec![Home::single(0, 0), Home::single(0, 1)];
-    worker.ports = vec![Seat { place: 0, node: 0, port: sink }, Seat { place: 1, node: 0, port: source }];
+    worker.ports =
+        vec![PortSetup { place: 0, node: 0, port: sink }, PortSetup { place: 1, node: 0, port: source }];
     worker.nodes = vec![Box::new(bridge) as Box<dyn Node>];
     let setup = Setup {
         workers: vec![worker],
@@ -283,7 +289,7 @@ pub(crate) fn setup(
             homes,
             floods: HashMap::new(),
             steered: Steered::default(),
-            wished: Steered::default(),
+            requested: Steered::default(),
             joints: Joints::default(),
         },
         tolerance: Tolerance::default(),

@@ -1,7 +1,7 @@
 //! Every packet's time in virtual time against the formula, to the nanosecond.
 //!
-//! The formula is written down here once more, in another way than in the links: within a busy period the n-th packet
-//! ends at the period's start plus all bits so far over the rate, rounded down, in 128 bits.
+//! The formula is written down here once more, in another way than in the links: within a busy period the
+//! n-th packet ends at the period's start plus all bits so far over the rate, rounded down, in 128 bits.
 
 use crate::{BenchError, Settings};
 use longwire_block::Port;
@@ -25,8 +25,8 @@ const LINKS: [(u64, u64); 8] = [
     (9_999_999_967, 100_000_000_000),
     (400_000_000_000, 123_456_789),
 ];
-/// Lengths of frames without FCS, and how much of the rate each takes on average, in percent: together more than all of
-/// it, so that busy periods are long, and with Poisson arrivals, so that they end.
+/// Lengths of frames without FCS, and how much of the rate each takes on average, in percent: together more
+/// than all of it, so that busy periods are long, and with Poisson arrivals, so that they end.
 const FLOWS: [(u32, u64); 4] = [(60, 9), (333, 20), (1001, 30), (1514, 40)];
 
 /// The rows of this bench.
@@ -46,7 +46,8 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         .judged(books.different == 0 && books.compared > 0)
         .extra("compared", books.compared)
         .note(format!(
-            "{} packets on {} links of 300 bit/s to 400 Gbit/s, {} of which waited for others, compared to the nanosecond",
+            "{} packets on {} links of 300 bit/s to 400 Gbit/s, {} of which waited for others, compared to \
+             the nanosecond",
             books.compared,
             LINKS.len(),
             books.queued

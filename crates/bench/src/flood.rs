@@ -121,8 +121,8 @@ pub fn counted(world: &World) -> Result<Vec<(u64, Nanos)>, BenchError> {
     world.hosts().iter().map(received_by).collect()
 }
 
-/// Frames a second that all hosts together have received between two counts. Each host's time is its own: who asks them one after the other
-/// may be kept from it in between.
+/// Frames a second that all hosts together have received between two counts. Each host's time is its own: who
+/// asks them one after the other may be kept from it in between.
 pub fn rate_between(before: &[(u64, Nanos)], after: &[(u64, Nanos)]) -> f64 {
     let of_one = |((before, from), (after, to)): (&(u64, Nanos), &(u64, Nanos))| {
         (after - before) as f64 / to.since(*from).as_secs_f64()

@@ -3,7 +3,7 @@
 use crate::BenchError;
 use crate::world::settle_beside;
 use longwire_punt::client::{ClientError, Control, Event, Hello};
-use longwire_punt::{Admission, Capacity, Expected, HEAD, Limits, Listener, Punt, SeatId, Verdict};
+use longwire_punt::{Admission, AttachmentId, Capacity, Expected, HEAD, Limits, Listener, Punt, Verdict};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Tells a process of this program that it is a guest, where to, and what it does.
 const PLACE: &str = "LONGWIRE_BENCH_ECHO";
 const WORK: &str = "LONGWIRE_BENCH_WORK";
-/// The name of its seat.
+/// The name of its attachment.
 pub const NAME: &str = "echo";
 /// Packets a second: more than anyone can do.
 pub const RATE: u64 = 100_000_000;
@@ -141,17 +141,17 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Sets up a seat, and opens a socket for whoever is to sit there.
+    /// Sets up an attachment, and opens a socket for whoever is to sit there.
     ///
     /// # Errors
     /// The socket can't be opened.
-    pub fn expected(punt: &mut Punt, limits: Limits) -> Result<(Self, SeatId), BenchError> {
-        let seat = punt.add_control(NAME, limits).unwrap_or(SeatId::control(0));
+    pub fn expected(punt: &mut Punt, limits: Limits) -> Result<(Self, AttachmentId), BenchError> {
+        let attachment = punt.add_control(NAME, limits).unwrap_or(AttachmentId::control(0));
         let admission = Admission::new(Capacity { packets: RATE, cycles: u64::MAX });
         let listener = Listener::open(&socket(), punt.control_door(RATE), admission)?;
         let expected = Expected { name: NAME.into(), limits, promise: None };
-        listener.expect(seat, expected).map_err(|error| BenchError::NotHere(error.to_string()))?;
-        Ok((Self { listener: Some(listener), child: None }, seat))
+        listener.expect(attachment, expected).map_err(|error| BenchError::NotHere(error.to_string()))?;
+        Ok((Self { listener: Some(listener), child: None }, attachment))
     }
 
     /// Where the socket is.

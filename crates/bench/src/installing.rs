@@ -1,5 +1,5 @@
-//! How long packets wait for programs that are installed and removed while they flow: what a change takes between two batches, and by how much
-//! the next batch is slower, whose table and code are new.
+//! How long packets wait for programs that are installed and removed while they flow: what a change takes
+//! between two batches, and by how much the next batch is slower, whose table and code are new.
 
 use crate::rig::{Rig, Said};
 use crate::straight::straight;
@@ -30,7 +30,8 @@ struct Seen {
     exchanges: Vec<f64>,
 }
 
-/// The rows: a router with one program more or less each time, which another thread verifies, compiles and puts into tables.
+/// The rows: a router with one program more or less each time, which another thread verifies, compiles and
+/// puts into tables.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let name = "router: packets wait for an installation or a removal";
     settings.next(name)?;
@@ -54,7 +55,8 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let (p99, most) = (waits.quantile(0.99), waits.most());
     let row = Row::new(name, "ns").expected(50e3).measured(p99).at_most();
     let row = row.extra("median_ns", waits.median()).extra("most_ns", most).note(format!(
-        "the 99th of 100; median {:.1} µs, the longest {:.1} µs of {count} changes; {} of {} packets forwarded meanwhile",
+        "the 99th of 100; median {:.1} µs, the longest {:.1} µs of {count} changes; {} of {} packets \
+         forwarded meanwhile",
         waits.median() / 1e3,
         most / 1e3,
         tally.forwarded,

@@ -46,8 +46,8 @@ pub fn latency(bytes: usize) -> f64 {
     steps(STEPS, || walk.go(STEPS))
 }
 
-/// Nanoseconds of each of the `count` steps that `go` makes. Of rounds shorter than a turn at a busy processor, what a tenth of them does not exceed:
-/// most others may have been interrupted.
+/// Nanoseconds of each of the `count` steps that `go` makes. Of rounds shorter than a turn at a busy
+/// processor, what a tenth of them does not exceed: most others may have been interrupted.
 pub fn steps(count: usize, mut go: impl FnMut()) -> f64 {
     const ROUNDS: usize = 301;
     let rounds = (0..ROUNDS).map(|_| {

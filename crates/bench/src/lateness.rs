@@ -66,7 +66,8 @@ fn pauses(outcome: &Outcome) -> String {
     let seconds = outcome.report.elapsed.as_secs_f64();
     match &outcome.report.fidelity {
         Some(fidelity) => format!(
-            "{} pauses in {seconds:.1} s of the last run, {} at the longest; in {} of them other programs had the worker's processor",
+            "{} pauses in {seconds:.1} s of the last run, {} at the longest; in {} of them other programs \
+             had the worker's processor",
             fidelity.lateness.pauses, fidelity.lateness.longest_pause, fidelity.lateness.preemptions
         ),
         None => String::new(),

@@ -1,7 +1,8 @@
-//! What Longwire can do on this machine, measured: each bench prints its best run beside its target, with median and spread.
+//! What Longwire can do on this machine, measured: each bench prints its best run beside its target, with
+//! median and spread.
 //!
-//! Benches are shared machines' victims: they repeat, alternate what they compare, and show how far the runs lie apart. What
-//! can't run here (no privileges, not the memory) gives a row that says so and is not judged.
+//! Benches are shared machines' victims: they repeat, alternate what they compare, and show how far the runs
+//! lie apart. What can't run here (no privileges, not the memory) gives a row that says so and is not judged.
 #![forbid(unsafe_code)]
 
 mod alloc;
@@ -109,7 +110,7 @@ pub enum BenchError {
     /// A route can't be as a bench wants it.
     #[error(transparent)]
     Route(#[from] longwire_router::RouteError),
-    /// The same of a prefix.
+    /// A prefix can't be as a bench wants it.
     #[error(transparent)]
     Prefix(#[from] longwire_router::prefix::PrefixError),
     /// A program of a bench is refused.
@@ -140,7 +141,7 @@ pub enum BenchError {
     System {
         /// What was being done.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -174,7 +175,8 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     BENCHES.iter().map(|&(name, what, _)| (name, what))
 }
 
-/// Runs the bench called `name`; none if there is none of that name. A bench that fails gives a row that fails and says why.
+/// Runs the bench called `name`; none if there is none of that name. A bench that fails gives a row that
+/// fails and says why.
 pub fn run(name: &str, settings: &Settings<'_>) -> Option<Vec<Row>> {
     let (name, what, bench) = *BENCHES.iter().find(|bench| bench.0 == name)?;
     (settings.say)(name);

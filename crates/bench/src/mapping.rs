@@ -1,5 +1,6 @@
-//! One worker against two that share the work: each with its own ports and links, or one with the ports and the other with the links, as in
-//! Joglekar's thesis "High Capacity Network Link Emulation Using Network Processors", section 4.1.2. Memory to memory, by turns.
+//! One worker against two that share the work: each with its own ports and links, or one with the ports and
+//! the other with the links, as in Joglekar's thesis "High Capacity Network Link Emulation Using Network
+//! Processors", section 4.1.2. Memory to memory, by turns.
 
 use crate::engine::{checked, speed};
 use crate::punctual::Punctual;
@@ -25,7 +26,7 @@ const TO: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Links that packets take under each mapping.
 pub struct Links {
-    /// What they are called.
+    /// Their names.
     pub name: &'static str,
     /// What they are made of, as keys of a scenario.
     keys: &'static str,
@@ -56,7 +57,8 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 impl Links {
-    /// One worker's packets a second, and as a multiple of that what two workers carry under each other mapping.
+    /// One worker's packets a second, and as a multiple of that what two workers carry under each other
+    /// mapping.
     ///
     /// # Errors
     /// It is time to stop, or this machine can't run two workers.
@@ -111,7 +113,8 @@ fn scenario(link: &str, workers: usize, engine: &str) -> String {
         }
         let _ = write!(
             text,
-            "[[link]]\nname = \"over{pair}\"\nfrom = \"from{pair}\"\nto = \"to{pair}\"\nloss = \"0 %\"\n{link}"
+            "[[link]]\nname = \"over{pair}\"\nfrom = \"from{pair}\"\nto = \"to{pair}\"\nloss = \"0 %\"\n\
+             {link}"
         );
     }
     text

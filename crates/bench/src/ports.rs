@@ -1,4 +1,5 @@
-//! 64-byte packets through two real ports: the engine against a bare forwarding loop on the same drivers, in turns.
+//! 64-byte packets through two real ports: the engine against a bare forwarding loop on the same drivers, in
+//! turns.
 
 use crate::flood::{Flood, PATIENCE, description, received};
 use crate::world::{Driver, World, require_hosts};
@@ -61,7 +62,10 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
         .median_at_least(&format!("ports: {name}, engine of bare loop"), "%", TARGET_PERCENT)
         .extra("bare_missed", missed.0)
         .extra("engine_missed", missed.1)
-        .note("the bare loop is the same driver, received and sent at once; the two take turns, frames are counted at the far end")
+        .note(
+            "the bare loop is the same driver, received and sent at once; the two take turns, frames are \
+            counted at the far end",
+        )
         .note(description(driver));
     let ratios = if missed.0 == 0 {
         ratios.note(
@@ -99,8 +103,8 @@ fn measure(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
     rate(|| received(world), |time| settings.pause(settings.time(time)))
 }
 
-/// Frames a second, by what has been received and when. It is counted some time after frames begin to come out: what forwards them
-/// may need a while to start.
+/// Frames a second, by what has been received and when. It is counted some time after frames begin to come
+/// out: what forwards them may need a while to start.
 fn rate(
     mut received: impl FnMut() -> Result<(u64, Nanos), BenchError>,
     pause: impl Fn(Duration) -> Result<(), BenchError>,

@@ -1,4 +1,5 @@
-//! Packets a second through the levels above: a worker's side that does nothing else, and a process or service that sends all back.
+//! Packets a second through the levels above: a worker's side that does nothing else, and a process or
+//! service that sends all back.
 
 use crate::guest::{Guest, NAME, RATE, Work, spin};
 use crate::{BenchError, Sample, Settings};
@@ -6,7 +7,7 @@ use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{BATCH, Handle, Pool};
 use longwire_punt::client::{Control, Hello};
 use longwire_punt::{
-    Class, Limits, Made, Punt, Punted, Refused, SeatId, Service, Slow, Turns, Verdict, Waiting,
+    AttachmentId, Class, Limits, Made, Punt, Punted, Refused, Service, Slow, Turns, Verdict, Waiting,
 };
 use longwire_report::Row;
 use longwire_units::Nanos;
@@ -28,7 +29,8 @@ pub enum Level {
     Control,
 }
 
-/// Packets a second of so many bytes without FCS, up to a level and back: the best of many short times within `time`.
+/// Packets a second of so many bytes without FCS, up to a level and back: the best of many short times within
+/// `time`.
 ///
 /// # Errors
 /// The level can't be had, or it was at fault.
@@ -91,13 +93,13 @@ fn refusals(settings: &Settings<'_>) -> Result<Row, BenchError> {
         settings.next(name)?;
         let above = &mut Above::control()?;
         let mut control = above.joined()?;
-        while above.punt.offer(&above.pool, above.free[0], above.seat, &Class::default())
+        while above.punt.offer(&above.pool, above.free[0], above.attachment, &Class::default())
             != Err(Refused::Full)
         {}
         let begin = Instant::now();
         for _ in 0..COUNT {
             std::hint::black_box(
-                above.punt.offer(&above.pool, above.free[0], above.seat, &Class::default()).is_err(),
+                above.punt.offer(&above.pool, above.free[0], above.attachment, &Class::default()).is_err(),
             );
         }
         costs.push(begin.elapsed().as_nanos() as f64 / f64::from(COUNT));
@@ -122,7 +124,7 @@ fn sample(
 /// The worker's side.
 struct Above {
     punt: Punt,
-    seat: SeatId,
+    attachment: AttachmentId,
     pool: Pool,
     out: Outbox,
     passed: Vec<Handle>,
@@ -146,29 +148,29 @@ impl Service for Echo {
 impl Above {
     fn control() -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
-        let (guest, seat) = Guest::expected(&mut punt, patient())?;
-        Ok(Self { guest: Some(guest), ..Self::with(punt, seat)? })
+        let (guest, attachment) = Guest::expected(&mut punt, patient())?;
+        Ok(Self { guest: Some(guest), ..Self::with(punt, attachment)? })
     }
 
     fn service(waiting: Waiting, work: Work) -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
-        let seat = punt.add_service(NAME, patient()).unwrap_or(SeatId::slow(0));
+        let attachment = punt.add_service(NAME, patient()).unwrap_or(AttachmentId::slow(0));
         let turns = Turns::new("sfq").map_err(|error| BenchError::NotHere(error.to_string()))?;
         let slow = Slow::start(punt.slow_door(), turns, waiting).and_then(|mut slow| {
-            slow.seat(seat, &patient(), Box::new(Echo(work)))?;
+            slow.attach(attachment, &patient(), Box::new(Echo(work)))?;
             Ok(slow)
         });
         let slow = slow.map_err(|source| BenchError::System { doing: "starting the slow path", source })?;
-        Ok(Self { slow: Some(slow), ..Self::with(punt, seat)? })
+        Ok(Self { slow: Some(slow), ..Self::with(punt, attachment)? })
     }
 
-    fn with(punt: Punt, seat: SeatId) -> Result<Self, BenchError> {
+    fn with(punt: Punt, attachment: AttachmentId) -> Result<Self, BenchError> {
         let mut pool = Pool::new(8 << 20)?;
         let free = (0..2048).filter_map(|_| pool.insert(&[0x55; FRAME])).collect();
         let (out, passed) = (Outbox::default(), Vec::with_capacity(OUTBOX));
         Ok(Self {
             punt,
-            seat,
+            attachment,
             pool,
             out,
             passed,
@@ -195,7 +197,7 @@ impl Above {
 
     fn await_guest(&mut self) -> Result<(), BenchError> {
         let begin = Instant::now();
-        while !self.punt.is_taken(self.seat) {
+        while !self.punt.is_taken(self.attachment) {
             let has_ended = self.guest.as_mut().is_some_and(Guest::has_ended);
             if has_ended || begin.elapsed() > Duration::from_secs(20) {
                 return Err(BenchError::NotHere("the process above does not come".into()));
@@ -213,7 +215,7 @@ impl Above {
         self.free = (0..2048).filter_map(|_| self.pool.insert(&vec![0x55; len])).collect();
         let rate = self.await_guest().map(|()| self.rate(time));
         (self.guest, self.slow) = (None, None);
-        let counts = self.punt.counts(self.seat);
+        let counts = self.punt.counts(self.attachment);
         match rate {
             Ok(_) if counts.faults + counts.cut > 0 => Err(BenchError::NotHere(format!(
                 "{} answers were wrong, {} times cut off",
@@ -223,8 +225,9 @@ impl Above {
         }
     }
 
-    /// The best of many short times, on the first processor. On a shared machine both sides run at once only now and then; that is what
-    /// a time must be short for, and it is long enough for many times the packets that are up at once.
+    /// The best of many short times, on the first processor. On a shared machine both sides run at once only
+    /// now and then; that is what a time must be short for, and it is long enough for many times the packets
+    /// that are up at once.
     fn rate(&mut self, time: Duration) -> f64 {
         const SHORT: Duration = Duration::from_millis(5);
         let mut best = 0.0f64;
@@ -250,7 +253,7 @@ impl Above {
         for _ in 0..BATCH {
             let Some(&handle) = self.free.last() else { break };
             self.pool.meta_mut(handle).arrival = now.0;
-            if self.punt.offer(&self.pool, handle, self.seat, &Class::default()).is_err() {
+            if self.punt.offer(&self.pool, handle, self.attachment, &Class::default()).is_err() {
                 break;
             }
             self.free.pop();

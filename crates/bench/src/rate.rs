@@ -1,5 +1,5 @@
-//! How far the bandwidth between two hosts on real ports is from what the link was set to, at the link layer: bits of all
-//! arrivals but the first over the time from first to last arrival.
+//! How far the bandwidth between two hosts on real ports is from what the link was set to, at the link layer:
+//! bits of all arrivals but the first over the time from first to last arrival.
 
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};

@@ -1,10 +1,11 @@
-//! A router between eight ports in memory, driven batch by batch without an engine, so that its own time can be told.
+//! A router between eight ports in memory, driven batch by batch without an engine, so that its own time can
+//! be told.
 
 use crate::{BenchError, Sample};
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
 use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_program::Program;
-use longwire_punt::{Punt, SeatId};
+use longwire_punt::{AttachmentId, Punt};
 use longwire_router::prefix::Prefix;
 use longwire_router::{
     Admission, Fid, FlowKey, Forwarder, Installation, InterfaceAddress, Key, NextHop, Router, RouterConfig,
@@ -211,7 +212,12 @@ impl Rig {
     ///
     /// # Errors
     /// It is refused.
-    pub fn install(&mut self, program: Program, key: Key, above: Option<SeatId>) -> Result<Fid, BenchError> {
+    pub fn install(
+        &mut self,
+        program: Program,
+        key: Key,
+        above: Option<AttachmentId>,
+    ) -> Result<Fid, BenchError> {
         let installation = Installation { name: program.name.clone(), key, above, ..Installation::default() };
         let prices = self.router.forwarders().admission().prices.clone();
         let forwarder = Forwarder::prepare(program, installation, &prices, 1)?;
@@ -264,7 +270,8 @@ impl Rig {
         self.router.forward(&mut self.pool, batch, &mut self.outbox);
     }
 
-    /// Gives the batch's packets, and what came of them, out of their ports: `sent` is shown each frame.
+    /// Sends the batch's packets, and those made because of them, out of their ports: `sent` is shown each
+    /// frame.
     pub fn give_out(&mut self, batch: &Batch, mut sent: impl FnMut(u16, &[u8])) {
         for &handle in batch.as_slice() {
             let code = self.pool.meta(handle).out_port;
@@ -295,8 +302,8 @@ impl Rig {
         self.pool.free(handle);
     }
 
-    /// How long the router takes for a batch of these frames, with what it takes to bring them in and out left out. All packets
-    /// have the same time.
+    /// How long the router takes for a batch of these frames, with what it takes to bring them in and out
+    /// left out. All packets have the same time.
     pub fn time_batch(&mut self, frames: &[(u16, Frame)]) -> Duration {
         let batch = self.take_in(frames.iter().map(|(port, frame)| (*port, frame)));
         let before = Instant::now();
@@ -309,8 +316,8 @@ impl Rig {
     }
 }
 
-/// Nanoseconds a packet in each of several routers that take turns, a batch at a time: what disturbs one disturbs all. Each has its own frames, a
-/// batch of them or less.
+/// Nanoseconds a packet in each of several routers that take turns, a batch at a time: what disturbs one
+/// disturbs all. Each has its own frames, a batch of them or less.
 ///
 /// # Errors
 /// What `go_on` answers, which is asked now and then.

@@ -1,4 +1,5 @@
-//! A router alone on one core: minimal IP, what programs add to it, and whether what admission promises holds.
+//! A router alone on one core: minimal IP, what programs add to it, and whether what admission promises
+//! holds.
 
 use crate::rig::{FRAME, Frame, PORTS, Rig, Said, destination, in_turns};
 use crate::straight::straight;
@@ -127,8 +128,9 @@ fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
     Ok(times.into_iter().collect::<Sample>().at_most(name, "ns", 5e6))
 }
 
-/// Programs that have one way only, and so always take the most expensive, at calibrated prices: many flows with a program and a state of their own each, met in
-/// random order, so that states and code are not in the caches near a core. What a packet takes is held against what was reckoned.
+/// Programs that have one way only, and so always take the most expensive, at calibrated prices: many flows
+/// with a program and a state of their own each, met in random order, so that states and code are not in the
+/// caches near a core. A packet's time is compared with the computed one.
 fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let prices = calibrate::prices(settings)?;
     let flows = if settings.quick { QUICK_FLOWS } else { FLOWS };

@@ -51,7 +51,8 @@ impl Sample {
         self.spread(Row::new(name, unit).expected(target).measured(self.least()).at_most())
     }
 
-    /// A row of the median, for comparisons whose best run means nothing; it passes if the median reaches `target`.
+    /// A row of the median, for comparisons whose best run means nothing; it passes if the median reaches
+    /// `target`.
     pub fn median_at_least(&self, name: &str, unit: &str, target: f64) -> Row {
         self.spread(Row::new(name, unit).expected(target).measured(self.median()).at_least())
     }

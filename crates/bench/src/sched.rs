@@ -1,4 +1,5 @@
-//! What sharing processors and ports costs: a packet's whole way through each scheduler, with few flows and with many.
+//! What sharing processors and ports costs: a packet's whole way through each scheduler, with few flows and
+//! with many.
 
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Dice;
@@ -7,9 +8,11 @@ use longwire_sched::{PerByte, Resource, SPECS, Scheduler, Spec, Weight};
 use longwire_units::Nanos;
 use std::time::Instant;
 
-/// Flows, packets inside, and what a packet may cost in ns where choosing takes the same time however many flows there are.
+/// Flows, packets inside, and what a packet may cost in ns where choosing takes the same time however many
+/// flows there are.
 const SIZES: [(u32, u32, f64); 2] = [(16, 64, 60.0), (100_000, 200_000, 120.0)];
-/// Packets that are drawn beforehand, and how many of them are timed at once: few, so that on a machine with other work some runs are not interrupted.
+/// Packets that are drawn beforehand, and how many of them are timed at once: few, so that on a machine with
+/// other work some runs are not interrupted.
 const PACKETS: usize = 400_000;
 const TIMED: usize = 5_000;
 
@@ -40,7 +43,8 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 /// A scheduler with a constant number of packets inside, for flows in no order.
 struct World {
     scheduler: Scheduler,
-    /// The flow and length of the packets that come, and cycles of those processed: drawn before the time is taken.
+    /// The flow and length of the packets that come, and cycles of those processed: drawn before the time is
+    /// taken.
     coming: Vec<(u32, u32, u64)>,
     at: usize,
 }
@@ -89,7 +93,8 @@ impl World {
         cycles
     }
 
-    /// Passes so many packets, and returns what each took in ns: coming, given to a processor, processed and told of, given to the port.
+    /// Passes so many packets, and returns what each took in ns: enqueued, given to a processor, processed
+    /// and reported, given to the port.
     fn run(&mut self, packets: usize) -> f64 {
         let (start, mut sent) = (Instant::now(), 0u64);
         for _ in 0..packets {

@@ -1,5 +1,5 @@
-//! Bulk TCP between two hosts through an unlimited link, with the offloads of the ports on: the engine against a bare forwarding loop on
-//! the same drivers, in turns.
+//! Bulk TCP between two hosts through an unlimited link, with the offloads of the ports on: the engine
+//! against a bare forwarding loop on the same drivers, in turns.
 
 use crate::ports::forward;
 use crate::world::{Driver, World, require_hosts, with_losses};
@@ -111,7 +111,8 @@ fn transfer(settings: &Settings<'_>, world: &World) -> Result<BulkResult, BenchE
     world.with_receiver(|receiver| send(receiver, &bulk, &mut settings.progress()))
 }
 
-/// CUBIC where the system has it, else the system's own choice: a machine's default should not decide the result.
+/// CUBIC where the system has it, else the system's own choice: a machine's default should not decide the
+/// result.
 fn congestion() -> Option<String> {
     let known =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();

@@ -89,7 +89,8 @@ impl World {
         })
     }
 
-    /// So many hosts, at most as many as [`HOSTS`] names, each as `change` makes it of what it would be with its address.
+    /// So many hosts, at most as many as [`HOSTS`] names, each as `change` makes it of what it would be with
+    /// its address.
     ///
     /// # Errors
     /// What can't be made.
@@ -117,7 +118,7 @@ impl World {
         Ok(Self { lab, driver, mtu, packet: AfPacketOptions::default() })
     }
 
-    /// The same with packet sockets opened so.
+    /// Sets how packet sockets are opened.
     pub fn with_packet_options(self, packet: AfPacketOptions) -> Self {
         Self { packet, ..self }
     }
@@ -143,7 +144,8 @@ impl World {
         self.open_by(self.driver)
     }
 
-    /// Opens the ports by another driver than the one the wires were made for: wires for AF_XDP serve AF_PACKET too.
+    /// Opens the ports by another driver than the one the wires were made for: wires for AF_XDP serve
+    /// AF_PACKET too.
     ///
     /// # Errors
     /// What can't be opened.
@@ -189,8 +191,8 @@ impl World {
         Ok(ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect())
     }
 
-    /// Starts the engine on new ports, with links of `forward` (keys of a scenario's link, a line each) from `a` to `b`
-    /// and nothing but a wire back. It spins, on the first processor.
+    /// Starts the engine on new ports, with links of `forward` (keys of a scenario's link, a line each) from
+    /// `a` to `b` and nothing but a wire back. It spins, on the first processor.
     ///
     /// # Errors
     /// What can't be opened or made.
@@ -216,7 +218,8 @@ impl World {
         run(&text, ports)
     }
 
-    /// Starts the engine on new ports with a whole scenario, which has a port or host for each of this world's, in order.
+    /// Starts the engine on new ports with a whole scenario, which has a port or host for each of this
+    /// world's, in order.
     ///
     /// # Errors
     /// What can't be read, opened or made.
@@ -224,7 +227,8 @@ impl World {
         run(text, self.open()?)
     }
 
-    /// Runs `f` in host `a` with a receiver of traffic in host `b`, both on the processor that the engine leaves them.
+    /// Runs `f` in host `a` with a receiver of traffic in host `b`, both on the processor that the engine
+    /// leaves them.
     ///
     /// # Errors
     /// What `f` returns, or what keeps the receiver from listening.
@@ -235,7 +239,7 @@ impl World {
         self.between(0, 1, f)
     }
 
-    /// The same from the host in one place to that in another.
+    /// Runs `f` with a receiver on the host in one place, reached from that in another.
     ///
     /// # Errors
     /// As for [`World::with_receiver`].
@@ -283,7 +287,8 @@ pub fn settle_beside() {
     longwire_engine::clock::settle_thread(Some(*last));
 }
 
-/// The row with a note about what the engine itself lost in a run, if it did: then what was measured is not the link.
+/// The row with a note about what the engine itself lost in a run, if it did: then what was measured is not
+/// the link.
 pub fn with_losses(row: Row, report: &Report) -> Row {
     let own = report.own_losses();
     let row = report.errors.iter().fold(row, |row, error| row.note(error.clone()));

@@ -27,7 +27,8 @@ fn what_is_here_has_numbers_and_what_is_absent_a_reason() {
         let rate = number(of(&format!("peers: {name}, 64 bytes")));
         assert!(rate.is_some_and(|rate| rate > 1000.0), "{name}: {rate:?}");
     }
-    // On a busy machine everything may be late and slow; nothing is ever early, and no link is faster than it was set.
+    // On a busy machine everything may be late and slow; nothing is ever early, and no link is faster than it
+    // was set.
     let way = number(of("peers: kernel bridge, one-way time with no delay set")).expect("a time");
     let error = number(of("peers: Longwire, AF_PACKET, 10 ms: error of the mean delay")).expect("an error");
     assert!(way > 0.0 && error > 0.0, "{way} {error}");

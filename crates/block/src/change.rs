@@ -1,31 +1,31 @@
-//! What a change says, whoever makes it and whatever carries it out: new values for blocks, ramps to them, repetitions.
+//! Changes: new values for blocks, ramps to them, and repetitions.
 //!
-//! A scenario's events, people at the control socket and the engine's workers mean the same by it.
+//! Scenario events, the control socket and the engine's workers all use these types.
 
 use crate::{Spec, Value, Values};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 
-/// What a link is made of: a block a key at most. A traffic source is made of one alone.
+/// The blocks of a link, at most one per key. A traffic source has exactly one.
 pub type Blocks = Vec<(&'static Spec, Values)>;
 
-/// New values for one block of a link; parameters that are not named keep theirs.
+/// New values for one block of a link; parameters that are not given keep their values.
 #[derive(Debug, Clone)]
 pub struct Edit {
     /// The block's row.
     pub spec: &'static Spec,
-    /// Parameters by their place in the row, with their new values.
+    /// New values with the index of their parameter in the row.
     pub given: Vec<(usize, Value)>,
-    /// The block made of `given` and defaults, for a link that has none of this kind; none if a parameter without a
-    /// default is not given.
+    /// The block made of `given` and defaults, for a link without a block of this kind; none if a parameter
+    /// without a default is not given.
     pub fresh: Option<Values>,
 }
 
-/// A change that takes its time: from the values that hold when it begins to the new ones, in equal steps of time.
+/// A gradual change: from the values at its beginning to the new ones, in equal steps of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ramp {
-    /// How long it takes; the new values hold from its end on.
+    /// Duration; the new values hold from its end on.
     pub over: Nanos,
-    /// How far apart the steps are; more than zero.
+    /// Time between steps; more than zero.
     pub step: Nanos,
 }
 
@@ -35,23 +35,24 @@ impl Ramp {
         Self { over, step: Nanos((over.0 / 50).clamp(1, 100_000_000)) }
     }
 
-    /// How many steps it has, the last one to the new values included.
+    /// Number of steps, the last one to the new values included.
     pub fn steps(self) -> u64 {
         self.over.0.div_ceil(self.step.0.max(1)).max(1)
     }
 }
 
-/// A change that comes again.
+/// Repetition of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
-    /// How far apart; more than zero.
+    /// Period; more than zero.
     pub every: Nanos,
-    /// How many times in all; none for as long as the run goes on.
+    /// Total number of times; none for as long as the run lasts.
     pub times: Option<u64>,
 }
 
 impl Edit {
-    /// The block that this makes of a link's `blocks`; none if it has none of this kind and too little is given.
+    /// The block that this edit makes of a link's `blocks`; none if the link has no block of this kind and
+    /// too little is given.
     pub fn apply(&self, blocks: &Blocks) -> Option<(&'static Spec, Values)> {
         let Some(kept) = self.of_same_kind(blocks) else { return Some((self.spec, self.fresh.clone()?)) };
         let values =
@@ -59,7 +60,7 @@ impl Edit {
         Some((self.spec, values))
     }
 
-    /// The values of the block that is changed and not replaced.
+    /// The values of the block that the edit changes rather than replaces.
     pub fn of_same_kind<'b>(&self, blocks: &'b Blocks) -> Option<&'b Values> {
         blocks.iter().find(|(spec, _)| spec.is(self.spec)).map(|(_, values)| values)
     }
@@ -69,8 +70,9 @@ impl Edit {
         blocks.iter().any(|(spec, _)| spec.key == self.spec.key && !spec.is(self.spec))
     }
 
-    /// The values that a ramp of the link's `blocks` to this begins with; none if it can't be one, because the block
-    /// is of another kind or a value has no way in between. A loss or the like that a link has not is one of 0 %.
+    /// The initial values of a ramp of the link's `blocks` to this edit. None if a ramp is impossible: the
+    /// block is of another kind, or a value can't be interpolated. A missing loss block or the like is
+    /// treated as 0 %.
     pub fn begins(&self, blocks: &Blocks) -> Option<Vec<Value>> {
         if self.replaces(blocks) {
             return None;
@@ -88,7 +90,8 @@ impl Edit {
     }
 }
 
-/// The value `done` of `over` on the straight way between two, rounded towards the first; none if there is none between them.
+/// The value after `done` of `over` by linear interpolation, rounded towards `from`; none if there is nothing
+/// in between.
 pub fn between(from: &Value, to: &Value, done: Nanos, over: Nanos) -> Option<Value> {
     let way = |from: u64, to: u64| {
         let moved = (i128::from(to) - i128::from(from)) * i128::from(done.0) / i128::from(over.0.max(1));
@@ -96,7 +99,7 @@ pub fn between(from: &Value, to: &Value, done: Nanos, over: Nanos) -> Option<Val
     };
     Some(match (from, to) {
         (Value::Rate(Rate::UNLIMITED), _) | (_, Value::Rate(Rate::UNLIMITED)) => return None,
-        // No link sends slower than the least rate, but for an outage.
+        // No link sends below the minimum rate, except in an outage.
         (Value::Rate(from), Value::Rate(to)) => match way(from.0, to.0) {
             0 => Value::Rate(Rate::STALLED),
             rate => Value::Rate(Rate(rate).max(Rate::MIN)),
@@ -112,7 +115,7 @@ pub fn between(from: &Value, to: &Value, done: Nanos, over: Nanos) -> Option<Val
     })
 }
 
-/// Sets a block of a link. A row without parameters stands for having none of its key.
+/// Sets a block of a link. A row without parameters removes the block of its key.
 pub fn set_block(blocks: &mut Blocks, spec: &'static Spec, values: Values) {
     if spec.params.is_empty() {
         return blocks.retain(|(other, _)| other.key != spec.key);

@@ -1,9 +1,9 @@
-//! Named streams of random numbers: each block draws from its own, so that editing one block leaves the others'
-//! draws alone.
+//! Named streams of random numbers: each block draws from its own, so that editing one block does not change
+//! the draws of others.
 
 /// A stream of 64-bit draws: SplitMix64 with an increment of its own (Steele, Lea & Flood, "Fast splittable
-/// pseudorandom number generators", OOPSLA 2014). Sixteen bytes, so that a million links can each have one. The
-/// output for a given (seed, name) is frozen.
+/// pseudorandom number generators", OOPSLA 2014). Sixteen bytes, so that a million links can each have one.
+/// The output for a given (seed, name) is frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dice {
     state: u64,
@@ -11,9 +11,10 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// The stream that belongs to `name` (the path of the block, as `links/up/loss`) under the scenario's `seed`.
+    /// The stream for `name` (the path of the block, such as `links/up/loss`) under the scenario's `seed`.
     pub fn named(seed: u64, name: &str) -> Self {
-        // FNV-1a over the name, begun from the mixed seed; two finalisers give independent state and increment.
+        // FNV-1a over the name, begun from the mixed seed; two finalisers give independent state and
+        // increment.
         let mut hash = mix(seed ^ 0xcbf2_9ce4_8422_2325);
         for byte in name.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -22,7 +23,7 @@ impl Dice {
         Self { state, increment: odd_increment(mix(hash ^ 0x9e37_79b9_7f4a_7c15)) }
     }
 
-    /// The stream that belongs to a draw from another one.
+    /// A stream seeded with a draw from another one.
     pub fn seeded(seed: u64) -> Self {
         Self { state: mix(seed), increment: odd_increment(mix(seed ^ 0x9e37_79b9_7f4a_7c15)) }
     }
@@ -34,7 +35,8 @@ impl Dice {
         mix(self.state)
     }
 
-    /// A draw uniform in `0..bound` (Lemire's multiply-shift with rejection: no bias). Zero if `bound` is zero.
+    /// A draw uniform in `0..bound` (Lemire's multiply-shift with rejection: no bias). Zero if `bound` is
+    /// zero.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         loop {

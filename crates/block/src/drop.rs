@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 macro_rules! reasons {
     ($($variant:ident $name:literal $help:literal),+ $(,)?) => {
-        /// Why a packet was dropped. The number is its place in counter arrays.
+        /// Reason why a packet was dropped. The number is the index in arrays of counters.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum DropReason { $(#[doc = $help] $variant),+ }
@@ -18,7 +18,7 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What it means, in one sentence.
+            /// Its meaning, in one sentence.
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$variant => $help),+ }
             }
@@ -54,15 +54,19 @@ reasons! {
     NoNeighbour "no-neighbour" "The next hop did not answer when its address was asked for.",
     NeighbourFull "neighbour-full" "Too many packets or addresses waited for answers of neighbours.",
     SlowPath "slow-path" "It needed more than plain forwarding, of which there was too much.",
-    FlowFull "flow-full" "A router's scheduler had no room for it: its flow, all flows together, or the flow table was full.",
-    LevelFull "level-full" "The service or control process that it was for had no room, or was promised less.",
-    LevelLate "level-late" "The service or control process that it was for did not answer in time, or was not there, and without an answer it was not to go on.",
+    FlowFull "flow-full" "A router's scheduler had no room for it: its flow, all flows together, or the flow \
+        table was full.",
+    LevelFull "level-full"
+        "The service or control process that it was for had no room, or was promised less.",
+    LevelLate "level-late" "The service or control process that it was for did not answer in time, or was \
+        not there, and without an answer it was not to go on.",
     Service "service" "A service or a control process dropped it.",
     Discard "discard" "A route says that it goes nowhere.",
     Program "program" "A program on the router's path dropped it.",
     Aborted "aborted" "A program on the router's path gave up on it, or sent it where no port is.",
     NoRoute "no-route" "Nothing leads from where it came in to where it wants to go.",
-    Loop "loop" "Too much came of one packet at one moment: it went in a circle, or links duplicated it one behind the other.",
+    Loop "loop" "Too much came of one packet at one moment: it went in a circle, or links duplicated it one \
+        behind the other.",
     Stopped "stopped" "It was still waiting when the run was stopped.",
 }
 
@@ -75,13 +79,13 @@ impl DropReason {
         if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
     }
 
-    /// Whether such a drop is Longwire's own failure to do what was asked, so that a run with one is not faithful.
+    /// Whether such a drop means that Longwire itself failed, so that the run is not faithful.
     pub const fn is_own_failure(self) -> bool {
         matches!(self, Self::PoolFull | Self::PortFull | Self::RingFull)
     }
 }
 
-/// A counter for each reason, by its number.
+/// A counter per reason, indexed by its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropCounts([u64; DropReason::COUNT]);
 

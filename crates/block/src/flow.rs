@@ -1,14 +1,14 @@
-//! What a traffic source is besides its model: where its packets go, how many there are, and whether it sends.
+//! Settings of a traffic source besides its model: destination, number of packets, state.
 
 use longwire_settings::{Choice, Grammar, Limit, Parsed, Settings, Spec, Value, Values};
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The row of a source's settings that belong to no model.
+/// The row of a source's settings that do not belong to its model.
 pub static FLOW: Spec = FlowSettings::SPEC;
 
-/// Where a source's packets go, how many there are, and whether it sends.
+/// Destination, limits and state of a source.
 #[derive(Debug, Settings)]
 #[settings(key = "flow", kind = "flow", source = "Longwire's own")]
 struct FlowSettings {
@@ -36,32 +36,32 @@ enum State {
     Down,
 }
 
-/// Where a source's frames go: the value of `to`.
+/// Destination of a source's frames: the value of `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aim {
     /// The port, by its place in the plan.
     pub port: u16,
-    /// The hardware address that frames to it carry.
+    /// Destination MAC address of its frames.
     pub mac: [u8; 6],
 }
 
-/// What a source is besides its model.
+/// Settings of a source besides its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course {
-    /// Where its frames go.
+    /// The destination of its frames.
     pub aim: Aim,
     /// Their destination address.
     pub destination: IpAddr,
-    /// How many there are at most.
+    /// Most packets.
     pub packets: u64,
-    /// How long it sends, from its start; [`Nanos::NEVER`] for no end.
+    /// Duration from its start; [`Nanos::NEVER`] for no end.
     pub duration: Nanos,
     /// Whether it sends.
     pub up: bool,
 }
 
 impl Course {
-    /// What values of [`FLOW`] say.
+    /// Reads the settings from values of [`FLOW`].
     pub fn of(values: &Values) -> Self {
         let settings = FlowSettings::of(values);
         Self {
@@ -79,12 +79,12 @@ impl Course {
         }
     }
 
-    /// The same for what a source is made of; none if that says it not.
+    /// Reads the settings from the rows of a source; none if there is no row of [`FLOW`].
     pub fn among(rows: &[(&Spec, Values)]) -> Option<Self> {
         rows.iter().find(|(spec, _)| spec.is(&FLOW)).map(|(_, values)| Self::of(values))
     }
 
-    /// The values of [`FLOW`] that say this; `to` is the name of the port.
+    /// Converts to values of [`FLOW`]; `to` is the name of the port.
     pub fn values(&self, to: &str) -> Values {
         Values::made(vec![
             self.aim.value(to),
@@ -103,13 +103,13 @@ impl Course {
 }
 
 impl Aim {
-    /// The value of `to` that says this; `name` is the port's.
+    /// Converts to a value of `to`; `name` is the port's.
     pub fn value(self, name: &str) -> Value {
         Value::Parsed(Parsed { text: name.into(), value: Arc::new(self) })
     }
 }
 
-/// What a name means only the scenario knows: see [`Aim::value`].
+/// Only the scenario can resolve a name: see [`Aim::value`].
 const PORT: Grammar = Grammar {
     wanted: "the name of a host or port",
     read: |text, _| Err(format!("what \"{text}\" means, only the scenario knows")),

@@ -1,7 +1,7 @@
 //! The contract between the engine and what packets pass through.
 //!
-//! Stages of a link, ports and nodes are told the time and given their dice; they never read a clock or a global
-//! generator. The engine knows only what stands here.
+//! Stages of a link, ports and nodes are told the time and given their dice; they never read a clock or a
+//! global generator. The engine depends on nothing but this contract.
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -25,7 +25,7 @@ pub use longwire_settings::{
     SpecError, Value, Values,
 };
 pub use node::Node;
-pub use node_stats::{FlowStats, NodeStats, ProcessorStats, SeatStats};
+pub use node_stats::{AttachmentStats, FlowStats, NodeStats, ProcessorStats};
 pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};

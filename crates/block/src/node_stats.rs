@@ -1,8 +1,9 @@
-//! What a router says it has done.
+//! Statistics of a router.
 
 use serde::Serialize;
 
-/// What a router has counted. Packets; segments of a train count one each: received + made = forwarded + consumed + dropped + kept.
+/// Counters of a router, in packets, where each segment of a train is counted: received + made = forwarded +
+/// consumed + dropped + kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NodeStats {
     /// Taken in.
@@ -11,7 +12,7 @@ pub struct NodeStats {
     pub made: u64,
     /// Given out to ports.
     pub forwarded: u64,
-    /// For the router itself, or taken apart into fragments.
+    /// Addressed to the router itself, or split into fragments.
     pub consumed: u64,
     /// Dropped.
     pub dropped: u64,
@@ -19,21 +20,21 @@ pub struct NodeStats {
     pub kept: u64,
     /// ICMP errors made.
     pub errors: u64,
-    /// Not made, though they should have been, for want of room.
+    /// Packets that should have been made but were not, for lack of room.
     pub unmade: u64,
-    /// Given to full IP, by reason, where any were.
+    /// Handed to full IP, by reason; only reasons with a count.
     pub exceptions: Vec<(&'static str, u64)>,
-    /// Not done because there was too much, by kind of work, where any was.
+    /// Skipped because of rate limits, by kind of work; only kinds with a count.
     pub policed: Vec<(&'static str, u64)>,
-    /// Given to its control plane, by class, where any were.
+    /// Handed to the control plane, by class; only classes with a count.
     pub punted: Vec<(&'static str, u64)>,
-    /// Taken from its control plane.
+    /// Received from its control plane.
     pub from_control: u64,
-    /// Destinations that the route caches knew.
+    /// Hits of the route caches.
     pub cache_hits: u64,
-    /// Destinations that they did not.
+    /// Misses of the route caches.
     pub cache_misses: u64,
-    /// Neighbours known, those being asked for included.
+    /// Known neighbours, those being resolved included.
     pub neighbours: u64,
     /// Neighbours being asked for.
     pub asked: u64,
@@ -42,52 +43,54 @@ pub struct NodeStats {
     /// Its processors, if flows share them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorStats>,
-    /// Who is above it: services, control processes.
+    /// Services and control processes above it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub levels: Vec<SeatStats>,
+    pub levels: Vec<AttachmentStats>,
 }
 
-/// What a router's scheduler has counted.
+/// Counters of a router's scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ProcessorStats {
     /// The scheduler's name.
     pub scheduler: &'static str,
     /// How many processors there are.
     pub processors: u32,
-    /// Whether costs are measured; else they are those of a model.
+    /// Whether costs are measured rather than modelled.
     pub measured: bool,
-    /// Packets that wait for a processor now.
+    /// Packets waiting for a processor now.
     pub waiting: u64,
-    /// Dropped because the ring before the scheduler was full, in virtual time. The scheduler never saw them: they are not among `refused`, of no flow and not of all.
+    /// Dropped because the ring before the scheduler was full, in virtual time. The scheduler never saw them:
+    /// they are not in `refused`, and belong to no flow and not to `all`.
     pub input_full: u64,
-    /// Refused because their flow had as many waiting as it may.
+    /// Refused because their flow's queue was full.
     pub queue_full: u64,
-    /// Refused because all flows known were busy or had names.
+    /// Refused because all known flows were busy or named.
     pub table_full: u64,
-    /// Refused because their flow had its share of the room for packets, or there was none left.
+    /// Refused because their flow had used its share of the packet memory, or none was left.
     pub no_room: u64,
-    /// Idle flows that made room for others in the flow table: what they did is in `all` only.
+    /// Idle flows evicted from the flow table: their counts are only in `all`.
     pub recycled: u64,
-    /// Measurements above the budget, which counted as the budget.
+    /// Measurements above the budget, which were treated as the budget.
     pub exploded: u64,
-    /// Packets that cost more than a round gives.
+    /// Packets that cost more than a round's quantum.
     pub beyond_quantum: u64,
-    /// Flows known of which a packet has come.
+    /// Known flows that have had a packet.
     pub flows_known: u64,
-    /// How many of them are not among `flows`, as they have no name and others used more.
+    /// Flows that are not listed in `flows`, because they are unnamed and others used more.
     pub flows_left_out: u64,
-    /// Those that used most, in the order in which they became known; named ones always, once for each port that packets of theirs went to.
+    /// The flows with the highest use, in the order in which they became known. Named flows are always
+    /// listed, once for each port that their packets went to.
     pub flows: Vec<FlowStats>,
-    /// All flows together, those known no more included.
+    /// All flows together, evicted ones included.
     pub all: FlowStats,
 }
 
-/// What became of a flow's packets: in = out + consumed + abandoned + inside.
+/// Outcome of a flow's packets: in = out + consumed + abandoned + inside.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FlowStats {
-    /// What it is called.
+    /// Name of the flow.
     pub flow: String,
-    /// The place of the port it goes to; `u16::MAX` of one with a name of which no packet has come.
+    /// Place of its output port; `u16::MAX` for a named flow that has had no packet.
     pub port: u16,
     /// Its weight.
     pub weight: u32,
@@ -101,59 +104,59 @@ pub struct FlowStats {
     pub out_bytes: u64,
     /// Refused.
     pub refused: u64,
-    /// Ended when they were processed.
+    /// Consumed by their processing.
     pub consumed: u64,
-    /// Stopped, because their program did not end within its budget.
+    /// Stopped because their program exceeded its budget.
     pub abandoned: u64,
     /// Processor time, in nanoseconds.
     pub processor_ns: u64,
-    /// How long processing its next packet is foretold to take, in nanoseconds.
+    /// Predicted processing time of its next packet, in nanoseconds.
     pub estimate_ns: u64,
 }
 
-/// What became of packets that went up to a service or a control process. Packets; trains count as one:
-/// up = verdicts + late + returned + kept.
+/// Outcome of packets sent up to a service or a control process. Packets, where a train is counted once: up =
+/// verdicts + late + returned + kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct SeatStats {
+pub struct AttachmentStats {
     /// `slow-path` or `control`.
     pub level: &'static str,
-    /// Whose seat it is.
+    /// Name of the attachment.
     pub name: Box<str>,
-    /// Whether someone sits there now.
+    /// Whether a process is attached now.
     pub there: bool,
     /// Gone up.
     pub up: u64,
     /// Answered.
     pub verdicts: u64,
-    /// Taken by the default forwarder because there was no answer in time.
+    /// Handled by the default forwarder because no verdict came in time.
     pub late: u64,
-    /// Taken by the default forwarder because who had them was cut off.
+    /// Handled by the default forwarder because the process that had them was cut off.
     pub returned: u64,
     /// Up now.
     pub kept: u64,
-    /// Not gone up, and dropped: no room, or more than was promised.
+    /// Not sent up, and dropped: no room, or above the guaranteed rate.
     pub refused: u64,
-    /// Those of them that did not go up because the process has had more of its processor than was promised.
+    /// Of these, not sent up because the process has used more processor time than it was promised.
     pub over_cycles: u64,
-    /// Those of them that did not go up because moving packets has taken as much of the worker's time as is set aside.
+    /// Of these, not sent up because moving packets has used the worker time that is set aside.
     pub over_time: u64,
-    /// The worker's time that moving packets has taken, in nanoseconds, as it is priced.
+    /// Worker time spent on moving packets, in nanoseconds, by the price list.
     pub worker_ns: u64,
-    /// How often packets began not to go up because of processor time.
+    /// Number of times that throttling by processor time began.
     pub throttled: u64,
-    /// Processor time that processes there have used, in nanoseconds; 0 of services.
+    /// Processor time used by the attached processes, in nanoseconds; 0 for services.
     pub processor_ns: u64,
-    /// Not gone up, and forwarded: nobody there.
+    /// Not sent up, and forwarded: no process attached.
     pub absent: u64,
     /// Made there and sent.
     pub made: u64,
     /// Made there and not sent: too many, or no memory.
     pub unmade: u64,
-    /// Answers about packets that are not up, or that can't be.
+    /// Invalid verdicts: for packets that are not up, or with impossible values.
     pub faults: u64,
     /// Times someone came.
     pub came: u64,
-    /// Times someone was cut off.
+    /// Number of times that a process was cut off.
     pub cut: u64,
     /// Why, the last time.
     #[serde(skip_serializing_if = "Option::is_none")]

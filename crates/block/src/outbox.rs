@@ -1,14 +1,15 @@
-//! What a node gives out besides deciding about the packets that came in.
+//! Output of a node besides its decisions about incoming packets.
 
 use crate::DropReason;
 use crate::decision::REFUSED;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// How many packets an outbox holds: the node must leave some for those it has kept, and may not put more.
+/// Capacity of an outbox. A node must leave room for packets that it has kept, and may not exceed it.
 pub const OUTBOX: usize = 2048;
 
-/// Packets that a node has made, or kept and lets go, in order, each with where it goes. The engine empties it after every call of the node.
+/// Packets that a node has made or released, in order, each with its destination. The engine empties the
+/// outbox after every call of the node.
 #[derive(Debug)]
 pub struct Outbox {
     packets: Vec<(Handle, u16)>,
@@ -25,33 +26,35 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Says that what is put from here on is put because `cause` has come: it has its time, and its place in the order of things.
+    /// Makes `cause` the cause of the packets put from here on: they have its time and its place in the order
+    /// of events.
     pub fn because_of(&mut self, cause: &Meta) {
         (self.time, self.place, self.seq) = (cause.arrival, cause.place, cause.seq);
     }
 
-    /// Says that what is put from here on is put because it is `time`.
+    /// Makes a timer at `time` the cause of the packets put from here on.
     pub fn at(&mut self, time: Nanos) {
         (self.time, self.place, self.seq) = (time.0, 0, 0);
     }
 
-    /// The time of what is put.
+    /// The time of packets put now.
     pub fn time(&self) -> Nanos {
         Nanos(self.time)
     }
 
-    /// How many more packets may be put.
+    /// Packets that still fit.
     pub fn room(&self) -> usize {
         OUTBOX - self.packets.len()
     }
 
-    /// Counts packets (segments of a train one each) that the node has made, wherever they go. [`Outbox::put`] does not.
+    /// Counts packets (each segment of a train) that the node has made, wherever they go. [`Outbox::put`]
+    /// does not count.
     pub fn count_made(&mut self, segments: u64) {
         self.made += segments;
     }
 
-    /// Puts a packet that goes to `out_port`. Its decision does not stand in its [`Meta`] before the engine takes it, because a
-    /// packet may be kept and let go within one batch.
+    /// Puts a packet that goes to `out_port`. The decision is stored in its [`Meta`] only when the engine
+    /// takes it, because a packet may be kept and released within one batch.
     pub fn put(&mut self, pool: &mut Pool, handle: Handle, out_port: u16) {
         debug_assert!(self.room() > 0, "a node has put more than there is room for");
         self.seq += 1;
@@ -60,17 +63,17 @@ impl Outbox {
         self.packets.push((handle, out_port));
     }
 
-    /// Puts a packet that the node had kept, and is now dropped.
+    /// Puts a packet that the node had kept and now drops.
     pub fn refuse(&mut self, pool: &mut Pool, handle: Handle, reason: DropReason) {
         self.put(pool, handle, REFUSED + reason as u16);
     }
 
-    /// The packets, each with where it goes.
+    /// The packets with their destinations.
     pub fn packets(&self) -> &[(Handle, u16)] {
         &self.packets
     }
 
-    /// Forgets the packets, which were taken, and answers how many were made since.
+    /// Removes the packets, which were taken, and returns how many were made since the last call.
     pub fn clear(&mut self) -> u64 {
         self.packets.clear();
         std::mem::take(&mut self.made)

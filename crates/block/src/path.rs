@@ -1,15 +1,16 @@
-//! How a packet's way through the links is written in `Meta::path`, in 32 bits.
+//! Encoding of a packet's path through the links in `Meta::path`, in 32 bits.
 //!
-//! A [`LinkRef`] names a link by the worker that owns it and its place there. A path of one link is that reference
-//! itself, so that a million one-link paths cost nothing; a longer one is a cursor into the plan's table of hops.
+//! A [`LinkRef`] names a link by its worker and its index there. A path of one link is that reference itself,
+//! so a million one-link paths cost nothing. A longer path is a cursor into the plan's table of hops.
 //!
-//! What is flooded takes a tree of paths: each of its links once, and copies are made where ways part, at a [`Fork`].
+//! A flooded packet follows a tree of paths that contains each link once; it is copied where paths diverge,
+//! at a [`Fork`].
 
 use crate::FLOOD;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A link as the engine finds it: worker (7 bits) and place among that worker's links (24 bits).
+/// Reference to a link: worker (7 bits) and index among that worker's links (24 bits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkRef(u32);
 
@@ -18,10 +19,10 @@ pub const MAX_LINKS: u32 = 1 << 24;
 /// Most workers.
 pub const MAX_WORKERS: u32 = 1 << 7;
 
-/// `Meta::path` of a packet that has no (more) links ahead.
+/// `Meta::path` of a packet with no (more) links ahead.
 pub const DIRECT: u32 = u32::MAX;
 
-/// `Meta::path` of a packet that no way leads from where it came in to where it wants to go.
+/// `Meta::path` of a packet without a path from its input to its destination.
 pub const NOWHERE: u32 = u32::MAX - 2;
 
 /// `Meta::path` of a packet that a node has yet to decide about, in its turn.
@@ -30,22 +31,22 @@ pub const UNDECIDED: u32 = u32::MAX - 3;
 /// Marks a cursor in `Meta::path`, and a fork among hops.
 const CURSOR: u32 = 1 << 31;
 
-/// Where the ways of a flooded packet part.
+/// A point at which the paths of a flooded packet diverge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fork(u32);
 
-/// One of the ways from a fork.
+/// One of the paths from a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
-    /// Where it begins: [`DIRECT`] if it leads to a port past all links, [`NOWHERE`] if it leads nowhere.
+    /// Its path: [`DIRECT`] if it leads to a port without links, [`NOWHERE`] if there is none.
     pub path: u32,
-    /// The port that it leads to (place in the plan), or [`FLOOD`] if it forks again.
+    /// Its port (place in the plan), or [`FLOOD`] if it forks again.
     pub port: u16,
-    /// The lowest place of the ports that it leads to.
+    /// The lowest place among its ports.
     pub first: u16,
 }
 
-/// A way from one port to another: the other's place in the plan, and the links, or none if there is no way.
+/// A path to a port: the port's place in the plan, and the links, or none if there is no path.
 pub type Way<'a> = (u16, Option<&'a [LinkRef]>);
 
 impl LinkRef {
@@ -58,7 +59,8 @@ impl LinkRef {
         Self(worker << 24 | local)
     }
 
-    /// The first of a worker's links as a path of one link is written: a path of another one here differs from it in its place only.
+    /// The first link of a worker, encoded as a path. Other one-link paths of this worker differ from it only
+    /// in the index.
     #[inline]
     pub const fn first_of(worker: u32) -> u32 {
         worker << 24
@@ -70,14 +72,14 @@ impl LinkRef {
         self.0 >> 24
     }
 
-    /// Its place among the worker's links.
+    /// Its index among the worker's links.
     #[inline]
     pub const fn local(self) -> u32 {
         self.0 & (MAX_LINKS - 1)
     }
 }
 
-/// The table of paths longer than one link. Every worker has the same.
+/// The table of paths longer than one link, the same in every worker.
 #[derive(Debug, Clone, Default)]
 pub struct Paths {
     hops: Vec<u32>,
@@ -85,7 +87,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Writes a path down and returns what `Meta::path` has to hold: [`DIRECT`] for no link.
+    /// Adds a path and returns its `Meta::path`: [`DIRECT`] for no links.
     pub fn add(&mut self, links: &[LinkRef]) -> u32 {
         match links {
             [] => DIRECT,
@@ -94,15 +96,15 @@ impl Paths {
         }
     }
 
-    /// Writes down the tree of the ways from one port to others, in the order of their places. None if no two of them begin with the
-    /// same link: copies made at once are right then.
+    /// Adds the tree of the paths from one port to others, in the order of their places. None if no two paths
+    /// begin with the same link, so that copies can be made at once.
     pub fn add_tree(&mut self, ways: &[Way<'_>]) -> Option<Fork> {
         let groups = groups(ways);
         if groups.iter().all(|group| group.len() == 1) {
             return None;
         }
         let root = self.new_fork();
-        // A loop: a tree may fork at every link of its longest way.
+        // Iterative, because a tree may fork at every link of its longest path.
         let mut waiting = vec![(root, groups)];
         while let Some((fork, groups)) = waiting.pop() {
             let branches = groups.into_iter().map(|group| self.add_branch(&group, &mut waiting)).collect();
@@ -111,14 +113,14 @@ impl Paths {
         Some(root)
     }
 
-    /// A fork whose branches are still to be found.
+    /// Adds a fork without branches.
     fn new_fork(&mut self) -> Fork {
         self.forks.push(Box::default());
         Fork(self.forks.len() as u32 - 1)
     }
 
-    /// A branch for ways that begin with the same link, or for one. Of several, the fork where they part joins those that wait for
-    /// their branches.
+    /// Adds a branch for one path or for paths that begin with the same link. For several, their fork joins
+    /// those that wait for their branches.
     fn add_branch<'a>(&mut self, group: &[Way<'a>], waiting: &mut Vec<(Fork, Vec<Vec<Way<'a>>>)>) -> Branch {
         let (first, links) = group[0];
         let Some(links) = links else { return Branch { path: NOWHERE, port: first, first } };
@@ -142,13 +144,13 @@ impl Paths {
         cursor
     }
 
-    /// Every path in the table that begins with `link`, the rests of longer ones among them.
+    /// Every path in the table that begins with `link`, suffixes of longer ones included.
     pub fn before(&self, link: LinkRef) -> Vec<u32> {
         let places = self.hops.iter().enumerate().filter(|(_, hop)| **hop == link.0);
         places.map(|(place, _)| place as u32 | CURSOR).collect()
     }
 
-    /// Writes down a path of the table with another link in place of its first.
+    /// Adds a copy of a path with another first link.
     pub fn add_instead(&mut self, path: u32, link: LinkRef) -> u32 {
         let mut links = vec![link];
         let mut rest = (path & !CURSOR) as usize + 1;
@@ -162,7 +164,7 @@ impl Paths {
         }
     }
 
-    /// The link that a packet with this `path` is to enter, or is in.
+    /// The next or current link of a packet with this `path`.
     #[inline]
     pub fn link(&self, path: u32) -> Option<LinkRef> {
         if path & CURSOR == 0 {
@@ -174,13 +176,13 @@ impl Paths {
         }
     }
 
-    /// Whether a path is a single link: nothing is left of it behind that.
+    /// Whether a path is a single link, with nothing behind it.
     #[inline]
     pub const fn is_one_link(path: u32) -> bool {
         path & CURSOR == 0
     }
 
-    /// The path that is left after its first link; one without a link if that is all.
+    /// The path after its first link; [`DIRECT`] if nothing is left.
     #[inline]
     pub fn advance(&self, path: u32) -> u32 {
         if path & CURSOR == 0 {
@@ -192,7 +194,7 @@ impl Paths {
         }
     }
 
-    /// The fork behind the link that a flooded packet with this `path` is in.
+    /// The fork behind the current link of a flooded packet with this `path`.
     pub fn fork_after(&self, path: u32) -> Option<Fork> {
         match self.hops.get((path & !CURSOR) as usize + 1) {
             Some(&hop) if path & CURSOR != 0 && hop & CURSOR != 0 && hop != DIRECT => {
@@ -202,13 +204,13 @@ impl Paths {
         }
     }
 
-    /// The ways from a fork, in the order of the ports that they lead to.
+    /// The branches of a fork, in the order of their ports.
     pub fn branches(&self, fork: Fork) -> &[Branch] {
         &self.forks[fork.0 as usize]
     }
 }
 
-/// Ways by their first link, in the order in which they come; those without one are by themselves.
+/// Groups paths by their first link, in order of appearance; each path without links is a group by itself.
 fn groups<'a>(ways: &[Way<'a>]) -> Vec<Vec<Way<'a>>> {
     let mut groups: Vec<Vec<Way<'a>>> = Vec::new();
     let mut places: HashMap<LinkRef, usize> = HashMap::new();
@@ -252,7 +254,8 @@ mod tests {
         assert_eq!((link.worker(), link.local()), (5, MAX_LINKS - 1));
     }
 
-    /// To 1 over link 7, to 2 over 7, 8 and 9, to 3 over 7, 8 and 10, to 4 past all links, to 5 over 11, to 6 nowhere.
+    /// Paths to 1 over link 7, to 2 over 7, 8 and 9, to 3 over 7, 8 and 10, to 4 directly, to 5 over 11; none
+    /// to 6.
     #[test]
     fn a_tree_has_each_link_once() {
         let link = |n| LinkRef::new(0, n);
@@ -289,7 +292,7 @@ mod tests {
         assert_eq!(paths.fork_after(instead), paths.fork_after(shared));
     }
 
-    /// A row of bridges with a port at each: the tree forks behind every link, deeper than any stack would let it recurse.
+    /// A row of bridges with a port each: the tree forks behind every link, too deep for recursion.
     #[test]
     fn a_deep_tree_takes_no_stack() {
         const DEPTH: u16 = 3000;

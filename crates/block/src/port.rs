@@ -1,4 +1,4 @@
-//! Where packets come in and go out.
+//! Ports, where packets enter and leave.
 
 use longwire_packet::{Batch, Pool};
 use longwire_settings::{Spec, Values};
@@ -6,19 +6,19 @@ use longwire_units::Nanos;
 use serde::Serialize;
 use thiserror::Error;
 
-/// Who says when a frame arrived.
+/// Source of a frame's arrival time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stamp {
-    /// The kernel or the card, mapped to the engine's clock.
+    /// The kernel or the card, converted to the engine's clock.
     Kernel,
-    /// One clock reading per poll: a frame may have waited since the poll before.
+    /// One clock reading per poll: a frame may have waited since the previous poll.
     Poll,
-    /// A capture file or a traffic source: exact.
+    /// A capture file or a traffic source, which is exact.
     Source,
 }
 
-/// A port that can't be used, or no longer.
+/// A failure of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PortError {
     /// The interface is gone.
@@ -35,7 +35,7 @@ pub enum PortError {
         /// Name of its interface.
         interface: String,
     },
-    /// It can't be opened, or failed; the text says what to do.
+    /// It can't be opened, or failed; the text says how to fix it.
     #[error("port {port}: {what}")]
     Failed {
         /// Name of the port.
@@ -45,37 +45,37 @@ pub enum PortError {
     },
 }
 
-/// What a port has counted since it was opened. Frames of a train count one each.
+/// Counters of a port since it was opened. Each frame of a train is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PortStats {
-    /// Frames taken in.
+    /// Frames received.
     pub in_frames: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub in_bytes: u64,
     /// Frames sent.
     pub out_frames: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub out_bytes: u64,
-    /// Frames that came in and could not be kept because the pool was full.
+    /// Received frames dropped because the pool was full.
     pub in_pool_full: u64,
-    /// Frames that the kernel's receive queue lost before Longwire saw them.
+    /// Frames lost by the kernel's receive queue before Longwire saw them.
     pub in_missed: u64,
-    /// Frames that came in and were no valid frame (too short, too long, cut off by the driver).
+    /// Invalid received frames (too short, too long, truncated by the driver).
     pub in_bad: u64,
-    /// Frames to send that the driver would not take in time.
+    /// Frames that the driver did not accept in time.
     pub out_full: u64,
-    /// Frames to send that met a port that was down or gone.
+    /// Frames sent to a port that was down or gone.
     pub out_down: u64,
-    /// Frames to send above what the port can carry.
+    /// Frames sent that exceed the port's maximum size.
     pub out_oversize: u64,
-    /// Of the frames taken in, those that the port kept for itself: no node sees them.
+    /// Of the frames received, those consumed by the port itself: no node sees them.
     pub in_consumed: u64,
-    /// Of the frames sent, those that the port made itself.
+    /// Of the frames sent, those that the port itself made.
     pub out_made: u64,
 }
 
 impl PortStats {
-    /// The sums of both.
+    /// Adds both.
     pub const fn plus(&self, other: &Self) -> Self {
         Self {
             in_frames: self.in_frames + other.in_frames,
@@ -94,49 +94,49 @@ impl PortStats {
     }
 }
 
-/// A driver's end of a port: frames in, frames out, never waiting.
+/// A port driver: frames in, frames out, never blocking.
 ///
-/// Real drivers stamp `Meta::arrival` with the engine's clock; `virtual` ones with times of their own. They set
-/// `len`, `wire_len` and, for trains and unfinished checksums, the fields for these; the engine sets the rest.
+/// Real drivers stamp `Meta::arrival` with the engine's clock; virtual ones with their own times. They set
+/// `len`, `wire_len` and, for trains and open checksums, the fields for these; the engine sets the rest.
 pub trait Port: Send {
     /// Its name in the scenario.
     fn name(&self) -> &str;
 
-    /// Driver and mode in words, as `af_xdp on veth3, native, copy, 2 queues`.
+    /// Driver and mode in words, such as `af_xdp on veth3, native, copy, 2 queues`.
     fn describe(&self) -> String;
 
-    /// Where `Meta::arrival` comes from.
+    /// Source of `Meta::arrival`.
     fn stamp(&self) -> Stamp;
 
-    /// Takes frames into `pool` and appends them to `batch`, in order, as long as there is room in it. Frames that
-    /// can't be kept are counted. Captures and sources give what arrived up to and including `now`; real ports may
-    /// also give what comes while they are asked, stamped a little later.
+    /// Receives frames into `pool` and appends them to `batch`, in order, while it has room. Frames that
+    /// can't be stored are counted. Captures and sources return what arrived up to and including `now`; real
+    /// ports may also return frames that arrive during the call, stamped slightly later.
     ///
     /// # Errors
-    /// The port is gone or down; it may be asked again later, and may then have come back.
+    /// The port is gone or down. Later calls may succeed, if it has come back.
     fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError>;
 
-    /// Sends the packets in order, frees them, and counts each one that could not be sent. Blocks never.
+    /// Sends the packets in order, frees them, and counts each one that could not be sent. Never blocks.
     ///
     /// # Errors
     /// The port is gone or down; the packets are freed and counted all the same.
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError>;
 
-    /// When the next frame comes in: for a capture or a source. [`Nanos::NEVER`] when there is none left.
-    /// Real ports can't know and answer none.
+    /// Arrival time of the next frame of a capture or a source. [`Nanos::NEVER`] when there is none left;
+    /// none for real ports, which can't know.
     fn next_arrival(&mut self) -> Option<Nanos> {
         None
     }
 
-    /// Sets one of the traffic sources that it is to another model from `now` on, or to other values of
-    /// [`FLOW`](crate::flow::FLOW). `now` is no earlier than any frame that it gave; frames due before should have been
-    /// taken. Whether there is such a source.
+    /// Switches one of its traffic sources to another model from `now` on, or to other values of
+    /// [`FLOW`](crate::flow::FLOW). `now` is no earlier than any frame that it returned; frames due before
+    /// should have been received. Returns false if there is no such source.
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
         let _ = (now, source, spec, values);
         false
     }
 
-    /// A file descriptor that becomes readable when frames wait, for sleeping.
+    /// A file descriptor that becomes readable when frames wait, for sleeping workers.
     fn readable_fd(&self) -> Option<i32> {
         None
     }
@@ -144,7 +144,7 @@ pub trait Port: Send {
     /// What it has counted.
     fn stats(&self) -> PortStats;
 
-    /// Writes out what is buffered (captures). Called when a run ends.
+    /// Flushes buffered output (captures). Called when a run ends.
     ///
     /// # Errors
     /// What could not be written, and why.

@@ -1,4 +1,4 @@
-//! What every block of a link has in common, what those that judge packets are shown, and what they answer.
+//! The part of the contract that all blocks of a link share, and the offers and verdicts of judges.
 
 use crate::{Dice, DropReason, Settings, Spec};
 use longwire_packet::{Handle, Pool};
@@ -9,23 +9,24 @@ pub trait Block: Sized {
     /// What can be set of it.
     type Settings: Settings;
 
-    /// Its row in the registry.
+    /// Its registry row.
     const SPEC: Spec = <Self::Settings as Settings>::SPEC;
 
-    /// The block with these settings, drawing from `dice`.
+    /// Builds the block with these settings; it draws from `dice`.
     fn build(settings: Self::Settings, dice: Dice) -> Self;
 
-    /// Takes new settings; what the block has gathered so far stays, and its stream of draws goes on.
+    /// Applies new settings; accumulated state and the stream of draws continue.
     fn change(&mut self, settings: Self::Settings);
 
-    /// Told before anything else: when the run begins on the engine's clock. Schedules and traces count from there.
+    /// Reports, before anything else, when the run begins on the engine's clock. Schedules and traces count
+    /// from there.
     fn start(&mut self, _begin: Nanos) {}
 }
 
-/// A packet, or one segment of a train, as a judge sees it, with what the judges before have done to it.
+/// A packet, or one segment of a train, as presented to a judge, with the effects of previous judges.
 #[derive(Clone)]
 pub struct Offer<'a> {
-    /// When it arrived at the link; on the wire, when its last bit was sent.
+    /// Arrival time at the link; for judges on the wire, the end of transmission.
     pub now: Nanos,
     /// Length of its frame without FCS, in bytes.
     pub bytes: u32,
@@ -33,7 +34,7 @@ pub struct Offer<'a> {
     effects: Option<Effects>,
 }
 
-/// Where the frame is: most judges never look.
+/// The source of the frame's bytes, which most judges never read.
 #[derive(Clone)]
 enum Frame<'a> {
     Here(&'a [u8]),
@@ -41,20 +42,20 @@ enum Frame<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// A packet of this frame, to which nothing has been done.
+    /// An offer of this frame, without effects.
     #[inline]
     pub fn new(now: Nanos, bytes: u32, frame: &'a [u8]) -> Self {
         Self { now, bytes, frame: Frame::Here(frame), effects: None }
     }
 
-    /// The same for a packet in the pool.
+    /// An offer of a packet in the pool, without effects.
     #[inline]
     pub fn pooled(now: Nanos, bytes: u32, pool: &'a Pool, handle: Handle) -> Self {
         Self { now, bytes, frame: Frame::Pooled(pool, handle), effects: None }
     }
 
-    /// The frame from its Ethernet header on; of a train, the whole, whose headers are those of each segment but for
-    /// sequence numbers, lengths and checksums.
+    /// The frame from its Ethernet header on. For a train this is the whole large frame, whose headers are
+    /// those of each segment except for sequence numbers, lengths and checksums.
     #[inline]
     pub fn frame(&self) -> &'a [u8] {
         match self.frame {
@@ -63,7 +64,7 @@ impl<'a> Offer<'a> {
         }
     }
 
-    /// The number that programs have given it ([`Meta::mark`](longwire_packet::Meta::mark)); 0 if none has.
+    /// The mark set by programs ([`Meta::mark`](longwire_packet::Meta::mark)); 0 if none.
     #[inline]
     pub fn mark(&self) -> u32 {
         match self.frame {
@@ -72,39 +73,39 @@ impl<'a> Offer<'a> {
         }
     }
 
-    /// What is to happen to it besides: for judges to add to.
+    /// The effects, for a judge to add to.
     #[inline]
     pub fn effects(&mut self) -> &mut Effects {
         self.effects.get_or_insert_with(Effects::default)
     }
 
-    /// What the judges have done to it; none if they have done nothing.
+    /// The effects of the judges so far; none if there are none.
     #[inline]
     pub fn done(&self) -> Option<&Effects> {
         self.effects.as_ref()
     }
 }
 
-/// What judges do to a packet that goes on.
+/// Effects of judges on a packet that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effects {
-    /// Mark it as having met congestion, if it is ECN-capable (RFC 3168).
+    /// Set CE, if it is ECN-capable (RFC 3168).
     pub mark: bool,
     /// Flip bits of it.
     pub flips: Option<Flips>,
-    /// Send a copy of it, which travels this much longer.
+    /// Send a copy with this additional delay.
     pub copy: Option<Nanos>,
-    /// Let it travel this much less, overtaking others.
+    /// Subtract this from its delay, so that it overtakes others.
     pub ahead: Option<Nanos>,
-    /// Let it leave the moment it comes, past the queue, the rate and the delay. Only before the queue.
+    /// Let it leave immediately, without queue, rate and delay. Only before the queue.
     pub past: bool,
-    /// The queue's band or class it belongs to.
+    /// The band or class of the queue.
     pub band: Option<u8>,
     /// Its new DSCP (RFC 2474), 0 to 63.
     pub dscp: Option<u8>,
-    /// The link it is to take instead: an index into the scenario's list of such targets.
+    /// The link to which it is diverted: an index into the scenario's list of such targets.
     pub steer: Option<u16>,
-    /// Tell its sender that it is too big for a link of this MTU (RFC 1191, RFC 8201). Only with a drop.
+    /// Report to its sender that it exceeds this MTU (RFC 1191, RFC 8201). Only with a drop.
     pub too_big: Option<u32>,
 }
 
@@ -123,7 +124,8 @@ impl Effects {
             | self.too_big.is_some()
     }
 
-    /// Whether they change what stands in the packet, make another, or let it overtake the queue: a segment can't stay in its train then.
+    /// Whether they change the packet's contents, copy it, or let it overtake the queue: such a segment can't
+    /// stay in its train.
     #[inline]
     pub fn rewrite(&self) -> bool {
         self.mark || self.past || self.dscp.is_some() || self.flips.is_some() || self.copy.is_some()
@@ -133,20 +135,20 @@ impl Effects {
 /// Bits to flip in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flips {
-    /// How many, 1 to 65535; never the same twice.
+    /// Number of bits, 1 to 65535, all different.
     pub count: u16,
-    /// Whether Ethernet, IP and transport headers are spared.
+    /// Whether Ethernet, IP and transport headers are left intact.
     pub spare_headers: bool,
-    /// What their places derive from.
+    /// Seed of their positions.
     pub seed: u64,
 }
 
-/// What a stage decides about a packet.
+/// Decision of a stage about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on.
     Pass,
-    /// It goes on, marked as having met congestion; whoever says so has seen that it is ECN-capable.
+    /// It goes on with CE set; the stage has checked that it is ECN-capable.
     Mark,
     /// It is dropped.
     Drop(DropReason),

@@ -1,7 +1,8 @@
-//! The forwarding database: which station is behind which port.
+//! The forwarding database: maps stations to ports.
 //!
-//! Open addressing with linear probing, at most half full, allocated once. A station stands within `REACH` slots
-//! of its home, so that no choice of addresses makes a lookup long; one that would stand farther is not learnt.
+//! Open addressing with linear probing, at most half full, allocated once. A station is stored within `REACH`
+//! slots of its home, so that no choice of addresses makes a lookup long; a station that would be stored
+//! farther away is not learnt.
 
 use longwire_units::Nanos;
 
@@ -11,9 +12,9 @@ const REACH: usize = 32;
 /// A station, or none if all is zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// The address's 48 bits, then the port's 16.
+    /// The 48 bits of the address, then the 16 of the port.
     station: u64,
-    /// When it was last heard, in nanoseconds.
+    /// Time of the last frame from it, in nanoseconds.
     seen: u64,
 }
 
@@ -30,18 +31,18 @@ impl Slot {
 /// Stations by address. Addresses are 48-bit numbers; zero is never learnt.
 #[derive(Debug)]
 pub struct Stations {
-    /// A power of two of homes, then room for those that overflow the last.
+    /// A power of two of home slots, then room for those that overflow the last.
     slots: Box<[Slot]>,
     shift: u32,
     used: usize,
     limit: usize,
     ageing: Nanos,
-    /// No station is forgotten before this: until then a full table need not be searched for old ones.
+    /// No station expires before this time: until then a full table need not be swept.
     sweep_at: Nanos,
 }
 
 impl Stations {
-    /// A table of at most `limit` stations, each forgotten once it was not heard for `ageing`.
+    /// A table of at most `limit` stations, each forgotten after `ageing` without a frame from it.
     pub fn new(limit: usize, ageing: Nanos) -> Self {
         let homes = (limit.max(1) * 2).next_power_of_two();
         Self {
@@ -54,19 +55,19 @@ impl Stations {
         }
     }
 
-    /// The port behind which `address` was heard less than the ageing time before `now`.
+    /// The port of `address`, if it was heard less than the ageing time before `now`.
     #[inline]
     pub fn find(&self, address: u64, now: Nanos) -> Option<u16> {
         let slot = self.slots[self.place_of(address)?];
         (!self.is_old(slot, now)).then_some(slot.station as u16)
     }
 
-    /// Where a station stands, if it is known.
+    /// The slot of a station, if it is known.
     #[inline]
     fn place_of(&self, address: u64) -> Option<usize> {
         let home = self.home(address);
         for (place, slot) in (home..).zip(&self.slots[home..home + REACH]) {
-            // First, because the address zero, which is never learnt, would match a free slot.
+            // Checked first, because the address zero, which is never learnt, would match a free slot.
             if slot.is_free() {
                 break;
             }
@@ -77,14 +78,16 @@ impl Stations {
         None
     }
 
-    /// Where a source that was heard behind `port` stands, and a destination; none if one of them is not known. See [`Stations::again`].
+    /// The slots of a source heard behind `port` and of a destination; none if one of them is unknown. See
+    /// [`Stations::again`].
     pub fn places(&self, source: u64, port: u16, destination: u64) -> Option<[u32; 2]> {
         let [from, to] = [self.place_of(source)?, self.place_of(destination)?];
         (self.slots[from].station == station(source, port)).then_some([from as u32, to as u32])
     }
 
-    /// Does for a frame what [`Stations::learn`] and [`Stations::find`] do, if its source and its destination, each as [`station`] makes it of address
-    /// and port, still stand at these `places` and the destination is not old. What stands there is asked, so nobody need be told of changes.
+    /// Equivalent of [`Stations::learn`] and [`Stations::find`] for a frame whose source and destination
+    /// (each made by [`station`] of address and port) are still in these slots and whose destination has not
+    /// expired. The slots are compared, so no invalidation is needed.
     #[inline]
     #[must_use]
     pub fn again(&mut self, places: [u32; 2], source: u64, destination: u64, now: Nanos) -> bool {
@@ -101,7 +104,7 @@ impl Stations {
         }
     }
 
-    /// Notes that `address` was heard at `now` behind `port`. False if there is no room for it.
+    /// Records that `address` was heard at `now` behind `port`. Returns false if there is no room.
     #[inline]
     pub fn learn(&mut self, address: u64, port: u16, now: Nanos) -> bool {
         let home = self.home(address);
@@ -118,7 +121,7 @@ impl Stations {
         self.insert(home, new, now)
     }
 
-    /// Stations in the table, those not yet swept out included.
+    /// Number of stations, expired ones that were not swept yet included.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.used
@@ -148,7 +151,7 @@ impl Stations {
         false
     }
 
-    /// Takes out every old station, and notes when the next one can be old.
+    /// Removes every expired station, and computes when the next one can expire.
     fn sweep(&mut self, now: Nanos) {
         let mut oldest = now;
         let mut at = 0;
@@ -166,7 +169,7 @@ impl Stations {
         self.sweep_at = oldest + self.ageing;
     }
 
-    /// Frees a slot and moves those behind it up, so that no station is cut off from its home by a free slot.
+    /// Frees a slot and moves later ones up, so that no station is separated from its home by a free slot.
     fn remove(&mut self, at: usize) {
         let mut hole = at;
         for next in at + 1..self.slots.len() {
@@ -188,7 +191,7 @@ impl Stations {
         now.since(Nanos(slot.seen)) >= self.ageing
     }
 
-    /// The slot from which an address is looked for.
+    /// The slot at which the search for an address begins.
     #[inline]
     fn home(&self, address: u64) -> usize {
         (hash_address(address) >> self.shift) as usize
@@ -235,7 +238,7 @@ mod tests {
         assert!(!table.learn(5, 5, Nanos(100)));
         assert!(table.learn(1, 9, Nanos(100)), "those it knows are refreshed and moved");
         assert_eq!(table.find(1, Nanos(100)), Some(9));
-        // 2 was last heard at time 2 and is old at 102.
+        // 2 was last heard at time 2 and expires at 102.
         assert!(!table.learn(5, 5, Nanos(101)));
         assert!(table.learn(5, 5, Nanos(102)));
         assert_eq!(
@@ -270,7 +273,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map without limits of place: what the table knows is right, and it only fails to learn when full.
+        /// Compares with an unbounded map: lookups agree, and learning fails only for lack of room.
         #[test]
         fn is_a_map_with_ageing(
             limit in 1..24usize,

@@ -1,14 +1,14 @@
-//! What `check` says of the load of workers and ports.
+//! Report of `check` on the load of workers and ports.
 
 use longwire_assemble::{Capacity, PortLoad, WorkerLoad};
 use longwire_report::Row;
 
-/// Most ports that have a row; the JSON has all.
+/// Most ports listed in the table; the JSON has all.
 const MOST_PORTS: usize = 24;
-/// Most names of prices in a note.
+/// Most names of prices listed in a note.
 const MOST_NAMES: usize = 8;
 
-/// Rows of workers, of the ports whose drivers take most, and of lateness.
+/// Rows for workers, for the ports with the most expensive drivers, and for lateness.
 pub fn rows(capacity: &Capacity) -> Vec<Row> {
     let mut rows = vec![packets(capacity)];
     rows.extend(capacity.workers.iter().map(worker));
@@ -72,18 +72,23 @@ fn percent(ppm: u64) -> f64 {
     (ppm as f64 / 1e3).round() / 10.0
 }
 
-/// What is to be said besides; `from` is where the prices come from.
+/// Further notes; `from` is the source of the prices.
 pub fn notes(capacity: &Capacity, from: &str) -> Vec<String> {
     let mut notes = Vec::new();
     if !capacity.measured {
-        notes.push("note: loads and lateness are computed from assumed prices; \"longwire calibrate\" measures those of this machine".into());
+        notes.push(
+            "note: loads and lateness are computed from assumed prices; \"longwire calibrate\" \
+            measures those of this machine"
+                .into(),
+        );
     } else if !capacity.assumed.is_empty() {
         let mut names = capacity.assumed.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
         if capacity.assumed.len() > MOST_NAMES {
             names += &format!(" and {} more", capacity.assumed.len() - MOST_NAMES);
         }
         notes.push(format!(
-            "note: {from} has no price of {names}: assumed, or those of the most expensive block of the stage; \"longwire calibrate\" measures ports as root"
+            "note: {from} has no price of {names}: assumed, or those of the most expensive block of the \
+             stage; \"longwire calibrate\" measures ports as root"
         ));
     }
     notes.extend(capacity.notes.iter().map(|note| format!("note: {note}")));

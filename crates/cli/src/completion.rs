@@ -1,7 +1,9 @@
-//! What shells are told when somebody presses Tab: the values of arguments that only a run, a lab or a declaration knows.
+//! What shells are told when somebody presses Tab: the values of arguments that only a run, a lab or a
+//! declaration knows.
 //!
-//! The shell asks this program, so that names are those of now. An argument is completed by its name on the command line; a new command that names
-//! its arguments like the others is completed without doing anything for it.
+//! The shell asks this program, so that names are those of now. An argument is completed by its name on the
+//! command line; a new command that names its arguments like the others is completed without doing anything
+//! for it.
 
 use crate::commands::lab;
 use clap::{Arg, Command};

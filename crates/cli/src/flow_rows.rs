@@ -1,4 +1,4 @@
-//! Flows that share routers' processors, on the screen.
+//! Screen table of flows that share routers' processors.
 
 use longwire_block::{FlowStats, ProcessorStats};
 use longwire_engine::{NodeReport, Report};
@@ -6,7 +6,8 @@ use longwire_report::{cells, shown};
 use longwire_run::router_rows;
 use longwire_scenario::Plan;
 
-/// A line for each of at most so many flows, those first that used most processor time since the moment before. Nothing if no router shares its processors.
+/// Lines for at most `most` flows, by processor time used since the previous report. Empty if no router
+/// shares its processors.
 pub fn screen(
     plan: &Plan,
     report: &Report,
@@ -26,7 +27,7 @@ pub fn screen(
     if flows.is_empty() {
         return Vec::new();
     }
-    // A stable sort: those that used the same stay in the routers' order.
+    // A stable sort: flows with the same use stay in the routers' order.
     flows.sort_by(|(_, a), (_, b)| b.of_processors.total_cmp(&a.of_processors));
     let mut lines =
         vec![cells!["router", "flow", "weight", "out", "of its processors", "waiting", "refused"]];
@@ -45,7 +46,7 @@ pub fn screen(
     lines
 }
 
-/// Of how many flows these are the ones that are shown, unless they are all.
+/// A note on how many flows are not shown, if any.
 pub fn left_out(nodes: &[NodeReport], shown: usize) -> Option<String> {
     let sharing = nodes.iter().filter_map(|node| node.stats.processors.as_ref());
     let all: u64 = sharing.map(|processors| processors.flows.len() as u64 + processors.flows_left_out).sum();
@@ -53,18 +54,18 @@ pub fn left_out(nodes: &[NodeReport], shown: usize) -> Option<String> {
     (all > shown as u64).then(told)
 }
 
-/// What a router's processors had done at the moment before.
+/// Counters of a router's processors at the previous report.
 fn earlier<'r>(before: &'r Report, node: &NodeReport) -> Option<&'r ProcessorStats> {
     let old = before.nodes.iter().find(|old| old.port == node.port)?;
     old.stats.processors.as_ref()
 }
 
-/// What a flow got since the moment before.
+/// A flow's share since the previous report.
 struct Share<'r> {
     flow: &'r FlowStats,
-    /// Bit/s that it sent.
+    /// Bits per second sent.
     bits: f64,
-    /// How much of all processors' time it used, 0 to 1.
+    /// Fraction of all processors' time used, 0 to 1.
     of_processors: f64,
 }
 

@@ -8,7 +8,7 @@ use longwire_scenario::{Finding, LoadError, ScenarioError};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 
-/// Whether the result is printed as JSON: flattened into the arguments of every command that prints one.
+/// Flag for JSON output, flattened into the arguments of every command that prints a result.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Json {
     /// Print JSON.
@@ -16,10 +16,10 @@ pub struct Json {
     pub on: bool,
 }
 
-/// Whether a command line, of which `words` are the arguments, asks for JSON.
+/// Whether a command line with the arguments `words` asks for JSON.
 ///
-/// Read from the words, because a command line with a mistake has no other form. What `exec` and `lab exec`
-/// are given belongs to the command that they run.
+/// Scans the raw arguments, because an invalid command line was not parsed. Arguments after `exec` and `lab
+/// exec` belong to the command that they run.
 pub fn is_wanted(words: &[OsString]) -> bool {
     let starts_with =
         |command: &[&str]| words.iter().zip(command).filter(|(word, of)| word == of).count() == command.len();
@@ -31,8 +31,8 @@ pub fn is_wanted(words: &[OsString]) -> bool {
 
 /// An error as an object.
 ///
-/// `error` says what is wrong; where they are known, `file`, `line`, `column` and `field` say where, `fix`
-/// what to do, and `suggestion` what was probably meant. Further mistakes of the same scenario are in `more`.
+/// `error` has the message. Where known, `file`, `line`, `column` and `field` give the place, `fix` the
+/// remedy, and `suggestion` the probable intention. Further errors of the same scenario are in `more`.
 pub fn of_error(error: &Error) -> Value {
     let known = error.chain().find_map(|cause| {
         if let Some(LoadError::Invalid(invalid)) = cause.downcast_ref() {
@@ -56,7 +56,7 @@ pub fn of_error(error: &Error) -> Value {
     known.unwrap_or_else(|| Fields::new(&crate::causes::chain(error))).finish()
 }
 
-/// A mistake on the command line as such an object.
+/// A command-line error as such an object.
 pub fn of_usage(error: &clap::Error) -> Value {
     let text = error.render().to_string();
     let mut parts = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -65,7 +65,7 @@ pub fn of_usage(error: &clap::Error) -> Value {
     let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
     let one = |kind| match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
-        // The most alike is the last.
+        // The most similar one is the last.
         ContextValue::Strings(texts) => texts.last().cloned(),
         _ => None,
     };
@@ -125,8 +125,8 @@ impl Fields {
         self
     }
 
-    /// The object. Where nothing names the suggestion it is taken from the text: all messages suggest in the
-    /// same words.
+    /// Converts to an object. Without a named suggestion it is extracted from the text: all messages use the
+    /// same words for suggestions.
     fn finish(self) -> Value {
         let text =
             |name: &str| self.0.get(name).and_then(Value::as_str).and_then(suggested).map(str::to_owned);

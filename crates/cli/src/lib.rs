@@ -1,6 +1,6 @@
-//! The `longwire` command: one file a subcommand under [`commands`], and what they share.
+//! The `longwire` command: one file per subcommand under [`commands`], and their shared code.
 //!
-//! A subcommand is a file under `commands/` and a line in its list. Commands return an [`Outcome`]; whatever they can't do
+//! A subcommand is a file under `commands/` and a line in its list. Commands return an [`Outcome`]; a failure
 //! is an error, printed with its causes.
 #![forbid(unsafe_code)]
 
@@ -27,9 +27,9 @@ use std::process::ExitCode;
 
 /// Longwire puts the network of your choice between real programs.
 ///
-/// It carries real packets through emulated links with bandwidth, delay, loss and queues, and says how faithful the
-/// emulation was. The same scenario runs in real time on interfaces and test hosts, and in virtual time on captures and
-/// traffic sources.
+/// It carries real packets through emulated links with bandwidth, delay, loss and queues, and reports how
+/// faithful the emulation was. The same scenario runs in real time on interfaces and test hosts, and in
+/// virtual time on captures and traffic sources.
 #[derive(Debug, Parser)]
 #[command(name = "longwire", version, max_term_width = 110, after_long_help = EXAMPLES)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
@@ -51,7 +51,7 @@ Examples:
 Exit status: 0 when all went well, 1 when a result failed, 2 when something could not be done: a
 wrong option, a mistake in a scenario, a missing privilege.";
 
-/// Runs the command that the process's arguments name.
+/// Runs the command given by the process's arguments.
 pub fn main() -> ExitCode {
     if longwire_bench::play_control_process() || longwire_validate::play_stage() {
         return ExitCode::SUCCESS;
@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help goes to a pipe that may be closed already.
+            // Help may go to a pipe that is already closed.
             let _ = error.print();
             if as_json && error.use_stderr() {
                 print_error(&json::of_usage(&error));
@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let (red, plain) =
                 if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-            // Where nobody reads errors the exit status still tells.
+            // If the message can't be written, the exit status still reports the error.
             let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
             if as_json {
                 print_error(&json::of_error(&error));
@@ -87,9 +87,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints an error as JSON on standard output, beside the text on standard error.
+/// Prints an error as JSON on standard output, in addition to the text on standard error.
 fn print_error(error: &serde_json::Value) {
-    // Where nobody reads it the exit status still tells.
+    // If the object can't be written, the exit status still reports the error.
     let _ = outcome::print(&format!("{error:#}"));
 }
 

@@ -1,4 +1,4 @@
-//! What a run in real time looks like while it goes on: one screen on a terminal, else a line a second.
+//! Live display of a run in real time: a screen on a terminal, else a line per second.
 
 use crate::{flow_rows, outcome};
 use longwire_engine::{LinkReport, Report};
@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a run is shown.
+/// Style of the live display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// One screen, redrawn twice a second.
@@ -25,7 +25,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// A screen if standard output is a terminal and not wanted for JSON, else lines.
+    /// A screen if standard output is a terminal and no JSON is requested, else lines.
     pub fn fitting(json: bool, quiet: bool) -> Self {
         match (quiet, json, io::stdout().is_terminal()) {
             (true, ..) => Self::Quiet,
@@ -34,44 +34,44 @@ impl Style {
         }
     }
 
-    /// How often it is refreshed.
+    /// Refresh interval.
     const fn period(self) -> Duration {
         if matches!(self, Self::Screen) { Duration::from_millis(500) } else { Duration::from_secs(1) }
     }
 }
 
-/// Most links that are asked for what they count: to answer for more keeps packets waiting for a millisecond.
+/// Most links whose counters are queried: queries of more delay packets by a millisecond.
 const MOST_ASKED: usize = 5000;
-/// Lines of a screen that are not links.
+/// Lines of a screen that are not for links.
 const OTHER_LINES: usize = 9;
 
-/// A run that is shown. The terminal is as it was once this is dropped.
+/// A live display of a run. Dropping it restores the terminal.
 #[derive(Debug)]
 pub struct LiveView {
     style: Style,
     next: Instant,
     previous: Option<(Instant, Arc<Report>)>,
-    /// With more links than are asked: when, and how many packets had been sent then.
+    /// With too many links to query: time and number of packets sent at the previous refresh.
     previous_flow: (Instant, u64),
 }
 
 impl LiveView {
-    /// Begins to show a run.
+    /// Starts the display.
     pub fn start(style: Style) -> Self {
         if style == Style::Screen {
-            // The other screen, without a cursor. A terminal that can't be written to shows nothing.
+            // The alternate screen, without a cursor. If the terminal can't be written to, nothing is shown.
             let _ = write!(io::stdout(), "\x1b[?1049h\x1b[?25l").and_then(|()| io::stdout().flush());
         }
         let now = Instant::now();
         Self { style, next: now + style.period(), previous: None, previous_flow: (now, 0) }
     }
 
-    /// When it wants to be refreshed next.
+    /// Time of the next refresh.
     pub const fn next(&self) -> Instant {
         self.next
     }
 
-    /// Shows the run as it is, if it is time to.
+    /// Refreshes the display if it is time.
     pub fn refresh(&mut self, instance: &RunningInstance) {
         let now = Instant::now();
         if now < self.next {
@@ -84,7 +84,7 @@ impl LiveView {
         if instance.plan().links.len() > MOST_ASKED {
             return self.refresh_sums(instance, now);
         }
-        // A run that doesn't answer is about to end, and says why then.
+        // A run that does not answer is about to end, and reports why.
         let Ok(report) = instance.count() else { return };
         let frame = Frame::new(instance, &report, self.previous.as_ref(), now);
         if self.style == Style::Screen {
@@ -136,7 +136,7 @@ fn size() -> (usize, usize) {
     size.map_or((100, 24), |(width, height)| (width.0.into(), height.0.into()))
 }
 
-/// Nobody may be looking; the run goes on all the same.
+/// Write errors are ignored; the run continues.
 fn show_screen(lines: &[String]) {
     let _ = draw(&mut io::stdout().lock(), lines);
 }
@@ -153,13 +153,13 @@ fn draw(out: &mut dyn Write, lines: &[String]) -> io::Result<()> {
     out.flush()
 }
 
-/// A moment of a run, with what changed since the one before.
+/// The state of a run, with changes since the previous refresh.
 struct Frame<'a> {
     instance: &'a RunningInstance,
     plan: &'a Plan,
     report: &'a Report,
     before: Option<&'a Report>,
-    /// Seconds since the moment before.
+    /// Seconds since the previous refresh.
     seconds: f64,
     elapsed: Nanos,
 }
@@ -177,17 +177,17 @@ impl<'a> Frame<'a> {
         Self { instance, plan: instance.plan(), report, before, seconds: seconds.max(1e-3), elapsed }
     }
 
-    /// Bit/s that a link let out since the moment before.
+    /// Bits per second that left a link since the previous refresh.
     fn link_rate(&self, link: &LinkReport, index: usize) -> f64 {
         let before =
             self.before.and_then(|before| before.links.get(index)).map_or(0, |old| old.stats.out_bytes);
         link.stats.out_bytes.saturating_sub(before) as f64 * 8.0 / self.seconds
     }
 
-    /// Packets and bits a second that ports sent since the moment before.
+    /// Packets and bits per second that ports sent since the previous refresh.
     fn totals(&self) -> (f64, f64) {
         let sums = |report: &Report| {
-            // What goes from node to node has not gone out.
+            // Packets between nodes have not left.
             let outer = report.ports.iter().filter(|port| !self.is_inner(port.place));
             let stats = outer.map(|port| &port.stats);
             stats.fold((0, 0), |(frames, bytes), s| (frames + s.out_frames, bytes + s.out_bytes))
@@ -240,7 +240,7 @@ impl<'a> Frame<'a> {
         let routers = self.report.nodes.len().min(height / 3);
         let sharing = self.report.nodes.iter().filter_map(|node| node.stats.processors.as_ref());
         let flows: usize = sharing.map(|processors| processors.flows.len()).sum();
-        // A table of flows may have a third of the screen.
+        // A table of flows may take a third of the screen.
         let flows = if flows == 0 { 0 } else { (flows + 2).min(height / 3) };
         let room = height.saturating_sub(OTHER_LINES + routers * 2 + flows).max(1);
         let mut table = vec![cells!["link", "rate", "queued", "on its way", "delay", "max late", "dropped"]];
@@ -254,7 +254,7 @@ impl<'a> Frame<'a> {
             let table = router_rows::screen(self.plan, self.report, self.before, self.seconds, most);
             lines.push(String::new());
             lines.extend(columns(&table));
-            // Flows take the lines that are left.
+            // Flows take the remaining lines.
             let most = height.saturating_sub(lines.len() + OTHER_LINES);
             let flows = flow_rows::screen(self.plan, self.report, self.before, self.seconds, most);
             if most > 0 && !flows.is_empty() {

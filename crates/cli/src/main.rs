@@ -4,7 +4,7 @@
 use longwire_packet::CountingAllocator;
 use std::process::ExitCode;
 
-/// Counts, so that `longwire bench alloc` can show that the packet path allocates nothing.
+/// Counts allocations, so that `longwire bench alloc` can show that the packet path makes none.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 

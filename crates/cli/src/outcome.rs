@@ -1,4 +1,4 @@
-//! How a command ends: what it prints and the exit status.
+//! Result of a command: its output and exit status.
 
 use crate::Json;
 pub use longwire_report::output::{clear_screen, note};
@@ -7,19 +7,19 @@ use longwire_scenario::Plan;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// How a command ended that could be carried out.
+/// Outcome of a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well: exit status 0.
+    /// Success: exit status 0.
     Well,
-    /// It was done, and its result is not what it should be: exit status 1.
+    /// The command ran, but its result is a failure: exit status 1.
     Failed,
-    /// The exit status of a command that was run.
+    /// The exit status of a command that was executed.
     Status(u8),
 }
 
 impl Outcome {
-    /// Well if `pass`, else failed.
+    /// Success if `pass`, else failure.
     pub const fn of(pass: bool) -> Self {
         if pass { Self::Well } else { Self::Failed }
     }
@@ -35,7 +35,7 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Prints a report, as JSON or as a table with the reasons of its failure, and says whether it passed.
+/// Prints a report, as JSON or as a table with the reasons of its failure, and returns the outcome.
 ///
 /// # Errors
 /// If standard output can't be written to.
@@ -53,7 +53,7 @@ pub fn print_report(report: &Report, json: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::of(report.pass))
 }
 
-/// Prints the report of a command that is silent when it succeeds, unless JSON is wanted.
+/// Prints the report of a command that is silent on success, if JSON is requested.
 ///
 /// # Errors
 /// If standard output can't be written to.
@@ -61,7 +61,7 @@ pub fn print_if_json(report: &Report, json: Json) -> anyhow::Result<Outcome> {
     if json.on { print_report(report, true) } else { Ok(Outcome::Well) }
 }
 
-/// Prints what `write` writes: see [`output::print_with`].
+/// Passes standard output to `write`: see [`output::print_with`].
 ///
 /// # Errors
 /// If standard output can't be written to.
@@ -77,12 +77,12 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(output::print(text)?)
 }
 
-/// Says what in a scenario is allowed and yet looks like a mistake.
+/// Prints notes on parts of a scenario that are allowed but look like mistakes.
 pub fn print_notes(plan: &Plan) {
     plan.notes.iter().for_each(|finding| note(&format!("note: {finding}")));
 }
 
-/// Whether an error is that nobody reads the output any more, as in `longwire … | head`.
+/// Whether an error means that the output's reader has closed it, as in `longwire … | head`.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)

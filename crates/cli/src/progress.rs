@@ -1,4 +1,5 @@
-//! Progress of what takes longer than two seconds, on standard error: a line that is redrawn on a terminal, else plain lines.
+//! Progress of operations that take longer than two seconds, on standard error: a line that is redrawn on a
+//! terminal, else plain lines.
 
 use crate::outcome;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,13 +8,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long something may take without a word.
+/// Delay before progress is shown.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How often the time is redrawn.
+/// Redraw interval of the time.
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// Says what is being done, after two seconds. On a terminal that is a line with the time it has taken so far, which goes when
-/// this is dropped; elsewhere it is said once, and each step when it begins.
+/// A progress message, shown after two seconds. On a terminal it is a line with the elapsed time, which
+/// disappears when this is dropped; elsewhere it is printed once, and each step when it begins.
 #[derive(Debug)]
 pub struct Progress {
     end: Option<Sender<()>>,
@@ -23,8 +24,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins. `what` is what is being done: `running scenarios/two-hosts.toml`. `expected` is how long it takes, if
-    /// that is known.
+    /// Starts a progress message. `what` describes the operation: `running scenarios/two-hosts.toml`.
+    /// `expected` is its duration, if known.
     pub fn start(what: impl Into<String>, expected: Option<Duration>) -> Self {
         let what = what.into();
         let (end, ended) = channel::<()>();
@@ -40,7 +41,7 @@ impl Progress {
         Self { end: Some(end), thread: Some(thread), bar, redrawn }
     }
 
-    /// Changes what is being done.
+    /// Changes the description.
     pub fn say(&self, what: impl Into<String>) {
         let what = what.into();
         if !self.redrawn && self.bar.message() != what {
@@ -49,7 +50,7 @@ impl Progress {
         self.bar.set_message(what);
     }
 
-    /// Begins what has steps of its own, each of which is said.
+    /// Starts an operation with steps, each of which is reported.
     pub fn of_steps(what: &str) -> Self {
         if std::io::stderr().is_terminal() {
             return Self::start(what, None);
@@ -58,7 +59,7 @@ impl Progress {
     }
 }
 
-/// A bar that is not to be seen yet.
+/// A bar that is not shown yet.
 fn bar(what: &str, expected: Option<Duration>) -> ProgressBar {
     let bar = match expected {
         Some(time) => ProgressBar::new(time.as_millis().try_into().unwrap_or(u64::MAX)),
@@ -97,7 +98,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It only draws; had it broken, its message has been printed.
+            // The thread only draws; if it panicked, its message has been printed.
             let _ = thread.join();
             self.bar.finish_and_clear();
         }

@@ -1,5 +1,5 @@
-//! The report of a run (see `run_report`) as people read it. It is made from the JSON's fields, so that `ctl stats` shows a
-//! run of another process just the same.
+//! The report of a run (see `run_report`) as text. It is made from the JSON's fields, so that `ctl stats`
+//! shows a run of another process in the same way.
 
 use longwire_report::shown::{self, columns};
 use longwire_report::{Report, Row};
@@ -8,7 +8,7 @@ use longwire_run::router_rows;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// Most lines about links, about programs, and about sources.
+/// Most lines for links, for programs, and for sources.
 const MOST_LINES: usize = 24;
 
 /// Writes the report.
@@ -62,7 +62,7 @@ fn print_table(out: &mut dyn Write, lines: Vec<Vec<(&'static str, String)>>) -> 
     columns(&table).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// Says that there are more than lines.
+/// Prints how many lines were left out.
 fn print_more(all: usize, what: &str, out: &mut dyn Write) -> io::Result<()> {
     if all <= MOST_LINES {
         return Ok(());
@@ -70,10 +70,10 @@ fn print_more(all: usize, what: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "({MOST_LINES} of {} {what}; --json has them all)", shown::count(all as u64))
 }
 
-/// A cell with the head of its column.
+/// A cell with the header of its column.
 type Cell = (&'static str, String);
 
-/// Those that carried most, in their own order.
+/// The links that carried most, in their original order.
 fn link_lines(links: Vec<&Row>) -> Vec<Vec<Cell>> {
     let mut chosen: Vec<_> = links.into_iter().enumerate().collect();
     if chosen.len() > MOST_LINES {
@@ -142,7 +142,7 @@ fn program_line(row: &Row) -> Vec<Cell> {
     ]
 }
 
-/// Who shares a router's processors, if flows do.
+/// Prints the flows that share a router's processors.
 fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let Some(processors) = row.extra.get("processors").filter(|processors| processors.is_object()) else {
         return Ok(());
@@ -232,7 +232,7 @@ fn source_line(row: &Row) -> Vec<Cell> {
     let value = |name: &str| row.extra.get(name).and_then(Value::as_f64);
     let time = |name: &str| value(name).map_or("-".into(), shown::time);
     let rate = |name: &str| value(name).map_or("-".into(), shown::rate);
-    // What arrives elsewhere is not known here.
+    // Arrivals elsewhere are unknown here.
     let known = |name: &str| if row.extra.contains_key(name) { count(row, name) } else { "-".into() };
     vec![
         ("source", name(row)),
@@ -249,7 +249,7 @@ fn source_line(row: &Row) -> Vec<Cell> {
     ]
 }
 
-/// What came by NESP, and what of it was not answered.
+/// Prints counters of NESP, answered and unanswered messages.
 fn print_nesp(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let refused = ["bad_authenticator", "replayed", "unknown_session", "malformed", "rate_limited"];
     let refused = refused.into_iter().filter(|name| number(row, name) > 0);
@@ -296,7 +296,7 @@ fn print_verdict(fidelity: &Value, mode: &str, out: &mut dyn Write) -> io::Resul
     let Some(faithful) = fidelity.get("faithful").and_then(Value::as_bool) else { return Ok(()) };
     let verdict = if faithful { "faithful" } else { "NOT faithful" };
     let time = |name: &str| shown::time(fidelity["lateness_ns"][name].as_f64().unwrap_or(0.0));
-    // Only a tick makes packets late in virtual time.
+    // In virtual time only a tick makes packets late.
     if mode == "virtual" && fidelity["lateness_ns"]["max"].as_u64().unwrap_or(0) == 0 {
         writeln!(out, "{verdict}: in virtual time every packet leaves at its time")?;
     } else {
@@ -318,7 +318,7 @@ fn name(row: &Row) -> String {
     row.name.clone()
 }
 
-/// What a row is about, with its kind: `link up`.
+/// A row's name with its kind: `link up`.
 fn with_kind(row: &Row) -> String {
     match row.extra.get("kind").and_then(Value::as_str) {
         Some(kind) if kind != row.name => format!("{} {}", kind.replace('-', " "), row.name),
@@ -342,7 +342,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-/// Drops by reason: `12 loss, 3 queue-full`, or `-`.
+/// Formats drops by reason: `12 loss, 3 queue-full`, or `-`.
 fn drops(by_reason: Option<&Value>) -> String {
     let each = by_reason.and_then(Value::as_object).into_iter().flatten();
     let each: Vec<_> = each

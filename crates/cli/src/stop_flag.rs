@@ -1,4 +1,4 @@
-//! Asking a command that measures to stop and clean up.
+//! Stopping a command that measures, with cleanup.
 
 use longwire_lab::traffic::Progress;
 use longwire_rundir::{asking, interrupt_flag};
@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that is set when the user asks this process to end (Ctrl-C, SIGTERM, a terminal that is closed), so that test hosts
-/// are taken down. Asked a second time, it ends at once.
+/// A flag that is set when the user ends this process (Ctrl-C, SIGTERM, a closed terminal), so that test
+/// hosts are removed. A second request ends it at once.
 ///
 /// # Errors
 /// If the system refuses.
@@ -21,7 +21,7 @@ pub fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// A progress function that shows nothing, and stops when the flag is set.
+/// A silent progress function that stops when the flag is set.
 pub fn until(stop: &AtomicBool) -> impl FnMut(Progress) -> ControlFlow<()> {
     move |_| if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

@@ -1,9 +1,9 @@
-//! The verdict on a run's fidelity, in words.
+//! The fidelity verdict on a run, in words.
 
 use longwire_engine::Fidelity;
 use longwire_report::shown;
 
-/// One line of how faithful a run in real time was, and one for each cause if it was not.
+/// A line with the verdict on a run in real time, and one for each cause if it was not faithful.
 pub fn real(fidelity: &Fidelity) -> String {
     let late = &fidelity.lateness;
     let line = format!(
@@ -20,7 +20,7 @@ pub fn real(fidelity: &Fidelity) -> String {
 /// Fewest packets that a run is judged by: of fewer, one that is late is more than the share that may be.
 const ENOUGH: u64 = 100;
 
-/// The same in a few words.
+/// The verdict in a few words.
 pub fn brief(fidelity: &Fidelity) -> String {
     match (&fidelity.brief, fidelity.lateness.packets) {
         (_, 0) => "nothing crossed the link".into(),
@@ -30,7 +30,7 @@ pub fn brief(fidelity: &Fidelity) -> String {
     }
 }
 
-/// The same of a run in virtual time.
+/// The verdict on a run in virtual time.
 pub fn simulated(fidelity: &Fidelity) -> String {
     with_causes(format!("{}: every packet left at its time, by definition", word(fidelity)), fidelity)
 }

@@ -1,4 +1,4 @@
-//! Help, examples, the book, and the commands that describe.
+//! Help, examples, the book, and informational commands.
 
 mod support;
 
@@ -8,8 +8,8 @@ use std::io::Read;
 use std::process::{Command as Process, Stdio};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
-/// The words of a line as a shell splits it, up to a pipe, a redirection, a comment or a remark some way to the right; none
-/// if it is no longwire command.
+/// The words of a line as a shell splits it, up to a pipe, a redirection, a comment or a remark after some
+/// spaces; none if it is no longwire command.
 fn words(line: &str) -> Option<Vec<String>> {
     let line = line.trim();
     let mut words = vec![String::new()];
@@ -38,7 +38,7 @@ fn assert_parses(line: &str, whence: &str) {
     }
 }
 
-/// Every command below `command` that is shown, with its full name.
+/// Every visible command below `command`, with its full name.
 fn all(command: &Command, name: &str) -> Vec<(String, Command)> {
     let mut found = vec![(name.to_owned(), command.clone())];
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
@@ -57,7 +57,7 @@ fn every_command_has_an_example_and_every_example_parses() {
     let every: Vec<_> = commands.iter().flat_map(|(_, command)| examples(command)).collect();
     for (name, command) in &commands {
         let own = examples(command);
-        // The parts of a command may be shown together in its help.
+        // The parts of a command may be listed together in its help.
         let shown = own.len() + every.iter().filter(|line| line.trim().starts_with(name.as_str())).count();
         assert!(shown > 0, "{name} has no example");
         own.iter().for_each(|line| assert_parses(line, name));
@@ -77,7 +77,7 @@ fn commands_in(page: &str) -> Vec<&str> {
             in_code = !in_code;
         }
         let command = line.trim_start_matches("$ ");
-        // A report begins with the name of the program and its version.
+        // A report begins with the program's name and version.
         let is_report =
             command.split(' ').nth(1).is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         if in_code && command.starts_with("longwire ") && !is_report {
@@ -166,7 +166,7 @@ fn errors_are_json_too() {
     );
     assert!(told(&["ctl", "get", "up", "--instance", "nobody-has-this", "--json"])["error"].is_string());
     assert!(told(&["check", "/nowhere.toml", "--json"])["file"] == "/nowhere.toml");
-    // Without the option nothing but results is on standard output.
+    // Without the option only results are on standard output.
     assert_eq!(stdout(&longwire(&["check", &scenario])), "");
 }
 
@@ -227,7 +227,7 @@ fn check_predicts_the_load_by_prices() {
     let output = check(&["--prices", "assumed"]);
     assert!(stdout(&output).contains("worker 0, load") && stdout(&output).contains("saturated at"));
     assert!(stderr(&output).contains("assumed prices; \"longwire calibrate\""), "{}", stderr(&output));
-    // As versions before there was a format wrote them.
+    // As written by versions before the format had a number.
     let old = folder.write("old", "# Prices in picoseconds.\ninstruction = 391\n");
     let output = check(&["--prices", &old]);
     assert_eq!(output.status.code(), Some(2));
@@ -236,7 +236,7 @@ fn check_predicts_the_load_by_prices() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
 
-/// Where standard error is no terminal, each row and each bench is a line when it begins.
+/// If standard error is not a terminal, each row and each bench prints a line when it begins.
 #[test]
 fn what_takes_long_says_where_it_is() {
     let run = longwire(&["validate", "linkem", "--virtual", "--quick", "--only", "table 5.2", "--json"]);
@@ -250,7 +250,8 @@ fn what_takes_long_says_where_it_is() {
     let said: Vec<_> = said.lines().filter(|line| !line.starts_with("note:")).collect();
     assert!(all >= 6 && said == wanted, "{said:#?}\n{wanted:#?}");
 
-    // What does not depend on speed: the queues' books, programs' instructions, the budget. All else says that it was not run.
+    // Rows that do not depend on speed: accounting of queues, programs' instructions, the budget. All others
+    // say that they were not run.
     let rows = ["budget", "queues:", "table 1", "table 5"].map(|text| ["--only", text]);
     let princeton =
         [&["validate", "princeton", "--virtual", "--quick", "--json"], rows.as_flattened()].concat();
@@ -261,7 +262,7 @@ fn what_takes_long_says_where_it_is() {
         rows.iter().filter(name).map(|row| (&row["measured"], &row["pass"])).collect()
     };
     let budget = of("budget: splicer");
-    // Cycles, transfers and bytes of state of Longwire's own forwarders.
+    // Cycles, transfers and bytes of state of the built-in forwarders.
     assert_eq!(budget, [(&203.into(), &true.into()), (&24.into(), &true.into()), (&93.into(), &true.into())]);
     assert!(of("queues: ").iter().all(|(_, pass)| **pass == true) && of("queues: ").len() == 5, "{rows:#?}");
     assert!(of("table 1: ").iter().all(|(measured, _)| **measured == "not run"));
@@ -283,7 +284,7 @@ fn a_reader_that_goes_away_is_no_error() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // More is written than a pipe holds, to nobody.
+    // More is written than a pipe holds, without a reader.
     drop(child.stdout.take());
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();

@@ -1,4 +1,5 @@
-//! Control halves of forwarders beside a router with real traffic: alarms, filters, splices, layers, summaries.
+//! Control halves of forwarders beside a router with real traffic: alarms, filters, splices, layers,
+//! summaries.
 
 mod support;
 
@@ -29,7 +30,7 @@ fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
     ]);
     lab.until("no monitor", || lab.programs("syn-monitor").len() == 1);
     let over = AtomicBool::new(false);
-    // A SYN for each try, whether it is answered or not.
+    // A SYN for each attempt, answered or not.
     let flood = || {
         let to: SocketAddr = "10.0.2.9:80".parse().unwrap();
         while !over.load(Ordering::Relaxed) {
@@ -73,7 +74,7 @@ fn who_scans_ports_is_filtered_for_a_while() {
     ]);
     half.event("watching");
     assert_eq!(lab.programs("detector").len(), 1);
-    // Nine ports, some of them often, are no scan.
+    // Nine ports, some of them repeatedly, are not a scan.
     for port in (1..=9).chain([1, 1, 1]) {
         lab.until("not scanned, and filtered", || lab.reaches(&format!("10.0.2.9:{port}")));
     }
@@ -81,18 +82,18 @@ fn who_scans_ports_is_filtered_for_a_while() {
     lab.reaches("10.0.2.9:10");
     let found = half.event("intrusion");
     assert_eq!((&found["source"], &found["why"]), (&"10.0.1.9".into(), &"tried 10 ports of 10.0.2.9".into()));
-    // Until its time is over.
+    // Until its block expires.
     lab.reaches("10.0.2.9:11");
     let expired = half.event("expired");
     assert_eq!(expired["source"], "10.0.1.9");
     lab.until("it is still filtered", || lab.reaches("10.0.2.9:1"));
-    // What it has done before is not held against it again.
+    // Previous activity is not counted against it again.
     assert_eq!(half.events.recv_timeout(Duration::from_secs(1)), Err(RecvTimeoutError::Timeout));
     half.end();
     assert_eq!(lab.programs("detector").len(), 0);
 }
 
-/// What a byte at this place of a long transfer is.
+/// The byte at a position of a long transfer.
 fn content(seed: u8, length: usize) -> Vec<u8> {
     (0..length).map(|place| (place as u8).wrapping_mul(31).wrapping_add(seed) ^ (place >> 8) as u8).collect()
 }
@@ -108,7 +109,8 @@ fn transfer(mut from: &TcpStream, mut to: &TcpStream, seed: u8, length: usize) {
     });
 }
 
-/// A proxy beside the router, and the servers behind it on b: those of clients whose line begins with "GET /b", and all others'.
+/// A proxy beside the router, and two servers behind it on b: one for clients whose line begins with "GET
+/// /b", and one for all others.
 struct Proxied<'u> {
     lab: &'u Up,
     half: Half,
@@ -139,7 +141,7 @@ impl<'u> Proxied<'u> {
     }
 }
 
-/// The connection that a server has been given, which begins with this line.
+/// The connection accepted by a server, which begins with this line.
 fn served(listener: &TcpListener, line: &str) -> TcpStream {
     listener.set_nonblocking(true).unwrap();
     let begin = Instant::now();
@@ -169,7 +171,7 @@ fn a_proxy_splices_its_connections_into_the_data_path() {
     let name = client.local_addr().unwrap().to_string();
     assert_eq!(spliced["client"], name, "{spliced}");
     assert_eq!(spliced["server"], "10.0.2.9:80", "{spliced}");
-    // Without the proxy: it is stopped.
+    // Without the proxy, which is stopped.
     half.signal("-STOP");
     transfer(&client, &server, 1, 1_000_000);
     transfer(&server, &client, 2, 1_000_000);
@@ -177,7 +179,8 @@ fn a_proxy_splices_its_connections_into_the_data_path() {
     let carried = lab.programs("tcp-splicer");
     assert!(carried.iter().all(|one| one["packets"].as_u64() > Some(500)), "{carried:#?}");
 
-    // Another client's line leads elsewhere; both are there at once. It ends by a reset: closed with bytes that nobody has read.
+    // Another client's line leads to the other server; both connections exist at once. It ends by a reset:
+    // closed with unread bytes.
     let second = proxied.client("HELLO\n");
     half.event("spliced");
     let far = served(&proxied.servers[1], "HELLO\n");
@@ -191,7 +194,7 @@ fn a_proxy_splices_its_connections_into_the_data_path() {
     assert_eq!(ended["why"], "reset", "{ended}");
     transfer(&client, &server, 4, 100_000);
 
-    // Each end finishes, and hears of the other's end.
+    // Each end shuts down, and sees the other's shutdown.
     client.shutdown(Shutdown::Write).unwrap();
     assert_eq!((&server).read(&mut one).unwrap(), 0);
     drop(server);
@@ -217,7 +220,7 @@ fn proxies_leave_the_settings_of_tcp_as_they_were() {
     };
     let (before, off) = (settings(), ["0"; 3].map(str::to_owned));
     assert_ne!(before, off);
-    // Both end, in either order; and again, with one that is killed, or both, and so can put nothing back.
+    // Both end, in either order; then with one or both killed, which can't undo anything.
     for signals in [["-TERM", "-TERM"], ["-KILL", "-TERM"], ["-TERM", "-KILL"], ["-KILL", "-KILL"]] {
         let mut halves = [proxy(8080), proxy(8081)];
         assert_eq!(settings(), off);
@@ -238,7 +241,7 @@ fn proxies_leave_the_settings_of_tcp_as_they_were() {
 #[test]
 fn connections_whose_windows_are_scaled_differently_are_spliced() {
     let Some(lab) = Up::new("scaled") else { return };
-    // b announces windows of 8 bytes a unit; others as much as their memory says.
+    // b announces windows in units of 8 bytes; other hosts by their memory.
     lab.at("b", || std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 262144")).unwrap();
     let proxied = Proxied::start(&lab);
     let client = proxied.client("GET /b\n");
@@ -246,7 +249,7 @@ fn connections_whose_windows_are_scaled_differently_are_spliced() {
     let server = served(&proxied.servers[0], "GET /b\n");
     proxied.half.signal("-STOP");
     both_ways(&client, &server, 3_000_000);
-    // While the proxy is stopped: it takes the programs of an ended connection away.
+    // While the proxy is stopped, because it removes the programs of an ended connection.
     assert_eq!(lab.programs("tcp-splicer-scaled").len() + lab.programs("tcp-splicer").len(), 2);
     assert!(!lab.programs("tcp-splicer-scaled").is_empty());
     proxied.half.signal("-CONT");
@@ -270,7 +273,7 @@ fn connections_of_ipv6_are_spliced() {
     assert_eq!(from.ip().to_string(), "fd00:0:0:2::1");
     half.signal("-STOP");
     both_ways(&client, &far, 1_000_000);
-    // While the proxy is stopped: it takes the programs of an ended connection away.
+    // While the proxy is stopped, because it removes the programs of an ended connection.
     let carried = lab.programs("tcp-splicer6");
     assert!(
         carried.len() == 2 && carried.iter().all(|one| one["packets"].as_u64() > Some(100)),
@@ -292,11 +295,11 @@ fn connections_are_bounded_and_idle_ones_are_given_up() {
     half.event("spliced");
     let server = served(&proxied.servers[0], "GET /big\n");
     transfer(&first, &server, 1, 10_000);
-    // There is one: another one is closed, without a word from a server.
+    // The limit is one: another one is closed, without data from a server.
     let mut second = lab.at("a", || TcpStream::connect("10.0.1.1:8080")).unwrap();
     second.set_read_timeout(Some(PATIENCE)).unwrap();
     assert!(matches!(second.read(&mut [0]), Ok(0) | Err(_)));
-    // Nobody says anything any more: its programs are removed, and there is room for another.
+    // The idle connection's programs are removed, which makes room for another.
     let ended = half.event("ended");
     assert_eq!(ended["why"], "idle", "{ended}");
     assert_eq!(lab.programs("tcp-splicer").len(), 0);
@@ -316,7 +319,7 @@ fn programs_of_a_half_that_is_killed_are_removed() {
     half.child.wait().unwrap();
     lab.until("its program is removed", || lab.programs("performance-monitor").is_empty());
 
-    // The same by hand, beside one that stays.
+    // The same commands by hand, beside a running one.
     let own = |args: &[&str]| longwire(&[&["forwarder"], args, &["--instance", &lab.name]].concat());
     let stays = own(&["install", "r1", "syn-monitor"]);
     let leased = own(&["install", "r1", "syn-filter", "--lease", "1 h"]);
@@ -336,7 +339,7 @@ fn nothing_is_lost_when_data_is_on_its_way() {
     let Some(lab) = Up::new("moving") else { return };
     let proxied = Proxied::start(&lab);
     std::thread::scope(|scope| {
-        // Both send without a pause, before it is spliced and after.
+        // Both send continuously, before and after splicing.
         let (client, listener) = (proxied.client("GET /b\n"), &proxied.servers[0]);
         scope.spawn(move || {
             let server = served(listener, "GET /b\n");
@@ -349,7 +352,7 @@ fn nothing_is_lost_when_data_is_on_its_way() {
     proxied.half.end();
 }
 
-/// Sends this many bytes each way at the same time, then closes both.
+/// Sends this many bytes in both directions at the same time, then closes both.
 fn both_ways(one: &TcpStream, other: &TcpStream, length: usize) {
     std::thread::scope(|scope| {
         scope.spawn(|| transfer(one, other, 1, length));
@@ -390,7 +393,7 @@ fn layers_are_dropped_while_the_output_is_congested() {
         socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         while !over.load(Ordering::Relaxed) {
             for layer in 0..8 {
-                // Nobody listens, and that is said now and then.
+                // The port is closed, so ICMP errors may arrive.
                 let _ = socket.send_to(&[layer; 800], "10.0.2.9:5004");
             }
             let _ = socket.recv(&mut [0; 8]);
@@ -402,7 +405,7 @@ fn layers_are_dropped_while_the_output_is_congested() {
         let fewer = half.event("layers");
         assert!(fewer["passing"].as_u64() < Some(8) && fewer["dropped"].as_u64() > Some(0), "{fewer}");
         lab.until("the dropper drops nothing", || lab.programs("wavelet")[0]["dropped"].as_u64() > Some(0));
-        // When there is room, all come back.
+        // When there is room, all layers return.
         set("1 Gbit/s");
         half.event_where("layers", |event| event["passing"] == 8);
     });
@@ -419,7 +422,7 @@ fn summaries_are_sent_and_counters_added_on_demand() {
     let half = lab.half(&["monitor", "r1", "--by", "protocol", "--collector", &to, "--interval", "200 ms"]);
     lab.until("no monitor", || lab.programs("performance-monitor").len() == 1);
     let sender = lab.at("a", || UdpSocket::bind("10.0.1.9:0").unwrap());
-    // Sends until the collector has heard this many packets of what is counted.
+    // Sends until the collector has received this many counted packets.
     let mut sent = 0;
     let mut heard = |by: &str, key: &str| {
         let begin = Instant::now();
@@ -431,7 +434,7 @@ fn summaries_are_sent_and_counters_added_on_demand() {
                 sent += 1;
             }
             let mut datagram = [0; 2000];
-            // What came before it counts is not told of: more is sent then.
+            // Earlier packets are not reported: more are sent then.
             let Ok(length) = collector.recv(&mut datagram) else { continue };
             for line in datagram[..length].split_inclusive(|&byte| byte == b'\n') {
                 let line: Value = serde_json::from_slice(line).unwrap();
@@ -476,7 +479,7 @@ fn an_echo_that_is_cut_off_has_failed() {
     ];
     let installed = longwire(&[&["forwarder", "install", "r1"], &install[..]].concat());
     assert!(installed.status.success(), "{}", stderr(&installed));
-    let seat = || {
+    let attachment = || {
         let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
         json(&levels, 0)["rows"][0].clone()
     };
@@ -484,7 +487,7 @@ fn an_echo_that_is_cut_off_has_failed() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         let child =
             command.args(["control", "echo", "r1", "--instance", &lab.name]).stderr(Stdio::piped()).spawn();
-        lab.until("it has not come", || seat()["there"] == true);
+        lab.until("it has not come", || attachment()["there"] == true);
         child.unwrap()
     };
     let signal = |child: &Child, signal: &str| {
@@ -492,16 +495,16 @@ fn an_echo_that_is_cut_off_has_failed() {
     };
     let socket = lab.at("a", || UdpSocket::bind("10.0.1.9:0").unwrap());
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    // One that says nothing is cut off, hears of it when it goes on, and says that it has failed.
+    // A silent process is cut off, learns of it when it continues, and reports failure.
     let silent = echo();
     signal(&silent, "-STOP");
     socket.send_to(b"hello", "10.0.2.9:9").unwrap();
-    lab.until("it is not cut off", || seat()["last_cut"] == "stalled");
+    lab.until("it is not cut off", || attachment()["last_cut"] == "stalled");
     signal(&silent, "-CONT");
     let ended = silent.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
     assert!(stderr(&ended).contains("cut off: stalled"), "{}", stderr(&ended));
-    // One whose forwarder is removed has not.
+    // A process whose forwarder is removed does not report failure.
     let stopped = echo();
     socket.send_to(b"again", "10.0.2.9:9").unwrap();
     let mut bytes = [0; 9];
@@ -522,9 +525,10 @@ fn an_instance_that_is_killed_leaves_no_sockets_and_its_halves_end() {
         half.event("listening");
         half
     });
-    let seat = ["--where", "control", "--name", "nobody", "--packets", "10", "--cycles", "10"];
-    let seat = longwire(&[&["forwarder", "install", "r1", "--instance", &lab.name], &seat[..]].concat());
-    assert!(seat.status.success(), "{}", stderr(&seat));
+    let attachment = ["--where", "control", "--name", "nobody", "--packets", "10", "--cycles", "10"];
+    let attachment =
+        longwire(&[&["forwarder", "install", "r1", "--instance", &lab.name], &attachment[..]].concat());
+    assert!(attachment.status.success(), "{}", stderr(&attachment));
     let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
     let socket = json(&levels, 0)["socket"].as_str().unwrap().to_owned();
     let (instance, _) = socket.split_once(".r1.control").unwrap();

@@ -1,4 +1,4 @@
-//! `longwire demo`: what a newcomer sees first.
+//! `longwire demo`: a newcomer's first command.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::{ended_by_all, json, longwire, repository, row, stderr, stdout};
 
-/// Names of everything a run could leave: namespaces, interfaces, firewall tables, states, sockets.
+/// Names of everything that a run could leave: namespaces, interfaces, firewall tables, states, sockets.
 fn machine_state() -> Vec<String> {
     let list = |path: &str| {
         let entries = std::fs::read_dir(path).into_iter().flatten();
@@ -22,7 +22,8 @@ fn machine_state() -> Vec<String> {
     all
 }
 
-/// Runs the command, after which nothing of its own may remain; its things have its number in their names, and those of others come and go.
+/// Runs the command, after which nothing of its own may remain. Its objects have its process id in their
+/// names; those of others come and go.
 fn ran_without_a_trace(args: &[&str]) -> Output {
     let before = machine_state();
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
@@ -73,7 +74,7 @@ fn a_newcomer_sees_the_link_at_work_and_nothing_remains() {
     let can = abilities();
     let real = can.namespaces.available || can.user_namespaces.available;
     assert_eq!(report["mode"], if real { "real" } else { "virtual" });
-    // Bounds that a busy machine keeps, too; the command's own are narrower.
+    // Bounds for a busy machine; the command's own are narrower.
     let round_trip = number(row(&report, "round trip"), "measured");
     assert!((40e6..60e6).contains(&round_trip), "{report:#}");
     let one_way = number(row(&report, "one-way delay"), "measured");
@@ -128,8 +129,8 @@ fn more_of_a_cheap_flow_comes_through_beside_a_dear_one_where_it_is_shared() {
     let can = abilities();
     let real = can.namespaces.available || can.user_namespaces.available;
     assert_eq!(report["mode"], if real { "real" } else { "virtual" });
-    // How much of it comes through depends on what else the machine does meanwhile: the demo judges that, and its test in virtual time. Here it
-    // is only more than without fairness, unless nothing was short.
+    // How much is delivered depends on the load of the machine: the demo judges that, and so does its test in
+    // virtual time. Here it is only more than without fairness, unless nothing was short.
     let through = |scheduler: &str| row(&report, &format!("cheap flow with {scheduler}"));
     let unfair = through("fifo");
     for scheduler in ["fifo", "cbcs", "gmr3"] {

@@ -1,4 +1,4 @@
-//! `longwire exec`, on a machine of the test's own: host a of a lab, whose outside is host b.
+//! `longwire exec`, on the test's own machine: host a of a lab, connected to host b.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{Folder, longwire, row, stderr, stdout};
 const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
 const NOBODY: u32 = 65_534;
 
-/// Two hosts that nothing is between.
+/// Two directly connected hosts.
 const SCENARIO: &str = "\
 [[host]]
 name = \"a\"
@@ -21,14 +21,14 @@ name = \"b\"
 address = \"10.77.0.2/24\"
 ";
 
-/// A lab that is up until dropped; its host a stands for the machine that `exec` changes and puts back.
+/// A lab that exists until dropped; its host a is the machine that `exec` changes and restores.
 struct Machine {
     name: String,
     _folder: Folder,
 }
 
 impl Machine {
-    /// Skips the test, and says so, where there can be none.
+    /// Skips the test with a message if labs are impossible.
     fn new(test: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces, &can.nft] {
@@ -85,13 +85,14 @@ fn a_command_reaches_outside_through_the_link() {
     let report = Folder::new("report");
     let file = report.text("exec.json");
     let json_to = format!("--json={file}");
-    // Host b knows no way back to the command's address: it is reached by address translation only.
+    // Host b has no route to the command's address: replies only come through address translation.
     let ping = "ping -q -c 3 -i 0.2 10.77.0.2; cat /proc/sys/net/ipv4/ip_forward; exit 7";
     let output = machine.exec(&["--delay", "15ms", "--down", "delay=25ms", &json_to, "--", "sh", "-c", ping]);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let rtt = least_rtt(&stdout(&output));
     assert!((40.0..60.0).contains(&rtt), "{rtt}");
-    // Twice 98 bytes at any rate, and 15 and 25 ms; three questions and answers are too few to say that 99 % are in time.
+    // Twice 98 bytes at any rate, and 15 and 25 ms; three questions and answers are too few to say that 99 %
+    // are in time.
     let said = stderr(&output);
     let [round_trip, verdict] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
     assert_eq!(round_trip, "longwire: round trip will be about 40.00 ms");
@@ -105,6 +106,18 @@ fn a_command_reaches_outside_through_the_link() {
     assert!(report["fidelity"]["faithful"].is_boolean());
     // Three questions, and no ARP before them.
     assert_eq!(row(&report, "link up")["out_packets"].as_u64(), Some(3));
+}
+
+/// The machine's way out is host b, over a link of 1400 bytes.
+#[test]
+fn packets_are_as_long_as_the_way_out_lets_through() {
+    let Some(machine) = Machine::new("mtu") else { return };
+    let way_out = machine.sh("ip link set eth0 mtu 1400 && ip route add default via 10.77.0.2");
+    assert!(way_out.status.success(), "{}", stderr(&way_out));
+    let shown = machine.exec(&["-q", "--", "cat", "/sys/class/net/eth0/mtu"]);
+    assert_eq!(stdout(&shown).trim(), "1400", "{}", stderr(&shown));
+    let shown = machine.exec(&["-q", "--mtu", "1300", "--", "cat", "/sys/class/net/eth0/mtu"]);
+    assert_eq!(stdout(&shown).trim(), "1300", "{}", stderr(&shown));
 }
 
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
@@ -175,11 +188,12 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
         let output = machine.exec(&[&["-q", "--"], command].concat());
         assert_eq!(output.status.code(), Some(code), "{command:?}: {}", stderr(&output));
     }
-    // SIGINT sent to longwire alone goes to the command; then everything is put back as ever. Shells let their
-    // background jobs ignore it, and what is ignored stays so.
+    // SIGINT sent only to longwire is forwarded to the command; then everything is restored as usual. Shells
+    // let their background jobs ignore it, and it stays ignored.
     let script = format!(
         "mkfifo $0; env --default-signal=INT \
-         {LONGWIRE} exec -q -- sh -c 'trap \"echo got it; exit 3\" INT; echo > $0; while :; do sleep 0.05; done' $0 &
+         {LONGWIRE} exec -q -- sh -c 'trap \"echo got it; exit 3\" INT; echo > $0; while :; do sleep 0.05; \
+         done' $0 &
          read line < $0; kill -INT $!; wait $!; echo code $?"
     );
     let folder = Folder::new("signal");
@@ -193,8 +207,8 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
     assert_eq!(machine.settings(), before);
 }
 
-/// A daemon that a service left behind, in a session of its own, neither outlives the run nor listens on other addresses of
-/// the machine than the far end's.
+/// A daemon left by a service, in its own session, neither outlives the run nor listens on addresses of the
+/// machine other than the far end's.
 #[test]
 fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     let Some(machine) = Machine::new("serve") else { return };
@@ -215,7 +229,7 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
     let to_file = machine.exec(&["-q", &format!("--json={file}"), "--", "echo", "said"]);
     assert_eq!((stdout(&to_file).as_str(), stderr(&to_file).as_str()), ("said\n", ""));
     let mut texts = vec![std::fs::read_to_string(&file).unwrap()];
-    // The command is no file's name, with two hyphens before it or without.
+    // The command is not a file name, with or without two hyphens before it.
     for command in [&["--", "echo", "said"][..], &["echo", "said"]] {
         let to_error = machine.exec(&[&["-q", "--json"], command].concat());
         assert_eq!(stdout(&to_error), "said\n", "{}", stderr(&to_error));

@@ -1,4 +1,4 @@
-//! Heavy hitters beside a router with real traffic: shown, policed, let go.
+//! Heavy hitters beside a router with real traffic: shown, policed, released.
 
 mod support;
 
@@ -16,10 +16,10 @@ fn the_heaviest_flow_is_shown_and_policed_while_it_lasts() {
     let policer = ["--install-policer", "200 kbit/s", "--hold", "1 s"];
     let half = lab.half(&[&["heavy-hitters", "r1"], &options[..], &policer].concat());
     lab.until("it is not there", || lab.programs("heavy-hitters").len() == 1);
-    // Somebody hears of it, so that nobody is told that nobody does.
+    // Receivers exist, so that no ICMP errors are sent.
     let _far = ["10.0.2.9:7001", "10.0.2.9:7002"].map(|end| lab.at("b", || UdpSocket::bind(end)).unwrap());
     let over = AtomicBool::new(false);
-    // Every 10 ms at most: 8 frames of 1042 bytes to one port, one of 142 to the other.
+    // At most every 10 ms: 8 frames of 1042 bytes to one port, one of 142 to the other.
     let traffic = || {
         let socket = UdpSocket::bind("10.0.1.9:7000").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
@@ -53,7 +53,7 @@ fn the_heaviest_flow_is_shown_and_policed_while_it_lasts() {
         half.event_where("interval", |event| {
             event["flows"].as_array().unwrap().iter().any(|flow| flow["policed"] == true)
         });
-        // The other flow is none of its business.
+        // The other flow is not policed.
         assert_eq!(lab.programs("policer").len(), 1);
     });
     let released = half.event("released");
@@ -82,7 +82,7 @@ fn fragments_are_counted_and_policed_as_one() {
     {
         let _far = lab.at("b", || UdpSocket::bind(far)).unwrap();
         let over = AtomicBool::new(false);
-        // Of 8000 bytes, and so in six fragments: 100 times a second at most, 6.4 Mbit/s.
+        // Datagrams of 8000 bytes, in six fragments: at most 100 times a second, 6.4 Mbit/s.
         let traffic = || {
             let socket = UdpSocket::bind(near).unwrap();
             socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
@@ -101,7 +101,7 @@ fn fragments_are_counted_and_policed_as_one() {
             let shown = half.event_where("interval", |event| event["flows"][0]["policed"] == true);
             let flow = &shown["flows"][0];
             let (bytes, packets) = (flow["bytes"].as_u64().unwrap(), flow["packets"].as_u64().unwrap());
-            // Of a datagram's 8008 bytes with the header of UDP, a sixth at least.
+            // At least a sixth of a datagram's 8008 bytes with the UDP header.
             assert!(packets > 0 && bytes >= packets * 600, "{shown}");
         });
         let released = half.event("released");

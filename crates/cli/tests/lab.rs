@@ -17,12 +17,12 @@ struct Up {
 }
 
 impl Up {
-    /// Skips the test, and says so, where there can be none.
+    /// Skips the test with a message if labs are impossible.
     fn new(test: &str, scenario: &str) -> Option<Self> {
         Self::with_input(test, scenario, "")
     }
 
-    /// The same, with a text on standard input.
+    /// As [`Up::new`], with a text on standard input.
     fn with_input(test: &str, scenario: &str, input: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
@@ -40,7 +40,7 @@ impl Up {
         longwire(&["lab", "exec", &self.name, host, "--", "sh", "-c", script])
     }
 
-    /// Everything on the machine that has this lab's name.
+    /// Everything on the machine with this lab's name.
     fn traces(&self) -> Vec<String> {
         let names = ["/run/netns", "/run/longwire"].into_iter().flat_map(|folder| {
             let entries = std::fs::read_dir(folder).into_iter().flatten();
@@ -57,7 +57,7 @@ impl Drop for Up {
     }
 }
 
-/// Longwire with a text on its standard input.
+/// Runs longwire with a text on its standard input.
 fn fed(args: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -77,7 +77,7 @@ fn up_exec_list_down() {
     let again = longwire(&["lab", "up", &two_hosts(), "--name", &lab.name]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("is up already"), "{}", stderr(&again));
-    // Packets flow as soon as it is up, names resolve, and the exit code is kept.
+    // Packets flow as soon as it is up, names resolve, and exit codes are kept.
     let ping = lab.sh("a", "ping -4 -q -c 5 -i 0.1 -W 2 b | grep -c 'min/avg'; exit 5");
     assert_eq!((ping.status.code(), stdout(&ping).as_str()), (Some(5), "1\n"), "{}", stderr(&ping));
     let list = json(&longwire(&["lab", "list", "--json"]), 0);
@@ -119,7 +119,7 @@ fn what_a_killed_lab_left_is_found_and_removed() {
     let Some(lab) = Up::new("killed", &two_hosts()) else { return };
     let pid = lab.report["pid"].to_string();
     assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
-    // Until the system has taken the process away, it counts as up, and is asked to end.
+    // Until the system has removed the process, it is treated as up, and is told to end.
     let down = longwire(&["lab", "down", &lab.name]);
     assert!(down.status.success(), "{}", stderr(&down));
     assert_eq!(lab.traces(), [""; 0]);
@@ -150,7 +150,7 @@ fn a_lab_that_nobody_waits_for_ends_by_itself() {
     let mut up =
         command.args(["lab", "up", &two_hosts(), "--name", &name]).stdout(Stdio::null()).spawn().unwrap();
     let lab = Up { name, report: Value::Null };
-    // Killed while the process that keeps the lab up is at work.
+    // Killed while the process that keeps the lab up is working.
     while lab.traces().is_empty() {
         assert!(up.try_wait().unwrap().is_none());
     }
@@ -182,11 +182,17 @@ fn iperf_gets_what_the_link_carries() {
     let folder = Folder::new("iperf");
     let scenario = folder.write(
         "iperf.toml",
-        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n\
-         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"100 packets\"\n",
+        "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+         address = \"10.0.0.2/24\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n\
+         queue = \"100 packets\"\n",
     );
     let Some(lab) = Up::new("iperf", &scenario) else { return };
-    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q 5201; do sleep 0.1; done'");
+    let server = lab.sh(
+        "b",
+        "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q \
+        5201; do sleep 0.1; done'",
+    );
     assert!(server.status.success(), "{}", stderr(&server));
     let output = lab.sh("a", "iperf3 -c b -t 3 -O 1 -C cubic -J");
     let result: Value =
@@ -217,21 +223,22 @@ fn a_lab_that_cannot_be_made_says_why() {
     }
 }
 
-/// A lab that an ordinary user made up: a user namespace with a `/run` of its own, in which every host is the namespace of
-/// the process itself. `nobody` is that user, and `sh` in it does what `longwire lab exec` is to run.
+/// A lab made up by an ordinary user: a user namespace with its own `/run`, in which every host is the
+/// namespace of the process itself. `nobody` is that user, and its `sh` does what `longwire lab exec` should
+/// run.
 struct Planted(Child);
 
-/// Users who plant a lab.
+/// User ids that plant a lab.
 const NOBODY: &str = "65534";
 const ROOT: &str = "0";
 
 impl Planted {
-    /// `state` is written as that of the lab `evil`; `$pid` in it becomes the process's id.
+    /// `state` is written as that of the lab `evil`; `$pid` in it is replaced by the process's id.
     fn new(state: &str) -> Self {
         Self::of(NOBODY, "evil", state)
     }
 
-    /// The same of a lab with this name, planted by this user.
+    /// A planted lab of this user with this name and state.
     fn of(user: &str, name: &str, state: &str) -> Self {
         let script = "mount -t tmpfs none /run && mkdir -p /run/longwire/$2 /run/netns || exit 1\n\
              for name in core a; do touch /run/netns/lw-$2-$name; \
@@ -241,7 +248,7 @@ impl Planted {
         Self::by(user, &[script, "sh", state, name])
     }
 
-    /// Planted by a script, which says so and waits for the end of its standard input.
+    /// Planted by a script, which confirms it and waits for the end of its standard input.
     fn by(user: &str, script: &[&str]) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", user, "--regid", user, "--clear-groups", "unshare", "-Urmn", "sh", "-c"]);
@@ -259,15 +266,16 @@ impl Planted {
 
 impl Drop for Planted {
     fn drop(&mut self) {
-        // It reads its standard input, whose end ends it.
+        // The end of its standard input ends it.
         drop(self.0.stdin.take());
         self.0.wait().unwrap();
     }
 }
 
-const PLANTED: &str = r#"{"instance":"evil","owner":null,"core":"lw-evil-core","hosts":[{"spec":{"name":"a","addresses":[],
-    "mac":null,"mtu":1500,"gateways":[],"routes":[],"wiring":"Own"},"namespace":"lw-evil-a","interface":"eth0","port":null}],
-    "forwarding":null}"#;
+const PLANTED: &str = r#"{"instance":"evil","owner":null,"core":"lw-evil-core","hosts":[
+    {"spec":{"name":"a","addresses":[],
+    "mac":null,"mtu":1500,"gateways":[],"routes":[],"wiring":"Own"},
+    "namespace":"lw-evil-a","interface":"eth0","port":null}],"forwarding":null}"#;
 
 /// The planted lab's state with the planting process, or another, as the owner.
 fn planted_by(owner: &str) -> String {
@@ -316,7 +324,7 @@ fn root_enters_signals_and_shows_no_lab_of_another_user() {
     victim.wait().unwrap();
 }
 
-/// A run that is killed when the test fails, and has ended otherwise.
+/// A run that is killed if the test fails, and has ended otherwise.
 struct Run(Child);
 
 impl Drop for Run {
@@ -326,8 +334,8 @@ impl Drop for Run {
     }
 }
 
-/// A lab without an owner in a world of its own, with the name of a run of root's: root's own run is not taken down for it,
-/// whoever planted it.
+/// A lab without an owner in its own user namespace, with the name of a run of root's: root's own run is not
+/// taken down for it, whoever planted it.
 #[test]
 fn a_planted_lab_without_an_owner_takes_no_run_down() {
     let can = abilities();
@@ -337,7 +345,7 @@ fn a_planted_lab_without_an_owner_takes_no_run_down() {
         }
     }
     let folder = Folder::new("ownerless");
-    // A directory of its own: the labs that others keep up are none of this command's.
+    // A separate directory: other users' labs must not be affected.
     let directory = folder.path("run");
     let longwire = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
@@ -373,8 +381,8 @@ fn a_planted_state_that_never_ends_holds_nobody_up() {
     }
     for make in ["mkfifo", "ln -s /dev/zero"] {
         let script = format!(
-            "mount -t tmpfs none /run && mkdir -p /run/longwire/endless && {make} /run/longwire/endless/state.json && \
-             echo planted; read end"
+            "mount -t tmpfs none /run && mkdir -p /run/longwire/endless && {make} \
+             /run/longwire/endless/state.json && echo planted; read end"
         );
         let _planted = Planted::by(NOBODY, &[&script]);
         let list =

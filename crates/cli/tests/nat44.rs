@@ -1,4 +1,4 @@
-//! Address translation by a control half, with real traffic through a router: a is inside, b is not.
+//! Address translation by a control half, with real traffic through a router: a is inside, b is outside.
 
 mod support;
 
@@ -8,23 +8,25 @@ use std::process::Command;
 use support::halves::{Half, MOMENT, PATIENCE, Up};
 use support::{Folder, longwire, stderr};
 
-/// The router's own address towards b, which is the external one.
+/// The router's own address on b's side, which is the external one.
 const EXTERNAL: &str = "10.0.2.1";
 
 /// The half beside the lab's router, ready for packets.
 fn nat(lab: &Up, options: &[&str]) -> Half {
     let inside = ["nat44", "r1", "--inside", "10.0.1.0/24", "--external", EXTERNAL, "--log"];
     let half = lab.half(&[&inside[..], options].concat());
-    // It has come once its seat is taken.
-    lab.until("it has not come", || seated(lab));
+    // It has attached when its attachment is in use.
+    lab.until("it has not come", || attached(lab));
     half
 }
 
-/// Whether somebody sits above the lab's router.
-fn seated(lab: &Up) -> bool {
+/// Whether a process is attached above the lab's router.
+fn attached(lab: &Up) -> bool {
     let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
     let levels = support::json(&levels, 0);
-    levels["rows"].as_array().is_some_and(|seats| seats.iter().any(|seat| seat["there"] == true))
+    levels["rows"]
+        .as_array()
+        .is_some_and(|attachments| attachments.iter().any(|attachment| attachment["there"] == true))
 }
 
 fn udp(lab: &Up, host: &str, address: &str) -> UdpSocket {
@@ -33,7 +35,7 @@ fn udp(lab: &Up, host: &str, address: &str) -> UdpSocket {
     socket
 }
 
-/// What a socket hears, and from whom.
+/// The data received by a socket, and its sender.
 fn heard(socket: &UdpSocket) -> (Vec<u8>, String) {
     let mut bytes = [0; 4000];
     let (length, from) = socket.recv_from(&mut bytes).unwrap();
@@ -53,7 +55,7 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
         (&bound["inside"], &bound["external"]),
         (&"10.0.1.9:5000".into(), &format!("{EXTERNAL}:5000").into())
     );
-    // Back; and whoever it is sent to, and whoever answers.
+    // In the reverse direction; with any destination, and from any sender.
     far.send_to(b"two", (EXTERNAL, 5000)).unwrap();
     assert_eq!(heard(&own), (b"two".to_vec(), "10.0.2.9:7".to_owned()));
     own.send_to(b"three", "10.0.2.9:8").unwrap();
@@ -64,16 +66,16 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
     assert_eq!(heard(&far), (long.clone(), format!("{EXTERNAL}:5000")));
     far.send_to(&long, (EXTERNAL, 5000)).unwrap();
     assert!(heard(&own).0 == long);
-    // The last part of a byte, and of 7.
+    // The last fragment has one byte, and 7.
     for length in [1473, 1479] {
         own.send_to(&long[..length], "10.0.2.9:7").unwrap();
         assert_eq!(heard(&far), (long[..length].to_vec(), format!("{EXTERNAL}:5000")));
     }
-    // An endpoint inside by the external address of another.
+    // An endpoint inside, by the external address of another.
     let second = udp(&lab, "a", "10.0.1.9:5002");
     second.send_to(b"four", (EXTERNAL, 5000)).unwrap();
     assert_eq!(heard(&own), (b"four".to_vec(), format!("{EXTERNAL}:5002")));
-    // Nobody is there: b says so, and who asked hears of it.
+    // The port is closed: b reports it, and the sender receives the error.
     own.connect("10.0.2.9:9").unwrap();
     own.send(b"five").unwrap();
     assert_eq!(own.recv(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
@@ -82,7 +84,7 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
         lab.at("a", || Command::new("ping").args(["-c", "3", "-W", "20", "10.0.2.9"]).output()).unwrap();
     assert!(pinged.status.success(), "{}", support::stdout(&pinged));
     half.event_where("bound", |event| event["protocol"] == "icmp");
-    // With options and in parts: of the first, bytes have to be asked for, and the others wait for it.
+    // With options and in fragments: bytes of the first must be fetched, and the others wait for it.
     let recorded = lab.at("a", || {
         Command::new("ping").args(["-R", "-c", "2", "-s", "4000", "-W", "20", "10.0.2.9"]).output()
     });
@@ -104,7 +106,7 @@ fn connections_are_carried_by_the_data_path() {
     let mut client = lab.at("a", || TcpStream::connect("10.0.2.9:80")).unwrap();
     let (mut server, from) = listener.accept().unwrap();
     assert_eq!(from, SocketAddr::new(EXTERNAL.parse().unwrap(), client.local_addr().unwrap().port()));
-    // Without the half: it is stopped.
+    // Without the half, which is stopped.
     half.signal("-STOP");
     let sent = vec![7; 500_000];
     std::thread::scope(|scope| {
@@ -129,7 +131,7 @@ fn ports_run_out() {
         ports.push(heard(&far).1);
     }
     assert_eq!(ports, [format!("{EXTERNAL}:6000"), format!("{EXTERNAL}:6001")]);
-    // There is no third, as long as both are used.
+    // There is no third as long as both are used.
     own[2].send_to(b"no", "10.0.2.9:7").unwrap();
     let full = half.event("full");
     assert_eq!((&full["what"], &full["packets"]), (&"ports".into(), &1.into()));
@@ -145,7 +147,7 @@ fn a_port_whose_binding_has_ended_is_nobodys_and_then_anothers() {
     first.send_to(b"in", "10.0.2.9:7").unwrap();
     assert_eq!(heard(&far).1, format!("{EXTERNAL}:6000"));
     half.event("ended");
-    // What is sent to a port that nobody has any more comes to nobody.
+    // A packet for an unused port is not delivered.
     far.send_to(b"late", (EXTERNAL, 6000)).unwrap();
     first.set_read_timeout(Some(MOMENT)).unwrap();
     assert!(first.recv(&mut [0; 9]).is_err());
@@ -185,7 +187,7 @@ fn what_one_that_was_killed_has_left_is_taken_over() {
         assert_eq!(done.status.code(), Some(2));
         stderr(&done)
     };
-    // While it is there nobody has its place; nor is what it does changed by another.
+    // While it is attached its place is taken, and its configuration can't be changed by another.
     let said = again("10.0.1.0/24");
     assert!(said.contains(&format!("taking over the programs {} and {}", before[0], before[1])), "{said}");
     half.child.kill().unwrap();
@@ -194,9 +196,9 @@ fn what_one_that_was_killed_has_left_is_taken_over() {
     assert!(said.contains("with other options than these"), "{said}");
     assert!(said.contains(&format!("longwire forwarder remove r1 {}", before[1])), "{said}");
     assert_eq!(fids(), before, "who is refused removes nothing");
-    lab.until("the seat is not free", || !seated(&lab));
+    lab.until("the attachment is not free", || !attached(&lab));
     let half = nat(&lab, &[]);
-    // What was bound still is; what is new is bound.
+    // Existing bindings remain, and new ones are made.
     let other = udp(&lab, "a", "10.0.1.9:5002");
     for (socket, port) in [(&own, 5000), (&other, 5002)] {
         socket.send_to(b"two", "10.0.2.9:7").unwrap();
@@ -216,9 +218,9 @@ fn one_that_hung_leaves_the_other_what_it_has() {
     let mut hung = nat(&lab, &[]);
     let (own, far) = (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"));
     hung.signal("-STOP");
-    // It is cut off since it does not answer.
+    // It is cut off because it does not answer.
     own.send_to(b"lost", "10.0.2.9:7").unwrap();
-    lab.until("the seat is not free", || !seated(&lab));
+    lab.until("the attachment is not free", || !attached(&lab));
     let half = nat(&lab, &[]);
     // It has adopted the programs once it serves.
     own.send_to(b"one", "10.0.2.9:7").unwrap();
@@ -234,11 +236,11 @@ fn one_that_hung_leaves_the_other_what_it_has() {
 #[test]
 fn external_addresses_that_do_not_lead_to_the_router_are_told_of() {
     let Some(lab) = Up::new("natastray") else { return };
-    // One that nobody has in b's network, then the router's own.
+    // An unused address in b's network, then the router's own.
     for (external, is_astray) in [("10.0.2.7", true), (EXTERNAL, false)] {
         let half = lab.half(&["nat44", "r1", "--inside", "10.0.1.0/24", "--external", external, "--log"]);
-        lab.until("it has not come", || seated(&lab));
-        // The first event of the other is that of a flow.
+        lab.until("it has not come", || attached(&lab));
+        // The first event of the other is about a flow.
         let own = udp(&lab, "a", "10.0.1.9:5000");
         own.send_to(b"one", "10.0.2.9:7").unwrap();
         let first = half.events.recv_timeout(PATIENCE).unwrap();

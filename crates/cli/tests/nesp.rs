@@ -1,4 +1,5 @@
-//! `longwire nesp` from hosts of a lab: settings by frames, and what is refused. Needs root; says so where it is not.
+//! `longwire nesp` from hosts of a lab: settings by frames, and refusals. Needs root; skipped with a message
+//! otherwise.
 
 mod support;
 
@@ -33,7 +34,7 @@ rate = "10 Mbit/s"
 delay = "5 ms"
 "#;
 
-/// A lab that is taken down when dropped, and a folder with its key.
+/// A lab with a folder for its key, taken down when dropped.
 struct Up {
     name: String,
     folder: Folder,
@@ -46,7 +47,7 @@ impl Drop for Up {
 }
 
 impl Up {
-    /// Skips the test, and says so, where there can be none.
+    /// Skips the test with a message if labs are impossible.
     fn new(test: &str, scenario: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
@@ -62,14 +63,14 @@ impl Up {
         Some(up)
     }
 
-    /// `longwire nesp` in a host: words, and how the emulator is reached.
+    /// Runs `longwire nesp` in a host with these words and this way of reaching the emulator.
     fn nesp(&self, host: &str, words: &[&str], reach: &[&str]) -> Output {
         let (program, key) = (env!("CARGO_BIN_EXE_longwire"), self.folder.text("nesp.key"));
         let command = ["lab", "exec", &self.name, host, "--", program, "nesp"];
         longwire(&[&command, words, reach, &["--key-file", &key]].concat())
     }
 
-    /// What `longwire nesp` says on standard error in host a, where it ends with `code`.
+    /// Standard error of `longwire nesp` in host a, which must exit with `code`.
     fn said(&self, words: &[&str], code: i32) -> String {
         let output = self.nesp("a", words, ETHERNET);
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}{}", stdout(&output), stderr(&output));
@@ -86,7 +87,7 @@ impl Up {
         json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0)
     }
 
-    /// A setting of a link, as the control socket says.
+    /// A setting of a link, from the control socket.
     fn setting(&self, link: &str, name: &str) -> String {
         let link = json(&longwire(&["ctl", "get", link, "--instance", &self.name, "--json"]), 0);
         fn find<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
@@ -121,7 +122,7 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
         let got = json(&lab.nesp("a", &["get", "up.forward", "rate", "--json"], reach), 0);
         assert_eq!(got["rows"][0]["settings"], serde_json::json!({ "rate": rate }));
     }
-    // A group is made as a whole, or not at all.
+    // A group is applied as a whole, or not at all.
     let changes = |second: &str| format!("up.forward rate=4mbit  # both\nup.backward {second}\n");
     let file = lab.folder.write("wrong", changes("delay=never"));
     let refused = lab.nesp("a", &["apply", &file], ETHERNET);
@@ -138,7 +139,7 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
         (&*lab.setting("up.forward", "rate"), &*lab.setting("up.backward", "delay")),
         ("4 Mbit/s", "9 ms")
     );
-    // Times: one that is past, and one that will come.
+    // Times: one in the past, and one in the future.
     let past = lab.nesp("a", &["set", "up.forward", "rate=1mbit", "--at", "1ns"], ETHERNET);
     assert!(stderr(&past).contains("(bad-time)"), "{}", stderr(&past));
     let later =
@@ -151,7 +152,7 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
     // The text has it, too.
     let text = stdout(&longwire(&["ctl", "stats", &lab.name]));
     let line = text.lines().find(|line| line.starts_with("nesp: ")).unwrap_or_else(|| panic!("{text}"));
-    // On a busy machine a client may ask twice.
+    // On a busy machine a client may retransmit.
     assert!(line.contains(" hellos, 15 requests, ") && line.ends_with("not answered: -"), "{line}");
 }
 
@@ -199,7 +200,7 @@ fn routes_weights_and_programs_of_routers_are_changed() {
     assert_eq!(after["route.10.9.0.0/16"], "via 10.0.2.9 dev b");
     let listed = stdout(&longwire(&["ctl", "route", "list", "west", "--instance", &lab.name]));
     assert!(listed.contains("10.9.0.0/16 via 10.0.2.9 dev b") && !listed.contains("10.8.0.0"), "{listed}");
-    // More routes than an answer holds are asked for page by page.
+    // More routes than fit an answer are requested page by page.
     for block in 0..4 {
         let routes: Vec<_> =
             (0..40).map(|n| format!("route.10.{}.{n}.0/24=via 10.0.2.9", 20 + block)).collect();
@@ -219,7 +220,7 @@ fn routes_weights_and_programs_of_routers_are_changed() {
     assert_eq!(settings("flow:west/voice")["weight"], "7");
 }
 
-/// A program: installed by its name, told its state, shown, removed.
+/// A program: installed by name, its state written, shown, removed.
 fn programs_are_installed_and_removed(lab: &Up) {
     let said = |words: &[&str], code| lab.said(words, code);
     let settings = |object| lab.settings(object);
@@ -250,7 +251,7 @@ fn programs_are_installed_and_removed(lab: &Up) {
     assert!(said(&["set", "forwarder:west/mark", "program=none"], 2).contains("there is no program"));
 }
 
-/// A client in a host that can also say what no client would.
+/// A client in a host that can also send invalid messages.
 struct Speaker {
     socket: RawSocket,
     client: Client,
@@ -269,7 +270,7 @@ impl Speaker {
         Some(buffer[14..got].to_vec())
     }
 
-    /// What comes back, which has to be something.
+    /// The answer, which must exist.
     fn ask(&self, message: &[u8]) -> Vec<u8> {
         self.send(message);
         self.hear(Duration::from_secs(5)).expect("an answer")
@@ -297,21 +298,21 @@ impl Speaker {
     }
 }
 
-/// Replays, forged requests and a flood, by one host with the key.
+/// Replays, forged requests and a flood, from a host with the key.
 fn misbehave(key: Key) {
     let socket = RawSocket::open("eth0", ETHERTYPE).unwrap();
     let mut speaker = Speaker { socket, client: Client::new(key, [1; 16]), tags: Tags::default() };
     let welcome = speaker.welcomed();
     let (first, answer) = speaker.set_and_hear("1 Mbit/s");
     speaker.set_and_hear("2 Mbit/s");
-    // A replay of the first: its answer comes again, and the rate stays.
+    // A replay of the first: its answer is repeated, and the rate stays.
     assert_eq!(speaker.ask(&first), answer);
-    // When the server has forgotten the answer, nothing comes.
+    // When the server has forgotten the answer, there is none.
     for _ in 0..16 {
         speaker.set_and_hear("2 Mbit/s");
     }
     speaker.send(&first);
-    // Forged, in the right session and out of it; then a flood.
+    // Forged, in the right session and outside it; then a flood.
     let forged = Key::read(&"ab".repeat(32)).unwrap().of_requests(&welcome.instance, 1);
     let list =
         Request { group: 1, part: 0, parts: 1, operation: Operation::List, time: 0, items: Vec::new() };
@@ -321,7 +322,7 @@ fn misbehave(key: Key) {
     for _ in 0..3000 {
         speaker.send(b"NESP and nothing");
     }
-    // What comes next is answered, in the end: the flood took the tokens of this port for a moment.
+    // The next request is answered eventually: the flood took this port's tokens for a moment.
     let last = speaker.set("2 Mbit/s");
     let answered = (0..50).any(|_| {
         speaker.send(&last);
@@ -352,7 +353,7 @@ fn a_host_within_a_vlan_is_answered() {
 #[test]
 fn strangers_replays_and_floods_change_nothing() {
     let Some(lab) = Up::new("nesp-refused", SCENARIO) else { return };
-    // From a port that does not allow it.
+    // From a port where it is not allowed.
     let stranger = lab.nesp("b", &["list", "--timeout", "300ms"], ETHERNET);
     assert_eq!(stranger.status.code(), Some(2));
     assert!(stderr(&stranger).contains("nobody answers at eth0, after 2 messages"), "{}", stderr(&stranger));

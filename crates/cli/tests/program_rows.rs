@@ -1,4 +1,4 @@
-//! What the report of a run says of each program of its routers.
+//! The report of a run about each program of its routers.
 
 mod support;
 
@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use support::{Folder, json, longwire, row, stderr, stdout};
 
-/// Two routers, 10 ms apart. The first marks what is for b and lets nothing through to a; the second counts the bytes of flows.
+/// Two routers, 10 ms apart. The first marks packets for b and drops all packets to a; the second counts the
+/// bytes of flows.
 const ROUTERS: &str = r#"
 [[host]]
 name = "a"
@@ -98,15 +99,16 @@ fn fields<const N: usize>(row: &Value, names: [&str; N]) -> [Value; N] {
 const COUNTERS: [&str; 7] =
     ["packets", "passed", "transmitted", "redirected", "dropped", "aborted", "marked"];
 
-/// An entry of `top`: a flow of UDP between these last bytes of 10.0.x.9, from this port to 9, with its bytes and the packets that it
-/// has had since it was noted.
+/// An entry of `top`: a UDP flow between these last bytes of 10.0.x.9, from this port to 9, with its bytes
+/// and its packets since it was noticed.
 fn hitter(from: u8, to: u8, port: u16, bytes: u64, packets: u64) -> Value {
     let address = |net: u8| format!("00000000000000000000ffff0a00{net:02x}09");
     let little =
         |number: u64| number.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mapped = |net: u8| format!("::ffff:10.0.{net}.9");
     let key = value!({
-        "source": mapped(from), "destination": mapped(to), "source_port": port, "destination_port": 9, "protocol": 17,
+        "source": mapped(from), "destination": mapped(to), "source_port": port, "destination_port": 9,
+            "protocol": 17,
     });
     value!({
         "fields": { "key": key, "value": { "bytes": bytes, "packets": packets } },
@@ -122,24 +124,25 @@ fn each_program_has_a_row_with_its_state_and_maps() {
     let report = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
     assert_eq!(programs(&report).len(), 3);
 
-    // All that goes from a to b: 100 and 40.
+    // All packets from a to b: 100 and 40.
     let marker = row(&report, "program west 1 dscp-marker");
     assert_eq!(marker["measured"], 140);
     assert_eq!(fields(marker, COUNTERS), [140, 140, 0, 0, 0, 0, 0].map(Value::from));
     let of_marker = fields(marker, ["router", "fid", "program", "key", "where"]);
     let wanted = value!(["west", 1, "dscp-marker", "* > 10.0.2.9 udp", "data-path"]);
     assert_eq!(Value::from(of_marker.to_vec()), wanted);
-    // Of 16 bytes the last eight are the packets that were changed: 140 is 0x8c.
+    // Of 16 bytes the last eight count the changed packets: 140 is 0x8c.
     assert_eq!(fields(marker, ["state", "data"]), [value!(16), value!("2e000000010000008c00000000000000")]);
     assert_eq!(fields(marker, ["maps", "contents"]), [value!([]), value!([])]);
 
-    // All that comes back ends here, by the first range.
+    // All packets in the other direction end here, by the first range.
     let closed = row(&report, "program west 2 closed");
     assert_eq!(fields(closed, COUNTERS), [30, 0, 0, 0, 30, 0, 0].map(Value::from));
     assert_eq!(closed["reasons"], value!({ "0": 30 }));
     assert_eq!(row(&report, "source back")["measured"], 0);
 
-    // Both ways. A flow is noted with the packet that makes it 5000 bytes: the 10th of 500, the 25th of 200, the 17th of 300.
+    // Both directions. A flow is noticed at the packet that reaches 5000 bytes: the 10th of 500, the 25th of
+    // 200, the 17th of 300.
     let hitters = row(&report, "program east 1 heavy-hitters");
     assert_eq!(fields(hitters, COUNTERS), [170, 170, 0, 0, 0, 0, 0].map(Value::from));
     assert_eq!(hitters["data"], "881300000000000007000000000000000000000000000000");
@@ -170,7 +173,7 @@ fn rows_of_programs_are_the_same_for_any_number_of_workers() {
     assert_eq!(programs(&one), programs(&two));
 }
 
-/// The same with sources on ports of their own, which need no privileges in real time either.
+/// The routers with sources on their own ports, which need no privileges in real time either.
 fn on_ports() -> String {
     let port = |text: String, name: &str, net: u8| {
         let host = format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.{net}.9/24\"");
@@ -181,14 +184,14 @@ fn on_ports() -> String {
     port(port(ROUTERS.into(), "a", 1), "b", 2)
 }
 
-/// A command whose runs are in a folder of their own.
+/// A command whose runs use their own folder.
 fn in_folder(folder: &Folder, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.env("LONGWIRE_RUN_DIR", folder.path("run")).args(args);
     command
 }
 
-/// A run that is under way, and is ended if nobody waits for its end.
+/// A run that is ended when dropped.
 struct Live(Option<Child>);
 
 impl Live {
@@ -198,7 +201,7 @@ impl Live {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let live = Self(Some(child));
         assert!(lines.any(|line| line.starts_with("running as")));
-        // Nobody reads the rest, and a full pipe would stop it.
+        // The rest is drained, because a full pipe would stop it.
         std::thread::spawn(move || lines.for_each(drop));
         live
     }
@@ -224,7 +227,7 @@ fn a_run_in_real_time_ends_with_the_same_rows() {
     let virtually = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
     let args = ["run", &scenario, "--name", "rows", "--for", "3s", "--quiet", "--json"];
     let report = json(&in_folder(&folder, &args).output().unwrap(), 0);
-    // What programs took is measured, which in virtual time nothing is.
+    // Program times are measured, but not in virtual time.
     let without_cost = |report: &Value| -> Vec<Value> {
         let rows = programs(report).into_iter().map(|row| {
             let mut row = serde_json::to_value(row).unwrap();

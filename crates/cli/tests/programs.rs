@@ -1,4 +1,4 @@
-//! Programs on routers as users meet them: what they cost, in a lab with real traffic, and refused.
+//! Programs on routers from the user's view: costs, a lab with real traffic, and refusals.
 
 mod support;
 
@@ -22,11 +22,11 @@ fn what_a_program_costs_is_said_without_a_run() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    let dear = longwire(&["forwarder", "cost", "nat44"]);
+    let heavy = longwire(&["forwarder", "cost", "nat44"]);
     assert!(
-        stdout(&dear).contains("refused: the budget per packet does not suffice: classifier"),
+        stdout(&heavy).contains("refused: the budget per packet does not suffice: classifier"),
         "{}",
-        stdout(&dear)
+        stdout(&heavy)
     );
     let none = longwire(&["forwarder", "cost", "firewall"]);
     assert_eq!(none.status.code(), Some(2));
@@ -45,14 +45,14 @@ fn what_a_program_costs_is_there_as_json() {
     assert_eq!(item("instruction")["times"].as_u64(), Some(path), "{cost:#}");
     let budgets = cost["budgets"].as_array().unwrap();
     assert_eq!(budgets[0]["name"], "vrp");
-    // Classifier 56, minimal IP 32. The path with most cycles, 45, is not the one that takes longest: that
-    // asks where the ports are.
+    // Classifier 56, minimal IP 32. The path with most cycles, 45, is not the slowest: that one reads the
+    // ports.
     assert_eq!(budgets[0]["need"]["cycles"].as_u64(), Some(56 + 45 + 32), "{cost:#}");
-    let dear = json(&longwire(&["forwarder", "cost", "nat44", "--json"]), 0);
-    assert_eq!(dear["budgets"][0]["fits"], false);
-    assert!(dear["budgets"][0]["refused"].as_str().unwrap().contains("classifier"), "{dear:#}");
-    // One that chooses links needs none for this.
-    // What is set aside for other levels is not for programs: nine tenths of 240 cycles and of 672 ns.
+    let heavy = json(&longwire(&["forwarder", "cost", "nat44", "--json"]), 0);
+    assert_eq!(heavy["budgets"][0]["fits"], false);
+    assert!(heavy["budgets"][0]["refused"].as_str().unwrap().contains("classifier"), "{heavy:#}");
+    // A program that chooses links needs none for this. Time set aside for other levels is not available to
+    // programs: nine tenths of 240 cycles and of 672 ns.
     let aside = json(&longwire(&["forwarder", "cost", "port-filter", "--set-aside", "10 %", "--json"]), 0);
     let budgets = aside["budgets"].as_array().unwrap();
     assert_eq!(budgets[0]["name"], "vrp, 10 % set aside");
@@ -96,10 +96,10 @@ fn prices_are_measured_and_used() {
         "{rows:?}"
     );
     assert!(report["file"] == prices.as_str());
-    // As they were measured, an instruction is dear enough for any machine to be told from the assumption.
+    // A measured instruction is expensive enough on any machine to be distinguished from the assumption.
     let text = std::fs::read_to_string(&prices).unwrap();
     let line = text.lines().find(|line| line.starts_with("instruction = ")).unwrap();
-    folder.write("dear", text.replace(line, "instruction = 90000000"));
+    folder.write("heavy", text.replace(line, "instruction = 90000000"));
     let scenario = |prices: &str| {
         let text = std::fs::read_to_string(repository("scenarios/programs.toml")).unwrap();
         let line = "line-rate = \"100 Mbit/s\"";
@@ -112,16 +112,16 @@ fn prices_are_measured_and_used() {
     };
     let (_, assumed) = told("assumed");
     assert!(!assumed.contains("picoseconds"), "{assumed}");
-    // The scenario names those of its routers; what the engine costs is read from the file that is named here.
+    // The scenario names the prices of its routers; engine costs come from the file named here.
     let check = longwire(&["check", &scenario("prices"), "--prices", &prices]);
     let measured = stdout(&check) + &stderr(&check);
     assert!(!measured.contains("no list") && !measured.contains("assumed prices"), "{measured}");
     assert!(measured.contains("worker 0, load"), "{measured}");
-    let (code, dear) = told("dear");
-    assert!(code == Some(2) && dear.contains("picoseconds, 6720000 allowed"), "{dear}");
+    let (code, heavy) = told("heavy");
+    assert!(code == Some(2) && heavy.contains("picoseconds, 6720000 allowed"), "{heavy}");
     let (code, none) = told("none");
     assert!(code == Some(2) && none.contains("none: ") && none.contains("longwire calibrate"), "{none}");
-    let cost = longwire(&["forwarder", "cost", "syn-monitor", "--prices", &folder.text("dear")]);
+    let cost = longwire(&["forwarder", "cost", "syn-monitor", "--prices", &folder.text("heavy")]);
     assert!(stdout(&cost).contains("line-rate 1 Gbit/s: refused"), "{}{}", stdout(&cost), stderr(&cost));
 }
 
@@ -131,12 +131,12 @@ struct Up {
 }
 
 impl Up {
-    /// Skips the test, and says so, where there can be none.
+    /// Skips the test with a message if labs are impossible.
     fn new(test: &str, scenario: &str) -> Option<Self> {
         Self::of(test, &std::fs::read_to_string(repository(scenario)).unwrap())
     }
 
-    /// The same with this scenario.
+    /// A lab with this scenario.
     fn of(test: &str, text: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
@@ -157,15 +157,15 @@ impl Up {
         longwire(&["lab", "exec", &self.name, host, "--", "bash", "-c", script])
     }
 
-    /// What is said about what is refused.
+    /// The message of a refusal.
     fn refused(&self, args: &[&str]) -> String {
         let done = longwire(&[&["forwarder"], args, &["--instance", &self.name]].concat());
         assert_eq!(done.status.code(), Some(2), "{args:?}: {}", stdout(&done));
         stderr(&done)
     }
 
-    /// Waits until so many packets came to a link at least, and answers how many to each of these. What is counted is a little older than the
-    /// question.
+    /// Waits until at least `packets` packets arrived at a link, and returns the numbers for each link in
+    /// `asked`. Counters are slightly older than the request.
     fn entered<const N: usize>(&self, link: &str, packets: u64, asked: [&str; N]) -> [u64; N] {
         let begin = Instant::now();
         loop {
@@ -184,24 +184,26 @@ impl Up {
         stdout(&done).trim().to_owned()
     }
 
-    /// The seat of a level with this name.
-    fn seat(&self, level: &str, name: &str) -> Value {
+    /// The attachment of a level with this name.
+    fn attachment(&self, level: &str, name: &str) -> Value {
         let levels = self.forwarder(&["levels", "r1", "--json"]);
         let levels: Value = serde_json::from_str(&levels).unwrap();
-        let mut seats = levels["rows"].as_array().into_iter().flatten();
-        let seat = seats.find(|seat| seat["level"] == level && seat["who"] == name);
-        seat.unwrap_or_else(|| panic!("no {level} {name} in {levels}")).clone()
+        let mut attachments = levels["rows"].as_array().into_iter().flatten();
+        let attachment =
+            attachments.find(|attachment| attachment["level"] == level && attachment["who"] == name);
+        attachment.unwrap_or_else(|| panic!("no {level} {name} in {levels}")).clone()
     }
 
-    /// Waits until what is counted of a seat is as wanted.
+    /// Waits until the counters of an attachment are as wanted.
     fn until(&self, level: &str, name: &str, wanted: impl Fn(&Value) -> bool) {
         let begin = Instant::now();
-        while !wanted(&self.seat(level, name)) {
-            assert!(begin.elapsed() < PATIENCE, "{:#}", self.seat(level, name));
+        while !wanted(&self.attachment(level, name)) {
+            assert!(begin.elapsed() < PATIENCE, "{:#}", self.attachment(level, name));
         }
     }
 
-    /// Sends a word until it comes back: on a busy machine an answer may be too late, and the packet was forwarded.
+    /// Sends a word until it comes back: on a busy machine a verdict may be late, and the packet is
+    /// forwarded.
     fn answered(&self, port: u16, word: &str) {
         let begin = Instant::now();
         while self.echo(port, word, "1") != word {
@@ -209,14 +211,14 @@ impl Up {
         }
     }
 
-    /// What comes back of a word sent to a UDP port of b's; empty if nothing does for a while.
+    /// The reply to a word sent to a UDP port of b's; empty after a timeout.
     fn echo(&self, port: u16, word: &str, seconds: &str) -> String {
         let script =
             format!("exec 3<>/dev/udp/10.0.2.9/{port}; echo {word} >&3; timeout {seconds} head -1 <&3");
         stdout(&self.sh("a", &script)).trim().to_owned()
     }
 
-    /// Waits until a program has counted so many: it may run after its packet's sender has ended.
+    /// Waits until a program has counted this many: it may run after its packet's sender has ended.
     fn until_counted(&self, place: usize, what: &str, wanted: u64) {
         let begin = Instant::now();
         while self.counted(place, what) != wanted {
@@ -224,7 +226,7 @@ impl Up {
         }
     }
 
-    /// What the program with this place in the list has counted.
+    /// The count of the program with this index in the list.
     fn counted(&self, place: usize, what: &str) -> u64 {
         let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
         let one: &Value = &list["rows"][place];
@@ -238,7 +240,7 @@ impl Drop for Up {
     }
 }
 
-/// A bound on what should take milliseconds.
+/// A bound on operations that should take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that is killed when dropped.
@@ -249,7 +251,7 @@ impl Beside {
         Self(command.stdout(Stdio::null()).spawn().unwrap())
     }
 
-    /// The binary itself with these arguments.
+    /// Starts the binary with these arguments.
     fn longwire(args: &[&str]) -> Self {
         Self::start(Command::new(env!("CARGO_BIN_EXE_longwire")).args(args))
     }
@@ -266,13 +268,13 @@ impl Drop for Beside {
 #[test]
 fn services_and_processes_above_a_router_answer_real_packets() {
     let Some(lab) = Up::new("levels", "scenarios/levels.toml") else { return };
-    // The service is there from the start; nobody listens on b's port 7.
-    lab.until("slow-path", "echo", |seat| seat["there"] == true);
+    // The service is attached from the start; port 7 of b is closed.
+    lab.until("slow-path", "echo", |attachment| attachment["there"] == true);
     lab.answered(7, "seven");
-    assert!(lab.seat("slow-path", "echo")["verdicts"].as_u64() >= Some(1));
-    // The process is not: its packets are forwarded, and b says that nobody listens.
+    assert!(lab.attachment("slow-path", "echo")["verdicts"].as_u64() >= Some(1));
+    // The process is not attached: its packets are forwarded, and b reports a closed port.
     assert_eq!(lab.echo(9, "nine", "1"), "");
-    assert_eq!(lab.seat("control", "echo")["absent"], 1);
+    assert_eq!(lab.attachment("control", "echo")["absent"], 1);
     processes_come_and_go(&lab);
     who_misbehaves_is_cut_off(&lab);
     promises_are_kept(&lab);
@@ -294,42 +296,47 @@ fn processes_come_and_go(lab: &Up) {
             "python" => Beside::start(Command::new("python3").arg(&script).args([&*socket, "echo"])),
             _ => Beside::longwire(&args),
         };
-        lab.until("control", "echo", |seat| seat["there"] == true);
+        lab.until("control", "echo", |attachment| attachment["there"] == true);
         for word in ["one", "two", "three"] {
             lab.answered(9, word);
         }
-        // Killed in the middle of it all: its packets are forwarded again.
+        // Killed while active: its packets are forwarded again.
         drop(process);
-        lab.until("control", "echo", |seat| seat["there"] == false && seat["cut"] == round as u64 + 1);
-        assert_eq!(lab.seat("control", "echo")["last_cut"], "left", "{kind}");
+        lab.until("control", "echo", |attachment| {
+            attachment["there"] == false && attachment["cut"] == round as u64 + 1
+        });
+        assert_eq!(lab.attachment("control", "echo")["last_cut"], "left", "{kind}");
         assert_eq!(lab.echo(9, "nine", "1"), "");
     }
-    let seat = lab.seat("control", "echo");
-    assert!(seat["verdicts"].as_u64() >= Some(3) && seat["kept"] == 0, "{seat:#}");
+    let attachment = lab.attachment("control", "echo");
+    assert!(attachment["verdicts"].as_u64() >= Some(3) && attachment["kept"] == 0, "{attachment:#}");
 }
 
 fn who_misbehaves_is_cut_off(lab: &Up) {
-    // One that stops answering, and one that sends more than it may: its flows are forwarded from then on.
+    // One that stops answering, and one that sends more than allowed: its flows are forwarded from then on.
     let stalled = Beside::longwire(&["control", "echo", "r1", "--instance", &lab.name]);
-    lab.until("control", "echo", |seat| seat["there"] == true);
+    lab.until("control", "echo", |attachment| attachment["there"] == true);
     lab.answered(9, "one");
     assert!(Command::new("kill").args(["-STOP", &stalled.0.id().to_string()]).status().unwrap().success());
     assert_eq!(lab.echo(9, "nine", "1"), "");
-    lab.until("control", "echo", |seat| seat["last_cut"] == "stalled");
+    lab.until("control", "echo", |attachment| attachment["last_cut"] == "stalled");
     drop(stalled);
     if Command::new("python3").arg("--version").output().is_ok() {
-        let flood = "import sys; sys.path.insert(0, sys.argv[1]); from control import *; c = Control(sys.argv[2], 'echo')\nwhile True: c.send(0, bytes(60)); c.flush()";
+        let flood = "import sys; sys.path.insert(0, sys.argv[1]); from control import *; c = \
+            Control(sys.argv[2], 'echo')\nwhile True: c.send(0, bytes(60)); c.flush()";
         let folder = repository("crates/punt/examples");
         let socket = lab.forwarder(&["levels", "r1", "--socket"]);
         let _flooding =
             Beside::start(Command::new("python3").args(["-B", "-c", flood]).arg(folder).arg(&socket));
-        lab.until("control", "echo", |seat| seat["last_cut"] == "flood" && seat["there"] == false);
+        lab.until("control", "echo", |attachment| {
+            attachment["last_cut"] == "flood" && attachment["there"] == false
+        });
         lab.answered(7, "seven");
     }
 }
 
 fn promises_are_kept(lab: &Up) {
-    // More than there is is refused with the sum; what is removed makes room.
+    // A guarantee beyond the limit is refused with the sum; a removal makes room.
     let install = |name: &str, packets: &str| {
         let args = [
             "--where",
@@ -346,14 +353,15 @@ fn promises_are_kept(lab: &Up) {
         longwire(&[&["forwarder", "install", "r1"], &args[..], &["--instance", &lab.name]].concat())
     };
     let refused = install("more", "500000");
-    let sum = "500000 packets/s x 1000 cycles = 500000000 cycles/s, and 50000000 promised already, make 550000000 of 500000000";
+    let sum = "500000 packets/s x 1000 cycles = 500000000 cycles/s, and 50000000 promised already, make \
+        550000000 of 500000000";
     assert!(!refused.status.success() && stderr(&refused).contains(sum), "{}", stderr(&refused));
     let fid = stdout(&install("more", "400000")).trim().to_owned();
     assert!(stderr(&install("again", "400000")).contains("promised already"));
     lab.forwarder(&["remove", "r1", &fid]);
     assert!(install("again", "400000").status.success(), "there is room again");
 
-    // A service that comes while packets flow, beside the other.
+    // A service that is added while packets flow, beside the other.
     let args = [
         "--where",
         "slow-path",
@@ -367,7 +375,7 @@ fn promises_are_kept(lab: &Up) {
         "1000",
     ];
     let fid = lab.forwarder(&[&["install", "r1"], &args[..], &["--destination-port", "13"]].concat());
-    lab.until("slow-path", "second", |seat| seat["there"] == true);
+    lab.until("slow-path", "second", |attachment| attachment["there"] == true);
     lab.answered(13, "thirteen");
     lab.forwarder(&["remove", "r1", &fid]);
     assert_eq!(lab.echo(13, "thirteen", "1"), "");
@@ -376,7 +384,8 @@ fn promises_are_kept(lab: &Up) {
 #[test]
 fn services_run_in_virtual_time_and_processes_do_not() {
     let text = std::fs::read_to_string(repository("scenarios/levels.toml")).unwrap();
-    let source = "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"500 B\"\npackets = 100\n";
+    let source = "[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"500 B\"\n\
+        packets = 100\n";
     let folder = Folder::new("levels-virtual");
     let both = folder.write("both.toml", format!("{text}\n{source}"));
     let refused = longwire(&["run", "--virtual", &both]);
@@ -385,7 +394,7 @@ fn services_run_in_virtual_time_and_processes_do_not() {
     let check = longwire(&["check", &both]);
     assert!(stderr(&check).contains("in real time only"), "{}", stderr(&check));
 
-    // Without it, and with everything for the service: it answers each, after a microsecond.
+    // Without it, and with all capacity for the service, which answers each packet after a microsecond.
     let service = text[..text.rfind("[[forwarder]]").unwrap()].replace("destination-port = 7, ", "");
     let service = folder.write("service.toml", format!("{service}\n{source}"));
     let ran = json(&longwire(&["run", "--virtual", &service, "--json"]), 0);
@@ -424,7 +433,7 @@ fn programs_act_on_real_traffic() {
     let Some(lab) = Up::new("programs", "scenarios/programs.toml") else { return };
     let ping = lab.sh("a", "ping -c 3 -i 0.2 -W 2 10.0.2.9");
     assert!(ping.status.success(), "{}", stdout(&ping));
-    // Two connections that are refused by the host, which come through; one that is dropped on the way, and told so by nobody.
+    // Two connections that pass and are refused by the host; one that is dropped silently on the way.
     for _ in 0..2 {
         assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
     }
@@ -440,7 +449,7 @@ fn programs_act_on_real_traffic() {
     assert_eq!(lab.counted(2, "packets"), 4, "only what goes to its port");
     assert_eq!(&lab.forwarder(&["get", "r1", "3"])[16..18], "04", "all of them changed");
 
-    // Telnet comes through again, and then nothing at all.
+    // Telnet passes again, and then nothing at all.
     lab.forwarder(&["remove", "r1", "2"]);
     assert!(!lab.sh("a", "timeout 5 bash -c 'echo > /dev/tcp/10.0.2.9/23'").status.success());
     assert_eq!(&lab.forwarder(&["get", "r1", "1"])[..8], "04000000");
@@ -472,11 +481,11 @@ fn a_program_takes_the_place_of_another(lab: &Up, fid: &str) {
     let asked = |args: &[&str]| -> Value { serde_json::from_str(&lab.forwarder(args)).unwrap() };
     let kept = asked(&["replace", "r1", fid, "syn-monitor", "--json"])["rows"][0].clone();
     assert_eq!((&kept["state"], kept["fid"].to_string()), (&"kept".into(), fid.to_owned()), "{kept:#}");
-    // Verified and compiled beside the router, which has waited for the exchange only.
+    // Verified and compiled beside the router, which waited for the exchange only.
     assert!(kept["prepare_ns"].as_u64() > kept["pause_ns"].as_u64(), "{kept:#}");
     assert!(!lab.sh("a", "echo > /dev/tcp/10.0.2.9/80").status.success());
     assert_eq!(&lab.forwarder(&["get", "r1", fid])[..8], "02000000", "it went on counting");
-    // Its key is as it was, and what has other maps says so.
+    // Its key is kept, and a program with other maps reports so.
     let other = lab.forwarder(&["replace", "r1", fid, "performance-monitor"]);
     assert!(other.contains("maps new: ") && !other.contains("maps kept"), "{other}");
     let again = asked(&["replace", "r1", fid, "performance-monitor", "--json"])["rows"][0].clone();
@@ -511,7 +520,7 @@ fn programs_act_on_real_traffic_on_processors_that_are_threads() {
     }
     lab.until_counted(2, "packets", 4);
 
-    // While much traffic passes, programs come and go, and a state is written.
+    // Under load, programs are installed and removed, and a state is written.
     std::thread::scope(|scope| {
         let flood = scope.spawn(|| lab.sh("a", "ping -f -q -s 1000 -c 2000 -w 100 10.0.2.9"));
         while !flood.is_finished() {
@@ -535,7 +544,7 @@ fn programs_act_on_real_traffic_on_processors_that_are_threads() {
     );
 }
 
-/// A router of a worker of its own, and two links that it can send packets into.
+/// A router with its own worker, and two links that it can send packets into.
 const CHOOSING: &str = r#"
 [engine]
 workers = 3
@@ -593,7 +602,7 @@ fn links_are_chosen_while_real_traffic_passes() {
     let again = lab.entered("cable.forward", over_cable + 3, ["satellite"]);
     assert_eq!(again, [3], "the usual link is taken again");
 
-    // Programs come and go while packets are on their way over both.
+    // Programs are installed and removed while packets are in flight over both.
     std::thread::scope(|scope| {
         let flood = scope.spawn(|| lab.sh("a", "ping -q -s 1000 -c 200 -i 0.002 -W 20 10.0.2.9"));
         while !flood.is_finished() {
@@ -647,7 +656,7 @@ fn constants_are_set_and_listed(lab: &Up) {
     let with = |constant| ["install", "r1", &object, "--function", "counted", "--constant", constant];
     let fid = &*lab.forwarder(&with("chosen=2"));
     assert_eq!(&lab.forwarder(&["map", "r1", fid, ".rodata", "00000000", "--hex"])[..8], "02000000");
-    // Lists say what it was installed with, of arrays all numbers.
+    // Lists show installation parameters, for arrays all numbers.
     let several = &*lab.forwarder(&with("steps=7,-8,9"));
     let list: Value = serde_json::from_str(&lab.forwarder(&["list", "r1", "--json"])).unwrap();
     let of = |fid: &str| {
@@ -672,7 +681,7 @@ fn constants_are_set_and_listed(lab: &Up) {
 fn state_is_written_and_shown_by_its_fields(lab: &Up) {
     let fid = &*lab.forwarder(&["install", "r1", "balancer", "--link", "satellite"]);
     lab.forwarder(&["set", "r1", fid, "{\"links\": 1, \"spread\": 7}", "--type", "state"]);
-    // A field that was left out is 0.
+    // An omitted field is 0.
     let fields = serde_json::json!({ "links": 1, "seed": 0, "spread": 7 });
     let shown = lab.forwarder(&["get", "r1", fid, "--type", "state"]);
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), fields);
@@ -689,7 +698,7 @@ fn state_is_written_and_shown_by_its_fields(lab: &Up) {
         let told = lab.refused(args);
         assert!(told.contains(why), "{args:?}: {told}");
     }
-    // What was refused has changed nothing.
+    // A refused write has changed nothing.
     assert_eq!(lab.forwarder(&["get", "r1", fid]), "01000000000000000700000000000000");
     lab.forwarder(&["remove", "r1", fid]);
 }
@@ -762,7 +771,7 @@ fn maps_say_what_is_wrong(lab: &Up) {
     assert!(told.contains("constants.o: program set, instruction "), "{told}");
 }
 
-/// Waits until a line comes, and reads it as JSON.
+/// Waits for a line, and parses it as JSON.
 fn next(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {
     serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
 }
@@ -801,7 +810,7 @@ fn records_of_programs_go_to_who_asks_for_them() {
     let copied = records_come_by_their_fields(&events);
     records_without_room_are_lost(&events);
 
-    // What a program says, in two bytes, and the packet's beginning behind it.
+    // A program's two bytes, followed by the beginning of the packet.
     let sampled = events.with("sampled", "5005", &[]);
     events.lab.forwarder(&["map", "r1", &sampled, "kinds", "0", "OTHER"]);
     events.send(5005, 1);
@@ -831,7 +840,7 @@ fn records_of_programs_go_to_who_asks_for_them() {
     assert!(told.contains("ends here with a record of ring records"), "{told}");
 }
 
-/// As they come, by their fields; answers the program's number.
+/// Prints records as they arrive, by their fields; returns the program's number.
 fn records_come_by_their_fields(events: &Events) -> String {
     let copied = events.with("copied", "5003", &[]);
     let mut reader = Command::new(env!("CARGO_BIN_EXE_longwire"));
@@ -861,7 +870,7 @@ fn records_come_by_their_fields(events: &Events) -> String {
         (&ends, &"DATAGRAM".into(), &"udp".into()),
         "{first:#}"
     );
-    // 28 bytes of headers and a line's end; a TTL of 64.
+    // 28 bytes of headers and a newline; a TTL of 64.
     assert_eq!([&fields["length"], &fields["ttl"], &fields["hops"]], [29, 0, 4], "{first:#}");
     events.send(5003, 2);
     let times = [
@@ -876,7 +885,7 @@ fn records_come_by_their_fields(events: &Events) -> String {
 }
 
 fn records_without_room_are_lost(events: &Events) {
-    // Of 4096 bytes each takes 36 and 16 before, in words of 8: 73, and the others are lost.
+    // Each takes 36 bytes and 16 before, in words of 8: 73 fit 4096 bytes, and the others are lost.
     let reserved = events.with("reserved", "5004", &["--map", "records=4096"]);
     events.send(5004, 100);
     events.lab.until_counted(4, "packets", 100);
@@ -919,7 +928,10 @@ fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
     );
 
     let key = r#"{"source": "192.0.2.1", "ports": [7, 65535]}"#;
-    let value = r#"{"kind": "OTHER", "length": 9, "ttl": 15, "fragment": true, "name": "new", "station": "02:00:00:00:00:01"}"#;
+    let value = concat!(
+        r#"{"kind": "OTHER", "length": 9, "ttl": 15, "fragment": true, "name": "new", "#,
+        r#""station": "02:00:00:00:00:01"}"#
+    );
     lab.forwarder(&["map", "r1", fid, "last", key, value]);
     let hex = lab.forwarder(&["map", "r1", fid, "last", key, "--hex"]);
     assert_eq!(hex, "0000000000000000000000000400000009000f016e657700000000000200000000010000");
@@ -948,7 +960,7 @@ fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
         assert!(told.contains(why), "{args:?}: {told}");
     }
 
-    // State has the type that one says it has.
+    // State has the type that the caller names.
     let object = repository("crates/program/tests/objects/longwire.o").display().to_string();
     let spread = lab.refused(&["install", "r1", &object]);
     assert!(spread.contains("chooses among 3 links"), "{spread}");

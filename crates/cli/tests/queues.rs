@@ -1,4 +1,5 @@
-//! Ports with a queue for each of two workers, on interfaces in namespaces of their own. Needs root; says so where it is not.
+//! Ports with a queue for each of two workers, on interfaces in their own namespaces. Needs root; skipped
+//! with a message otherwise.
 
 mod support;
 
@@ -13,7 +14,7 @@ struct Nets(String);
 const SIDES: [&str; 2] = ["l", "r"];
 
 impl Nets {
-    /// None, and a line that says why, where there can be none.
+    /// Returns none, with a message, if namespaces are impossible.
     fn new(test: &str) -> Option<Self> {
         let can = longwire_lab::abilities();
         for ability in [&can.root, &can.namespaces] {
@@ -25,7 +26,7 @@ impl Nets {
         let nets = Self(format!("t{}-{test}-", std::process::id()));
         for net in ["m", "l", "r"] {
             nets.ip(&format!("netns add {}{net}", nets.0));
-            // Nobody sends by himself before both sides are up.
+            // No spontaneous traffic before both sides are up.
             let quiet = "net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1";
             let quiet = nets.command(net, "sysctl").arg("-q").args(quiet.split(' ')).status().unwrap();
             assert!(quiet.success());
@@ -55,7 +56,7 @@ impl Nets {
         command
     }
 
-    /// The interface of Longwire's on each side, if that is none that it makes.
+    /// Makes Longwire's interface on each side, unless Longwire makes it.
     fn wire(&self, far: &str) {
         for side in SIDES {
             let queues = "numrxqueues 2 numtxqueues 2";
@@ -65,7 +66,7 @@ impl Nets {
         }
     }
 
-    /// Takes the far ends to their namespaces. AF_XDP has to find them beside its own when it starts.
+    /// Moves the far ends to their namespaces. AF_XDP must find them beside its own when it starts.
     fn part(&self, far: &str) {
         for (side, address) in SIDES.into_iter().zip(1..) {
             self.ip_in("m", &format!("link set {far}{side} netns {}{side} name eth0", self.0));
@@ -83,7 +84,7 @@ impl Drop for Nets {
     }
 }
 
-/// A child that is ended when dropped.
+/// A child process that is ended when dropped.
 struct Kept(Option<Child>);
 
 impl Drop for Kept {
@@ -95,7 +96,8 @@ impl Drop for Kept {
     }
 }
 
-/// Flows of UDP in both directions at once, each between ports of its own: none loses a packet, or has one out of order.
+/// UDP flows in both directions at once, each with its own ports: none loses a packet, or has one out of
+/// order.
 fn flows(nets: &Nets) {
     let places: Vec<(usize, u16)> = (0..8).map(|flow| (usize::from(flow % 2), 7100 + flow)).collect();
     let start = |command: &mut Command| Kept(Some(command.spawn().unwrap()));
@@ -129,7 +131,7 @@ fn flows(nets: &Nets) {
     }
 }
 
-/// As much TCP as the links carry, by four connections.
+/// TCP at the highest rate of the links, over four connections.
 fn iperf(nets: &Nets) {
     if Command::new("iperf3").arg("--version").output().is_err() {
         return println!("without iperf3, which is not installed");
@@ -144,7 +146,7 @@ fn iperf(nets: &Nets) {
         nets.command("l", "iperf3").args(["-c", "10.9.0.2", "-P", "4", "-t", "2", "-J"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
-    // Far less than the link's rate, for machines that have other work.
+    // Far less than the link's rate, for busy machines.
     assert!(rate > 20e6, "{}", report["end"]);
 }
 
@@ -160,7 +162,8 @@ fn cross(driver: &str) {
     let scenario = folder.write(
         "queues.toml",
         format!("[engine]\nworkers = 2\n{}{}", port("l"), port("r"))
-            + "[[link]]\nname = \"wire\"\nbetween = [\"pl\", \"pr\"]\nrate = \"200 Mbit/s\"\ndelay = \"1 ms\"\n",
+            + "[[link]]\nname = \"wire\"\nbetween = [\"pl\", \"pr\"]\nrate = \"200 Mbit/s\"\n\
+                delay = \"1 ms\"\n",
     );
     let name = format!("t{}-{driver}", std::process::id());
     let run = nets.longwire("m", &["run", &scenario, "--name", &name, "--json"]).spawn().unwrap();
@@ -179,7 +182,7 @@ fn cross(driver: &str) {
     std::thread::spawn(move || lines.for_each(drop));
     nets.part(far);
     flows(&nets);
-    // What is changed on a link while it carries packets holds for both queues.
+    // A change of a link under load applies to both queues.
     let set = longwire(&["ctl", "set", "wire.forward", "delay=2ms", "--instance", &name]);
     assert!(set.status.success(), "{}", stderr(&set));
     iperf(&nets);
@@ -191,7 +194,8 @@ fn cross(driver: &str) {
     check(&report);
 }
 
-/// Both workers took packets and sent some; each port is one row; nothing was lost by Longwire, and all is accounted for.
+/// Both workers received and sent packets; each port is one row; Longwire lost nothing, and all packets are
+/// accounted for.
 fn check(report: &Value) {
     assert_eq!(row(report, "packets accounted for")["pass"], true, "{report:#}");
     let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value}"));
@@ -210,7 +214,7 @@ fn check(report: &Value) {
             assert_eq!(port[lost], 0, "{lost} of {port:#}");
         }
     }
-    // Links may drop what TCP sends too much of, and nothing else is dropped.
+    // Links may drop TCP's excess packets, and nothing else is dropped.
     let dropped = report["dropped"].as_object().unwrap();
     assert!(dropped.keys().all(|reason| reason == "queue-full"), "{dropped:?}");
 }

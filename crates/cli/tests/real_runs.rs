@@ -1,4 +1,5 @@
-//! `longwire run` in real time, on test hosts, and `longwire ctl` against it. Needs root; says so where it is not.
+//! `longwire run` in real time, on test hosts, and `longwire ctl` with it. Needs root; skipped with a message
+//! otherwise.
 
 mod support;
 
@@ -12,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use support::{Folder, Frame, frame, json, longwire, pcap, repository, row, stderr, stdout};
 
-/// Whether namespaces can be made; prints why a test is skipped if not.
+/// Whether namespaces are possible; prints why a test is skipped if not.
 fn can_run(test: &str) -> bool {
     let ability = longwire_lab::abilities().namespaces;
     if !ability.available {
@@ -21,7 +22,7 @@ fn can_run(test: &str) -> bool {
     ability.available
 }
 
-/// A run of its own name that is under way.
+/// A run with its own name.
 struct Running {
     child: Option<Child>,
     name: String,
@@ -46,7 +47,7 @@ impl Running {
             .inspect(|line| said += line)
             .any(|l| l.starts_with("running as"));
         assert!(is_up, "{said}");
-        // Nobody reads the rest, and a full pipe would stop it.
+        // The rest is drained, because a full pipe would stop it.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child: Some(child), name }
     }
@@ -55,7 +56,7 @@ impl Running {
         Lab::open(&self.name).unwrap()
     }
 
-    /// `ping` from one host to an address: lost packets and the least round trip in ms.
+    /// `ping` from one host to an address: lost packets and the lowest round trip in ms.
     fn ping(&self, from: &str, to: &str, args: &[&str]) -> (String, Option<f64>) {
         let mut command = self.lab().host(from).unwrap().command("ping").unwrap();
         let output = command.args(["-n", "-q"]).args(args).arg(to).output().unwrap();
@@ -86,7 +87,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Left over by a test that failed: as it would end by itself.
+        // Left by a failed test: ended as it would end itself.
         if let Some(child) = &mut self.child {
             let _ = Command::new("kill").arg(child.id().to_string()).status();
             let _ = child.wait();
@@ -122,7 +123,7 @@ impl Pings {
 
 impl Drop for Pings {
     fn drop(&mut self) {
-        // The run may have taken the host and its processes away.
+        // The run may have removed the host and its processes.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -170,7 +171,7 @@ fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
 
     let (text, least) = run.ping("a", "10.0.0.2", &["-c", "5", "-i", "0.05"]);
     assert!(least.is_some_and(|ms| (20.0..40.0).contains(&ms)), "{text}");
-    // One setting that can't be: nothing of it is done.
+    // One impossible setting: no part of the change is made.
     let refused = run.ctl(&["set", "up.forward", "rate=5mbit", "delay=soon", "--instance", name]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("delay: \"soon\""), "{}", stderr(&refused));
@@ -223,9 +224,9 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
         let settings = &row(&red, link)["settings"];
         assert_eq!((&settings["queue.kind"], &settings["queue"]), (&"red".into(), &"200 packets".into()));
     }
-    // From 10 to 60 ms in two seconds, with pings all the while: between, then there.
+    // From 10 to 60 ms in two seconds, with continuous pings: values between, then the final one.
     let pings = Pings::start(&run, "a", "10.0.0.2");
-    // The first asks for the other's hardware address before.
+    // The first ping includes address resolution.
     let first = pings.next();
     assert!((20.0..100.0).contains(&first), "{first}");
     json(&set(&["up", "delay=60ms", "--ramp", "2s", "--step", "10ms"]), 0);
@@ -236,7 +237,7 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
     }
     assert!(between > 0, "no ping met the ramp on its way");
     drop(pings);
-    // The way through the hosts makes up for the last step, which may be still to come.
+    // The hosts' own latency covers the last step, which may still be pending.
     let begin = Instant::now();
     let delay = || {
         let get = json(&run.ctl(&["get", "up.forward", "--instance", &name, "--json"]), 0);
@@ -284,7 +285,8 @@ fn a_source_is_changed_while_it_sends() {
         "s.toml",
         "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
          driver = \"source\"\naddresses = \"10.0.1.2\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
-         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"800 bit/s\"\nsize = \"100 B\"\npackets = 1000\n",
+         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"800 bit/s\"\nsize = \"100 B\"\n\
+         packets = 1000\n",
     );
     let directory = folder.path("run");
     let name = format!("t{}-set-source", std::process::id());
@@ -311,7 +313,7 @@ fn a_source_is_changed_while_it_sends() {
     assert!(settings.get("rate").is_none(), "{settings}");
     let refused = ctl(&["set", "s", "on=1s"]);
     assert!(stderr(&refused).contains("the model cbr has no on"), "{}", stderr(&refused));
-    // One packet a second would take a quarter of an hour; 10 000 a second take a tenth of one.
+    // One packet a second would take a quarter of an hour; 10 000 a second take a tenth of a second.
     let set = json(&ctl(&["set", "s", "state=up", "rate=8mbit", "model=poisson"]), 0);
     assert_eq!(row(&set, "source s")["settings"]["model"], "poisson");
     let begin = Instant::now();
@@ -336,7 +338,8 @@ fn an_instance_that_is_stopped_is_listed_at_once() {
         "s.toml",
         "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
          driver = \"source\"\naddresses = \"10.0.1.2\"\n\
-         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n[[source]]\nname = \"s\"\nfrom = \"a\"\n\
+         to = \"b\"\n\
          rate = \"800 bit/s\"\nsize = \"100 B\"\n",
     );
     let directory = folder.path("run");
@@ -359,7 +362,7 @@ fn an_instance_that_is_stopped_is_listed_at_once() {
     signal("STOP");
     let begin = Instant::now();
     let listed = json(&list(&["--json"]), 0);
-    // Two seconds for an answer, where 15 were waited; the rest is for a busy machine.
+    // Two seconds for an answer instead of 15; the rest is for a busy machine.
     assert!(begin.elapsed() < Duration::from_secs(12), "{:?}", begin.elapsed());
     let still = row(&listed, "still");
     assert_eq!((&still["answers"], &still["pid"]), (&false.into(), &child.id().into()), "{listed:#}");
@@ -376,8 +379,10 @@ fn flows_are_weighed_while_they_share_processors() {
         let port = |name: &str, net: u8| {
             format!("[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.{net}.9\"\n")
         };
-        let router = "[[router]]\nname = \"r\"\nscheduler = \"gmr3\"\nports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }, \
-            { port = \"b\", addresses = \"10.0.2.1/24\" }]\nflows = [{ name = \"voice\", key = { protocol = \"udp\" } }]\n";
+        let router = "[[router]]\nname = \"r\"\nscheduler = \"gmr3\"\n\
+            ports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }, \
+            { port = \"b\", addresses = \"10.0.2.1/24\" }]\n\
+            flows = [{ name = \"voice\", key = { protocol = \"udp\" } }]\n";
         folder.write("s.toml", format!("{}{}{router}{more}", port("a", 1), port("b", 2)))
     };
     let long = scenario("processors = 4\nrings = { requests = 200 }\n");
@@ -398,10 +403,10 @@ fn flows_are_weighed_while_they_share_processors() {
         let flows = row(&stats, "router r")["processors"]["flows"].as_array().cloned().unwrap_or_default();
         flows.iter().map(|flow| flow["weight"].clone()).collect::<Vec<_>>()
     };
-    // A flow with a name is shown though no packet of it may have come.
+    // A named flow is shown though no packet of it may have come.
     assert_eq!(weights(), [1]);
     assert_eq!(weigh("voice", "7").status.code(), Some(0));
-    // What is told is a moment old.
+    // The counters are slightly old.
     let begin = Instant::now();
     while weights() != [7] {
         assert!(begin.elapsed() < Duration::from_secs(30), "it still has {:?}", weights());
@@ -420,7 +425,7 @@ fn flows_are_weighed_while_they_share_processors() {
     run.end();
 }
 
-/// A host's programs send what comes in by it: a source there is not run, and every command says so.
+/// A host's programs send its packets: a source there is not run, and every command says so.
 #[test]
 fn sources_at_hosts_are_said_not_to_run() {
     if !can_run("sources_at_hosts_are_said_not_to_run") {
@@ -449,7 +454,7 @@ fn background_traffic_takes_its_share_of_a_real_link() {
         return;
     }
     let folder = Folder::new("background");
-    // 9 of 10 Mbit/s are taken by packets of 1500 bytes: each takes 1.2 ms to be sent.
+    // Packets of 1500 bytes use 9 of 10 Mbit/s: the transmission of each takes 1.2 ms.
     let busy = "background = { kind = \"cbr\", rate = \"9 Mbit/s\", size = \"1500 B\" }";
     let run = Running::start(&folder.write("s.toml", format!("{TWO_HOSTS}{busy}\n")), "background", &[]);
     let name = run.name.clone();
@@ -457,14 +462,14 @@ fn background_traffic_takes_its_share_of_a_real_link() {
     assert!(text.contains("100 packets transmitted, 100 received"), "{text}");
     let mean: f64 =
         text.split("min/avg/max/mdev = ").nth(1).unwrap().split('/').nth(1).unwrap().parse().unwrap();
-    // There and back: what is left of a packet that is being sent is 0.54 ms in the mean each way (0.9 of 1.2 ms / 2).
+    // In both directions: the mean residual transmission time is 0.54 ms each way (0.9 of 1.2 ms / 2).
     assert!(mean > 20.6, "{text}");
     let stats = json(&run.ctl(&["stats", &name, "--json"]), 0);
     let link = row(&stats, "link up.forward");
     let number = |field: &str| link[field].as_u64().unwrap_or_else(|| panic!("{field} in {link:#}"));
     // 750 a second for at least a second.
     assert!(number("made_packets") > 700, "{link:#}");
-    // Each was sent up to its end, waits, or was dropped; packets of the pings come and go.
+    // Each was fully sent, waits, or was dropped; packets of the pings come and go.
     let dropped: u64 = link["dropped"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
     let held = number("queued_packets") + number("travelling_packets");
     let gone = number("consumed_packets") + number("out_packets") + dropped + held;
@@ -496,14 +501,15 @@ fn a_run_ends_when_asked_and_when_its_time_is_over() {
     assert_nothing_left(&name);
 }
 
-/// 40 links that duplicate, one behind the other, make as many packets of each as they may: the run has never done, and yet hears
-/// the first signal, and that its time is over.
+/// A chain of 40 links that duplicate makes as many copies of each packet as allowed: the run never finishes
+/// the step, but still reacts to the first signal, and to the end of its time.
 #[test]
 fn links_that_duplicate_without_end_let_a_run_end() {
     let folder = Folder::new("duplicators");
     let port = |name: &str, bridge: u32, net: u8| {
         format!(
-            "[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.1.{net}\"\nbridge = \"x{bridge}\"\n"
+            "[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.1.{net}\"\n\
+             bridge = \"x{bridge}\"\n"
         )
     };
     let bridges: String = (0..41).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();
@@ -557,7 +563,7 @@ fn a_port_that_vanishes_is_named_and_the_run_goes_on() {
     assert!(lab.in_core(delete).unwrap().success());
     let (text, least) = run.ping("a", "10.0.0.2", &["-c", "5", "-i", "0.05"]);
     assert!(least.is_some(), "{text}");
-    // The worker looks for itself: until it has noticed there is nothing to report.
+    // The worker checks by itself: until it notices, there is no report.
     let begin = Instant::now();
     while row(&json(&run.ctl(&["stats", &run.name, "--json"]), 0), "port c")["fault"].is_null() {
         assert!(begin.elapsed() < Duration::from_secs(30), "it is not noticed");
@@ -582,7 +588,7 @@ fn what_was_recorded_meets_the_same_verdicts_in_virtual_time() {
     let scenario = folder.write("s.toml", lossy);
     let recorded = folder.text("arrivals.pcapng");
     let run = Running::start(&scenario, "record", &["--record", &recorded]);
-    // Pings that get no answer are part of it.
+    // Unanswered pings are expected.
     run.ping("a", "10.0.0.2", &["-c", "200", "-i", "0.005", "-W", "1"]);
     run.signal("INT");
     let (status, real) = run.end();
@@ -632,7 +638,7 @@ fn sources_and_captures_on_ports_of_their_own_run_in_real_time() {
     let scenario = folder.write("s.toml", scenario);
     let name = format!("t{}-source", std::process::id());
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    // Needs no privileges, and so nothing in /run.
+    // Needs no privileges, and therefore does not use /run.
     command.env("LONGWIRE_RUN_DIR", folder.path("run"));
     command.args(["run", &scenario, "--name", &name, "--for", "1s", "--output", &out, "--quiet", "--json"]);
     let report = json(&command.output().unwrap(), 0);
@@ -660,7 +666,7 @@ fn a_source_reaches_a_real_host() {
     let running = Running::start(&scenario, "to-host", &["--for", "60s"]);
     let lab = running.lab();
     let host = lab.host("h").unwrap();
-    // The kernel counts a datagram to a port where nobody listens once its checksums were found right.
+    // The kernel counts a datagram for a closed port only after its checksums were verified.
     let mut counted = Vec::new();
     let begin = Instant::now();
     while counted.first() != Some(&500) && begin.elapsed() < Duration::from_secs(30) {
@@ -675,7 +681,7 @@ fn a_source_reaches_a_real_host() {
     running.signal("INT");
     let (status, report) = running.end();
     assert_eq!((status, &row(&report, "source s")["expected"]), (Some(0), &500.into()));
-    // 2000 a second half of the time: the last one comes after half a second, in the mean.
+    // 2000 a second half of the time: the last one comes after half a second on average.
     assert_eq!(row(&report, "link l.forward")["out_packets"], 500);
 }
 
@@ -687,7 +693,7 @@ fn without_root_hosts_are_made_in_a_user_namespace() {
     }
     let folder = Folder::new("rootless");
     let scenario = folder.write("s.toml", TWO_HOSTS);
-    // Where the other user may read it.
+    // A place where the other user can read it.
     let binary = folder.path("longwire");
     std::fs::copy(env!("CARGO_BIN_EXE_longwire"), &binary).unwrap();
     let directory = folder.path("run");

@@ -1,4 +1,4 @@
-//! Routers as users meet them: hosts of a lab behind them, and runs in virtual time.
+//! Routers from the user's view: hosts of a lab behind them, and runs in virtual time.
 
 mod support;
 
@@ -15,14 +15,14 @@ struct Up {
 }
 
 impl Up {
-    /// Skips the test, and says so, where there can be none.
+    /// Skips the test with a message if labs are impossible.
     fn new(test: &str) -> Option<Self> {
-        // Without what changes by itself: this test says when.
+        // Without the scenario's own events: this test decides when.
         let text = std::fs::read_to_string(repository("scenarios/router.toml")).unwrap();
         Self::of(test, text.split("[[at]]").next().unwrap())
     }
 
-    /// The same with routers that have control planes, where `programs` are installed.
+    /// A lab whose routers have control planes, if `programs` are installed.
     fn with_control_planes(test: &str, programs: &[&str]) -> Option<Self> {
         if let Some(missing) = programs.iter().find(|program| !Path::new(program).exists()) {
             println!("skipped {test}: {missing} is not installed");
@@ -55,13 +55,14 @@ impl Up {
         longwire(&["lab", "exec", &self.name, host, "--", "sh", "-c", script])
     }
 
-    /// What a command in a host says.
+    /// Output of a command in a host.
     fn says(&self, host: &str, script: &str) -> String {
         let done = self.sh(host, script);
         stdout(&done) + &stderr(&done)
     }
 
-    /// Asks a command in a host until it says all of what is wanted: other tests may have the processors.
+    /// Runs a command in a host until its output contains all of `wanted`: other tests may use the
+    /// processors.
     fn until(&self, host: &str, script: &str, wanted: &[&str]) -> String {
         let begin = Instant::now();
         loop {
@@ -73,7 +74,7 @@ impl Up {
         }
     }
 
-    /// The same of a router's routes.
+    /// Queries a router's routes until they contain all of `wanted`.
     fn until_routes(&self, router: &str, wanted: &[&str]) {
         let begin = Instant::now();
         loop {
@@ -82,7 +83,7 @@ impl Up {
                 return;
             }
             assert!(begin.elapsed() < PATIENCE, "{wanted:?}: {listed}\n{:#}", self.stats());
-            // Asking takes the run's attention: not all the time.
+            // Queries take the run's time, so they are spaced.
             self.says(router, "sleep 0.3");
         }
     }
@@ -105,12 +106,13 @@ impl Drop for Up {
 /// Longest wait for routing protocols: they have timers of many seconds.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// BIRD's configuration: OSPF for both families on all ports, `more` besides. Its timers leave room for a machine that is busy.
+/// BIRD's configuration: OSPF for both families on all ports, and `more`. Its timers allow for a busy
+/// machine.
 fn bird(lab: &Up, folder: &Folder, router: &str, names: (&str, &str), more: &str) {
     bird_with_patience(lab, folder, router, names, (more, 30));
 }
 
-/// The same with neighbours that are missed after `dead` seconds.
+/// As [`bird`], with neighbours that expire after `dead` seconds.
 fn bird_with_patience(
     lab: &Up,
     folder: &Folder,
@@ -119,11 +121,13 @@ fn bird_with_patience(
     (more, dead): (&str, u32),
 ) {
     let area = format!(
-        "area 0 {{ interface \"{lan}\" {{ stub; }}; interface \"{router}-*\" {{ type ptp; hello 1; dead {dead}; }}; }};"
+        "area 0 {{ interface \"{lan}\" {{ stub; }}; interface \"{router}-*\" {{ type ptp; hello 1; dead \
+         {dead}; }}; }};"
     );
     let text = format!(
         "router id {id};\nprotocol device {{ scan time 1; }}\n\
-        protocol kernel {{ ipv4 {{ export where source != RTS_STATIC; }}; }}\nprotocol kernel {{ ipv6 {{ export all; }}; }}\n\
+        protocol kernel {{ ipv4 {{ export where source != RTS_STATIC; }}; }}\n\
+        protocol kernel {{ ipv6 {{ export all; }}; }}\n\
         protocol ospf v2 o4 {{ ipv4; {area} }}\nprotocol ospf v3 o6 {{ ipv6; {area} }}\n{more}\n"
     );
     let config = folder.write(&format!("{router}.conf"), text);
@@ -143,7 +147,7 @@ fn bird_finds_the_ways_between_three_routers() {
         bird(&lab, &folder, router, (id, lan), "");
     }
     let neighbours = format!("birdc -s {} show ospf neighbors", folder.text("west.ctl"));
-    // Of each family one over the line, and one over the detour.
+    // For each family one over the line, and one over the detour.
     let are_full = |said: &str| said.matches("Full").count() == 4;
     let begin = Instant::now();
     while !are_full(&lab.says("west", &format!("{neighbours}; sleep 0.3"))) {
@@ -160,13 +164,13 @@ fn bird_finds_the_ways_between_three_routers() {
         "ping -c 1 -W 2 10.0.2.9; ping -6 -c 1 -W 2 fd00:0:0:2::9",
         &["ttl=62 time", "icmp_seq=1 ttl=62"],
     );
-    // Programs in the namespace reach what is far; and are reached.
+    // Programs in the namespace reach distant addresses, and are reached.
     lab.until("west", "ping -c 1 -W 2 -I 10.0.1.1 10.0.2.9", &["1 received"]);
     lab.until("b", "ping -c 1 -W 2 10.9.1.1", &["1 received"]);
     let by_hand = lab.route(&["add", "west", "10.5.0.0/16 via 10.9.0.2"]);
     assert!(stderr(&by_hand).contains("follows its control plane"), "{}", stderr(&by_hand));
 
-    // Floods of pings, and of packets with options, for the router and through it.
+    // Floods of pings, and of packets with options, to the router and through it.
     lab.says(
         "a",
         "ping -f -q -w 3 10.0.1.1 & ping -f -q -w 3 -R 10.0.1.1 & ping -f -q -w 3 -R 10.0.2.9; wait",
@@ -174,7 +178,7 @@ fn bird_finds_the_ways_between_three_routers() {
     let said = lab.says("west", &neighbours);
     assert!(are_full(&said), "{said}");
 
-    // East's end of the line is set down: the way is the detour then.
+    // East's end of the line is set down: the detour becomes the path.
     lab.says("east", "ip link set east-west down");
     lab.until_routes("west", &["10.0.2.0/24 via 10.9.1.2 dev west-south"]);
     lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=61"]);
@@ -202,15 +206,18 @@ fn several_next_hops_in_the_namespace_share_the_flows_of_the_router() {
         let done = lab.sh(router, script);
         assert!(done.status.success(), "{router}: {}", stderr(&done));
     }
-    let both = "10.0.2.0/24 nexthop via 10.9.0.2 dev west-east weight 1 nexthop via 10.9.1.2 dev west-south weight 2";
+    let both = "10.0.2.0/24 nexthop via 10.9.0.2 dev west-east weight 1 nexthop via 10.9.1.2 dev west-south \
+        weight 2";
     lab.until_routes("west", &[both]);
     lab.until_routes("east", &["10.0.1.0/24 via 10.9.0.1"]);
     lab.until_routes("south", &["10.0.2.0/24 via 10.9.2.1"]);
     lab.until_routes("south", &["10.0.1.0/24 via 10.9.1.1"]);
-    // Sixteen addresses behind west. With two hops to go, a packet ends at the router behind it, which says so: east or south.
+    // Sixteen addresses behind west. With two hops to go, a packet ends at the second router, which reports
+    // it: east or south.
     lab.says("a", "for n in $(seq 20 35); do ip addr add 10.0.1.$n/24 dev eth0; done");
     let ways = || {
-        let ping = "for n in $(seq 20 35); do ping -c 1 -W 5 -t 2 -I 10.0.1.$n 10.0.2.9 | grep -o '^From [0-9.]*'; done";
+        let ping = "for n in $(seq 20 35); do ping -c 1 -W 5 -t 2 -I 10.0.1.$n 10.0.2.9 | grep -o '^From \
+            [0-9.]*'; done";
         let begin = Instant::now();
         loop {
             let said = lab.says("a", ping);
@@ -244,7 +251,7 @@ fn a_link_that_is_down_takes_the_carrier_along() {
     for (router, id, lan) in
         [("west", "10.255.0.1", "a"), ("east", "10.255.0.2", "b"), ("south", "10.255.0.3", "-")]
     {
-        // Nobody is missed as long as this test goes on: who is not a neighbour any more has lost the carrier.
+        // No neighbour expires during this test: one that is lost has lost the carrier.
         bird_with_patience(&lab, &folder, router, (id, lan), ("", 3600));
     }
     let by_the_line = ["10.0.2.0/24 via 10.9.0.2 dev west-east"];
@@ -257,7 +264,7 @@ fn a_link_that_is_down_takes_the_carrier_along() {
     let neighbours = format!("birdc -s {} show ospf neighbors o4", folder.text("west.ctl"));
     lab.until_routes("west", &by_the_line);
     set("down");
-    // One direction is enough, at both ends; the others keep theirs.
+    // One direction is enough, at both ends; the others keep their carrier.
     for (router, port) in [("west", "west-east"), ("east", "east-west")] {
         lab.until(router, &format!("ip -o link show {port}"), &["NO-CARRIER", "UP"]);
     }
@@ -267,7 +274,8 @@ fn a_link_that_is_down_takes_the_carrier_along() {
     let said = lab.says("west", "ip -o link");
     assert_eq!(said.matches("NO-CARRIER").count(), 1, "{said}");
     lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=61"]);
-    // South has heard it from both. BIRD tells of a change every five seconds at most, and one that is taken back before, it does not reckon with.
+    // South has received it from both. BIRD announces a change at most every five seconds, and ignores one
+    // that was reverted before.
     for (own, other) in [("10.255.0.1", "10.255.0.2"), ("10.255.0.2", "10.255.0.1")] {
         let state = format!("birdc -s {} show ospf state o4", folder.text("south.ctl"));
         let links = format!("{state} | sed -n '/^.router {own}/,/stubnet/p'");
@@ -295,27 +303,34 @@ fn frr_and_bird_speak_ospf_and_bgp() {
     let folder = Folder::new("frr");
     let Some(lab) = Up::with_control_planes("frr", &PROGRAMS) else { return };
     let bgp = "protocol static own { ipv4; route 203.0.113.0/24 blackhole; }\n\
-        protocol bgp west { local 10.9.0.2 as 65002; neighbor 10.9.0.1 as 65001; connect retry time 2; hold time 60;\n\
+        protocol bgp west { local 10.9.0.2 as 65002; neighbor 10.9.0.1 as 65001; connect retry time 2; hold \
+        time 60;\n\
         ipv4 { import all; export where source = RTS_STATIC; }; }";
     bird(&lab, &folder, "east", ("10.255.0.2", "b"), bgp);
     let config = folder.write(
         "frr.conf",
-        "interface a\n ip ospf passive\n ip ospf area 0\ninterface west-east\n ip ospf network point-to-point\n ip ospf hello-interval 1\n \
-        ip ospf dead-interval 30\n ip ospf area 0\nrouter ospf\n ospf router-id 10.255.0.1\nrouter bgp 65001\n bgp router-id 10.255.0.1\n \
-        no bgp ebgp-requires-policy\n neighbor 10.9.0.2 remote-as 65002\n neighbor 10.9.0.2 timers connect 2\n \
-        address-family ipv4 unicast\n  network 198.51.100.0/24\n exit-address-family\nip route 198.51.100.0/24 blackhole\n",
+        "interface a\n ip ospf passive\n ip ospf area 0\n\
+         interface west-east\n ip ospf network point-to-point\n ip ospf hello-interval 1\n \
+        ip ospf dead-interval 30\n ip ospf area 0\nrouter ospf\n ospf router-id 10.255.0.1\n\
+        router bgp 65001\n bgp router-id 10.255.0.1\n \
+        no bgp ebgp-requires-policy\n neighbor 10.9.0.2 remote-as 65002\n neighbor 10.9.0.2 timers connect \
+        2\n \
+        address-family ipv4 unicast\n  network 198.51.100.0/24\n exit-address-family\n\
+        ip route 198.51.100.0/24 blackhole\n",
     );
     let own = folder.text("");
     let mine = Command::new("chown").args(["-R", "frr:frr", &own]).status().unwrap();
     assert!(mine.success());
     for daemon in ["zebra", "ospfd", "bgpd", "staticd"] {
         let start = format!(
-            "/usr/lib/frr/{daemon} -d -f {config} -i {own}{daemon}.pid -z {own}zserv.api --vty_socket {own} && echo started"
+            "/usr/lib/frr/{daemon} -d -f {config} -i {own}{daemon}.pid -z {own}zserv.api --vty_socket {own} \
+             && echo started"
         );
         let said = lab.says("west", &start);
         assert!(said.contains("started"), "{said}");
     }
-    // By OSPF, and by BGP, which is TCP between addresses of the routers; the next hops are objects of their own in the kernel.
+    // By OSPF, and by BGP, which is TCP between addresses of the routers; next hops are separate objects in
+    // the kernel.
     lab.until_routes(
         "west",
         &["10.0.2.0/24 via 10.9.0.2 dev west-east", "203.0.113.0/24 via 10.9.0.2 dev west-east"],
@@ -327,9 +342,9 @@ fn frr_and_bird_speak_ospf_and_bgp() {
     lab.until("a", "ping -c 1 -W 2 10.0.2.9", &["ttl=62"]);
     let said = lab.says("east", &format!("birdc -s {} show protocols west", folder.text("east.ctl")));
     assert!(said.contains("Established"), "{said}");
-    // It goes with the lab, and so do those who run in it.
+    // It ends with the lab, as do processes in it.
     let pid = std::fs::read_to_string(folder.path("zebra.pid")).unwrap();
-    // One that has ended and that nobody has asked about yet has no program any more.
+    // A zombie no longer has a program.
     let running = || std::fs::read_link(format!("/proc/{}/exe", pid.trim())).is_ok();
     assert!(running());
     let down = longwire(&["lab", "down", &lab.name]);
@@ -349,7 +364,7 @@ fn a_killed_run_leaves_nothing_that_the_next_does_not_remove() {
     let pid = row(&listed, &lab.name)["pid"].as_u64().unwrap();
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
     let begin = Instant::now();
-    // Any command that makes hosts sweeps first; `down` says what there was.
+    // Any command that makes hosts cleans up first; `down` prints what there was.
     while longwire(&["lab", "down", &lab.name]).status.success() && begin.elapsed() < PATIENCE {}
     let named = std::fs::read_dir("/run/netns").unwrap().filter_map(Result::ok);
     let left: Vec<_> = named
@@ -376,7 +391,8 @@ fn example() -> String {
     repository("scenarios/router.toml").display().to_string()
 }
 
-/// Sends a datagram to the second router's far address, and prints the source of the error that comes back (IP_RECVERR, MSG_ERRQUEUE).
+/// Sends a datagram to the second router's far address, and prints the source of the error that comes back
+/// (IP_RECVERR, MSG_ERRQUEUE).
 const OFFENDER: &str = r#"
 import select, socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -401,7 +417,7 @@ fn hosts_reach_each_other_over_routers() {
         let said = lab.says("a", ping);
         assert!(said.contains("3 received") && said.contains("ttl=62"), "{said}");
     }
-    // What traceroute sees: each router answers, from the port by which the packet came.
+    // traceroute: each router answers, from the port by which the packet came.
     for (hops, ping, router) in [
         (1, "ping", "From 10.0.1.1 icmp_seq=1 Time to live exceeded"),
         (2, "ping", "From 10.9.0.2 icmp_seq=1 Time to live exceeded"),
@@ -411,20 +427,21 @@ fn hosts_reach_each_other_over_routers() {
         let said = lab.says("a", &format!("{ping} -c 1 -W 5 -t {hops} {to}"));
         assert!(said.contains(router), "{hops}: {said}");
     }
-    // The routers themselves answer, and say where nothing is.
+    // The routers themselves answer, and report unreachable destinations.
     assert!(lab.says("b", "ping -c 1 -W 5 10.9.0.1").contains("1 received"));
     let recorded = lab.says("a", "ping -R -c 1 -W 5 10.9.0.1");
     assert!(recorded.contains("RR: \t10.0.1.9\n\t10.9.0.1\n\t10.0.1.9\n"), "{recorded}");
-    // What means any router is answered from the router's own address.
+    // An anycast address of routers is answered from the router's own address.
     for (any, own) in [("fd00:0:0:1::", "fd00:0:0:1::1"), ("fd00:9::", "fd00:9::1")] {
         let said = lab.says("a", &format!("ping -6 -c 1 -W 5 {any}"));
         assert!(said.contains(&format!("64 bytes from {own}: ")), "{said}");
     }
-    // Only the router is in the group of all routers: hosts don't forward.
+    // Only the router is in the all-routers group: hosts do not forward.
     let device = "$(ip -6 -o route show fe80::/64 | sed 's/.*dev \\([^ ]*\\).*/\\1/' | head -n 1)";
     let said = lab.says("a", &format!("ping -6 -c 1 -W 5 ff02::2%{device}"));
     assert!(said.contains("1 received") && said.contains("from fe80::"), "{said}");
-    // The kernel says who told it that nobody listens: the address that was asked, which is on the router's other side.
+    // The kernel reports the source of the port-unreachable error: the requested address, on the router's
+    // other side.
     let offender = lab.says("a", &format!("python3 -c '{OFFENDER}'"));
     assert_eq!(offender.trim(), "10.0.2.1");
     let nowhere = lab.says("a", "ping -c 1 -W 5 192.0.2.1");
@@ -452,7 +469,7 @@ fn a_changed_route_leads_over_a_smaller_mtu() {
     }
     let listed = stdout(&lab.route(&["list", "west"]));
     assert!(listed.contains("10.0.2.0/24 via 10.9.1.2 dev west-south\n"), "{listed}");
-    // The router before the smaller link says so; the host then knows.
+    // The router before the smaller link reports it; the host then knows.
     let refused = ping("-M do");
     assert!(refused.contains("From 10.9.1.2 icmp_seq=1 Frag needed and DF set (mtu = 1400)"), "{refused}");
     let fragmented = lab.says("c", "ping -c 2 -i 0.2 -W 5 -s 1472 -M dont 10.0.2.9");
@@ -462,7 +479,7 @@ fn a_changed_route_leads_over_a_smaller_mtu() {
     let stats = lab.stats();
     let south = row(&stats, "router south");
     assert!(south["exceptions"]["too-big"].as_u64() >= Some(4) && south["pass"] == true, "{south:#}");
-    // Mistakes say what would do.
+    // Error messages contain a valid example.
     for (args, wanted) in [
         (&["add", "west", "10.5.0.0/16", "via", "10.5.0.1"][..], "in none of the router's networks"),
         (
@@ -511,7 +528,7 @@ fn default_routes_and_networks_of_ports_are_changed_while_it_runs() {
         let after = listed();
         assert!(!after.contains("0.0.0.0/0") && !after.contains("::/0 "), "{after}");
     }
-    // One that is never used is noted, as by check.
+    // A route that is never used is noted, as in check.
     let noted = lab.route(&["add", "west", "224.0.0.0/4", "dev", "west-lan"]);
     let note = "note: the route to 224.0.0.0/4 is never used: nothing is forwarded to groups; leave it out\n";
     assert_eq!((noted.status.code(), &*stderr(&noted)), (Some(0), note));
@@ -519,7 +536,7 @@ fn default_routes_and_networks_of_ports_are_changed_while_it_runs() {
     let refused = lab.route(&["remove", "west", "default"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("there is no default route"), "{}", stderr(&refused));
-    // The network of a port leads nowhere for a while, and is behind the port again.
+    // The network of a port is unreachable for a while, and then behind the port again.
     let ping = || lab.says("b", "ping -c 1 -W 5 10.0.1.9");
     assert!(ping().contains("1 received"));
     done(&["add", "west", "unreachable", "10.0.1.0/24"]);
@@ -535,16 +552,20 @@ fn tcp_goes_through_routers() {
         return println!("skipped tcp_goes_through_routers: iperf3 is not installed");
     }
     let Some(lab) = Up::new("tcp") else { return };
-    let server = lab.sh("b", "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q 5201; do sleep 0.1; done'");
+    let server = lab.sh(
+        "b",
+        "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q \
+        5201; do sleep 0.1; done'",
+    );
     assert!(server.status.success(), "{}", stderr(&server));
-    // Then over the line that takes 1400 bytes: TCP finds that out.
+    // Then over the line with an MTU of 1400: TCP discovers it.
     for route in ["10.0.2.0/24 via 10.9.0.2", "10.0.2.0/24 via 10.9.1.2"] {
         assert!(lab.route(&["add", "west", route]).status.success());
         let output = lab.sh("a", "iperf3 -c 10.0.2.9 -t 3 -C cubic -J");
         let result: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(&output)));
         let goodput = result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
-        // 20 Mbit/s on the one way, 50 on the other, in 3 s with a slow start; the machine is shared.
+        // 20 Mbit/s on one path, 50 on the other, in 3 s with slow start; the machine is shared.
         assert!((5e6..52e6).contains(&goodput), "{route}: {goodput}");
     }
     let stats = lab.stats();
@@ -559,7 +580,8 @@ fn the_example_runs_in_virtual_time() {
     let report = json(&longwire(&["run", &example(), "--virtual", "--json"]), 0);
     let number =
         |name: &str, key: &str| row(&report, name)[key].as_u64().unwrap_or_else(|| panic!("{report:#}"));
-    // 1250 frames of 1000 B at 5 Mbit/s in 2 s; the route changes in the middle. 1000 frames the other way.
+    // 1250 frames of 1000 B at 5 Mbit/s in 2 s; the route changes half-way. 1000 frames in the other
+    // direction.
     assert_eq!(number("source video", "measured"), 1250);
     assert_eq!(number("source back", "measured"), 1000);
     assert_eq!(number("link line.forward", "in_packets"), 625);

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use support::{json, longwire, row, stderr};
 
-/// A receiver that ends after so many senders.
+/// A receiver that ends after `count` senders.
 struct Receiver {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -37,7 +37,7 @@ impl Receiver {
         json(&longwire(&args), 0)
     }
 
-    /// What it printed, a report for each sender.
+    /// Its output, a report for each sender.
     fn reports(mut self) -> Vec<Value> {
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();
@@ -96,7 +96,7 @@ fn mistakes_are_told_with_the_fix() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         stderr(&output)
     };
-    // Nobody listens on the discard port of the loopback.
+    // The discard port is closed on the loopback.
     assert!(error(&["tcp", "127.0.0.1", "--port", "9"]).contains("longwire traffic receive"));
     assert!(error(&["udp", "127.0.0.1", "-6"]).contains("no IPv6 address"));
     assert!(error(&["udp", "127.0.0.1", "--rate", "10 Mbitt"]).contains("Mbit/s"));

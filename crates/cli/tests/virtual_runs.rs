@@ -1,4 +1,4 @@
-//! `longwire run --virtual`: exact times, captures, sources, and what is refused.
+//! `longwire run --virtual`: exact times, captures, sources, and refusals.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn frames(times: &[u64]) -> Vec<Frame> {
         .collect()
 }
 
-/// Examples in which programs of the machine take part, and what refuses them on the virtual clock.
+/// Examples with programs of the machine, and the reason why they are refused on the virtual clock.
 const REAL_ONLY: [(&str, &str); 3] = [
     ("control-halves.toml", "has a control plane"),
     ("control-plane.toml", "has a control plane"),
@@ -39,7 +39,7 @@ const REAL_ONLY: [(&str, &str); 3] = [
 
 #[test]
 fn why_packets_were_refused_is_said() {
-    // Of those that share processors, by four limits; each is counted, and said if it is not 0.
+    // For flows that share processors, four limits; each is counted, and printed if it is not 0.
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
     let folder = Folder::new("refused");
     let line = "scheduler = \"gmr3\"";
@@ -76,7 +76,7 @@ fn why_packets_were_refused_is_said() {
             let told = told.map(|count| count.replace('\u{a0}', ""));
             assert_eq!(told, (count > 0).then(|| count.to_string()), "{limit}");
         }
-        // What the scheduler never saw is no flow's; it is the router's all the same.
+        // Packets that the scheduler never saw belong to no flow, but to the router.
         let count = |name: &str| processors[name].as_u64().unwrap();
         let at_scheduler = ["queue_full", "table_full", "no_room"].map(count).iter().sum::<u64>();
         assert_eq!(processors["all"]["refused"].as_u64(), Some(at_scheduler));
@@ -88,7 +88,7 @@ fn why_packets_were_refused_is_said() {
 #[test]
 fn one_queue_for_all_is_first_come_first_served() {
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
-    // At random times: of regular ones those that are oftener are always just in time.
+    // At random times: with regular times the more frequent flow is always just in time.
     let text = text.replace("interval = ", "model = \"poisson\"\ninterval = ");
     let folder = Folder::new("first-come");
     let run = |keys: &str| {
@@ -104,20 +104,21 @@ fn one_queue_for_all_is_first_come_first_served() {
         (Some(0), true)
     );
     assert!(told.contains(" refused because there was no room left for packets (packets)"), "{told}");
-    // Of some 16 667 packets of the cheap flow and 5000 of the dear one the same part comes through.
-    let [dear, cheap] = [0, 1].map(|flow| {
+    // Of about 16 667 packets of the cheap flow and 5000 of the expensive one the same share is delivered.
+    let [heavy, cheap] = [0, 1].map(|flow| {
         let count = |name: &str| processors["flows"][flow][name].as_u64().unwrap() as f64;
         count("out_packets") / (count("out_packets") + count("refused"))
     });
-    assert!((dear / cheap - 1.0).abs() < 0.1, "{dear} {cheap}");
-    // What is asked for holds all the same.
+    assert!((heavy / cheap - 1.0).abs() < 0.1, "{heavy} {cheap}");
+    // The explicit setting applies too.
     let (processors, _) = run("flow-limit = 9");
     assert!(processors["queue_full"].as_u64() > Some(0), "{processors}");
 }
 
 #[test]
 fn flows_that_made_room_for_others_are_told_of() {
-    // One flow has a name to each of two ports, so that there is one place for six that come one after the other.
+    // One flow is named on each of two ports, so that one place is left for six flows that come one after the
+    // other.
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
     let text = text
         .replace("scheduler = \"gmr3\"", "scheduler = \"gmr3\"\nflow-table = 3")
@@ -144,7 +145,7 @@ fn how_many_flows_there_are_is_said() {
     let args = ["run", &*path, "--virtual", "--for", "1s"];
     let report = json(&longwire(&[&args[..], &["--json"]].concat()), 0);
     let processors = &row(&report, "router r1")["processors"];
-    // One has a name; of the others 64 are told of.
+    // One is named; of the others 64 are listed.
     assert_eq!(processors["flows"].as_array().unwrap().len(), 65, "{processors:#}");
     assert_eq!((&processors["flows_known"], &processors["flows_left_out"]), (&71.into(), &6.into()));
     let told = stdout(&longwire(&args));
@@ -193,14 +194,15 @@ fn a_capture_comes_instead_of_a_ports_traffic_source() {
 fn a_capture_crosses_a_link_to_the_nanosecond() {
     let folder = Folder::new("exact");
     let scenario = folder.write("s.toml", TWO_PORTS);
-    // Three that queue behind each other, one by itself, two at the same time.
+    // Three that queue behind each other, one alone, two at the same time.
     let times = [0, 1_000_000, 2_000_000, 100_000_001, 200_000_000, 200_000_000];
     let input = folder.write("in.pcap", pcap(&frames(&times)));
     let given = format!("a={input}");
     let out = format!("b={}", folder.text("out.pcap"));
     let ran = longwire(&["run", &scenario, "--virtual", "--input", &given, "--output", &out, "--json"]);
     let report = json(&ran, 0);
-    // 1000 bytes and 4 of the check sequence at 3 Mbit/s take 2 677 333 1/3 ns; the third is kept within a busy period.
+    // 1000 bytes and 4 of the check sequence at 3 Mbit/s take 2 677 333 1/3 ns; the third is carried within a
+    // busy period.
     let sent =
         |start: u64, nth: u64| BEGIN + start + nth * 1004 * 8 * 1_000_000_000 / 3_000_000 + 300_000_000;
     let expected = [
@@ -248,14 +250,14 @@ fn cut_and_oversized_frames_are_counted_and_named() {
     let report = json(&ran, 0);
     let notes = row(&report, "port a")["notes"].to_string();
     assert!(notes.contains("1 frames were cut short"), "{notes}");
-    // What is too long for a link is dropped there; no host has sent what is too long for it.
+    // A packet that is too long for a link is dropped there; no host has sent one that is too long for it.
     assert_eq!(row(&report, "link up.forward")["dropped"]["mtu"], 1);
     let hosts = repository("scenarios/two-hosts.toml");
     let ran = longwire(&["run", hosts.to_str().unwrap(), "--virtual", "--input", &input, "--json"]);
     let notes = row(&json(&ran, 0), "port a")["notes"].to_string();
     assert!(notes.contains("up to 2000 bytes"), "{notes}");
     let came = read_pcap(&folder.path("out.pcap"));
-    // The cut one took the time of its whole length, and is written with it.
+    // The truncated frame took the time of its whole length, and is written with it.
     assert_eq!((came[0].bytes.len(), came[0].wire_len), (60, 1000));
     assert_eq!(came[0].time, BEGIN + 1004 * 8 * 1000 / 3 + 300_000_000);
     assert_eq!(came.len(), 2);
@@ -292,7 +294,8 @@ fn sources_are_measured_exactly() {
     assert_eq!(report["rows"], again["rows"], "the same seed gives the same run");
 }
 
-/// 1000 packets of 1000 bytes in a second, all copied; what is cut off halfway counts as not delivered, however fast the rest came.
+/// 1000 packets of 1000 bytes in a second, all copied; packets cut off half-way are not delivered, however
+/// fast the rest came.
 #[test]
 fn copies_wrong_bits_and_outages_of_a_source_show() {
     let folder = Folder::new("copies");
@@ -315,15 +318,16 @@ fn copies_wrong_bits_and_outages_of_a_source_show() {
     let (with_copies, lost) = source(copied);
     assert_eq!(with_copies["lost"], 499 + lost);
     assert_eq!(with_copies["copies"], with_copies["measured"]);
-    // Bits flip in every packet: nothing is known of any.
-    let corrupt = "delay = \"1 ms\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\", headers = \"spare\" }";
+    // Bits flip in every packet: none can be identified.
+    let corrupt = "delay = \"1 ms\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\", headers = \
+        \"spare\" }";
     let (wrong, _) = source(text.replace("delay = \"1 ms\"", corrupt));
     assert_eq!((&wrong["measured"], &wrong["lost"]), (&0.into(), &1000.into()));
-    // Some hit the four bytes that say whose it is.
+    // Some flips hit the four bytes that identify the source.
     assert!(wrong["corrupt"].as_u64().unwrap() >= 490 && wrong["delay_ns_max"].is_null(), "{wrong}");
 }
 
-/// Two ports of sources, 1 ms apart, and a source of this model from the one to the other.
+/// Two ports for sources, 1 ms apart, and a source of this model from one to the other.
 fn with_model(model: &str) -> String {
     format!(
         "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
@@ -346,7 +350,8 @@ fn every_model_of_a_source_sends_its_packets() {
         ("rate = \"800 kbit/s\"", 10_000, 0),
         ("poisson = true\nrate = \"800 kbit/s\"", 10_000, 500),
         ("model = \"poisson\"\ninterval = \"10 ms\"", 10_000, 500),
-        // The index of dispersion is 1 + (σ²/λ)·2/θ = 17 for σ = 80, λ = 100 and θ = 8 a second: √(17·10⁴) is 412.
+        // The index of dispersion is 1 + (σ²/λ)·2/θ = 17 for σ = 80, λ = 100 and θ = 8 a second: √(17·10⁴) is
+        // 412.
         ("model = \"mmpp\"\nrates = \"160 kbit/s, 1.44 Mbit/s\"\ndwell = \"250 ms\"", 10_000, 5 * 412),
         // 200 a second while on; the time on in t has variance 2·a²b²/(a + b)³·t = 0.25 s².
         ("model = \"on-off\"\nrate = \"1600 kbit/s\"\non = \"10 ms\"\noff = \"10 ms\"", 10_000, 5 * 100),
@@ -405,7 +410,8 @@ fn what_cant_be_run_is_refused_with_the_fix() {
     let text = folder.write("text.pcap", "not a capture");
     let endless = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
         address = \"10.0.0.2/24\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\ndelay = \"100 s\"\n\
-        queue = \"unlimited\"\n[[source]]\nfrom = \"a\"\nto = \"b\"\nsize = \"1500 B\"\nrate = \"1 Gbit/s\"\n";
+        queue = \"unlimited\"\n[[source]]\nfrom = \"a\"\nto = \"b\"\nsize = \"1500 B\"\n\
+        rate = \"1 Gbit/s\"\n";
     let small = folder.write("small.toml", format!("[engine]\npool = \"1 MiB\"\n{endless}"));
     let endless = folder.write("endless.toml", endless);
     let typo = folder.write("typo.toml", TWO_PORTS.replace("3 Mbit/s", "10 Mbitt"));
@@ -437,12 +443,12 @@ fn a_handover_changes_links_at_its_times() {
     let said = stdout(&check);
     assert!(said.contains("at 7.5 s  radio.forward, radio.backward: rate 0"), "{said}");
     let report = json(&longwire(&["run", scenario, "--virtual", "--for", "14s", "--json"]), 0);
-    // 650 packets in 13 s; the ramp to 1 % lost a few, and nothing else did.
+    // 650 packets in 13 s; the ramp to 1 % lost a few, and there was no other loss.
     let voice = row(&report, "source voice");
     let lost = row(&report, "link radio.forward")["dropped"]["loss"].as_u64().unwrap();
     assert_eq!(voice["expected"].as_u64().unwrap(), 650);
     assert_eq!(voice["measured"].as_u64().unwrap(), 650 - lost);
-    // Packets that came at the beginning of the 120 ms without a cell wait for the next one.
+    // Packets at the beginning of the 120 ms without a cell wait for the next one.
     assert!(voice["delay_ns_max"].as_u64().unwrap() > 100_000_000, "{voice}");
     // 25 ms before, 20 ms in the new cell, and 214 bytes at 50 Mbit/s.
     let least = voice["delay_ns_min"].as_u64().unwrap();
@@ -458,7 +464,8 @@ fn a_source_changes_at_its_time() {
         "s.toml",
         "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n[[port]]\nname = \"b\"\n\
          driver = \"source\"\naddresses = \"10.0.1.2\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
-         delay = \"30 ms\"\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\nfor = \"2 s\"\n\
+         delay = \"30 ms\"\n[[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"b\"\nrate = \"8 Mbit/s\"\n\
+         for = \"2 s\"\n\
          [[at]]\ntime = \"1 s\"\nsource = \"s\"\nrate = \"16 Mbit/s\"\n",
     );
     let check = stdout(&longwire(&["check", &scenario]));
@@ -467,9 +474,9 @@ fn a_source_changes_at_its_time() {
         let text = std::fs::read_to_string(&scenario).unwrap();
         let scenario = folder.write("w.toml", format!("{text}{workers}"));
         let report = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
-        // A frame a millisecond at 0 to 1000 ms, then one every half: 1001 + 1999 before 2 s.
+        // A frame per millisecond at 0 to 1000 ms, then one every half: 1001 + 1999 before 2 s.
         assert_eq!(row(&report, "source s")["measured"], 3000);
-        // However often workers hand them to one another.
+        // However often workers hand them over.
         let accounted = row(&report, "packets accounted for");
         assert_eq!((&accounted["expected"], &accounted["measured"]), (&3000.into(), &3000.into()));
     }
@@ -486,14 +493,15 @@ fn what_links_make_and_consume_is_accounted_for() {
     let links = "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n\
         filter = [\"steer sky if greater 500\"]\nduplicate = \"100 %\"\n\
         background = { kind = \"cbr\", rate = \"800 kbit/s\", size = \"1000 B\" }\n\
-        [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\nbit-error = { kind = \"per-packet\", probability = \"100 %\" }\n";
+        [[link]]\nname = \"sky\"\nfrom = \"a\"\nto = \"b\"\n\
+        bit-error = { kind = \"per-packet\", probability = \"100 %\" }\n";
     let small = source("small", "rate = \"160 kbit/s\"\nsize = \"200 B\"");
     let large = source("large", "rate = \"400 kbit/s\"\nsize = \"1000 B\"");
     let scenario = folder.write("s.toml", format!("{ports}{links}{small}{large}"));
     let args = ["run", &scenario, "--virtual", "--for", "999ms"];
     let report = json(&longwire(&[&args[..], &["--json"]].concat()), 0);
-    // 10 small packets and as many copies; 5 large ones, steered past the copying. One of the background every 10 ms, until
-    // nobody sees any more how many there are.
+    // 10 small packets and as many copies; 5 large ones, steered past the copying. A background packet every
+    // 10 ms, in unknown number.
     let up = row(&report, "link up");
     assert_eq!((&up["steered_packets"], &up["out_packets"]), (&5.into(), &20.into()));
     let sky = row(&report, "link sky");
@@ -506,8 +514,8 @@ fn what_links_make_and_consume_is_accounted_for() {
     assert_eq!(accounted["measured"], accounted["expected"]);
     let text = stdout(&longwire(&args));
     let line = format!(
-        "packets: 15 in, 0 copied, {made} made by links; 25 out, {consumed} consumed by links, {held} held, dropped: -; \
-         all accounted for"
+        "packets: 15 in, 0 copied, {made} made by links; 25 out, {consumed} consumed by links, {held} held, \
+         dropped: -; all accounted for"
     );
     assert!(text.contains(&line), "{text}");
 }

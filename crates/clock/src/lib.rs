@@ -1,22 +1,22 @@
-//! The machine's clocks, for whatever runs in real time. Blocks read none: they are told the time.
+//! Clocks of the machine, for code that runs in real time. Blocks never read a clock: they are told the time.
 #![forbid(unsafe_code)]
 
 use longwire_units::Nanos;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// CLOCK_MONOTONIC: what all intervals are measured with, and the engine's time in real runs.
+/// Reads CLOCK_MONOTONIC, which measures intervals and is the engine's clock in real time.
 #[inline]
 pub fn monotonic() -> Nanos {
     nanos(clock_gettime(ClockId::Monotonic))
 }
 
-/// CLOCK_REALTIME, from 1970 on: what the kernel stamps packets with.
+/// Reads CLOCK_REALTIME, counted from 1970, which the kernel stamps packets with.
 #[inline]
 pub fn realtime() -> Nanos {
     nanos(clock_gettime(ClockId::Realtime))
 }
 
-/// Neither clock is ever before its beginning.
+/// Neither clock is ever negative.
 #[inline]
 fn nanos(time: Timespec) -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

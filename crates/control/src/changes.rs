@@ -1,9 +1,9 @@
-//! The body of a change: a JSON object of key and text, in the order given.
+//! The body of a change request: a JSON object of key and text, in the given order.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 
-/// Highest number of settings that one request changes: more than a link has.
+/// Most settings in one request: more than a link has.
 const MAX_CHANGES: usize = 64;
 
 /// Pairs of key and text, each key once.

@@ -1,4 +1,4 @@
-//! Finds running instances and asks them.
+//! Client that finds running instances and sends them requests.
 
 use crate::forwarder::{ForwarderAsk, segment};
 use crate::instance::{Info, RoutePage};
@@ -18,12 +18,12 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
-/// Highest length of an answer, in bytes: the statistics of a million links are smaller.
+/// Longest answer, in bytes: the statistics of a million links are smaller.
 const MAX_ANSWER: usize = 1 << 30;
 
-/// Asks one running instance; each call waits for its answer.
+/// A blocking client of one running instance.
 #[derive(Debug)]
 pub struct Client {
     found: Found,
@@ -31,27 +31,27 @@ pub struct Client {
     patience: Duration,
 }
 
-/// Why an instance could not be asked.
+/// A failed request.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No instance runs.
     #[error("no instance of this user is running (in {}); `longwire run` starts one", .0.display())]
     NoneRunning(PathBuf),
-    /// No instance of that name runs.
+    /// No instance with that name is running.
     #[error("no instance \"{wanted}\" is running; there is {running}")]
     NotRunning {
-        /// What was asked for.
+        /// The request.
         wanted: String,
         /// Those that run.
         running: String,
     },
-    /// More than one could be meant.
+    /// The name is ambiguous.
     #[error("which instance? There are {0}")]
     Several(String),
     /// The directory of the sockets can't be read.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The instance does not answer as one should.
+    /// The instance does not answer correctly.
     #[error("{} does not answer: {reason}", path.display())]
     Silent {
         /// Its socket.
@@ -62,7 +62,7 @@ pub enum ClientError {
     /// It has no object of that name, of whatever kind.
     #[error("there is no link or other object \"{name}\"{}", meant(near.as_ref()))]
     NoObject {
-        /// What was asked for.
+        /// The request.
         name: String,
         /// What was probably meant.
         near: Option<(Kind, String)>,
@@ -76,10 +76,10 @@ fn meant(near: Option<&(Kind, String)>) -> String {
     near.map(|(kind, name)| format!("; did you mean the {} \"{name}\"?", kind.word())).unwrap_or_default()
 }
 
-/// The instances that run, by name; sockets on which nobody answers are removed.
+/// The running instances, by name; sockets that nobody serves are removed.
 ///
 /// # Errors
-/// If the directory can't be read. A missing one is an empty one.
+/// If the directory can't be read. A missing one is treated as empty.
 pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
     let runtime = runtime(directory)?;
     let mut found = place::sockets(directory)?;
@@ -89,17 +89,18 @@ pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
             place::clear(found);
             false
         }
-        // Ended just now, or a file that is not ours to judge; a full queue of connections is a sign of life.
+        // It has just ended, or is not our file; a full queue of connections means that it runs.
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     });
     Ok(found)
 }
 
 impl Client {
-    /// Chooses the instance `wanted`, given as its name, its process number or both as `name-number`; or the only one.
+    /// Selects the instance `wanted`, given as its name, its process number or both as `name-number`; or the
+    /// only one.
     ///
     /// # Errors
-    /// If there is none, or more than one could be meant; the error lists them.
+    /// If there is none, or the name is ambiguous; the error lists the candidates.
     pub fn connect(directory: &Path, wanted: Option<&str>) -> Result<Self, ClientError> {
         let mut running = list(directory)?;
         if running.is_empty() {
@@ -118,10 +119,10 @@ impl Client {
         Self::of(running.remove(0), ANSWER_TIME)
     }
 
-    /// Asks an instance that [`list`] has found, and waits no longer than this for an answer.
+    /// A client of an instance found by [`list`], with `patience` as the time limit for answers.
     ///
     /// # Errors
-    /// If the system has nothing to wait with.
+    /// If the system can't provide timers or sockets.
     pub fn of(found: Found, patience: Duration) -> Result<Self, ClientError> {
         Ok(Self { runtime: runtime(&found.path)?, found, patience })
     }
@@ -131,15 +132,16 @@ impl Client {
         &self.found
     }
 
-    /// Whether it is there no more: its socket is gone, or nobody listens there. One that hangs has not ended, and is not waited for.
+    /// Whether the instance has ended: its socket is gone, or nobody listens. An instance that hangs has not
+    /// ended, and is not waited for.
     pub fn has_ended(&self) -> bool {
-        // What is not taken at once for a queue that is full is refused at once.
+        // A connection that does not fit the queue is refused at once.
         let tried = self.runtime.block_on(UnixStream::connect(&self.found.path));
         let gone = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         tried.is_err_and(|error| gone.contains(&error.kind()))
     }
 
-    /// Which instance it is.
+    /// Name and version of the instance.
     ///
     /// # Errors
     /// If it does not answer.
@@ -147,7 +149,7 @@ impl Client {
         self.ask(Method::GET, "/v1/instance", None)
     }
 
-    /// Everything it counts.
+    /// All counters.
     ///
     /// # Errors
     /// If it does not answer.
@@ -171,7 +173,8 @@ impl Client {
         of_any(kind, name, |kind| self.ask(Method::GET, &object_path(kind, name), None))
     }
 
-    /// Changes an object, found as by [`Client::object`]: all of `changes`, pairs of key and text, or none. Returns the object after the change.
+    /// Changes an object, found as by [`Client::object`]: all of `changes`, pairs of key and text, or none.
+    /// Returns the object after the change.
     ///
     /// # Errors
     /// If there is no such object, a change is refused, or the instance does not answer.
@@ -193,17 +196,17 @@ impl Client {
         self.ask(Method::GET, &format!("{}/routes", object_path(Kind::Router, router)), None)
     }
 
-    /// Asks about a router's programs, or changes them.
+    /// Sends a request about a router's programs.
     ///
     /// # Errors
-    /// If there is no such router, program or map, what is asked is refused, or the instance does not answer.
+    /// If there is no such router, program or map, the request is refused, or the instance does not answer.
     pub fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, ClientError> {
         let (method, path, body) = ask.request(router);
         let body = (!body.is_null()).then(|| body.to_string());
         self.ask(method, &path, body)
     }
 
-    /// Asks it to end.
+    /// Ends the instance.
     ///
     /// # Errors
     /// If it does not answer.
@@ -221,7 +224,7 @@ impl Client {
         serde_json::from_slice(&answer).map_err(|e| self.silent(format!("its answer can't be read: {e}")))
     }
 
-    /// Sends a request and returns the answer's body, or the problem it tells of.
+    /// Sends a request and returns the answer's body, or the reported problem.
     fn exchange(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, ClientError> {
         let request = Request::builder()
             .method(method)
@@ -292,7 +295,7 @@ fn of_any<T>(
     Err(ClientError::NoObject { name: name.into(), near })
 }
 
-/// The changes as JSON, written pair by pair, so that a key that is given twice reaches the instance twice and is refused.
+/// The changes as JSON, written pair by pair, so that a duplicate key reaches the instance and is refused.
 fn body_of(changes: &[(String, String)]) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();

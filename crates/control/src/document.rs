@@ -1,4 +1,5 @@
-//! The API's description: the endpoints of objects, which are written once, become those of each kind, and a change says which settings it takes.
+//! The API's description: the endpoints of objects, which are written once, become those of each kind, and a
+//! change says which settings it takes.
 
 use crate::object::{Kind, Settable};
 use serde_json::{Map, Value, json};

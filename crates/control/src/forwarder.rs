@@ -14,18 +14,19 @@ pub(crate) fn segment(name: &str) -> String {
     utf8_percent_encode(name, UNRESERVED).to_string()
 }
 
-/// What is asked of a router's programs, or done with them. Bytes are pairs of hexadecimal digits.
+/// A request about a router's programs. Bytes are pairs of hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwarderAsk {
-    /// Which there are, what they have done, and what a packet may need at most.
+    /// Lists the programs with their counters and worst-case costs.
     List,
-    /// Who is above the router, what became of the packets that went up, and where control processes come.
+    /// Lists the services and control processes above the router, the outcome of their packets, and the
+    /// socket for control processes.
     Levels,
-    /// Installs a program, and answers its number.
+    /// Installs a program, and returns its number.
     Install(NewForwarder),
-    /// Puts a program in the place of the one with this number: it gets its key and its output, the maps that are declared alike, and the state
-    /// if that has the same size. Answers what was kept and what is new.
+    /// Puts a program in the place of the one with this number: it gets its key and its output, the maps that
+    /// are declared alike, and the state if that has the same size. Answers what was kept and what is new.
     Replace(u32, NewForwarder),
     /// Lets the leases of the programs with these numbers begin again.
     Renew(Vec<u32>),
@@ -35,7 +36,7 @@ pub enum ForwarderAsk {
     Get(u32, Typed),
     /// Writes a program's state.
     Set(u32, State),
-    /// Takes the records out that a program has written into its rings, the oldest first.
+    /// Takes records out of a program's rings, the oldest first.
     Events(u32, Rings),
     /// A program's maps.
     Maps(u32),
@@ -43,9 +44,9 @@ pub enum ForwarderAsk {
     Map(u32, String, Entries),
     /// Removes entries of a program's map as far as they are there, then writes others.
     Write(u32, String, MapChange),
-    /// The values of keys of a program's map: null for those that are not there.
+    /// Reads the values of several keys of a program's map: null for missing ones.
     Values(u32, String, Vec<String>),
-    /// Removes all entries of a program's map; of an array, whose entries stay, makes all values zero.
+    /// Removes all entries of a program's map; sets all values of an array to zero.
     Clear(u32, String),
 }
 
@@ -53,14 +54,14 @@ pub enum ForwarderAsk {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewForwarder {
-    /// What a scenario's `[[forwarder]]` says, but for the router; in the place of another, only `program`, `function`, `constants`, `name` and
-    /// `state`.
+    /// What a scenario's `[[forwarder]]` says, but for the router; in the place of another, only `program`,
+    /// `function`, `constants`, `name` and `state`.
     #[schema(value_type = Object, example = json!({"program": "syn-monitor"}))]
     pub forwarder: Value,
-    /// The object's bytes, unless the program comes with Longwire.
+    /// The object's bytes, unless the program is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// After which time it is removed unless it is renewed, such as "30 s": 1 s to 1 h. It stays without that.
+    /// Time after which it is removed unless renewed, such as "30 s": 1 s to 1 h. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "30 s")]
     pub lease: Option<String>,
@@ -79,7 +80,7 @@ pub(crate) struct Leases {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Typed {
-    /// A type of its object by whose fields the state is shown, too, such as the name of a structure.
+    /// A type of its object, such as the name of a structure, whose fields are shown in addition.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
 }
@@ -100,10 +101,10 @@ pub struct State {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rings {
-    /// The ring; all of its rings without one.
+    /// The ring; default: all of its rings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
-    /// A type of its object by whose fields records are shown, too, such as the name of a structure.
+    /// A type of its object, such as the name of a structure, whose fields are shown in addition.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
@@ -116,7 +117,7 @@ pub struct Entries {
     /// The entry's key: digits, or its fields as JSON. All entries without one.
     #[serde(default)]
     pub key: Option<String>,
-    /// Whether entries are shown by the fields of their types, too.
+    /// Whether entries are also shown by the fields of their types.
     #[serde(default)]
     pub fields: bool,
 }

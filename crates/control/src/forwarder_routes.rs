@@ -69,7 +69,7 @@ async fn levels(instance: Running, InPath(router): InPath<String>) -> Answer {
     ask(instance, router, ForwarderAsk::Levels).await
 }
 
-/// Lets the leases of programs begin again.
+/// Renews the leases of programs.
 #[utoipa::path(put, path = "/v1/routers/{router}/leases", params(("router" = String, Path)),
     request_body = Leases, responses((status = OK, body = Object), Refusals))]
 async fn renew(
@@ -81,7 +81,8 @@ async fn renew(
 }
 
 /// Puts a program in the place of another, with what it can keep of it.
-#[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}", params(("router" = String, Path), ("fid" = u32, Path)),
+#[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}",
+    params(("router" = String, Path), ("fid" = u32, Path)),
     request_body = NewForwarder, responses((status = OK, body = Object), Refusals))]
 async fn replace(
     instance: Running,
@@ -93,14 +94,16 @@ async fn replace(
 
 /// Removes a program between two batches of packets.
 #[utoipa::path(delete, path = "/v1/routers/{router}/forwarders/{fid}",
-    params(("router" = String, Path), ("fid" = u32, Path)), responses((status = OK, body = Object), Refusals))]
+    params(("router" = String, Path), ("fid" = u32, Path)),
+        responses((status = OK, body = Object), Refusals))]
 async fn remove(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
     ask(instance, router, ForwarderAsk::Remove(fid)).await
 }
 
 /// Shows a program's state.
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/state",
-    params(("router" = String, Path), ("fid" = u32, Path), Typed), responses((status = OK, body = Object), Refusals))]
+    params(("router" = String, Path), ("fid" = u32, Path), Typed),
+        responses((status = OK, body = Object), Refusals))]
 async fn state(
     instance: Running,
     InPath((router, fid)): InPath<(String, u32)>,
@@ -121,7 +124,7 @@ async fn set_state(
     ask(instance, router, ForwarderAsk::Set(fid, state)).await
 }
 
-/// Takes the records out that a program has written into its rings, the oldest first.
+/// Takes records out of a program's rings, the oldest first.
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/events",
     params(("router" = String, Path), ("fid" = u32, Path)),
     request_body = Rings, responses((status = OK, body = Object), Refusals))]
@@ -135,7 +138,8 @@ async fn events(
 
 /// Lists a program's maps.
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/maps",
-    params(("router" = String, Path), ("fid" = u32, Path)), responses((status = OK, body = Object), Refusals))]
+    params(("router" = String, Path), ("fid" = u32, Path)),
+        responses((status = OK, body = Object), Refusals))]
 async fn maps(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
     ask(instance, router, ForwarderAsk::Maps(fid)).await
 }
@@ -152,7 +156,8 @@ async fn entries(
     ask(instance, router, ForwarderAsk::Map(fid, map, entries)).await
 }
 
-/// Removes entries of a program's map as far as they are there, then writes others. Those before a wrong one are done.
+/// Removes entries of a program's map as far as they are there, then writes others. Those before a wrong one
+/// are done.
 #[utoipa::path(patch, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     request_body = MapChange, responses((status = OK, body = Object), Refusals))]
@@ -164,7 +169,8 @@ async fn write(
     ask(instance, router, ForwarderAsk::Write(fid, map, change)).await
 }
 
-/// Shows the values of keys of a program's map, null for those that are not there: more of them than a path can name.
+/// Shows the values of keys of a program's map, null for those that are not there: more of them than a path
+/// can name.
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}/values",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     request_body = Keys, responses((status = OK, body = Object), Refusals))]
@@ -176,7 +182,7 @@ async fn values(
     ask(instance, router, ForwarderAsk::Values(fid, map, keys)).await
 }
 
-/// Removes all entries of a program's map; of an array, whose entries stay, makes all values zero.
+/// Removes all entries of a program's map; sets all values of an array to zero.
 #[utoipa::path(delete, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}/entries",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     responses((status = OK, body = Object), Refusals))]

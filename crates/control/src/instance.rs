@@ -1,4 +1,4 @@
-//! What the API needs of a running instance, and the shapes of what it answers.
+//! The interface between the API and a running instance, and the formats of its answers.
 
 use crate::ForwarderAsk;
 use crate::object::{Kind, Object, Settable};
@@ -7,18 +7,19 @@ use std::sync::Arc;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-/// A running instance, as the API sees it.
+/// A running instance, as used by the API.
 ///
-/// The methods are called on a thread of their own, never on a worker, and may block for as long as workers need to
-/// answer between two batches.
+/// The methods are called on a separate thread, never on a worker, and may block until workers answer between
+/// two batches.
 pub trait Instance: Send + Sync {
-    /// Its name: that of its scenario, or one given at the start.
+    /// Its name: the scenario's, or one given at the start.
     fn name(&self) -> String;
 
-    /// Everything it counts.
+    /// All counters.
     fn stats(&self) -> serde_json::Value;
 
-    /// The names of its objects of one kind, in the order of the scenario. A duplex link is there as its two directions.
+    /// The names of its objects of one kind, in the order of the scenario. A duplex link is there as its two
+    /// directions.
     fn names(&self, kind: Kind) -> Arc<[String]>;
 
     /// The object of this kind and name.
@@ -27,8 +28,8 @@ pub trait Instance: Send + Sync {
     /// If there is none, or it does not answer.
     fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError>;
 
-    /// Changes an object at one instant: all `changes`, pairs of key and text, or none of them. What they don't name is kept. Returns the object
-    /// after the change.
+    /// Changes an object at one instant: all `changes`, pairs of key and text, or none of them. What they
+    /// don't name is kept. Returns the object after the change.
     ///
     /// # Errors
     /// If there is no such object, or a change can't be made; nothing has changed then.
@@ -43,20 +44,20 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, or it does not answer.
     fn routes(&self, router: &str) -> Result<RoutePage, SetError>;
 
-    /// Asks about a router's programs, or changes them, and answers as JSON.
+    /// Handles a request about a router's programs, and answers as JSON.
     ///
     /// # Errors
-    /// If there is no such router, program or map, or it can't be; nothing has changed then.
+    /// If there is no such router, program or map, or the request is impossible; nothing has changed then.
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
 
-    /// Asks it to end as it would on SIGTERM, and returns without waiting for it.
+    /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);
 }
 
 /// A router's routes, or the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RoutePage {
-    /// The routes, each as `ip route` would write it.
+    /// The routes, each in the syntax of `ip route`.
     #[schema(example = json!(["10.1.0.0/16 via 10.0.0.2 dev east", "10.0.0.0/24 dev east"]))]
     pub routes: Vec<String>,
     /// Whether there are more.
@@ -71,10 +72,10 @@ pub struct Info {
     pub name: String,
     /// Its process.
     pub pid: u32,
-    /// The version of Longwire it runs.
+    /// Version of Longwire.
     #[schema(example = "0.1.0")]
     pub version: String,
-    /// How many links it has.
+    /// Number of links.
     pub links: usize,
 }
 
@@ -99,18 +100,18 @@ pub enum SetError {
         /// The settings there are.
         known: Vec<String>,
     },
-    /// The text can't be a value of this setting.
+    /// The text is not a valid value of this setting.
     #[error("{key}: {reason}")]
     Value {
         /// The setting.
         key: String,
-        /// What is wrong, and what would do.
+        /// What is wrong, with a valid example.
         reason: String,
     },
-    /// It can't be changed in this run: why, and the fix.
+    /// It can't be changed in this run: the reason, and the fix.
     #[error("{0}")]
     Refused(String),
-    /// The instance can't change anything now.
+    /// The instance can't make changes now.
     #[error("nothing can be changed: {0}")]
     Unavailable(String),
 }

@@ -1,8 +1,8 @@
 //! The API of a running instance, and its client.
 //!
-//! An instance answers HTTP with JSON on a Unix socket of its own in [`directory`], which only its user can open.
-//! The socket disappears with the instance; what a killed one left behind is removed by the next [`list`].
-//! The API is described by the OpenAPI document it serves, `GET /v1/openapi.json`.
+//! An instance serves HTTP with JSON on its own Unix socket in [`directory`], which only its user can open.
+//! The socket disappears with the instance; the socket of a killed one is removed by the next [`list`]. The
+//! API is described by the OpenAPI document that it serves, `GET /v1/openapi.json`.
 #![forbid(unsafe_code)]
 
 mod changes;

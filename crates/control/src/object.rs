@@ -1,5 +1,5 @@
-//! Objects: what can be looked at and changed while it runs. Scenario events, `longwire ctl`, the API and NESP address them alike, by kind and
-//! name.
+//! Objects: what can be looked at and changed while it runs. Scenario events, `longwire ctl`, the API and
+//! NESP address them alike, by kind and name.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -70,32 +70,31 @@ pub struct Object {
     /// Its name in the scenario.
     #[schema(example = "up")]
     pub name: String,
-    /// Its settings, each as text that setting it would take. Of a duplex link, those that both directions have alike.
+    /// Its settings, each as text that setting it would take. Of several objects, those that all have alike.
     #[schema(example = json!({"rate": "10 Mbit/s", "delay": "20 ms"}))]
     pub settings: BTreeMap<String, String>,
     /// Its counters, if it has any.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     #[schema(value_type = Option<Object>)]
     pub stats: serde_json::Value,
-    /// The links `NAME.forward` and `NAME.backward` of a duplex link.
+    /// The objects that the name means if it means several: both directions of a duplex link, or all whose
+    /// names fit a pattern.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
-    pub directions: Vec<Self>,
+    pub members: Vec<Self>,
 }
 
 impl Object {
-    /// A duplex link of two directions.
-    pub fn duplex(name: &str, directions: [Self; 2]) -> Self {
-        let [forward, backward] = &directions;
-        let alike = forward.settings.iter().filter(|(key, text)| backward.settings.get(*key) == Some(*text));
-        let settings = alike.map(|(key, text)| (key.clone(), text.clone())).collect();
-        let stats = serde_json::Value::Null;
-        Self { kind: Kind::Link, name: name.into(), settings, stats, directions: directions.into() }
+    /// Several objects of one kind that are meant by one name.
+    pub fn several(kind: Kind, name: &str, members: Vec<Self>) -> Self {
+        let mut settings = members.first().map(|first| first.settings.clone()).unwrap_or_default();
+        settings.retain(|key, text| members.iter().all(|member| member.settings.get(key) == Some(text)));
+        Self { kind, name: name.into(), settings, stats: serde_json::Value::Null, members }
     }
 
-    /// The objects that the name means: the two directions of a duplex link, else itself.
+    /// The objects that the name means: itself, if not several.
     pub fn each(&self) -> &[Self] {
-        if self.directions.is_empty() { std::slice::from_ref(self) } else { &self.directions }
+        if self.members.is_empty() { std::slice::from_ref(self) } else { &self.members }
     }
 }
 

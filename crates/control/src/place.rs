@@ -1,14 +1,14 @@
-//! What sockets of instances are called.
+//! Names of the instances' sockets.
 
 use longwire_rundir::{PlaceError, is_usable};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Longest name of an instance in a socket's name: with the directory it has to fit in the 108 bytes of a socket's address.
+/// Longest name of an instance in a socket's name: the path must fit in the 108 bytes of a socket's address.
 const MAX_NAME: usize = 40;
 
-/// Longest name of a router in one.
+/// Longest name of a router in a socket's name.
 const MAX_ROUTER: usize = 20;
 
 /// A running instance's socket.
@@ -16,23 +16,24 @@ const MAX_ROUTER: usize = 20;
 pub struct Found {
     /// The instance's name.
     pub name: String,
-    /// Its process, as numbered in its own PID namespace.
+    /// Its process id in its own PID namespace.
     pub pid: u32,
     /// Its socket.
     pub path: PathBuf,
 }
 
-/// The socket's file name. Whatever is not a letter, digit, dot or underscore in the name becomes a hyphen.
+/// The socket's file name. Characters of the name other than letters, digits, dots and underscores become
+/// hyphens.
 pub(crate) fn file_name(name: &str, pid: u32) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
     let plain: String = name.chars().take(MAX_NAME).map(plain).collect();
-    // Hidden names are those of sockets that don't answer yet.
+    // Hidden names are used for sockets that do not answer yet.
     let plain = plain.trim_start_matches('.');
     let plain = if plain.is_empty() { "longwire" } else { plain };
     format!("{plain}-{pid}.sock")
 }
 
-/// The socket's path for control processes of a router of the instance `name`, which is this process.
+/// The path of the socket for control processes of a router of the instance `name`, which is this process.
 pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let router: String = router.chars().take(MAX_ROUTER).map(plain).collect();
@@ -40,10 +41,10 @@ pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
     directory.join(format!("{}.{router}.control", instance.trim_end_matches(".sock")))
 }
 
-/// The sockets in a directory, by name; whether anybody answers on them is not known yet.
+/// The sockets in a directory, by name, without checking that they are served.
 pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
-    // Whoever else could have put a socket there would be told what this user asks.
+    // Another user who could place a socket there would receive this user's requests.
     if !is_usable(directory)? {
         return Ok(Vec::new());
     }
@@ -61,9 +62,9 @@ pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     Ok(found)
 }
 
-/// Removes the socket of an instance that has ended without doing so, and those of its routers for control processes.
+/// Removes the sockets of an instance that was killed, those of its routers for control processes included.
 pub(crate) fn clear(found: &Found) {
-    // Another client may have removed any of them just now.
+    // Another client may have removed any of them meanwhile.
     let _ = fs::remove_file(&found.path);
     let (Some(directory), Some(own)) = (found.path.parent(), found.path.file_stem().and_then(|n| n.to_str()))
     else {

@@ -13,10 +13,10 @@ use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::{self, Ref, RefOr};
 use utoipa::{IntoResponses, ToSchema};
 
-/// Why a request was refused (RFC 9457, media type `application/problem+json`).
+/// Reason why a request was refused (RFC 9457, media type `application/problem+json`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the status says of which kind it is.
+    /// Always `about:blank`: the status gives the kind.
     #[serde(rename = "type")]
     pub kind: String,
     /// The status in words.
@@ -25,10 +25,10 @@ pub struct Problem {
     /// The HTTP status.
     #[schema(example = 404)]
     pub status: u16,
-    /// What is wrong, and the fix.
+    /// The fault and its fix.
     #[schema(example = "there is no link \"upp\"; did you mean \"up\"?")]
     pub detail: String,
-    /// The key of the request that is wrong, if it is one.
+    /// The key of the request that is wrong, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// What was probably meant.
@@ -37,7 +37,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with this status and explanation.
+    /// A problem with this status and detail.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             kind: "about:blank".into(),
@@ -49,13 +49,13 @@ impl Problem {
         }
     }
 
-    /// Names the key that is wrong.
+    /// Sets the key that is wrong.
     pub(crate) fn at_key(mut self, key: &str) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Adds the one of `known` that `given` was probably meant to be.
+    /// Adds the most similar of `known` to `given` as a suggestion.
     pub(crate) fn suggest<'a>(mut self, given: &str, known: impl IntoIterator<Item = &'a String>) -> Self {
         if let Some(meant) = nearest(given, known) {
             self.detail += &format!("; did you mean \"{meant}\"?");
@@ -76,7 +76,7 @@ impl Problem {
                 problem(StatusCode::NOT_FOUND).suggest(name, duplex.iter().chain(names.iter()))
             }
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
-            // Where one is meant, the others are no news.
+            // With a suggestion, the list is unnecessary.
             SetError::UnknownKey { kind, key, known } if nearest(key, known).is_some() => {
                 let what = format!("a {} has no \"{key}\"", kind.word());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key(key).suggest(key, known)
@@ -132,10 +132,10 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The name nearest to `given`, if one is near: at most a third of it, and at least one letter, may differ.
+/// The name most similar to `given`, if at most a third of it, and at least one letter, differs.
 fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {
     let length = given.chars().count();
-    // Distance takes quadratic time, and nobody mistypes a name of a kilobyte.
+    // The distance takes quadratic time, and a mistyped name is not this long.
     if length > 100 {
         return None;
     }

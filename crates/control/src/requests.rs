@@ -18,7 +18,7 @@ pub(crate) struct InPath<T>(pub(crate) T);
 /// What stands in the query.
 pub(crate) struct InQuery<T>(pub(crate) T);
 
-/// The body of a request, which has to be JSON.
+/// The body of a request, which must be JSON.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<T> {
@@ -65,7 +65,7 @@ fn says_json(headers: &HeaderMap) -> bool {
     ["application/json", "application/merge-patch+json"].iter().any(|known| kind.eq_ignore_ascii_case(known))
 }
 
-/// Asks the instance on a thread where it may block.
+/// Calls the instance on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     ask: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {

@@ -25,11 +25,11 @@ use utoipa::{IntoParams, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Highest length of a request's body, in bytes.
+/// Longest body of a request, in bytes.
 const MAX_BODY: usize = 64 * 1024;
 /// Highest number of objects of one page.
 const MAX_PAGE: usize = 10_000;
-/// How long a request may take, its body included.
+/// Time limit of a request, its body included.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 
 #[derive(utoipa::OpenApi)]
@@ -37,12 +37,13 @@ const REQUEST_TIME: Duration = Duration::from_secs(10);
     components(schemas(Problem)),
     info(
         title = "Longwire",
-        description = "A running instance of Longwire: its objects (links, sources, media, ports, routers, flows, forwarders), counters and settings."
+        description = "A running instance of Longwire: its objects (links, sources, media, ports, routers, \
+            flows, forwarders), counters and settings."
     )
 )]
 struct Document;
 
-/// All endpoints, their limits, and answers to requests for others.
+/// All endpoints with their limits, and the answer to unknown requests.
 pub(crate) fn router(instance: Arc<dyn Instance>) -> Router {
     described()
         .split_for_parts()
@@ -111,7 +112,7 @@ struct Page {
     /// Index of the first one.
     #[serde(default)]
     from: usize,
-    /// How many: at most 10000.
+    /// Number of links: at most 10000.
     #[serde(default = "default_count")]
     #[param(default = 1000, maximum = 10000)]
     count: usize,
@@ -153,9 +154,11 @@ async fn object(
     answered(instance, move |instance| instance.object(kind, &name)).await
 }
 
-/// Changes a {kind} at one instant, between two batches of packets: everything named, or nothing; everything not named is kept.
+/// Changes a {kind} at one instant, between two batches of packets: everything named, or nothing; everything
+/// not named is kept.
 #[utoipa::path(patch, path = "/v1/{kind}/{name}", params(("kind" = String, Path), ("name" = String, Path)),
-    request_body = Object, responses((status = OK, description = "The object after the change", body = OneObject), Refusals))]
+    request_body = Object, responses((status = OK, description = "The object after the change",
+        body = OneObject), Refusals))]
 async fn set(
     State(instance): Running,
     uri: Uri,

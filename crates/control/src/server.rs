@@ -1,4 +1,4 @@
-//! Serves the API on a Unix socket, from a thread of its own.
+//! Server of the API on a Unix socket, with its own thread.
 
 use crate::place;
 use crate::{Instance, routes};
@@ -20,16 +20,16 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Highest number of connections at a time; further ones wait.
+/// Most connections at a time; further ones wait.
 const MAX_CONNECTIONS: usize = 32;
-/// How long a connection may take for a request's head, or be idle.
+/// Time limit for a request's head, and for an idle connection.
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// Highest length of a request's head, in bytes.
+/// Longest head of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// How long answers under way may take when the server ends.
+/// Time limit for unfinished answers when the server ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// The API of a running instance. It ends, and its socket is removed, when this is dropped.
+/// The API of a running instance. Dropping it ends the server and removes the socket.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
@@ -37,7 +37,7 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why the API can't be served.
+/// Failure to start the server.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The directory can't be used.
@@ -51,17 +51,17 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
-    /// The thread that serves it can't be started.
+    /// The server's thread can't be started.
     #[error("can't start the thread of the API: {0}")]
     Thread(io::Error),
 }
 
 impl Server {
-    /// Serves `instance` on a socket of its own in `directory`, which is made if it is missing; only this user may open
-    /// them. [`crate::directory`] is where clients look.
+    /// Serves `instance` on its own socket in `directory`, which is made if missing; only this user may open
+    /// them. Clients look in [`crate::directory`].
     ///
     /// # Errors
-    /// If the directory is not this user's, or the socket can't be made.
+    /// If the directory belongs to another user, or the socket can't be made.
     pub fn start(directory: &Path, instance: Arc<dyn Instance>) -> Result<Self, StartError> {
         prepare(directory)?;
         let name = place::file_name(&instance.name(), std::process::id());
@@ -74,7 +74,7 @@ impl Server {
         let router = routes::router(instance);
         let work = move || {
             runtime.block_on(serve(listener, router, ended));
-            // An instance that does not answer must not keep the process from ending.
+            // An instance that does not answer must not prevent the process from ending.
             runtime.shutdown_timeout(END_TIME);
         };
         let thread =
@@ -93,18 +93,18 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // First, so that nobody finds a socket that is about to close. It may be gone already.
+        // First, so that no client finds a socket that is about to close. It may already be gone.
         let _ = fs::remove_file(&self.path);
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed; there is nothing left to end.
+            // Its panic has been printed; nothing is left to end.
             let _ = thread.join();
         }
     }
 }
 
-/// Makes the socket under a hidden name and renames it once it answers, so that a socket which refuses connections is
-/// always a dead one.
+/// Makes the socket under a hidden name and renames it once it answers, so that a socket that refuses
+/// connections is always dead.
 fn listen(runtime: &Runtime, directory: &Path, name: &str) -> io::Result<UnixListener> {
     let hidden = directory.join(format!(".{name}"));
     match fs::remove_file(&hidden) {
@@ -115,7 +115,7 @@ fn listen(runtime: &Runtime, directory: &Path, name: &str) -> io::Result<UnixLis
     let listener = UnixListener::bind(&hidden)?;
     fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
     let path = directory.join(name);
-    // A process of the same number in another PID namespace, or another server of this process.
+    // Another PID namespace may have a process with the same id, or this process another server.
     if std::os::unix::net::UnixStream::connect(&path).is_ok() {
         fs::remove_file(&hidden)?;
         return Err(io::Error::new(
@@ -139,12 +139,12 @@ async fn serve(listener: UnixListener, router: Router, mut ended: oneshot::Recei
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME)
             .max_buf_size(MAX_HEAD)
-            // A client may say all it has to say, end its side, and read on.
+            // A client may send its request, close its side, and read the answer.
             .half_close(true)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            // A client that breaks off hurts nobody but itself.
+            // Errors of a connection only affect its client.
             let _ = connection.await;
             drop(permit);
         });
@@ -159,7 +159,7 @@ async fn accept(listener: &UnixListener, permits: &Arc<Semaphore>) -> (UnixStrea
         let Ok(permit) = permits.clone().acquire_owned().await else { continue };
         match listener.accept().await {
             Ok((stream, _)) => return (stream, permit),
-            // Out of file descriptors, mostly: wait until some are closed.
+            // Usually out of file descriptors: wait until some are closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }

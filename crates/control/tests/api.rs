@@ -1,4 +1,4 @@
-//! The API and its client, over sockets in a directory of the test's own.
+//! The API and its client, over sockets in a temporary directory.
 
 mod fake;
 
@@ -15,10 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Sends bytes, ends the sending side, and returns everything that comes back.
+/// Sends bytes, ends the sending side, and returns the complete answer.
 fn raw(socket: &Path, request: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
-    // The server may answer and close before it has read all: that is its right.
+    // The server may answer and close before it has read everything.
     let _ = stream.write_all(request);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
@@ -29,7 +29,8 @@ fn raw(socket: &Path, request: &[u8]) -> String {
 /// Sends a request and returns its status and JSON.
 fn request(socket: &Path, method: &str, path: &str, kind: &str, body: &str) -> (u16, Value) {
     let text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
         body.len()
     );
     let answer = raw(socket, text.as_bytes());
@@ -99,7 +100,7 @@ fn the_name_of_a_duplex_link_means_both_directions() {
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let (status, answer) = patch(server.path(), "/v1/links/wan", r#"{"rate": "5mbit"}"#);
-    let directions = answer["directions"].as_array().unwrap();
+    let directions = answer["members"].as_array().unwrap();
     assert_eq!((status, answer["name"].as_str(), directions.len()), (200, Some("wan"), 2));
     for (direction, name) in directions.iter().zip(["wan.forward", "wan.backward"]) {
         assert_eq!(
@@ -155,7 +156,8 @@ fn bytes_that_are_no_request_do_no_harm() {
     let long_head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(100_000));
     let many_heads = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(5_000));
     let noise: Vec<u8> = (0..10_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let cut = "PATCH /v1/links/up HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{";
+    let cut = "PATCH /v1/links/up HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+        Content-Length: 99\r\n\r\n{";
     let bad_length = "PATCH /v1/links/up HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}";
     let requests = [
         b"".as_slice(),
@@ -259,7 +261,7 @@ fn only_the_user_can_open_sockets() {
     symlink(scratch.path(), &link).unwrap();
     let error = Server::start(&link, Fake::named("demo")).unwrap_err().to_string();
     assert!(error.contains("LONGWIRE_RUN_DIR"), "{error}");
-    // One that others may write in is neither served in nor believed.
+    // A directory that others may write to is neither used for serving nor trusted.
     std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     for error in [
         Server::start(scratch.path(), Fake::named("other")).unwrap_err().to_string(),
@@ -322,7 +324,8 @@ fn every_endpoint_is_described_and_answers() {
     assert!(schemas["RouterSettings"]["patternProperties"]["^route\\..+"].is_object());
 }
 
-/// The examples of docs/book/control.md: blocks marked `http` are requests, each answered by the `json` block below it.
+/// The examples of docs/book/control.md: blocks marked `http` are requests, each with its answer in the
+/// `json` block below it.
 #[test]
 fn the_book_shows_what_is_answered() {
     let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/control.md");
@@ -431,7 +434,7 @@ fn whether_an_instance_has_ended_is_said_at_once_even_if_it_hangs() {
     std::fs::create_dir_all(scratch.path()).unwrap();
     let socket = scratch.path().join("hung-7.sock");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Nobody takes in who comes, until no more can wait for it.
+    // No connection is accepted, until the queue is full.
     let (listener, waiting) = runtime.block_on(async {
         let listener = tokio::net::UnixSocket::new_stream().unwrap();
         listener.bind(&socket).unwrap();
@@ -448,7 +451,7 @@ fn whether_an_instance_has_ended_is_said_at_once_even_if_it_hangs() {
     });
     let client = Client::connect(scratch.path(), None).unwrap();
     let (said, heard) = std::sync::mpsc::channel();
-    // Who waited for it would wait for good.
+    // A client that waited for it would hang.
     std::thread::spawn(move || {
         let has_ended = client.has_ended();
         said.send((has_ended, client)).is_ok()

@@ -13,7 +13,7 @@ pub struct AfPacket {
     /// The interface. Default: the port's name.
     #[setting(like = INTERFACE)]
     pub interface: Arc<InterfaceName>,
-    /// How many workers receive and transmit by it in real time, each by a queue of its own.
+    /// Number of workers that receive and transmit by it in real time, each by a queue of its own.
     #[setting(like = QUEUES)]
     pub queues: u16,
 }

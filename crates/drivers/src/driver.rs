@@ -43,8 +43,8 @@ pub enum Wire {
 /// What a driver costs a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prices {
-    /// Prices of its own, with what is assumed without a measurement, in picoseconds: of a frame received, each of
-    /// its bytes, a frame transmitted, and each of its bytes.
+    /// Prices of its own, with what is assumed without a measurement, in picoseconds: a frame received, each
+    /// of its bytes, a frame transmitted, each of its bytes.
     Own([(&'static str, u64); 4]),
     /// Those of the driver with this word.
     Of(&'static str),
@@ -89,11 +89,8 @@ impl Eq for Driver {}
 
 /// The prices of a driver.
 macro_rules! prices {
-    (
-        $word:literal,
-        receive: $receive:literal + $receive_byte:literal a byte,
-        transmit: $transmit:literal + $transmit_byte:literal a byte
-    ) => {
+    ($word:literal, receive: $receive:literal + $receive_byte:literal a byte,
+        transmit: $transmit:literal + $transmit_byte:literal a byte) => {
         $crate::Prices::Own([
             (concat!($word, "-receive"), $receive),
             (concat!($word, "-receive-byte"), $receive_byte),

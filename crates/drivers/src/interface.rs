@@ -11,8 +11,8 @@ const LONGEST: usize = 15;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceName(pub String);
 
-/// Which interface it is; a driver's own field has the help. Where none is written it is the port's name, which the
-/// scenario fills in.
+/// Which interface it is; a driver's own field says the help. The scenario gives the port's name where none
+/// is written.
 pub(crate) const INTERFACE: Param = Param {
     name: "interface",
     kind: ParamKind::Parsed(Grammar { wanted: "the name of an interface", read, examples: &["eth0"] }),

@@ -1,7 +1,8 @@
-//! What each port driver says of itself: its word in a scenario, its settings, what is behind it, and its prices.
+//! What each port driver says of itself: its word in a scenario, its settings, what is behind it, and what it
+//! costs.
 //!
-//! A driver has a file here, with a row in [`DRIVERS`], and one in `longwire-port` that opens it. Scenario keys,
-//! schema, the reference page, prices and the choice of test hosts' drivers come from the rows.
+//! A driver has a file here, with a row in [`DRIVERS`], and one in `longwire-port` that opens it. Scenario
+//! keys, schema, the reference page, prices and the choice of test hosts' drivers are made from the rows.
 #![forbid(unsafe_code)]
 
 pub mod af_packet;

@@ -1,11 +1,11 @@
-//! Waking a worker that sleeps: by another worker that has put a packet into its ring, or by a command.
+//! Waking a sleeping worker: after another worker has put a packet into its ring, or for a command.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
-/// A worker's bell. It costs who rings it one load while the worker is awake.
+/// A worker's bell. Ringing it costs one load while the worker is awake.
 #[derive(Debug)]
 pub(crate) struct Bell {
     fd: i32,
@@ -13,14 +13,14 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// A bell; without the file descriptor (there are none left), sleeps simply last as long as they were meant to.
+    /// A bell. Without a file descriptor (none left), sleeps last as long as they were planned.
     pub(crate) fn new() -> Self {
-        // SAFETY: takes two plain numbers and answers with a new descriptor or -1.
+        // SAFETY: takes two plain numbers and returns a new descriptor or -1.
         let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
         Self { fd, asleep: AtomicBool::new(false) }
     }
 
-    /// What to wait for; negative, and thereby ignored by poll, if there is none.
+    /// The descriptor to wait for; negative, which poll ignores, if there is none.
     pub(crate) fn fd(&self) -> i32 {
         self.fd
     }
@@ -28,7 +28,7 @@ impl Bell {
     /// Wakes the worker if it sleeps.
     #[inline]
     pub(crate) fn ring(&self) {
-        // The fence orders what was put into the ring before the look at the flag; `doze` is its counterpart.
+        // The fence orders the write to the ring before the read of the flag; `doze` has its counterpart.
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
             self.wake();
@@ -39,18 +39,19 @@ impl Bell {
     fn wake(&self) {
         let one = 1u64;
         if self.asleep.swap(false, Ordering::SeqCst) {
-            // SAFETY: writes the eight bytes of `one`. It can fail only when the count is already huge: awake enough.
+            // SAFETY: writes the eight bytes of `one`. It can only fail when the count is already huge, and
+            // then the worker is awake.
             unsafe { libc::write(self.fd, (&raw const one).cast(), 8) };
         }
     }
 
-    /// Says that the worker is about to sleep; it must look at its rings once more after this.
+    /// Announces that the worker is about to sleep. It must check its rings once more afterwards.
     pub(crate) fn doze(&self) {
         self.asleep.store(true, Ordering::SeqCst);
         std::sync::atomic::fence(Ordering::SeqCst);
     }
 
-    /// Says that the worker is awake again.
+    /// Announces that the worker is awake again.
     pub(crate) fn rise(&self) {
         self.asleep.store(false, Ordering::SeqCst);
         let mut count = 0u64;
@@ -59,7 +60,7 @@ impl Bell {
     }
 }
 
-/// What nodes' threads wake a worker by.
+/// A waker for threads of nodes.
 struct Ringer {
     bells: Arc<[Bell]>,
     worker: usize,
@@ -83,7 +84,7 @@ impl Wake for Ringer {
 impl Drop for Bell {
     fn drop(&mut self) {
         if self.fd >= 0 {
-            // SAFETY: the descriptor is this bell's own and not used any more.
+            // SAFETY: the descriptor belongs to this bell and is not used any more.
             unsafe { libc::close(self.fd) };
         }
     }

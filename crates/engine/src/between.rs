@@ -1,7 +1,12 @@
-//! Queues between workers, after those between the input and output contexts of Spalink and others, "Building a robust software-based
-//! router using network processors", section 3.4: each pair's own, or one a receiver that senders share under a lock; written to, and
-//! published, a batch at a time; with bits that say which have something; and two of each, of which one is emptied first. The paper's
-//! overwrite what was not read in time; these are full instead, and say so.
+//! Queues between workers, after those between the input and output contexts of Spalink and others, "Building
+//! a robust software-based router using network processors", section 3.4.
+//!
+//! - One ring per pair of workers, or one per receiver that senders share under a lock.
+//! - Packets are written and published a batch at a time.
+//! - Bits say which rings may have packets.
+//! - Each ring exists in two classes, of which one is emptied first.
+//!
+//! The paper's queues overwrite packets that were not read in time; these report that they are full instead.
 
 use crate::bell::Bell;
 use crate::ring::{self, Receiver, Sender, Taken};
@@ -9,17 +14,18 @@ use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which rings packets take from worker to worker.
+/// Kind of rings between workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Between {
-    /// One for each pair of workers and direction: nobody waits, and the memory grows with the square of their number.
+    /// One for each pair of workers and direction: no contention, but memory grows with the square of their
+    /// number.
     #[default]
     Private,
-    /// One for each worker that receives, whose senders take a lock once a batch.
+    /// One for each receiving worker; senders take a lock once per batch.
     Shared,
 }
 
-/// Classes of packets, each with rings of its own, in the order in which those are emptied.
+/// Classes of packets in the order in which their rings are emptied; each class has its own rings.
 pub(crate) const CLASSES: [Class; 2] = [Class { bytes: 256 << 10 }, Class { bytes: 4 << 20 }];
 const URGENT: usize = 0;
 const ORDINARY: usize = 1;
@@ -29,18 +35,20 @@ pub(crate) struct Class {
     bytes: usize,
 }
 
-/// What goes first between workers: what nodes made themselves, or their control planes sent (questions for neighbours, hellos, errors),
-/// and what a program or a filter has put into the first band.
+/// The class of a packet. Class 0 has packets made by nodes or sent by their control planes (neighbour
+/// requests, hellos, errors), and those that a program or a filter has put into the first band.
 pub(crate) const fn class(meta: &Meta) -> usize {
     if meta.flags & Meta::OWN != 0 || meta.band() == 0 { URGENT } else { ORDINARY }
 }
 
-/// Which of a worker's rings of a class may have something, a bit each: one word to look at, whatever their number. On lines of its own.
+/// Bits for the rings of a class that may have packets, on their own cache lines: one word to check, however
+/// many rings there are.
 ///
-/// Nothing is forgotten. A sender publishes, then sets the bit; the receiver clears it, then reads. Both touch the bits by operations that
-/// read and write at once, so of a sender's and the receiver's one is first. If the sender's is, the receiver's reads what it, or a sender
-/// after it, has written (a release sequence), and what was published before is seen. If the receiver's is, the bit stands when it looks again.
-/// Who is about to sleep looks after a fence that is the counterpart of the bell's, which is rung after the bit was set.
+/// No packet is missed. A sender publishes, then sets the bit; the receiver clears it, then reads. Both
+/// access the bits by read-modify-write operations, so one of the two comes first. If it is the sender's, the
+/// receiver's reads what it, or a later sender, has written (a release sequence), and sees what was published
+/// before. If it is the receiver's, the bit is still set at its next check. A worker that is about to sleep
+/// checks after a fence that pairs with the bell's, which is rung after the bit was set.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Ready(AtomicU64);
@@ -54,23 +62,23 @@ impl Ready {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// The bits, which are clear from then on.
+    /// Returns the bits and clears them.
     fn take(&self) -> u64 {
         if self.any() { self.0.swap(0, Ordering::Acquire) } else { 0 }
     }
 }
 
-/// Where packets from other workers come in.
+/// Packets from other workers.
 pub(crate) struct Inbox {
     sides: [Side; CLASSES.len()],
-    /// Most packets that are taken from a ring in a step.
+    /// Most packets taken from a ring per step.
     pub most: usize,
 }
 
 /// The rings of one class.
 struct Side {
     ready: Arc<Ready>,
-    /// Bits that were taken: rings that were not found empty since.
+    /// Bits that were taken: rings that were not found empty since then.
     left: u64,
     rings: Vec<Receiver>,
 }
@@ -81,7 +89,7 @@ impl Inbox {
         self.sides[ORDINARY].rings.is_empty()
     }
 
-    /// Most packets that come in a step.
+    /// Most packets received per step.
     pub fn most_in_a_step(&self) -> usize {
         self.sides.iter().map(|side| side.rings.len() * self.most).sum()
     }
@@ -98,7 +106,7 @@ impl Inbox {
         side.left
     }
 
-    /// The first ring, by class, that may have something.
+    /// The first ring, in class order, that may have packets.
     pub fn first(&mut self) -> Option<(usize, usize)> {
         let some = |class| Some(self.look(class)).filter(|&left| left != 0).map(|left| (class, left));
         let (class, left) = (0..CLASSES.len()).find_map(some)?;
@@ -116,28 +124,28 @@ impl Inbox {
     }
 }
 
-/// Where packets to other workers go out.
+/// Packets to other workers.
 pub(crate) struct Outbound {
     pub outlets: Vec<Option<Outlet>>,
-    /// Workers for which packets wait, a bit each.
+    /// A bit for each worker for which packets wait.
     pub waiting: u64,
 }
 
-/// The way to one worker.
+/// The queues to one worker.
 pub(crate) struct Outlet {
     pub ways: [Way; CLASSES.len()],
 }
 
-/// The way of one class.
+/// The queue to one worker for one class.
 pub(crate) struct Way {
     sender: Sender,
-    /// Which of the receiver's rings it puts into.
+    /// Index of the ring at the receiver.
     ring: usize,
     ready: Arc<Ready>,
     pub batch: Batch,
 }
 
-/// The ways between so many workers, at most 64: what each sends and receives by.
+/// Makes the queues between `count` workers, at most 64: the sending and receiving ends of each.
 pub(crate) fn ways(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
     let others = count.saturating_sub(1);
     let most = if between == Between::Shared { BATCH * others } else { BATCH };
@@ -156,7 +164,7 @@ pub(crate) fn ways(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
     outbound.into_iter().zip(inboxes).collect()
 }
 
-/// The rings of a class to one worker, and the ends of the others.
+/// The rings of a class to one worker, with the sending ends of the others.
 fn side(class: &Class, others: usize, between: Between) -> (Vec<Way>, Side) {
     let (senders, rings): (Vec<_>, Vec<_>) = match between {
         Between::Private => (0..others).map(|_| ring::private(class.bytes)).unzip(),
@@ -175,7 +183,7 @@ fn side(class: &Class, others: usize, between: Between) -> (Vec<Way>, Side) {
 }
 
 impl Way {
-    /// Puts packets into the ring, publishes them, and wakes who sleeps beside `bell`; answers how many had room.
+    /// Puts packets into the ring, publishes them, and rings `bell`; returns how many had room.
     pub fn send(&mut self, bell: &Bell, pool: &Pool, packets: &[Handle]) -> usize {
         let sent = self.sender.send(pool, packets);
         if sent > 0 {
@@ -186,7 +194,7 @@ impl Way {
     }
 }
 
-/// What a worker has of others: what comes from them, what goes to them, and every worker's bell.
+/// A worker's connections to the others: what it receives, what it sends, and every worker's bell.
 pub(crate) struct Peers {
     pub inbox: Inbox,
     pub outbound: Outbound,
@@ -212,7 +220,8 @@ mod tests {
         Pool::new(1 << 20).unwrap()
     }
 
-    /// The way of ordinary packets from each of `count - 1` workers to the last, whose inbox it is.
+    /// The queues for ordinary packets from each of `count - 1` workers to the last, and the last one's
+    /// inbox.
     fn ways_to_last(count: usize, between: Between) -> (Vec<Way>, Inbox) {
         let mut all = ways(count, between);
         let (_, inbox) = all.pop().unwrap();
@@ -229,7 +238,7 @@ mod tests {
         handle
     }
 
-    /// The order in which actors take their steps: each time, the actor's number.
+    /// All interleavings of the actors' steps, as sequences of actor numbers.
     fn orders(steps: &[usize]) -> Vec<Vec<usize>> {
         if steps.iter().all(|&left| left == 0) {
             return vec![vec![]];
@@ -243,8 +252,9 @@ mod tests {
         all
     }
 
-    /// How many packets two senders send that a receiver forgets: it takes the bits and then reads, they publish and then set the bit, or the
-    /// other way about, each step when it is its actor's turn.
+    /// Number of packets from two senders that a receiver misses. The receiver takes the bits and then reads;
+    /// the senders publish and then set the bit, or the other way about. Each makes a step when it is its
+    /// turn.
     fn forgotten(order: &[usize], between: Between, publish_first: bool, pools: &mut [Pool; 2]) -> usize {
         const RECEIVER: usize = 2;
         let (mut senders, mut inbox) = ways_to_last(3, between);
@@ -274,7 +284,7 @@ mod tests {
                 sender => senders[sender].ready.set(senders[sender].ring),
             }
         }
-        // Who would sleep now looks once more.
+        // A worker about to sleep checks once more.
         if !inbox.is_empty() {
             inbox.look(ORDINARY);
             read(&mut inbox);
@@ -321,7 +331,7 @@ mod tests {
                         let mut here = pool();
                         let mut sent = 0;
                         while sent < EACH {
-                            // One to seven at a time; what has no room is sent again.
+                            // One to seven at a time; packets without room are sent again.
                             let more = (sent % 7 + 1).min(EACH - sent);
                             let batch: Vec<_> = (0..more).map(|at| packet(&mut here, sent + at)).collect();
                             batch.iter().for_each(|&it| here.meta_mut(it).in_port = number as u16);
@@ -342,7 +352,7 @@ mod tests {
         }
     }
 
-    /// Workers on the machine's clock, with nothing but packet memory.
+    /// Workers on the machine's clock that have only packet memory.
     fn workers(count: usize, between: Between) -> Vec<Worker> {
         let setup = || WorkerSetup {
             cpu: None,
@@ -363,7 +373,7 @@ mod tests {
                 homes: vec![],
                 floods: HashMap::new(),
                 steered: Steered::default(),
-                wished: Steered::default(),
+                requested: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),
@@ -374,7 +384,8 @@ mod tests {
         setup.into_parts(false, Nanos::ZERO).into_iter().map(|(parts, _)| Worker::new(parts)).collect()
     }
 
-    /// Two workers send more than a third takes, until their rings are full; then each sends something urgent.
+    /// Two workers send more than a third receives, until their rings are full; then each sends an urgent
+    /// packet.
     #[test]
     fn what_is_urgent_has_room_when_all_else_is_lost_and_goes_first() {
         const EACH: u64 = 40_000;
@@ -414,7 +425,7 @@ mod tests {
         }
     }
 
-    /// 63 senders are as many bits as a worker can have.
+    /// 63 senders use all bits that a worker can have.
     #[test]
     fn there_may_be_64_workers() {
         for (between, rings) in [(Between::Private, 63), (Between::Shared, 1)] {

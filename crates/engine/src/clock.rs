@@ -1,16 +1,17 @@
-//! The cycle counter, and what a thread can learn of the time it was not running.
+//! The cycle counter, and thread scheduling.
 #![allow(unsafe_code)]
 
 use longwire_clock::monotonic;
 use longwire_units::Nanos;
 use std::marker::PhantomData;
 
-/// The processor's cycle counter, which goes on steadily whatever the processor's frequency is; nanoseconds where none is known.
+/// Reads the processor's cycle counter, which runs at a constant rate; nanoseconds on processors without a
+/// known counter.
 #[inline]
 pub fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: every x86-64 processor has the instruction; it reads a counter.
+        // SAFETY: every x86-64 processor has the instruction, which only reads a counter.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -19,7 +20,7 @@ pub fn cycles() -> u64 {
     }
 }
 
-/// How many of [`cycles`] a microsecond has, rounded to the nearest, 1 to 1 000 000: measured for 10 ms.
+/// Number of [`cycles`] per microsecond, rounded to the nearest, 1 to 1 000 000: measured for 10 ms.
 pub fn cycles_per_microsecond() -> u32 {
     let begin = (monotonic(), cycles());
     let mut end = begin;
@@ -31,10 +32,10 @@ pub fn cycles_per_microsecond() -> u32 {
     rate.clamp(1, 1_000_000) as u32
 }
 
-/// Ties this thread to one processor and makes its sleeps end on time. A refusal costs accuracy only, and the
-/// lateness that follows from it is measured, so it is answered, not raised.
+/// Pins this thread to a processor and makes its sleeps end on time. A refusal only costs accuracy, and the
+/// resulting lateness is measured, so it is returned rather than raised as an error.
 pub fn settle_thread(cpu: Option<usize>) -> bool {
-    // SAFETY: PR_SET_TIMERSLACK takes a plain number and concerns this thread only.
+    // SAFETY: PR_SET_TIMERSLACK takes a plain number and affects only this thread.
     let slack = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) == 0 };
     let Some(cpu) = cpu else { return slack };
     // SAFETY: an all-zero cpu_set_t is an empty set; CPU_SET checks its index.
@@ -46,17 +47,18 @@ pub fn settle_thread(cpu: Option<usize>) -> bool {
     slack && run_on(&set)
 }
 
-/// While this lives, the thread that made it, and those that it starts meanwhile, stay off some processors.
+/// A guard that keeps the thread that made it, and those that it starts meanwhile, off some processors.
 pub struct KeptOff {
     before: libc::cpu_set_t,
-    /// It is of one thread.
+    /// Not `Send`: it belongs to one thread.
     _thread: PhantomData<*const ()>,
 }
 
-/// Keeps this thread, and those that it starts, off processors that workers are tied to, so that what is asked of a run, and verifying and compiling a
-/// program above all, does not take its path's time. None if there are no others.
+/// Keeps this thread, and those that it starts, off the processors of workers, so that requests to a run,
+/// above all verifying and compiling a program, do not take time from the packet path. None if there are no
+/// other processors.
 pub fn keep_off(cpus: impl IntoIterator<Item = usize>) -> Option<KeptOff> {
-    // SAFETY: an all-zero cpu_set_t is an empty set; the call writes no more than its size.
+    // SAFETY: an all-zero cpu_set_t is an empty set; the call writes at most its size.
     let before = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) == 0).then_some(set)
@@ -77,9 +79,9 @@ impl Drop for KeptOff {
     }
 }
 
-/// Has this thread run on these processors only. Whether it could be done.
+/// Restricts this thread to these processors. Returns false if that failed.
 fn run_on(set: &libc::cpu_set_t) -> bool {
-    // SAFETY: the call reads the set, and no more.
+    // SAFETY: the call only reads the set.
     unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const *set) == 0 }
 }
 
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn threads_leave_workers_their_processors() {
         let all = processors();
-        // A thread of its own: others of this process run tests.
+        // A separate thread, because others of this process run tests.
         let seen = std::thread::spawn(move || {
             let first = (0..1024).find(|&cpu| keep_off([cpu]).is_some());
             let during = first.map(|cpu| {

@@ -1,23 +1,24 @@
-//! What leaves a link at the very moment at which another packet enters it.
+//! Packets that leave a link at the moment at which another packet enters it.
 //!
-//! The link has to let go of it first, since departures come before arrivals. But other links, earlier in the plan, may have something that
-//! leaves at that moment, too, and that goes on before it does: so it is kept until its link has its turn.
+//! Departures come before arrivals, so the link has to release them first. But other links, earlier in the
+//! plan, may have departures at the same moment, which go on first: so released packets are kept until their
+//! link has its turn.
 
 use longwire_link::Fifo;
 
-/// Packets that have left links whose turns are yet to come: few links at a time, mostly none. The one that has its turn first, which is the first in
-/// the plan, is the last.
+/// Packets released by links that have not had their turn yet: few links at a time, mostly none. The list is
+/// sorted, with the first in the plan at the end.
 #[derive(Debug)]
 pub(crate) struct Due(Vec<(u32, Fifo)>);
 
 impl Due {
-    /// For a worker with so many links.
+    /// For a worker with `links` links.
     pub fn new(links: usize) -> Self {
         const USUAL: usize = 256;
         Self(Vec::with_capacity(links.min(USUAL)))
     }
 
-    /// What has left the link already.
+    /// Takes the packets that the link has already released.
     #[inline]
     pub fn take(&mut self, link: u32) -> Fifo {
         if self.0.is_empty() {
@@ -33,7 +34,7 @@ impl Due {
         }
     }
 
-    /// Where a link is, or else would be.
+    /// The index of a link's entry, or where it would be inserted.
     fn place_of(&self, link: u32) -> Result<usize, usize> {
         self.0.binary_search_by(|(kept, _)| link.cmp(kept))
     }

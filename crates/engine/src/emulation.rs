@@ -1,5 +1,5 @@
-//! The links of a worker, and the timing wheel that says when to look at which: of each link, and of each medium, it has one entry at most, at
-//! the deadline.
+//! The links of a worker, and the timing wheel that schedules them. Each link and each medium has at most one
+//! entry, at its deadline.
 
 use crate::due::Due;
 use crate::order::COPIES;
@@ -13,18 +13,18 @@ use longwire_units::Nanos;
 pub(crate) struct Emulation {
     pub links: Links,
     pub wheel: Wheel,
-    /// Links that have a packet on an empty line, and are to be given a place in the wheel.
+    /// Links that have a packet on an empty line and must be scheduled.
     pub firsts: Firsts,
-    /// What has left links that have their turn later at this moment.
+    /// Packets released by links that have their turn later at this moment.
     pub due: Due,
-    /// The number of the next packet that leaves a link, where links are served in exact order.
+    /// Sequence number of the next packet that leaves a link, where links are served in exact order.
     pub seq: u64,
-    /// In a simulated run, when something last happened, or changed while packets were on their way.
+    /// Simulated runs: time of the last event, or change with packets in flight.
     pub seen: Nanos,
     /// Links with background traffic.
     noisy: Vec<u32>,
     simulated: bool,
-    /// In windows, how far ahead links are served that lead to other workers' links, and by a link's place whether it does.
+    /// Windows: the lead of links that lead to other workers' links, and whether each link does.
     ahead: Option<(Lead, Vec<bool>)>,
 }
 
@@ -47,20 +47,20 @@ impl Emulation {
         }
     }
 
-    /// Says when the run ends, in windows: nothing is looked for beyond.
+    /// Sets the end of the run, in windows: later events are not searched.
     pub fn end_at(&mut self, until: Nanos) {
         if let Some((lead, _)) = &mut self.ahead {
             lead.until = until;
         }
     }
 
-    /// How far ahead of its time a link is served, if it is.
+    /// The lead with which a link is served, if any.
     pub fn lead_of(&self, link: u32) -> Option<Lead> {
         let (lead, crossing) = self.ahead.as_ref()?;
         crossing.get(link as usize).is_some_and(|&crossing| crossing).then_some(*lead)
     }
 
-    /// Keeps the wheel's entry for a link at its deadline.
+    /// Sets the wheel's entry of a link to its deadline.
     #[inline]
     pub fn arm(&mut self, link: u32) {
         let deadline =
@@ -75,7 +75,7 @@ impl Emulation {
         self.arm_by(link, deadline);
     }
 
-    /// When a link wants to be looked at that may lead to another worker's.
+    /// The deadline of a link that may lead to another worker's.
     fn deadline_in_window(&mut self, link: u32) -> Nanos {
         match self.lead_of(link) {
             None => self.links.deadline(link),
@@ -83,7 +83,7 @@ impl Emulation {
         }
     }
 
-    /// Sees to it that a link is looked at by its deadline, which may be another now.
+    /// Reschedules a link for `deadline`, if that is earlier than its entry.
     #[inline(always)]
     pub fn arm_by(&mut self, link: u32, deadline: Nanos) {
         let armed = *self.links.armed(link);
@@ -95,7 +95,7 @@ impl Emulation {
         }
     }
 
-    /// Gives a link that has no entry one at its deadline, if it has one.
+    /// Schedules a link that has no entry, if it has a deadline.
     #[inline]
     pub fn arm_at(&mut self, link: u32, deadline: Nanos) {
         *self.links.armed(link) = deadline;
@@ -104,8 +104,8 @@ impl Emulation {
         }
     }
 
-    /// Takes a link out of the wheel that has nothing to wait for any more: a simulated run would take the old deadline for
-    /// something that is left to happen.
+    /// Removes a link without a deadline from the wheel: in a simulated run the old entry would look like an
+    /// event to come.
     fn disarm(&mut self, link: u32) {
         let time = std::mem::replace(self.links.armed(link), Nanos::NEVER);
         if time != Nanos::NEVER {
@@ -113,8 +113,8 @@ impl Emulation {
         }
     }
 
-    /// Lets links be looked at from the beginning that have background traffic, and media, whose stations may have some: no packet may
-    /// come for long that would wake them.
+    /// Schedules links with background traffic, and media, whose stations may have some, at the start: it may
+    /// be long until a packet wakes them.
     pub fn arm_background(&mut self) {
         for at in 0..self.noisy.len() {
             self.arm(self.noisy[at]);
@@ -124,15 +124,15 @@ impl Emulation {
         }
     }
 
-    /// The same for links and media whose deadlines have changed because of what happened to another.
+    /// Reschedules links and media whose deadlines were changed by events elsewhere.
     #[inline]
-    pub fn arm_stirred(&mut self) {
-        while let Some(link) = self.links.take_stirred() {
+    pub fn arm_dirty(&mut self) {
+        while let Some(link) = self.links.take_dirty() {
             self.arm(link);
         }
     }
 
-    /// The same for links that have got their only packet.
+    /// Schedules links that have just received their only packet.
     #[inline(always)]
     pub fn arm_firsts(&mut self) {
         for at in 0..self.firsts.as_slice().len() {
@@ -142,18 +142,18 @@ impl Emulation {
         self.firsts.clear();
     }
 
-    /// Takes links out of the wheel that are due, and fetches them.
+    /// Takes due links out of the wheel and prefetches them.
     #[inline(always)]
     pub fn take_due(&mut self, now: Nanos, due: &mut [u32]) -> usize {
         let count = self.wheel.take_due(now, due);
         due[..count].iter().for_each(|&link| self.links.prefetch_leaving(link));
-        // Nothing that happens to them meanwhile is to bring them into the wheel again.
+        // Events for them must not put them back into the wheel meanwhile.
         due[..count].iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
         count
     }
 
-    /// Lets a link that is due let go of what leaves by `until`, behind what has left it already; one that leads to another worker's link, ahead
-    /// of its time.
+    /// Releases the packets of a due link that leave by `until`, after those released already; a link that
+    /// leads to another worker's link is served ahead of time.
     pub fn let_go(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Fifo {
         *self.links.armed(link) = Nanos::NEVER;
         let mut out = self.due.take(link);
@@ -164,21 +164,21 @@ impl Emulation {
         }
         match before {
             Some(_) => self.note(link, before),
-            // A medium, which has taken a step.
+            // A medium that has taken a step.
             None => self.seen = self.seen.max(until),
         }
         self.arm(link);
-        self.arm_stirred();
+        self.arm_dirty();
         out
     }
 
-    /// Whether a link has its turn at this moment.
+    /// Whether a link is due at this moment.
     #[inline]
     pub fn has_turn(&mut self, link: u32, moment: Nanos) -> bool {
         *self.links.armed(link) == moment
     }
 
-    /// Lets a packet arrive at a link that has its turn at this moment: what leaves is kept until then.
+    /// Lets a packet enter a link that is due at this moment; released packets are kept until its turn.
     #[cold]
     pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) {
         let mut left = self.due.take(link);
@@ -186,10 +186,10 @@ impl Emulation {
         self.links.arrive_and_leave(pool, link, handle, &mut left);
         self.note(link, before);
         self.due.keep(link, left);
-        self.arm_stirred();
+        self.arm_dirty();
     }
 
-    /// Numbers a packet that has left the link at this place in the plan, and answers the number.
+    /// Assigns the next sequence number to a packet that has left the link at this place, and returns it.
     pub fn number(&mut self, meta: &mut Meta, place: u32) -> u64 {
         let seq = self.seq;
         (meta.place, meta.seq) = (place, seq);
@@ -198,8 +198,8 @@ impl Emulation {
         seq
     }
 
-    /// Notes what has happened on a link since its latest was `before`. What was lost on the wire is waited for: with several workers
-    /// the link may have known before, and it must not matter.
+    /// Records the last event of a link, whose latest was `before`. Packets lost on the wire are waited for:
+    /// with several workers the link may have known earlier, and the result must not differ.
     #[inline]
     pub fn note(&mut self, link: u32, before: Option<Nanos>) {
         if self.simulated
@@ -210,7 +210,7 @@ impl Emulation {
         }
     }
 
-    /// Packets of background traffic that links hold.
+    /// Packets of background traffic in the links.
     pub fn phantoms(&self) -> u64 {
         self.noisy.iter().map(|&link| u64::from(self.links.phantoms(link))).sum()
     }
@@ -221,13 +221,13 @@ impl Emulation {
             for (spec, values) in changes {
                 self.links.change_medium(pool, link, now, (spec, values))?;
             }
-            self.arm_stirred();
+            self.arm_dirty();
             return Ok(());
         }
         let was_noisy = self.links.has_background(link);
         if self.simulated && !was_noisy {
-            // The delay so far decides how long is waited for what was lost so far. Background packets don't count: a change may have
-            // brought them that comes in vain.
+            // The old delay determines the waiting time for what was lost so far. Background packets are
+            // ignored: the change that brought them may have had no effect.
             let before = self.links.latest(link);
             self.links.catch_up(pool, link, now);
             self.note(link, before);
@@ -237,11 +237,11 @@ impl Emulation {
             self.noisy.push(link);
         }
         self.arm(link);
-        self.arm_stirred();
+        self.arm_dirty();
         done.map_err(|error| error.to_string())
     }
 
-    /// Whether a place among the links is that of a medium: these come behind them.
+    /// Whether a place among the links belongs to a medium; media follow the links.
     pub fn is_medium(&self, place: u32) -> bool {
         place as usize >= self.links.len()
     }

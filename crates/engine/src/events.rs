@@ -1,8 +1,8 @@
-//! Changes at exact times: steps, ramps and repetitions of what links are made of, and of how traffic sources send.
+//! Changes at exact times: steps, ramps and repetitions for links and traffic sources.
 //!
-//! An event at t comes after departures at t and before arrivals by ports at t, whatever the number of workers. What a
-//! link is made of now is kept here for every link that was changed, and so are sources, so that whoever names some
-//! parameters keeps the others: the scenario's events, ramps half-way, and people at the control socket.
+//! An event at t comes after departures at t and before arrivals by ports at t, whatever the number of
+//! workers. The current blocks of every changed link and source are kept here, so that a change of some
+//! parameters keeps the others: for the scenario's events, for ramps in progress, and for the control socket.
 
 use crate::node_changes::NodeEvent;
 use crate::order::LONGEST;
@@ -13,40 +13,40 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-/// A change of links of one worker, or of its sources.
+/// A change of one worker's links, or of its sources.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// When, from the start of the run.
+    /// Time from the start of the run.
     pub time: Nanos,
-    /// Whether it comes again.
+    /// Repetition, if any.
     pub repeat: Option<Repeat>,
-    /// Whether it takes its time.
+    /// Ramp, if the change is gradual.
     pub ramp: Option<Ramp>,
-    /// The links or the sources, by their place among the worker's. Media have places among the links, behind all of them.
+    /// Indices of the links or sources at the worker. Media have indices after all links.
     pub places: Arc<[u32]>,
-    /// What changes.
+    /// The changes.
     pub edits: Arc<[Edit]>,
 }
 
-/// What changes on a worker's links or on its sources, and when.
+/// Changes of a worker's links, or of its sources.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// The changes; of those at one time the first comes first.
+    /// The changes; those at the same time are executed in this order.
     pub events: Vec<Event>,
-    /// What those that change are made of when the run starts, defaults included.
+    /// Blocks at the start of the run for those that change, defaults included.
     pub made_of: HashMap<u32, Arc<Blocks>>,
 }
 
 /// A traffic source at one of a worker's ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSeat {
-    /// The port, by its place among the worker's.
+pub struct SourceSetup {
+    /// Index of the port at the worker.
     pub port: u32,
-    /// What the port calls it: see [`Port::change_source`](longwire_block::Port::change_source).
+    /// The port's name for it: see [`Port::change_source`](longwire_block::Port::change_source).
     pub name: Box<str>,
 }
 
-/// All that changes at a worker, and the sources that can.
+/// All changes at a worker, and the sources that can be changed.
 #[derive(Debug, Clone, Default)]
 pub struct Agenda {
     /// Changes of its links.
@@ -54,15 +54,15 @@ pub struct Agenda {
     /// Changes of its sources.
     pub sources: Changes,
     /// The sources at its ports.
-    pub seats: Vec<SourceSeat>,
+    pub source_setups: Vec<SourceSetup>,
     /// Changes of its nodes.
     pub nodes: Vec<NodeEvent>,
 }
 
-/// Most refusals that a report tells.
+/// Most refusals listed in a report.
 const MOST_REFUSED: usize = 10;
 
-/// What a place means: one of the worker's links, or of the media behind them, or one of the sources at its ports.
+/// The kind of a place: a worker's links with the media after them, or the sources at its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Links,
@@ -78,19 +78,19 @@ pub(crate) struct Placed {
     pub ramp: Option<Ramp>,
 }
 
-/// What comes next. Of what is due at one time, steps of ramps come first, then events in the agenda's order,
-/// then groups in the order in which they were asked for.
+/// The next action. At one time, steps of ramps come first, then events in the agenda's order, then groups in
+/// the order of their requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Turn {
     /// A step of the ramp with that number, of the link or source at that place.
     Step { place: u32, number: u64 },
-    /// The beginning of an event, for the how-manieth time.
+    /// The beginning of an event, with its repetition number.
     Begin { event: usize, times: u64 },
     /// Changes that are made together.
     Group { number: u64 },
 }
 
-/// A parameter's way from one value to another.
+/// A parameter's initial and final value in a ramp.
 #[derive(Debug, Clone)]
 pub(crate) struct Way {
     pub spec: &'static Spec,
@@ -100,7 +100,7 @@ pub(crate) struct Way {
     pub to: Value,
 }
 
-/// A ramp that goes on, of one link or source.
+/// A ramp in progress, of one link or source.
 #[derive(Debug)]
 struct Running {
     number: u64,
@@ -109,26 +109,26 @@ struct Running {
     ramp: Ramp,
     /// Steps taken.
     taken: u64,
-    /// Whether the event that began it comes again for ever.
+    /// Whether its event repeats without end.
     endless: bool,
 }
 
-/// What a simulated run can hope for in which nothing but changes is left to happen.
+/// Pending changes of a simulated run in which no other event is left.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Hope {
-    /// Whether anything is held that a change may set going.
+pub(crate) struct PendingChanges {
+    /// Whether packets are held that a change may release.
     holds: bool,
     /// The next change.
     next: Nanos,
-    /// Turns to come that do not repeat for ever.
+    /// Pending actions that do not repeat without end.
     finite: u64,
-    /// Since when those that do have come in vain, and how long they are given.
+    /// Time since which those that do have had no effect, and the time they are allowed.
     since: Nanos,
     patience: Nanos,
 }
 
-impl Hope {
-    /// What two workers can hope for together.
+impl PendingChanges {
+    /// Combines the pending changes of two workers.
     pub(crate) fn with(self, other: Self) -> Self {
         Self {
             holds: self.holds || other.holds,
@@ -139,38 +139,38 @@ impl Hope {
         }
     }
 
-    /// When the next change comes that is waited for: never if nothing is held, or if only events are left that come for ever, and all of
-    /// them have come twice without setting a packet going.
+    /// Time of the next change worth waiting for. Never if no packets are held, or if only endlessly
+    /// repeating events are left and all of them have happened twice without releasing a packet.
     pub(crate) fn time(self) -> Nanos {
         let given_up = self.finite == 0 && self.next > self.since + self.patience;
         if !self.holds || given_up { Nanos::NEVER } else { self.next }
     }
 }
 
-/// A worker's changes to come of its links or of its sources, and what those that changed are made of.
+/// Pending changes of a worker's links or sources, and the current blocks of those that changed.
 pub(crate) struct Schedule {
     start: Nanos,
     events: Vec<Event>,
     made_of: HashMap<u32, Arc<Blocks>>,
     running: HashMap<u32, Vec<Running>>,
     queue: BinaryHeap<Reverse<(Nanos, Turn)>>,
-    /// Changes that wait for their time together.
+    /// Groups of changes that wait for their time.
     groups: HashMap<u64, Vec<Placed>>,
     numbers: u64,
-    /// Turns to come that do not repeat for ever.
+    /// Pending actions that do not repeat without end.
     finite: u64,
-    /// The longest time between two comings of an event that comes for ever.
+    /// The longest period of an endlessly repeating event.
     longest: Nanos,
-    /// When all those have come for the first time, and the last turn of another was taken.
+    /// When all those have happened once, and the last other action was taken.
     settled: Nanos,
-    /// Since when nothing but changes has happened, in virtual time.
+    /// Virtual time since which only changes have happened.
     quiet_since: Option<Nanos>,
-    /// Changes that could not be carried out.
+    /// Changes that were refused.
     pub refused: Vec<String>,
 }
 
 impl Schedule {
-    /// What `changes` says, from `start` on.
+    /// Schedules `changes` relative to `start`.
     pub(crate) fn new(changes: Changes, start: Nanos) -> Self {
         let mut schedule = Self {
             start,
@@ -197,26 +197,32 @@ impl Schedule {
         schedule
     }
 
-    /// When something changes next; never if nothing does.
+    /// Time of the next change; never if there is none.
     #[inline]
     pub(crate) fn next(&self) -> Nanos {
         self.queue.peek().map_or(Nanos::NEVER, |Reverse((time, _))| *time)
     }
 
-    /// What can be hoped for in a simulated run in which nothing has happened after `last`, and nothing is left to happen but changes.
-    /// `holds`: whether they can set something going.
-    pub(crate) fn hope(&mut self, last: Nanos, holds: bool) -> Hope {
+    /// The pending changes of a simulated run without events after `last` and nothing but changes left.
+    /// `holds`: whether they can release a packet.
+    pub(crate) fn pending(&mut self, last: Nanos, holds: bool) -> PendingChanges {
         let since = *self.quiet_since.get_or_insert(last);
         let patience = Nanos(self.longest.0.saturating_mul(2)).max(LONGEST);
-        Hope { holds, next: self.next(), finite: self.finite, since: since.max(self.settled), patience }
+        PendingChanges {
+            holds,
+            next: self.next(),
+            finite: self.finite,
+            since: since.max(self.settled),
+            patience,
+        }
     }
 
-    /// Notes, in virtual time, that something else than changes is left to happen.
-    pub(crate) fn stir(&mut self) {
+    /// Records, in virtual time, that events other than changes are pending.
+    pub(crate) fn interrupt(&mut self) {
         self.quiet_since = None;
     }
 
-    /// What a link or source is made of, if it has changed or may.
+    /// The blocks of a link or source, if it has changed or may change.
     pub(crate) fn made_of(&self, place: u32) -> Option<&Arc<Blocks>> {
         self.made_of.get(&place)
     }
@@ -234,7 +240,7 @@ impl Schedule {
         self.events[event].repeat.is_some_and(|repeat| repeat.times.is_none())
     }
 
-    /// Takes the next turn if it is due by `until`.
+    /// Takes the next action if it is due by `until`.
     pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Turn)> {
         if self.next() > until {
             return None;
@@ -256,7 +262,7 @@ impl Schedule {
         self.running.get_mut(&place)?.iter_mut().find(|ramp| ramp.number == number)
     }
 
-    /// Begins a ramp of a link or source.
+    /// Starts a ramp of a link or source.
     pub(crate) fn begin_ramp(&mut self, place: u32, ways: Vec<Way>, ramp: Ramp, begin: Nanos, endless: bool) {
         let number = self.numbers;
         self.numbers += 1;
@@ -272,7 +278,7 @@ impl Schedule {
             .push(Reverse((running.begin + Nanos(after), Turn::Step { place, number: running.number })));
     }
 
-    /// Takes a ramp's step at `time`: what it makes of the blocks. None if nothing is left of the ramp.
+    /// Takes a ramp's step at `time` and returns the resulting edit. None if the ramp was cancelled.
     pub(crate) fn step(&mut self, place: u32, number: u64, time: Nanos) -> Option<Vec<Edit>> {
         let ramps = self.running.get_mut(&place)?;
         let mut running = ramps.swap_remove(ramps.iter().position(|ramp| ramp.number == number)?);
@@ -294,7 +300,7 @@ impl Schedule {
         Some(edits)
     }
 
-    /// Lets ramps of what `edits` name end where they are: the last word counts.
+    /// Stops ramps of the blocks that `edits` name at their current values: the latest change wins.
     pub(crate) fn cancel(&mut self, place: u32, edits: &[Edit]) {
         let names = |edit: &Edit, way: &Way| {
             edit.spec.key == way.spec.key
@@ -305,7 +311,7 @@ impl Schedule {
         }
     }
 
-    /// Lets changes be made together at `time`.
+    /// Schedules changes to be made together at `time`.
     pub(crate) fn put_group(&mut self, changes: Vec<Placed>, time: Nanos) {
         let number = self.numbers;
         self.numbers += 1;
@@ -314,17 +320,17 @@ impl Schedule {
         self.queue.push(Reverse((time, Turn::Group { number })));
     }
 
-    /// Takes a group whose time has come.
+    /// Takes a group that is due.
     pub(crate) fn take_group(&mut self, number: u64) -> Vec<Placed> {
         self.groups.remove(&number).unwrap_or_default()
     }
 
-    /// How many groups wait for their time.
+    /// Number of scheduled groups.
     pub(crate) fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// Begins an event for the how-manieth time, at `time`, and answers what it is; its next time is noted.
+    /// Begins repetition number `times` of an event at `time`, schedules the next one, and returns the event.
     pub(crate) fn begin(&mut self, event: usize, times: u64, time: Nanos) -> Event {
         let begun = self.events[event].clone();
         if let Some(repeat) = begun.repeat {
@@ -333,17 +339,17 @@ impl Schedule {
         begun
     }
 
-    /// What the link or source at `place` is made of: `base` unless it has changed before.
+    /// The current blocks of the link or source at `place`: `base` unless it has changed before.
     pub(crate) fn made_of_or(&mut self, place: u32, base: Arc<Blocks>) -> Arc<Blocks> {
         Arc::clone(self.made_of.entry(place).or_insert(base))
     }
 
-    /// Notes what it is made of from now on.
+    /// Records its current blocks.
     pub(crate) fn note(&mut self, place: u32, blocks: Blocks) {
         self.made_of.insert(place, Arc::new(blocks));
     }
 
-    /// Notes that `what` could not be changed at `time`.
+    /// Records that `what` could not be changed at `time`.
     pub(crate) fn refuse(&mut self, time: Nanos, what: &str, why: &str) {
         if self.refused.len() < MOST_REFUSED {
             let at = time.since(self.start);

@@ -1,17 +1,17 @@
-//! How faithful a run is: how late packets left, and why.
+//! Fidelity of a run: how late packets left, and why.
 
 use crate::pause::{Culprit, Pause};
 use longwire_link::Histogram;
 use longwire_units::Nanos;
 
-/// What a run promises: so large a share of the packets leaves within so much of its time.
+/// Required fidelity: the share of packets that must leave within a tolerance of their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tolerance {
-    /// The most a packet may be late and still count as in time.
+    /// Most lateness at which a packet is still on time.
     pub within: Nanos,
-    /// The share of packets that must be, in millionths.
+    /// Required share of packets on time, in millionths.
     pub share_ppm: u32,
-    /// Packets leave at multiples of this, counted from the beginning of the run; at any time if it is zero.
+    /// Departures happen at multiples of this from the beginning of the run; at any time if it is zero.
     pub tick: Nanos,
 }
 
@@ -22,17 +22,17 @@ impl Default for Tolerance {
     }
 }
 
-/// One worker's bookkeeping of lateness.
+/// Lateness records of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
-    /// Of packets whose time fell outside every pause of the machine.
+    /// Packets whose departure time fell outside every pause of the machine.
     own: Histogram,
-    /// Of those whose time fell into one.
+    /// Packets whose departure time fell into a pause.
     excused: Histogram,
-    /// How long frames stamped by polling may have waited for the poll.
+    /// Possible waiting time of polled frames before the poll.
     waited: Histogram,
     pauses: u64,
-    /// Those of them in which other programs had the processor.
+    /// Pauses in which other programs had the processor.
     preemptions: u64,
     paused: Nanos,
     longest_pause: Nanos,
@@ -40,7 +40,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Books a packet that was to leave at `leave` and left at `now`; returns how late that was.
+    /// Records a packet that should have left at `leave` and left at `now`; returns its lateness.
     #[inline]
     pub fn record(&mut self, leave: Nanos, now: Nanos) -> Nanos {
         let late = now.since(leave);
@@ -58,13 +58,13 @@ impl Lateness {
         self.excused.record(late);
     }
 
-    /// Books that `frames` frames stamped by polling, one at least, may have waited for `gap`.
+    /// Records that `frames` frames stamped by polling, at least one, may have waited for `gap`.
     #[inline]
     pub fn record_wait(&mut self, gap: Nanos, frames: u64) {
         self.waited.record_all(gap, frames);
     }
 
-    /// Books a time in which the worker could not run; packets that were to leave in it are told apart.
+    /// Records a pause of the worker; packets that should have left in it are counted separately.
     pub(crate) fn record_pause(&mut self, pause: Pause) {
         self.pauses += 1;
         self.preemptions += u64::from(pause.culprit == Culprit::Programs);
@@ -73,7 +73,7 @@ impl Lateness {
         self.pause_end = pause.end;
     }
 
-    /// What was booked so far.
+    /// Summary of the records so far.
     pub fn summary(&self, tolerance: Tolerance) -> LatenessSummary {
         let mut all = self.own.clone();
         all.merge(&self.excused);
@@ -92,7 +92,7 @@ impl Lateness {
         }
     }
 
-    /// Adds another worker's bookkeeping, for the verdict over all.
+    /// Adds another worker's records, for the overall verdict.
     pub fn merge(&mut self, other: &Self) {
         self.own.merge(&other.own);
         self.excused.merge(&other.excused);
@@ -109,9 +109,9 @@ impl Lateness {
 pub struct Quantiles {
     /// The median.
     pub p50: Nanos,
-    /// 99 % are at or below this.
+    /// 99th percentile.
     pub p99: Nanos,
-    /// 99.9 % are at or below this.
+    /// 99.9th percentile.
     pub p999: Nanos,
     /// The largest.
     pub max: Nanos,
@@ -133,21 +133,22 @@ impl Quantiles {
 pub struct LatenessSummary {
     /// Packets that left.
     pub packets: u64,
-    /// Those that left later than tolerated.
+    /// Packets later than tolerated.
     pub late: u64,
-    /// Those of them that no pause of the machine excuses.
+    /// Of these, packets that no pause of the machine excuses.
     pub late_without_pauses: u64,
-    /// Frames whose stamp may be off by more than is tolerated, because polls were that far apart.
+    /// Frames whose stamp may be off by more than the tolerance, because of the gap between polls.
     pub waited_too_long: u64,
     /// Lateness of all packets.
     pub all: Quantiles,
-    /// Lateness of those whose time fell outside every pause.
+    /// Lateness of packets whose time fell outside every pause.
     pub without_pauses: Quantiles,
-    /// How long frames stamped by polling may have waited before their stamp.
+    /// Possible waiting time of polled frames before their stamp.
     pub poll_wait: Quantiles,
-    /// Times in which a worker could not run.
+    /// Pauses of workers.
     pub pauses: u64,
-    /// Those of them in which other programs had the processor; in the rest the machine itself stood still.
+    /// Of these, pauses in which other programs had the processor; in the rest the machine itself was
+    /// stopped.
     pub preemptions: u64,
     /// Time spent in them.
     pub paused: Nanos,
@@ -155,29 +156,29 @@ pub struct LatenessSummary {
     pub longest_pause: Nanos,
 }
 
-/// Whether a run kept its promise; if not, where and why.
+/// Fidelity verdict of a run, with causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fidelity {
-    /// Whether it did.
+    /// Whether the run is faithful.
     pub faithful: bool,
     /// Why not, in words; the most telling first.
     pub causes: Vec<String>,
     /// The first cause in a few words: `CPU busy (3 % of packets > 100 us late)`.
     pub brief: Option<String>,
-    /// The numbers behind it.
+    /// The underlying numbers.
     pub lateness: LatenessSummary,
 }
 
-/// Packets that a run lost by its own fault, and where.
+/// Packets lost by Longwire itself, by place.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnLosses {
     /// The pool was full.
     pub pool: u64,
-    /// A port would not take them, or lost them before they were read.
+    /// A port did not accept them, or lost them before they were read.
     pub port: u64,
-    /// The interface of a port was down or gone.
+    /// A port's interface was down or gone.
     pub down: u64,
-    /// They were longer than a port can carry.
+    /// They exceeded a port's maximum length.
     pub oversize: u64,
     /// A ring between workers was full.
     pub ring: u64,
@@ -202,8 +203,8 @@ impl OwnLosses {
             (
                 self.oversize,
                 "packets too long for their port",
-                "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, or set mtu on \
-                 the links that lead there",
+                "they were longer than their port (see out_oversize) can carry: raise the interface's MTU, \
+                 or set mtu on the links that lead there",
             ),
             (
                 self.ring,
@@ -221,7 +222,7 @@ impl OwnLosses {
 }
 
 impl Fidelity {
-    /// The verdict over what was booked.
+    /// The verdict on the records.
     pub fn judge(lateness: &Lateness, losses: OwnLosses, tolerance: Tolerance) -> Self {
         let summary = lateness.summary(tolerance);
         let mut causes = losses.causes();
@@ -240,8 +241,8 @@ impl Fidelity {
                 ("CPU busy", format!("{own} of them outside every pause: {named}"))
             } else {
                 let named = format!(
-                    "the machine paused {} times, {} at the longest ({} times other programs had the processor): \
-                     give Longwire processors of its own",
+                    "the machine paused {} times, {} at the longest ({} times other programs had the \
+                     processor): give Longwire processors of its own",
                     summary.pauses, summary.longest_pause, summary.preemptions
                 );
                 (if summary.preemptions > 0 { "CPU busy" } else { "machine paused" }, named)
@@ -261,7 +262,8 @@ impl Fidelity {
             causes.push((
                 format!("input stalled ({share:.1} % of frames waited > {within})"),
                 format!(
-                    "{} of {waited} frames may have waited more than {within} before they were read: the input stalled",
+                    "{} of {waited} frames may have waited more than {within} before they were read: the \
+                     input stalled",
                     summary.waited_too_long
                 ),
             ));

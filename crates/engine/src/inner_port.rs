@@ -1,10 +1,11 @@
-//! The place of a port that leads to another node. It has no driver: the engine moves what goes out by it (see [`Joints`](crate::Joints)).
+//! A port that leads to another node. It has no driver: the engine moves its packets (see
+//! [`Joints`](crate::Joints)).
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
-/// A port without an outside.
+/// A port inside the engine.
 #[derive(Debug, Clone)]
 pub struct InnerPort {
     name: Box<str>,
@@ -35,7 +36,7 @@ impl Port for InnerPort {
         Ok(())
     }
 
-    /// Nothing is sent by it while it is joined to another: what comes here all the same has no way out.
+    /// The engine moves packets of joined ports, so a packet that is sent here has no destination.
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         for &handle in batch.as_slice() {
             self.stats.out_down += u64::from(pool.meta(handle).segments);

@@ -1,4 +1,4 @@
-//! What has come in, and is on its way to links.
+//! Received packets before they enter links.
 
 use longwire_block::OUTBOX;
 use longwire_packet::{BATCH, Handle};
@@ -6,24 +6,26 @@ use longwire_packet::{BATCH, Handle};
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Intake {
-    /// Packets taken in and not yet decided about.
+    /// Received packets before their node's decision.
     pub fresh: Vec<Handle>,
-    /// Packets with a path, in order, about to enter their first link here; while a step serves these, what is decided about in its turn.
+    /// Packets with a path, in order, before they enter their first link here; while a step serves these,
+    /// packets from decisions in turn.
     pub ready: Vec<Handle>,
     in_turn: Vec<Handle>,
-    /// When the run began: a frame that waited in a driver's ring since before then comes to links now, and is not late.
+    /// Start of the run: a frame that waited in a driver's ring since before then enters links now, and is
+    /// not late.
     pub begin: u64,
 }
 
-/// Most room for packets that are ready which is made at the start.
+/// Limit on the capacity for ready packets that is allocated at the start.
 const MOST_READY: usize = 1 << 20;
 
 impl Intake {
-    /// For so many ports, and so many packets that other workers hand over in a step.
+    /// For `ports` ports, and `handed_over` packets from other workers per step.
     pub fn new(ports: usize, handed_over: usize) -> Self {
         let room = BATCH * (ports + 1);
-        // A flooded packet becomes one for each port of its node. Where there are many ports, all that come at once are hardly ever flooded:
-        // should they be, more is allocated then.
+        // A flooded packet becomes one for each port of its node. With many ports it is rare that all
+        // arriving packets are flooded; if they are, more is allocated then.
         let ready = (room * ports.max(1)).min(MOST_READY) + handed_over + OUTBOX;
         Self {
             fresh: Vec::with_capacity(room),
@@ -33,12 +35,13 @@ impl Intake {
         }
     }
 
-    /// Takes out what is ready; what is decided about in its turn takes its place until [`Intake::served`].
+    /// Takes the ready packets; packets from decisions in turn are stored in their place until
+    /// [`Intake::served`].
     pub fn serve(&mut self) -> Vec<Handle> {
         std::mem::replace(&mut self.ready, std::mem::take(&mut self.in_turn))
     }
 
-    /// All that was taken out has entered.
+    /// Reports that all taken packets have entered.
     pub fn served(&mut self, ready: Vec<Handle>) {
         self.in_turn = std::mem::replace(&mut self.ready, ready);
         self.ready.clear();

@@ -1,8 +1,7 @@
 //! The engine: workers that move packets between ports, through nodes and links, on the machine's clock or a
-//! simulated one. Blocks can't tell which.
+//! simulated one. Blocks can't distinguish the two.
 #![deny(unsafe_code)]
 
-mod aside;
 mod bell;
 mod between;
 mod books;
@@ -26,6 +25,7 @@ mod run;
 mod schedules;
 mod setup;
 mod stats;
+mod steering;
 mod tick;
 mod together;
 mod turns;
@@ -35,9 +35,8 @@ mod wheel;
 mod windows;
 mod worker;
 
-pub use aside::Steered;
 pub use between::Between;
-pub use events::{Agenda, Changes, Event, SourceSeat};
+pub use events::{Agenda, Changes, Event, SourceSetup};
 pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use inner_port::InnerPort;
 pub use map::{Home, Map};
@@ -45,7 +44,8 @@ pub use node_changes::{NodeAct, NodeEvent};
 pub use observer::Observer;
 pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use run::Run;
-pub use setup::{Seat, Setup, TO_THE_END, Wait, WorkerSetup};
+pub use setup::{PortSetup, Setup, TO_THE_END, Wait, WorkerSetup};
 pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
+pub use steering::Steered;
 pub use together::Change;
 pub use turns::Joints;

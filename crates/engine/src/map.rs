@@ -1,25 +1,26 @@
-//! What a worker has to know to send packets their way.
+//! The data that workers need to forward packets.
 
-use crate::aside::Steered;
+use crate::steering::Steered;
 use crate::turns::Joints;
 use longwire_block::path::{Fork, Paths};
 use longwire_link::classify::Classifier;
 use std::collections::HashMap;
 
-/// What all workers know and none changes.
+/// Shared, constant data of all workers.
 pub struct Map {
     /// Chooses paths.
     pub classifier: Classifier,
     /// Paths of more than one link.
     pub paths: Paths,
-    /// By a port's place in the plan: the workers that have it, and its place there.
+    /// By a port's place in the plan: its workers, and its index there.
     pub homes: Vec<Home>,
-    /// By the port that a flooded packet came in by, by place in the plan: the tree that it takes, where ways begin together.
+    /// Trees of flooded packets, by the input port's place in the plan, where paths begin with the same link.
     pub floods: HashMap<u16, Fork>,
-    /// Where packets go that filters send to other links.
+    /// Paths of packets steered to other links by filters.
     pub steered: Steered,
-    /// The same where nodes do, by the numbers of [`Meta::wish`](longwire_packet::Meta::wish).
-    pub wished: Steered,
+    /// Paths of packets steered by nodes, by the numbers of
+    /// [`Meta::requested_link`](longwire_packet::Meta::requested_link).
+    pub requested: Steered,
     /// Ports that lead to other nodes.
     pub joints: Joints,
 }
@@ -27,22 +28,22 @@ pub struct Map {
 /// Where a port lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Home {
-    /// The worker, or the first of several that have a queue of the port each.
+    /// The worker, or the first of several with a queue of the port each.
     pub worker: u32,
-    /// Place among the worker's ports: the same at each of them.
+    /// Index among the worker's ports: the same at each of them.
     pub slot: u32,
-    /// How many workers have the port, from the first on: one, unless the port has several queues.
+    /// Number of workers with the port, from the first on: one, unless the port has several queues.
     pub queues: u32,
 }
 
 impl Home {
-    /// The home of a port that one worker has.
+    /// The home of a port with one worker.
     pub const fn single(worker: u32, slot: u32) -> Self {
         Self { worker, slot, queues: 1 }
     }
 
-    /// The worker by whose queue packets leave that `worker` has let go of: its own, if it has one, else always the same
-    /// one, so that packets of one link keep their order.
+    /// The worker that transmits packets released by `worker`: itself, if it has a queue, else always the
+    /// same one, so that packets of one link keep their order.
     pub const fn exit_of(&self, worker: u32) -> u32 {
         self.worker + worker.wrapping_sub(self.worker) % self.queues
     }

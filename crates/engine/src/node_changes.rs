@@ -1,5 +1,6 @@
-//! What changes at bridges and routers, and when: routes, neighbours, programs. A node is changed right before it first decides, or is told the time,
-//! after the change's time, which nobody can tell from the time itself.
+//! Changes at bridges and routers at exact times: routes, neighbours, programs. A node is changed right
+//! before its first decision or tick after the change's time, which is indistinguishable from a change at
+//! that time.
 
 use longwire_block::Node;
 use longwire_units::Nanos;
@@ -7,19 +8,20 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is done to a node: whoever knows its type can turn it into that (it is [`Any`](std::any::Any)). It answers why it could not be done.
+/// An action on a node, which the caller can downcast (it is [`Any`](std::any::Any)). The error says why it
+/// failed.
 pub type NodeAct = dyn Fn(&mut dyn Node, Nanos) -> Result<(), String> + Send + Sync;
 
 /// A change of a node at an exact time: after departures at that time, before arrivals by ports.
 #[derive(Clone)]
 pub struct NodeEvent {
-    /// When, from the start of the run.
+    /// Time from the start of the run.
     pub time: Nanos,
-    /// The node, by its place among the worker's.
+    /// Index of the node at the worker.
     pub node: usize,
-    /// What it is called, should it refuse.
+    /// Description for the message if it fails.
     pub name: Box<str>,
-    /// What is done to it.
+    /// The action.
     pub act: Arc<NodeAct>,
 }
 
@@ -32,18 +34,19 @@ impl fmt::Debug for NodeEvent {
     }
 }
 
-/// The changes to come, by the node's place.
+/// Pending changes, by the node's index.
 #[derive(Debug, Default)]
 pub(crate) struct NodeChanges {
     pub left: usize,
     pub start: Nanos,
     pub by_node: Vec<VecDeque<NodeEvent>>,
-    /// What could not be done.
+    /// Changes that failed.
     pub refused: Vec<String>,
 }
 
 impl NodeChanges {
-    /// The changes of `nodes` nodes in a run that begins at `start`. Of those at one time the first comes first.
+    /// The changes of `nodes` nodes in a run that begins at `start`. Changes at the same time are made in
+    /// order.
     pub fn new(mut events: Vec<NodeEvent>, nodes: usize, start: Nanos) -> Self {
         events.sort_by_key(|event| event.time);
         let mut by_node: Vec<VecDeque<NodeEvent>> = vec![VecDeque::new(); nodes];

@@ -1,4 +1,4 @@
-//! The bridges and routers of a worker: who decides in its turn, what they have decided, what changes at them, and what they give out.
+//! The bridges and routers of a worker: decisions in turn, cached verdicts, changes, and outputs.
 
 use crate::node_changes::{NodeChanges, NodeEvent};
 use crate::order::EVENT_PLACE;
@@ -10,7 +10,7 @@ use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
-/// How many refusals are told.
+/// Most refusals listed.
 const MOST_REFUSED: usize = 20;
 
 /// See the module.
@@ -19,12 +19,13 @@ pub(crate) struct Nodes {
     pub turns: Turns,
     pub changes: NodeChanges,
     pub verdicts: Verdicts,
-    /// What they give out, emptied after each call.
+    /// Output of the nodes, emptied after each call.
     pub outbox: Outbox,
 }
 
 impl Nodes {
-    /// Nodes, those with these places deciding in their turn, and what changes at them in a run that begins at `start`.
+    /// Nodes, of which those with the indices `in_turn` decide in turn, and their changes in a run that
+    /// begins at `start`.
     pub fn new(
         all: Vec<Box<dyn Node>>,
         in_turn: impl Iterator<Item = usize>,
@@ -40,19 +41,20 @@ impl Nodes {
         }
     }
 
-    /// When one wants to be told the time.
+    /// The next deadline of any node.
     pub fn next(&self) -> Nanos {
         self.all.iter().map(|node| node.deadline()).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// When one wants to be told the time that does not wait for its turn.
+    /// The next deadline of a node that does not decide in turn.
     pub fn next_out_of_turn(&self) -> Nanos {
         let others = self.all.iter().enumerate().filter(|(place, _)| !self.turns.has(*place));
         others.map(|(_, node)| node.deadline()).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// A node may have another deadline now, for it was changed or has decided. If it decides in its turn, that comes no sooner than `earliest`: one that
-    /// wants it at once is not told of a time that is long over on the machine's clock, from which it would go on step by step.
+    /// Reads a node's deadline again after a change or decision. If the node decides in turn, the deadline is
+    /// at least `earliest`: a node with an immediate deadline must not see a time long past on the machine's
+    /// clock, from which it would advance step by step.
     pub fn ask_again(&mut self, node: usize, earliest: Nanos) {
         if self.turns.has(node) {
             let deadline = self.all[node].deadline().max(earliest);
@@ -60,14 +62,14 @@ impl Nodes {
         }
     }
 
-    /// The same for all that decide in their turn: threads of their own may be done with something.
+    /// Reads the deadlines of all nodes that decide in turn, whose own threads may have finished work.
     pub fn ask_all_in_turn(&mut self, earliest: Nanos) {
         for at in 0..self.turns.places.len() {
             self.ask_again(self.turns.places[at], earliest);
         }
     }
 
-    /// Carries out what changes at a node before `before`: a time, and a place in the order of what happens then.
+    /// Makes the changes of a node that come before `before`: a time, and a place in the order of that time.
     #[inline]
     pub fn change(&mut self, node: usize, before: (u64, u32)) {
         if self.changes.left > 0 {
@@ -75,7 +77,7 @@ impl Nodes {
         }
     }
 
-    /// Carries out what changes at any node up to `time`.
+    /// Makes all changes up to `time`.
     pub fn change_all(&mut self, time: Nanos) {
         for node in 0..self.all.len() {
             self.change(node, (time.0, u32::MAX));
@@ -99,13 +101,13 @@ impl Nodes {
         }
     }
 
-    /// Forgets what was still to change: the run has ended before.
+    /// Discards pending changes, because the run has ended.
     pub fn change_no_more(&mut self) {
         self.changes.left = 0;
         self.changes.by_node.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// Remembers what its node has decided about the first of some packets: one of many that are alike is enough.
+    /// Caches the node's verdict about the first of some packets; one of many similar packets is enough.
     #[inline]
     pub fn note_verdict(&mut self, pool: &mut Pool, classifier: &Classifier, node: usize, batch: &Batch) {
         if let Some(stations) = self.all[node].stations()

@@ -1,18 +1,19 @@
-//! Telling a pause of the machine from a worker's own slowness.
+//! Distinguishing a pause of the machine from a worker's own slowness.
 //!
-//! The kernel says how long a thread has run and how long it was ready and had to wait for a processor
-//! (`/proc/thread-self/schedstat`, CONFIG_SCHED_INFO). A gap between two looks at the clock that was spent waiting is
-//! somebody else's doing; one that neither waiting nor work explains is the (virtual) machine's.
+//! The kernel reports how long a thread has run and how long it was ready but waiting for a processor
+//! (`/proc/thread-self/schedstat`, CONFIG_SCHED_INFO). A gap between two clock readings that was spent
+//! waiting is caused by other programs; a gap that neither waiting nor work explains is caused by the
+//! (virtual) machine.
 
 use longwire_units::Nanos;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A shorter gap between two looks at the clock is not looked into; nor is one that is longer by so much for each packet that was handled meanwhile: to ask the
-/// kernel takes as long as a packet does, and on real ports each full batch would be asked about.
+/// Shortest gap between two clock readings that is examined; packets handled meanwhile extend it. Asking the
+/// kernel takes as long as handling a packet, and on real ports every full batch would be examined.
 const GAP: Nanos = Nanos::from_micros(50);
 const USUAL_PACKET: Nanos = Nanos::from_micros(3);
-/// More than any packet takes, system calls included: writing to a TAP device runs the receiver's stack as well.
+/// More than any packet takes, system calls included: writing to a TAP device also runs the receiver's stack.
 const SLOWEST_PACKET: Nanos = Nanos::from_micros(20);
 
 /// Who stopped a worker.
@@ -20,7 +21,7 @@ const SLOWEST_PACKET: Nanos = Nanos::from_micros(20);
 pub(crate) enum Culprit {
     /// Other programs had the processor.
     Programs,
-    /// The machine stood still, or the kernel was busy with something else.
+    /// The machine was stopped, or the kernel was busy with something else.
     Machine,
 }
 
@@ -33,8 +34,8 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// The pause, if it is one, between the time at which a thread was `meant` to wake up and the time at which it did,
-    /// having `waited` for a processor.
+    /// The pause, if there was one, of a thread that was to wake up at `meant`, did so at `woken`, and had
+    /// `waited` for a processor.
     pub(crate) fn of_waking(meant: Nanos, woken: Nanos, waited: Nanos) -> Option<Self> {
         let length = woken.since(meant).max(waited);
         let culprit = if waited.0 * 2 >= length.0 { Culprit::Programs } else { Culprit::Machine };
@@ -42,7 +43,7 @@ impl Pause {
     }
 }
 
-/// Watches the thread it was made on.
+/// A monitor of the thread that it was made on.
 pub(crate) struct Watch {
     schedstat: Option<File>,
     waited: Nanos,
@@ -56,7 +57,7 @@ impl Watch {
         watch
     }
 
-    /// Looks at the gap between two readings of the clock in which `packets` were handled.
+    /// Examines the gap between two clock readings in which `packets` were handled.
     #[inline]
     pub(crate) fn look(&mut self, before: Nanos, now: Nanos, packets: usize) -> Option<Pause> {
         let gap = now.since(before);
@@ -76,7 +77,8 @@ impl Watch {
         Some(Pause { length: gap, end, culprit })
     }
 
-    /// How long the thread was ready and did not run since the last time this was asked; none if the kernel does not say.
+    /// Time for which the thread was ready but not running since the last call; none if the kernel does not
+    /// report it.
     pub(crate) fn waited_since(&mut self) -> Option<Nanos> {
         let mut text = [0; 64];
         let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
@@ -88,7 +90,7 @@ impl Watch {
     }
 }
 
-/// A gap in which so many packets were handled, if each took so long.
+/// The gap explained by `packets` of duration `packet` each.
 fn at_work(packet: Nanos, packets: usize) -> Nanos {
     Nanos(GAP.0 + packet.0 * packets as u64)
 }
@@ -121,13 +123,13 @@ mod tests {
         assert_eq!(pause(100_000, 500_000, 10_000), Some(machine));
         let programs = Pause { culprit: Culprit::Programs, ..machine };
         assert_eq!(pause(100_000, 500_000, 390_000), Some(programs));
-        // Woken by a frame: when it came is not known, but how long the thread waited then is.
+        // Woken by a frame: its arrival time is unknown, but the thread's wait is known.
         assert_eq!(pause(500_000, 500_000, 400_000), Some(programs));
     }
 
     #[test]
     fn the_kernel_says_how_long_a_thread_waited() {
-        // Linux has had this file since 2.6; where a kernel is built without it, there is nothing to read.
+        // Linux has had this file since 2.6; a kernel built without it has nothing to read.
         let Some(first) = Watch::new().waited_since() else { return println!("skipped: no schedstat") };
         assert!(first < Nanos::from_secs(5));
     }

@@ -1,46 +1,55 @@
-//! The ports of a worker: what it knows of each, and what waits to be sent.
+//! The ports of a worker, and packets to be sent.
 
 use crate::map::Map;
-use crate::setup::Seat;
+use crate::setup::PortSetup;
 use crate::tick::Ticks;
 use longwire_block::{Port, PortError, PortStats};
 use longwire_packet::{BATCH, Batch, Handle};
 use longwire_units::Nanos;
 
-/// A port that is another worker's, leads to another node, or has to wait for the end of a window.
+/// A port of another worker, a port that leads to another node, or one that has to wait for the end of a
+/// window.
 pub(crate) const NOWHERE_HERE: u32 = u32::MAX;
 
 /// See the module.
 pub(crate) struct Ports {
     pub slots: Vec<PortSlot>,
-    /// By a port's place in the plan: its place among `slots` if packets leave by it at once, else [`NOWHERE_HERE`].
+    /// By a port's place in the plan: its index in `slots` if packets leave by it at once, else
+    /// [`NOWHERE_HERE`].
     pub exits: Box<[u32]>,
-    /// Where packets leave at the ticks of a coarse clock.
+    /// The coarse departure clock, if any.
     pub ticks: Option<Box<Ticks>>,
 }
 
-/// What is to be done before anything else can be given to ports.
+/// Work to be done before more packets can be given to ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Open,
-    /// The batch of the port at this place is full.
+    /// The batch of the port with this index is full.
     Full(u32),
-    /// This packet goes to no port of this worker at once.
+    /// This packet does not leave by a port of this worker at once.
     Elsewhere(Handle),
 }
 
 impl Ports {
-    /// The ports of worker number `worker`; in windows nothing leaves at once.
-    pub fn new(seats: Vec<Seat>, map: &Map, worker: u32, windows: bool, ticks: Option<Box<Ticks>>) -> Self {
+    /// The ports of worker number `worker`; in windows no packet leaves at once.
+    pub fn new(
+        setups: Vec<PortSetup>,
+        map: &Map,
+        worker: u32,
+        windows: bool,
+        ticks: Option<Box<Ticks>>,
+    ) -> Self {
         let exit = |(home, place): (&crate::Home, u16)| {
             let is_here = home.exit_of(worker) == worker && !windows && map.joints.far_side(place).is_none();
             if is_here { home.slot } else { NOWHERE_HERE }
         };
         let exits = map.homes.iter().zip(0..).map(exit).collect();
-        Self { slots: seats.into_iter().map(PortSlot::new).collect(), exits, ticks }
+        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks }
     }
 
-    /// Puts a packet that has left its last link (handle, segments, when, link) into its port's batch.
+    /// Puts a packet that has left its last link (handle, segments, departure time, link) into its port's
+    /// batch.
     #[inline(always)]
     pub fn push_out(
         &mut self,
@@ -52,34 +61,34 @@ impl Ports {
         if port.out.push(handle, segments, leave, link) { Exit::Full(slot) } else { Exit::Open }
     }
 
-    /// When the next frame comes in by a port, as far as ports know.
+    /// The earliest arrival time of the next frame that ports know.
     pub fn next_arrival(&mut self) -> Nanos {
         let times = self.slots.iter_mut().filter_map(|slot| slot.port.next_arrival());
         times.min().unwrap_or(Nanos::NEVER)
     }
 
-    /// When something that waits for a tick leaves.
+    /// The next tick at which a waiting packet leaves.
     pub fn next_tick(&self) -> Nanos {
         self.ticks.as_ref().map_or(Nanos::NEVER, |ticks| ticks.next())
     }
 
-    /// Whether a port found no room for a frame in the pool.
+    /// Whether a port found the pool full.
     pub fn lost_anything(&self) -> bool {
         self.slots.iter().any(|slot| slot.port.stats().in_pool_full > 0)
     }
 
-    /// The ports that could not be used when they were last asked.
+    /// The ports that failed at their last use.
     pub fn faults(&self) -> Vec<PortError> {
         self.slots.iter().filter_map(|slot| slot.fault.clone()).collect()
     }
 }
 
-/// Packets that a port is to send, with what is booked about each when it has.
+/// Packets for a port to send, with data for the records.
 pub(crate) struct Outgoing {
     pub batch: Batch,
     leaves: [u64; BATCH],
     links: [u32; BATCH],
-    /// Segments of trains, but for one each.
+    /// Segments of trains beyond one each.
     more_segments: u64,
 }
 
@@ -88,8 +97,8 @@ impl Outgoing {
         Self { batch: Batch::new(), leaves: [0; BATCH], links: [0; BATCH], more_segments: 0 }
     }
 
-    /// Adds a packet of so many segments that is to leave at `leave`, and that was in this one of the worker's links last. Whether there is no
-    /// room for another.
+    /// Adds a packet of `segments` segments with departure time `leave` that was last in link `link`. Returns
+    /// whether the batch is full.
     #[inline(always)]
     pub fn push(&mut self, handle: Handle, segments: u16, leave: Nanos, link: u32) -> bool {
         let at = self.batch.len() % BATCH;
@@ -99,13 +108,13 @@ impl Outgoing {
         self.batch.is_full()
     }
 
-    /// When the packets are to leave, and the links that they were in last.
+    /// Departure times of the packets, and their last links.
     pub fn departures(&self) -> (&[u64], &[u32]) {
         let count = self.batch.len();
         (&self.leaves[..count], &self.links[..count])
     }
 
-    /// Packets, segments of a train one each.
+    /// Packets, where each segment of a train is counted.
     pub fn segments(&self) -> u64 {
         self.batch.len() as u64 + self.more_segments
     }
@@ -116,30 +125,30 @@ impl Outgoing {
     }
 }
 
-/// A port at its worker.
+/// A port of a worker.
 pub(crate) struct PortSlot {
     /// Its place in the plan.
     pub place: u16,
-    /// Place of its node among the worker's nodes.
+    /// Index of its node at the worker.
     pub node: usize,
     pub port: Box<dyn Port>,
-    /// What it is to send.
+    /// Packets to send.
     pub out: Outgoing,
-    /// Why it could not be used last time.
+    /// The failure at its last use, if any.
     pub fault: Option<PortError>,
-    /// The number of its next packet.
+    /// Sequence number of its next packet.
     pub seq: u64,
-    /// What has come in and gone out without the driver: from and to other nodes.
+    /// Packets exchanged with other nodes, without the driver.
     pub crossed: PortStats,
 }
 
 impl PortSlot {
-    pub fn new(Seat { place, node, port }: Seat) -> Self {
+    pub fn new(PortSetup { place, node, port }: PortSetup) -> Self {
         let (out, crossed) = (Outgoing::new(), PortStats::default());
         Self { place, node, port, out, fault: None, seq: 0, crossed }
     }
 
-    /// What the port has counted, and what crossed.
+    /// Counters of the driver, plus the packets exchanged with other nodes.
     pub fn stats(&self) -> PortStats {
         let own = self.port.stats();
         let PortStats { in_frames, in_bytes, out_frames, out_bytes, .. } = self.crossed;

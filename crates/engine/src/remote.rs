@@ -1,4 +1,5 @@
-//! Asking and changing a run while it goes on. Workers look for commands between batches, so that a change is never half done.
+//! Queries and changes of a running engine. Workers execute commands between batches, so that a change is
+//! never partial.
 
 use crate::bell::Bell;
 use crate::events::{Of, Placed};
@@ -25,40 +26,40 @@ pub(crate) enum Command {
     Look(Look),
 }
 
-/// A look at links that moves nothing on.
+/// A query of links that does not advance them.
 type Look = Box<dyn FnOnce(&mut Links, Nanos) + Send>;
 
-/// What is done at a node between two batches: it is told the time.
+/// An action on a node between two batches, with the current time.
 type AtNode = Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>;
 
-/// Where a bridge or router is.
+/// Reference to a bridge or router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRef {
     /// The worker that owns it.
     pub worker: u32,
-    /// Its place among the worker's nodes.
+    /// Its index at the worker.
     pub place: u32,
 }
 
-/// Where a traffic source is.
+/// Reference to a traffic source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceRef {
-    /// The worker that owns its port.
+    /// The worker of its port.
     pub worker: u32,
-    /// Its place among the worker's sources.
+    /// Its index among the worker's sources.
     pub place: u32,
 }
 
-/// Where a shared medium is.
+/// Reference to a shared medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediumRef {
-    /// The worker that owns its links.
+    /// The worker of its links.
     pub worker: u32,
-    /// Its place among the worker's links, behind all of which media come.
+    /// Its index among the worker's links; media follow the links.
     pub place: u32,
 }
 
-/// What can be changed while a run goes on.
+/// Objects that can be changed during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A link.
@@ -70,7 +71,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Its worker, and what it is there.
+    /// Its worker, kind and index.
     pub(crate) const fn place(self) -> (u32, (Of, u32)) {
         match self {
             Self::Link(link) => (link.worker(), (Of::Links, link.local())),
@@ -80,12 +81,12 @@ impl Target {
     }
 }
 
-/// Why a run did not answer.
+/// Failure of a request to a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteError {
     /// The worker has ended or did not answer in time.
     Gone,
-    /// The change was refused; nothing of it was carried out.
+    /// The change was refused; no part of it was made.
     Refused(String),
 }
 
@@ -100,7 +101,7 @@ impl fmt::Display for RemoteError {
 
 impl std::error::Error for RemoteError {}
 
-/// A line to the workers of a run.
+/// A handle for requests to the workers of a run.
 #[derive(Clone)]
 pub struct Remote {
     inboxes: Vec<Sender<Command>>,
@@ -109,7 +110,7 @@ pub struct Remote {
 
 /// Longest wait for a worker's answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How often an answer is looked for.
+/// Interval between checks for an answer.
 const LOOK: Duration = Duration::from_micros(50);
 
 impl Remote {
@@ -122,7 +123,7 @@ impl Remote {
         self.bells.iter().for_each(Bell::ring);
     }
 
-    /// What all workers have counted so far, with the verdict as of now.
+    /// Counters of all workers so far, with the current verdict.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -143,8 +144,8 @@ impl Remote {
         Ok(all)
     }
 
-    /// What all workers together have taken in, sent and dropped outside links, and the time on the engine's clock at
-    /// which the last of them answered: quick however many links there are.
+    /// Totals of all workers outside links, and the time on the engine's clock of the last answer: fast,
+    /// however many links there are.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -163,7 +164,7 @@ impl Remote {
         Ok((all, last))
     }
 
-    /// Whether links are up, as their `state` says, in their order.
+    /// Whether each of `links` is up, according to its `state`.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -178,7 +179,7 @@ impl Remote {
             let links: Vec<u32> = places.iter().map(|&at| links[at].local()).collect();
             let look = move |all: &mut Links, now| {
                 let up: Vec<bool> = links.into_iter().map(|link| all.is_up(link, now)).collect();
-                // Whoever asked may have gone away.
+                // The caller may have given up.
                 let _ = reply.send(up);
             };
             self.tell(worker, Command::Look(Box::new(look)))?;
@@ -188,7 +189,7 @@ impl Remote {
         Ok(up)
     }
 
-    /// What a link or source is made of now, if it was changed or is to be.
+    /// The current blocks of a link or source, if it was changed or has pending changes.
     ///
     /// # Errors
     /// If the worker has ended.
@@ -199,8 +200,9 @@ impl Remote {
         answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
     }
 
-    /// Lets `act` ask or change a node, which is told the time, between two batches, and answers what it answered. The worker's packets
-    /// wait for it: what takes long is done before, and what it replaces is best answered too, so that the asking thread frees it.
+    /// Runs `act` on a node with the current time, between two batches, and returns its result. The worker's
+    /// packets wait meanwhile, so expensive work should be done before the call, and replaced objects should
+    /// be returned, so that the calling thread frees them.
     ///
     /// # Errors
     /// If the node is no `N`, or the worker has ended or does not answer.
@@ -209,12 +211,13 @@ impl Remote {
         node: NodeRef,
         act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
     ) -> Result<T, RemoteError> {
-        // Room for the answer is made here, and it is looked for, not waited for: the worker neither allocates nor has to wake anybody.
+        // Room for the answer is allocated here, and the answer is polled: the worker neither allocates nor
+        // wakes another thread.
         let (reply, answer) = sync_channel(1);
         let act = move |node: &mut dyn Node, now| {
             let node: &mut dyn Any = node;
             let done = node.downcast_mut::<N>().map(|node| act(node, now));
-            // Whoever asked may have gone away.
+            // The caller may have given up.
             let _ = reply.send(done);
         };
         self.tell(node.worker, Command::AtNode { place: node.place, act: Box::new(act) })?;
@@ -222,7 +225,7 @@ impl Remote {
         answer.ok_or_else(|| RemoteError::Refused(format!("the node is no {}", type_name::<N>())))
     }
 
-    /// Gives a command to one worker.
+    /// Sends a command to one worker.
     pub(crate) fn tell(&self, worker: u32, command: Command) -> Result<(), RemoteError> {
         let inbox = self.inboxes.get(worker as usize).ok_or(RemoteError::Gone)?;
         inbox.send(command).map_err(|_| RemoteError::Gone)?;
@@ -231,7 +234,7 @@ impl Remote {
     }
 }
 
-/// What comes within [`PATIENCE`].
+/// Polls for an answer for at most [`PATIENCE`].
 fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
     let asked = Instant::now();
     loop {
@@ -260,10 +263,10 @@ impl Report {
     }
 }
 
-/// What a worker is to do with a group of changes.
+/// Phases of a group of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Say whether they can be made.
+    /// Check whether they can be made.
     Check,
     /// Make them.
     Now,

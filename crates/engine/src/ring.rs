@@ -1,6 +1,7 @@
-//! Rings that carry packets from one worker to another, by copying them out of one pool and into the other.
+//! Rings that carry packets between workers, by copying them out of one pool and into the other.
 //!
-//! A record is a cache line of metadata and the packet's bytes in whole lines. One reader; one writer, or several that take turns.
+//! A record is a cache line of metadata and the packet's bytes in whole lines. There is one reader, and one
+//! writer or several that take turns.
 
 use longwire_packet::{Handle, MAX_FRAME, Meta, Pool};
 use rtrb::chunks::ChunkError;
@@ -10,34 +11,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LINE: usize = 64;
 type Line = [u64; LINE / 8];
 
-/// The end that packets are put into.
+/// The sending end.
 pub enum Sender {
     /// One worker's own.
     Private(Producer<Line>),
-    /// Of all that send to one worker: a lock is taken once a batch.
+    /// Shared by all senders to one worker: a lock is taken once per batch.
     Shared(Arc<Mutex<Producer<Line>>>),
 }
 
-/// The end that packets are taken from.
+/// The receiving end.
 pub struct Receiver(Consumer<Line>);
 
-/// What came of taking a packet.
+/// Result of taking a packet.
 pub enum Taken {
     /// It is in the pool.
     Packet(Handle),
     /// The ring is empty.
     Empty,
-    /// There was one, but the pool is full: it is gone, and so many segments with it.
+    /// The pool was full: the packet is lost, with this number of segments.
     PoolFull(u16),
 }
 
-/// A ring of about `bytes` bytes, at least enough for two of the longest packets, that one worker writes.
+/// A ring of about `bytes` bytes, at least enough for two of the longest packets, with one writer.
 pub fn private(bytes: usize) -> (Sender, Receiver) {
     let (producer, consumer) = of_bytes(bytes);
     (Sender::Private(producer), Receiver(consumer))
 }
 
-/// Such a ring that several write, an end for each.
+/// A ring with several writers, and a sending end for each.
 pub fn shared(bytes: usize, writers: usize) -> (Vec<Sender>, Receiver) {
     let (producer, consumer) = of_bytes(bytes);
     let producer = Arc::new(Mutex::new(producer));
@@ -50,8 +51,8 @@ fn of_bytes(bytes: usize) -> (Producer<Line>, Consumer<Line>) {
 }
 
 impl Sender {
-    /// Copies packets into the ring and publishes them together; answers how many of them, from the first on, had room. The packets
-    /// themselves stay in the pool.
+    /// Copies packets into the ring and publishes them together; returns how many had room, counted from the
+    /// first. The packets stay in the pool.
     pub fn send(&mut self, pool: &Pool, packets: &[Handle]) -> usize {
         match self {
             Self::Private(ring) => put(ring, pool, packets),
@@ -81,7 +82,7 @@ fn put(ring: &mut Producer<Line>, pool: &Pool, packets: &[Handle]) -> usize {
     count
 }
 
-/// Lines of a packet of so many bytes.
+/// Lines of a packet of `bytes` bytes.
 const fn record(bytes: usize) -> usize {
     1 + bytes.div_ceil(LINE)
 }
@@ -163,7 +164,7 @@ mod tests {
         let handle = here.alloc(MAX_FRAME).unwrap();
         let short = here.insert(&[1; 64]).unwrap();
         for (mut sender, mut receiver) in both(0) {
-            // What comes after the first that has no room has none either, or it would overtake.
+            // After the first packet without room, later ones are refused too, or they would overtake it.
             assert_eq!(sender.send(&here, &[handle, handle, handle, short]), 2);
             assert_eq!(sender.send(&here, &[handle, short]), 0);
             let mut full = Pool::new(1 << 20).unwrap();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// What a worker leaves behind.
+/// Final state of a worker.
 struct Ended {
     worker: Worker,
     errors: Vec<PortError>,
@@ -55,8 +55,9 @@ impl Setup {
         Run { threads, stop, remote: Remote::new(inboxes, bells), tolerance, started }
     }
 
-    /// Runs to the end on a simulated clock that begins at zero: until nothing is left to happen, or `until`. What is counted is what
-    /// happened by `until`, or, if that is [`TO_THE_END`](crate::TO_THE_END), by the last event.
+    /// Runs to the end on a simulated clock that begins at zero: until no event is left, or `until`. The
+    /// counters include what happened by `until`, or, if that is [`TO_THE_END`](crate::TO_THE_END), by the
+    /// last event.
     pub fn simulate(self, until: Nanos) -> Report {
         let tolerance = self.tolerance;
         let workers = self.workers.len();
@@ -77,22 +78,22 @@ impl Setup {
 }
 
 impl Run {
-    /// Asks and changes the run while it goes on.
+    /// A handle for queries and changes during the run.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
 
-    /// When it began, on the machine's clock: events' times count from then.
+    /// Start time on the machine's clock; times of events count from it.
     pub const fn started(&self) -> Nanos {
         self.started
     }
 
-    /// Whether a worker has ended by itself, which it does only if it broke.
+    /// Whether a worker has ended by itself, which only happens if it panicked.
     pub fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Ends the run and reports on it.
+    /// Ends the run and returns its report.
     pub fn stop(self) -> Report {
         self.stop.store(true, Ordering::SeqCst);
         self.remote.ring();
@@ -100,11 +101,11 @@ impl Run {
     }
 }
 
-/// Waits for the workers and adds up what they did.
+/// Joins the workers and adds up their counters.
 fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until): (Nanos, Nanos)) -> Report {
     let mut lateness = Lateness::default();
     let mut all = Report::default();
-    // All of them first: what is still in the rings then stays there.
+    // All are joined first, so that packets still in the rings stay there.
     let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
     for end in ended {
         let Ok(Ended { mut worker, errors }) = end else {

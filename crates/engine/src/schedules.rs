@@ -1,11 +1,11 @@
-//! What changes at a worker, and when: on its links, and on the sources at its ports.
+//! Pending changes at a worker, of its links and of the sources at its ports.
 
-use crate::events::{Agenda, Of, Placed, Schedule, SourceSeat, Way};
+use crate::events::{Agenda, Of, Placed, Schedule, SourceSetup, Way};
 use longwire_block::change::{Blocks, Edit, Ramp, set_block};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// Why something can't be changed so.
+/// Reason for which a change is impossible.
 pub(crate) const TOO_LITTLE: &str =
     "its block for the key is of another kind, and parameters without a default are not given";
 const NO_WAY: &str =
@@ -16,17 +16,17 @@ pub(crate) struct Schedules {
     pub links: Schedule,
     pub sources: Schedule,
     /// The sources.
-    pub seats: Vec<SourceSeat>,
-    /// When links were last changed.
+    pub source_setups: Vec<SourceSetup>,
+    /// Time of the last change of links.
     pub changed: Nanos,
 }
 
 impl Schedules {
     /// The changes of a run that begins at `start`; those of nodes are kept elsewhere.
     pub fn new(agenda: Agenda, start: Nanos) -> Self {
-        let Agenda { links, sources, seats, nodes: _ } = agenda;
+        let Agenda { links, sources, source_setups, nodes: _ } = agenda;
         let (links, sources) = (Schedule::new(links, start), Schedule::new(sources, start));
-        Self { links, sources, seats, changed: Nanos::ZERO }
+        Self { links, sources, source_setups, changed: Nanos::ZERO }
     }
 
     /// The changes of links, or those of sources.
@@ -37,12 +37,12 @@ impl Schedules {
         }
     }
 
-    /// What could not be changed.
+    /// Changes that were refused.
     pub fn refused(&self) -> impl Iterator<Item = &String> {
         self.links.refused.iter().chain(&self.sources.refused)
     }
 
-    /// Begins a ramp to `edits`.
+    /// Starts a ramp to `edits`.
     pub fn ramp(
         &mut self,
         of: Of,
@@ -71,7 +71,7 @@ impl Schedules {
         Ok(())
     }
 
-    /// What `edits` make of a link or source: all of its blocks, and those that change.
+    /// The result of `edits` on a link or source: all of its blocks, and those that change.
     pub fn made_by(&mut self, of: Of, place: u32, edits: &[Edit]) -> Result<(Blocks, Blocks), &'static str> {
         let mut blocks = Blocks::clone(self.of(of).made_of(place).ok_or(TOO_LITTLE)?);
         let mut changes: Blocks = Vec::new();
@@ -84,7 +84,7 @@ impl Schedules {
         Ok((blocks, changes))
     }
 
-    /// Whether the blocks leave a way to make all of some changes, one after the other.
+    /// Checks whether several changes can be made in sequence.
     pub fn could_make(&mut self, changes: &[Placed]) -> Result<(), String> {
         let mut made: Vec<((Of, u32), Blocks)> = Vec::new();
         for Placed { what, base, edits, ramp } in changes {

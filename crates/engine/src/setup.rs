@@ -1,4 +1,4 @@
-//! What an engine is made of.
+//! Construction data of an engine.
 
 use crate::bell::Bell;
 use crate::between::{Between, Inbox, Outbound, ways};
@@ -13,20 +13,20 @@ use longwire_packet::Pool;
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// How a worker in real time waits when nothing is due.
+/// How a worker waits in real time when nothing is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
-    /// Never: looks again at once. Most accurate; takes a whole processor.
+    /// Never sleeps. Most accurate, but takes a whole processor.
     Spin,
     /// Sleeps until shortly before the next deadline, then spins.
     #[default]
     SleepThenSpin,
-    /// Sleeps until the deadline. Cheapest; late by what the kernel takes to wake it.
+    /// Sleeps until the deadline. Cheapest; late by the kernel's wake-up time.
     Sleep,
 }
 
-/// A port with its place in the plan and its node's place among the worker's nodes.
-pub struct Seat {
+/// A port with its place in the plan and its node's index at the worker.
+pub struct PortSetup {
     /// Place in the plan.
     pub place: u16,
     /// Index into [`WorkerSetup::nodes`].
@@ -35,45 +35,46 @@ pub struct Seat {
     pub port: Box<dyn Port>,
 }
 
-/// What one worker is made of.
+/// Construction data of one worker.
 pub struct WorkerSetup {
-    /// The processor to tie it to.
+    /// The processor to pin it to.
     pub cpu: Option<usize>,
     /// Its packet memory.
     pub pool: Pool,
     /// Its ports.
-    pub ports: Vec<Seat>,
+    pub ports: Vec<PortSetup>,
     /// Its bridges and routers.
     pub nodes: Vec<Box<dyn Node>>,
     /// Its links.
     pub links: Links,
-    /// Whether every path through its links is one link long, so that links need not be served in each other's order.
+    /// Whether all paths through its links have one link, so that links need not be served in exact order.
     pub flat: bool,
-    /// By a link's place here: whether packets go on from it to a link of another worker.
+    /// For each link: whether packets go on from it to a link of another worker.
     pub crossing: Vec<bool>,
-    /// What changes on its links and sources, and when.
+    /// Changes of its links and sources.
     pub agenda: Agenda,
-    /// Is shown packets as they pass.
+    /// Observer of packets.
     pub observer: Option<Box<dyn Observer>>,
 }
 
-/// What a run is made of.
+/// Construction data of a run.
 pub struct Setup {
     /// The workers, in order.
     pub workers: Vec<WorkerSetup>,
-    /// What all of them know.
+    /// The data shared by all workers.
     pub map: Map,
     /// What the run promises.
     pub tolerance: Tolerance,
     /// How workers wait in real time.
     pub wait: Wait,
-    /// Which rings packets take from worker to worker.
+    /// Kind of rings between workers.
     pub between: Between,
-    /// The least delay of the links that lead to another worker's links: the longest window of simulated runs.
+    /// The lowest delay of the links that lead to another worker's links: the longest window of simulated
+    /// runs.
     pub lead: Nanos,
 }
 
-/// What one worker is started with.
+/// Data that one worker is started with.
 pub(crate) struct Parts {
     pub index: u32,
     pub setup: WorkerSetup,
@@ -83,13 +84,13 @@ pub(crate) struct Parts {
     pub bells: Arc<[Bell]>,
     pub tolerance: Tolerance,
     pub simulated: bool,
-    /// In windows: how far ahead links are served that lead to other workers', and which do.
+    /// Windows: the lead of links that lead to other workers' links, and whether each link does.
     pub ahead: Option<(Lead, Vec<bool>)>,
     pub windows: Option<Windows>,
     pub start: Nanos,
 }
 
-/// The simulated time that never comes: a run that goes on until nothing is left to happen.
+/// A simulated time that is never reached: the run continues until no event is left.
 pub const TO_THE_END: Nanos = Nanos(u64::MAX - 1);
 
 impl Setup {

@@ -9,20 +9,20 @@ use longwire_units::Nanos;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What a link has counted.
+/// Counters of a link.
 #[derive(Debug, Clone)]
 pub struct LinkReport {
     /// Its place in the plan.
     pub place: u32,
     /// Its counters.
     pub stats: LinkStats,
-    /// How late packets left it, if it keeps a histogram of that.
+    /// Histogram of lateness, if the link keeps one.
     pub lateness: Option<Quantiles>,
-    /// What it is made of, if it was changed or is to be.
+    /// Current blocks, if it was changed or has pending changes.
     pub changed: Option<Arc<Blocks>>,
 }
 
-/// What a port has counted.
+/// Counters of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortReport {
     /// Its place in the plan.
@@ -33,11 +33,11 @@ pub struct PortReport {
     pub driver: String,
     /// Its counters.
     pub stats: PortStats,
-    /// Why it could not be used when it was last asked.
+    /// Failure at its last use, if any.
     pub fault: Option<String>,
 }
 
-/// What a router has counted.
+/// Counters of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeReport {
     /// The place in the plan of its first port.
@@ -46,15 +46,15 @@ pub struct NodeReport {
     pub stats: NodeStats,
 }
 
-/// Packets through the whole engine; segments of a train count one each.
-/// taken + made (here and in links) = sent + dropped (here and in links) + consumed (here and by links) + held.
+/// Packets through the whole engine; each segment of a train is counted. taken + made (here and in links) =
+/// sent + dropped (here and in links) + consumed (here and by links) + held.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FlowStats {
     /// Taken in by ports.
     pub taken: u64,
-    /// Copies made of flooded packets, answers to senders, and what routers make.
+    /// Copies of flooded packets, replies to senders, and packets made by routers.
     pub made: u64,
-    /// Taken by routers that they were for, and by ports that understand NESP.
+    /// Consumed by routers that they were addressed to, and by ports that handle NESP.
     pub consumed: u64,
     /// Waiting in routers.
     pub kept: u64,
@@ -64,7 +64,7 @@ pub struct FlowStats {
     pub received: u64,
     /// Handed over to other workers.
     pub handed_over: u64,
-    /// Dropped outside links, by reason, where any were.
+    /// Dropped outside links, by reason; only reasons with a count.
     pub drops: Vec<(&'static str, u64)>,
 }
 
@@ -97,11 +97,11 @@ impl FlowStats {
                 None => self.drops.push((name, *packets)),
             }
         }
-        // Whichever worker dropped something first.
+        // Sorted, because workers may drop in any order.
         self.drops.sort_by_key(|(name, _)| DropReason::ALL.iter().position(|reason| reason.name() == *name));
     }
 
-    /// Counts frames that came in and found the pool full.
+    /// Counts received frames dropped because the pool was full.
     pub(crate) fn refused(&mut self, packets: u64) {
         if packets > 0 {
             let drops = vec![(DropReason::PoolFull.name(), packets)];
@@ -109,7 +109,7 @@ impl FlowStats {
         }
     }
 
-    /// Counts what a port was given and did not send as dropped.
+    /// Counts packets that a port accepted and did not send as dropped.
     pub(crate) fn not_sent(&mut self, port: &PortStats) {
         let losses = [
             (DropReason::PortDown, port.out_down),
@@ -122,7 +122,7 @@ impl FlowStats {
         }
     }
 
-    /// Counts frames that ports kept for themselves, and those that they made: they passed no node.
+    /// Counts frames that ports consumed or made, which passed no node.
     pub(crate) fn of_ports(&mut self, ports: impl Iterator<Item = PortStats>) {
         for port in ports {
             self.taken += port.in_consumed;
@@ -138,25 +138,25 @@ impl FlowStats {
     }
 }
 
-/// What one worker has to say of itself.
+/// Report of one worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerReport {
     /// Which worker.
     pub worker: u32,
-    /// Packets that its ports took in.
+    /// Packets received by its ports.
     pub taken: u64,
-    /// How late packets left by its ports, and its pauses.
+    /// Lateness of packets sent by its ports, and its pauses.
     pub lateness: LatenessSummary,
     /// Its packet memory in use, in bytes.
     pub pool_used: u64,
-    /// The most that was in use, in bytes.
+    /// Peak use, in bytes.
     pub pool_peak: u64,
 }
 
-/// What a run has done, as far as it was asked.
+/// Report of a run, at its end or at the time of a query.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// How long it has run, in real time.
+    /// Duration in real time.
     pub elapsed: Nanos,
     /// The links, by place in the plan.
     pub links: Vec<LinkReport>,
@@ -170,18 +170,18 @@ pub struct Report {
     pub flow: FlowStats,
     /// Packet memory in use, in bytes.
     pub pool_used: u64,
-    /// The most that was in use, in bytes.
+    /// Peak use, in bytes.
     pub pool_peak: u64,
-    /// Packet memory there is, in bytes.
+    /// Capacity of packet memory, in bytes.
     pub pool_capacity: u64,
-    /// Whether the run kept its promise.
+    /// The fidelity verdict.
     pub fidelity: Option<Fidelity>,
-    /// What went wrong with ports or workers.
+    /// Errors of ports or workers.
     pub errors: Vec<String>,
 }
 
 impl Report {
-    /// Puts what the workers reported in the plan's order; the queues of a port become one row.
+    /// Sorts the workers' reports in the plan's order; the queues of a port become one row.
     pub(crate) fn put_in_order(&mut self) {
         self.links.sort_by_key(|link| link.place);
         self.nodes.sort_by_key(|node| node.port);
@@ -204,14 +204,14 @@ impl Report {
             && self.packets_come() == self.packets_gone()
     }
 
-    /// Packets that there were: taken in, received, and made, here (copies of flooded packets, answers) or in links.
+    /// Packets in: taken, received, and made, here (copies of flooded packets, replies) or in links.
     pub fn packets_come(&self) -> u64 {
         let made: u64 = self.links.iter().map(|link| link.stats.made_packets).sum();
         self.flow.taken + self.flow.made + self.flow.received + made
     }
 
-    /// What became of them: sent, handed over, dropped, consumed by links or routers, or held there. What one link steers to another is still
-    /// on its way, and ends here or there.
+    /// Packets out: sent, handed over, dropped, consumed by links or routers, or held there. Packets steered
+    /// from one link to another are in flight, and end here or there.
     pub fn packets_gone(&self) -> u64 {
         let in_link = |link: &LinkStats| {
             link.dropped() + link.consumed_packets + link.queued_packets + link.travelling_packets
@@ -223,7 +223,7 @@ impl Report {
 }
 
 impl Report {
-    /// Packets lost by Longwire's own fault.
+    /// Packets lost by Longwire itself.
     pub fn own_losses(&self) -> OwnLosses {
         let of_ports =
             |count: fn(&PortStats) -> u64| self.ports.iter().map(|port| count(&port.stats)).sum::<u64>();

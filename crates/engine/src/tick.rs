@@ -1,25 +1,25 @@
-//! A coarse clock for departures (`[engine] tick`), as emulators have that are driven by a timer: LinkEM's at 8192 Hz, Dummynet's at the
-//! kernel's HZ.
+//! A coarse clock for departures (`[engine] tick`), as in emulators driven by a timer: LinkEM's at 8192 Hz,
+//! Dummynet's at the kernel's HZ.
 //!
-//! Links compute as ever. Only what goes out by a port waits for the first multiple of the tick, counted from the beginning of the run, at
-//! or after the time at which it should leave; the difference is its lateness.
+//! Links are not affected. Only packets that leave by a port wait for the first multiple of the tick, counted
+//! from the beginning of the run, at or after their departure time; the difference is their lateness.
 
 use longwire_link::Fifo;
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
-/// The ticks of a worker, and what waits for the next one in real time.
+/// The ticks of a worker, and packets waiting for the next one in real time.
 pub(crate) struct Ticks {
     tick: Nanos,
     begin: Nanos,
-    /// The last tick that was seen to.
+    /// The last tick that was handled.
     pub last: Nanos,
     /// What waits, by port.
     pub held: Vec<Fifo>,
 }
 
 impl Ticks {
-    /// Nothing if there is no tick.
+    /// Returns none if there is no tick.
     pub(crate) fn new(tick: Nanos, begin: Nanos, ports: usize) -> Option<Box<Self>> {
         let held = || (0..ports).map(|_| Fifo::EMPTY).collect();
         (tick > Nanos::ZERO).then(|| Box::new(Self { tick, begin, last: begin, held: held() }))
@@ -35,17 +35,17 @@ impl Ticks {
         self.begin + Nanos(time.since(self.begin).0 / self.tick.0 * self.tick.0)
     }
 
-    /// The next tick for which something waits; never if nothing does.
+    /// The next tick for which a packet waits; never if none does.
     pub(crate) fn next(&self) -> Nanos {
         if self.held.iter().all(Fifo::is_empty) { Nanos::NEVER } else { self.last + self.tick }
     }
 
-    /// Puts off the packets of a batch until their ticks.
+    /// Holds the packets of a batch until their ticks.
     pub(crate) fn hold(&mut self, pool: &mut Pool, slot: usize, batch: &Batch) {
         batch.as_slice().iter().for_each(|&handle| self.held[slot].push(pool, handle));
     }
 
-    /// On a simulated clock packets leave at their ticks.
+    /// Rounds departure times to ticks on a simulated clock.
     pub(crate) fn round(&self, pool: &mut Pool, batch: &Batch) {
         for &handle in batch.as_slice() {
             let meta = pool.meta_mut(handle);
@@ -53,7 +53,7 @@ impl Ticks {
         }
     }
 
-    /// How late a packet leaves at its tick, on a simulated clock: when it leaves.
+    /// Departure time of a packet on a simulated clock, rounded to its tick.
     pub(crate) fn leaves_at(&self, leave: u64) -> Nanos {
         self.at_or_after(Nanos(leave))
     }

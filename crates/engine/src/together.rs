@@ -1,4 +1,4 @@
-//! Several changes at one instant: all of them, or none.
+//! Several changes at one instant, all or none.
 
 use crate::events::Placed;
 use crate::remote::{Command, Remote, RemoteError, Step, Target};
@@ -7,7 +7,7 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-/// How far ahead changes at several workers are put that are to be made at once: all of them must have heard by then.
+/// Lead time of simultaneous changes at several workers: all of them must have received the command by then.
 const AHEAD: Nanos = Nanos::from_millis(20);
 
 /// A change of one object: a link, a source or a medium.
@@ -15,21 +15,22 @@ const AHEAD: Nanos = Nanos::from_millis(20);
 pub struct Change {
     /// What is changed.
     pub target: Target,
-    /// What it was made of at the start, defaults included.
+    /// Its blocks at the start, defaults included.
     pub base: Arc<Blocks>,
-    /// What changes; everything not named is kept.
+    /// The edits; unnamed parameters are kept.
     pub edits: Vec<Edit>,
     /// Whether it takes its time: the values move step by step from its instant on.
     pub ramp: Option<Ramp>,
 }
 
 impl Remote {
-    /// Makes all `changes` at one instant: at the time `at` of the engine's clock, or at once. They are checked against what is changed as it
-    /// is now; if the scenario's own events have left no way to make them by their time, none of a worker's is made, and the report
-    /// says so. Returns the instant.
+    /// Makes all `changes` at one instant: at the time `at` of the engine's clock, or at once. They are
+    /// checked against the current state. If the scenario's own events have made them impossible by their
+    /// time, none of a worker's changes is made, and the report says so. Returns the instant.
     ///
     /// # Errors
-    /// If one of them can't be made, too many wait, the time is past, or a worker has ended; nothing has changed then.
+    /// If one of them can't be made, too many are pending, the time is past, or a worker has ended; nothing
+    /// has changed then.
     pub fn change(&self, changes: Vec<Change>, at: Option<Nanos>) -> Result<Nanos, RemoteError> {
         let mut by_worker: Vec<(u32, Vec<Placed>)> = Vec::new();
         for Change { target, base, edits, ramp } in changes {
@@ -51,7 +52,7 @@ impl Remote {
         self.group(by_worker, Step::At(at.unwrap_or(now + AHEAD)))
     }
 
-    /// Lets each worker see to its part, and answers the latest time.
+    /// Passes each worker its part, and returns the latest time.
     fn group(&self, by_worker: Vec<(u32, Vec<Placed>)>, step: Step) -> Result<Nanos, RemoteError> {
         let mut answers = Vec::new();
         for (worker, changes) in by_worker {

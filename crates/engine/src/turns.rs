@@ -1,8 +1,10 @@
-//! Nodes whose ports lead to other nodes: they decide about each packet in its turn, in the exact order of what happens.
+//! Nodes whose ports lead to other nodes: they decide about each packet in turn, in the exact order of
+//! events.
 
 use longwire_units::Nanos;
 
-/// Which ports lead to other nodes instead of out of the engine, and whose nodes decide in their turn. Empty if there are none.
+/// Ports that lead to other nodes instead of out of the engine, and nodes that decide in turn. Empty if there
+/// are none.
 #[derive(Debug, Clone, Default)]
 pub struct Joints {
     ports: Vec<Joint>,
@@ -16,13 +18,15 @@ struct Joint {
 }
 
 impl Joints {
-    /// What goes out by `port` comes in by `far`. The nodes of both must decide in their turn.
+    /// Joins `port` to `far`: packets sent by one are received by the other. The nodes of both must decide in
+    /// turn.
     pub fn join(&mut self, port: u16, far: u16) {
         self.at(port).far = Some(far);
     }
 
-    /// The node of `port` decides in its turn: about one packet at a time, after everything that happens before that packet comes. The
-    /// links that packets enter after its decision must be its worker's. Links' answers to what it sent come back to it if it is a router.
+    /// Makes the node of `port` decide in turn: about one packet at a time, after all earlier events. The
+    /// links that packets enter after its decision must belong to its worker. Links' replies to packets that
+    /// it sent come back to it if it is a router.
     pub fn take_turns(&mut self, port: u16, is_router: bool) {
         let joint = self.at(port);
         (joint.in_turn, joint.routed) = (true, is_router);
@@ -51,18 +55,18 @@ impl Joints {
     }
 }
 
-/// The nodes of a worker that decide in their turn.
+/// The nodes of a worker that decide in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    /// By place among the worker's nodes, and the places of those that do.
+    /// Whether each of the worker's nodes decides in turn, and the indices of those that do.
     own: Vec<bool>,
     pub places: Vec<usize>,
-    /// A time before which none of them wants to be told the time.
+    /// A lower bound on their deadlines.
     pub next: Nanos,
 }
 
 impl Turns {
-    /// Of `nodes` nodes those with these places.
+    /// Marks those of `nodes` nodes with these indices.
     pub fn new(nodes: usize, in_turn: impl Iterator<Item = usize>) -> Self {
         let mut own = vec![false; nodes];
         in_turn.for_each(|node| own[node] = true);
@@ -70,7 +74,7 @@ impl Turns {
         Self { own, places, next: Nanos::NEVER }
     }
 
-    /// Whether the node decides in its turn.
+    /// Whether the node decides in turn.
     #[inline]
     pub fn has(&self, node: usize) -> bool {
         self.own[node]

@@ -1,8 +1,9 @@
-//! What a bridge has decided about a frame, for the next one between the same two stations.
+//! Cache of a bridge's verdicts, for later frames between the same two stations.
 //!
-//! A node that decides by stations alone ([`Node::stations`]) asks for nothing but the port that a frame came in by and
-//! its Ethernet addresses. Whether the two stations stand where they stood, and are not forgotten, is asked of the node's table each time, which hears
-//! the source thereby; so nobody need be told of changes. The classifier looks the IP addresses up as ever.
+//! The decision of a node with a station table ([`Node::stations`]) depends only on the input port and the
+//! Ethernet addresses. For each frame the cache checks in the node's table that both stations are in the same
+//! slots and have not expired, which also refreshes the source, so no invalidation is needed. The classifier
+//! looks up the IP addresses as usual.
 
 use longwire_block::stations::{Stations, station};
 use longwire_block::{Node, REFUSED};
@@ -10,24 +11,24 @@ use longwire_link::classify::{Classifier, PLAIN_LEN, plain_v4};
 use longwire_packet::{BATCH, FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// How many verdicts are kept.
+/// Number of cached verdicts.
 const VERDICTS: usize = 256;
-/// After a batch of which less than a half is known, so many are not looked for.
+/// Number of batches that skip the cache after one with hits for less than half of its packets.
 pub(crate) const PATIENCE: u32 = 7;
-/// So many known packets in a row, or more, are taken out from among others.
+/// Shortest run of hits that is taken out from among other packets.
 const FEW: usize = 4;
 /// The shortest Ethernet header.
 const HEADER: u32 = 14;
 
-/// What was decided about one frame, and what makes others like it.
+/// The verdict on one frame, and the key that matches similar ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct Verdict {
-    /// Both stations: addresses with the ports that they are behind ([`station`]).
+    /// Both stations: addresses with their ports ([`station`]).
     source: u64,
     destination: u64,
     /// Where they stood.
     places: [u32; 2],
-    /// The path between the two ports for packets whose addresses choose none.
+    /// The path between the two ports for packets whose addresses select none.
     by_ports: u32,
 }
 
@@ -35,7 +36,7 @@ struct Verdict {
 #[derive(Debug)]
 pub(crate) struct Verdicts {
     entries: Box<[Verdict; VERDICTS]>,
-    /// Batches that will not be looked for.
+    /// Remaining batches that skip the cache.
     pub skipped: u32,
 }
 
@@ -45,13 +46,14 @@ fn word(line: &FirstLine, at: usize) -> u64 {
     line[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The source of a frame that came in by `port`, as [`station`] makes it, and its destination with two bytes that mean nothing behind it.
+/// The source of a frame that came in by `port`, as [`station`] encodes it, and its destination with two
+/// arbitrary bytes below.
 #[inline(always)]
 fn ends(line: &FirstLine, port: u16) -> (u64, u64) {
     (word(line, 6) & !0xffff | u64::from(port), word(line, 0))
 }
 
-/// Where the verdict about a frame is, if there is one.
+/// The index of the verdict on a frame, if there is one.
 #[inline(always)]
 fn place(source: u64, destination: u64) -> usize {
     let mixed = source ^ (destination >> 16).rotate_left(32);
@@ -63,7 +65,7 @@ impl Verdicts {
         Self { entries: Box::new([Verdict::default(); VERDICTS]), skipped: 0 }
     }
 
-    /// What was decided about a frame like this one. One about which somebody has said something already is like none.
+    /// The verdict on a frame like this one. A frame that already has a decision never matches.
     #[inline(always)]
     fn find(&self, meta: &Meta, line: &FirstLine) -> Option<(usize, Verdict)> {
         let (source, destination) = ends(line, meta.in_port);
@@ -73,12 +75,12 @@ impl Verdicts {
         (differs | u64::from(meta.flags) == 0 && meta.len >= HEADER).then_some((at, *verdict))
     }
 
-    /// What was decided holds no longer.
+    /// Invalidates an entry.
     fn forget(&mut self, at: usize) {
         self.entries[at] = Verdict::default();
     }
 
-    /// Remembers what was decided about a frame.
+    /// Caches the verdict on a frame.
     pub fn note(&mut self, stations: &Stations, meta: &Meta, line: &FirstLine, by_ports: u32) {
         let (source, destination) = ends(line, meta.in_port);
         if meta.out_port < REFUSED
@@ -90,8 +92,8 @@ impl Verdicts {
         }
     }
 
-    /// How many packets come before the next few in a row that may be like others: the first of all was not. Known ones that come one by one are
-    /// better taken with those that are not: whoever sends from another station each time is not to make all others slow.
+    /// Number of packets before the next run of possible hits; the first packet is a miss. Isolated hits are
+    /// handled like misses: a sender that changes its station each time must not slow down all others.
     pub fn unlike(&self, pool: &mut Pool, handles: &[Handle]) -> usize {
         let mut row = 0;
         for (at, &handle) in handles.iter().enumerate().skip(1) {
@@ -104,7 +106,7 @@ impl Verdicts {
         handles.len()
     }
 
-    /// Decides about the first packets that are like others, and says how many these are.
+    /// Decides about the leading packets that are hits, and returns their number.
     #[inline]
     pub fn decide_alike(
         &mut self,
@@ -124,7 +126,7 @@ impl Verdicts {
                 true => alike.decide::<true>(pool, classifier, rest, &verdict),
                 false => alike.decide::<false>(pool, classifier, rest, &verdict),
             };
-            // Their times never decrease: what holds at the last one held before.
+            // Times never decrease: what is valid for the last one was valid before.
             if !stations.again(verdict.places, verdict.source, verdict.destination, last) {
                 self.forget(at);
                 break;
@@ -135,12 +137,13 @@ impl Verdicts {
     }
 }
 
-/// What frames have in common that come in a row between the same stations.
+/// Common properties of consecutive frames between the same stations.
 struct Alike {
-    /// Their first 16 bytes but for the last, which a plain packet of IPv4 has: both stations, type, version and length of the header.
+    /// Their first 16 bytes except the last, which a plain IPv4 packet has: both stations, type, version and
+    /// header length.
     words: [u64; 2],
     in_port: u16,
-    /// Whether all are plain packets of IPv4, if they are long enough.
+    /// Whether all are plain IPv4 packets, if they are long enough.
     is_v4: bool,
 }
 
@@ -153,12 +156,13 @@ impl Alike {
 
     #[inline(always)]
     fn words(line: &FirstLine) -> [u64; 2] {
-        // Which byte comes first does not matter: this is how the processor reads them.
+        // Byte order does not matter: the processor's own is used.
         let word = |at: usize| line[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         [word(0), word(8) & (u64::MAX >> 8)]
     }
 
-    /// Decides about the first packets, as many as are so, as `verdict` says: how many these are, the first at least, and when the last one came.
+    /// Applies `verdict` to the leading packets that match; returns their number, at least one, and the
+    /// arrival of the last.
     #[inline(always)]
     fn decide<const LARGE: bool>(
         &self,
@@ -213,7 +217,7 @@ mod tests {
     const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-    /// Of thousands of frames that differ from one in two bytes many have their verdicts in its place.
+    /// Thousands of frames that differ from one in two bytes include many whose entries collide with its own.
     #[test]
     fn only_what_is_alike_in_all_is_known() {
         let mut pool = Pool::new(1 << 20).unwrap();
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn a_frame_without_a_whole_header_is_not_known() {
         let mut pool = Pool::new(1 << 20).unwrap();
-        // What is not there may have any bytes, those of the verdict that nothing was noted for, too.
+        // A missing frame may have any bytes, even those of an unused entry.
         let verdicts = Verdicts::new();
         for len in [13, 14] {
             let handle = pool.alloc(len).unwrap();

@@ -1,35 +1,37 @@
-//! What follows at once when a packet leaves a link: it enters the next, is steered to another, or is decided about by another node.
+//! Immediate consequences of a packet leaving a link: it enters the next one, is steered to another, or
+//! another node decides about it.
 //!
-//! The steps wait in a list, not on the stack: a plan may chain any number of links that hold no packet. They are taken depth first: all that follows
-//! from one packet precedes the next one.
+//! The steps wait in a list, not on the stack: a plan may chain any number of links that hold no packet. They
+//! are executed depth first: all consequences of one packet precede the next packet.
 
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Most times that a packet is steered, or that nodes decide in turn about it and what comes of it, at one moment. A plan has no circle of
-/// steering, and routers count hops, but programs need not.
+/// Limit on how often a packet is steered, or nodes decide in turn about it and its results, at one moment. A
+/// plan has no loop of steering, and routers decrement the hop limit, but programs need not.
 pub(crate) const MOST_TURNS: u16 = 1024;
-/// Most steps of a walk, of a packet and all that comes of it: links that duplicate, one behind the other, multiply it, and so do programs that send
-/// back what a bridge floods. A packet that is flooded to every port that a plan can have, over as many links, takes a fifth of them.
+/// Limit on the steps of a walk, which covers a packet and all its results: a chain of links that duplicate
+/// multiplies it, as do programs that send back what a bridge floods. A packet flooded to every port that a
+/// plan can have, over as many links, needs a fifth of this.
 const MOST_STEPS: u64 = 1 << 20;
-/// So often a walk looks whether the run is to end.
+/// Steps between checks whether the run should end.
 const STEPS_TO_A_LOOK: u64 = 1 << 12;
-/// Room for steps: more is allocated where it is first needed.
+/// Initial capacity for steps; more is allocated when needed.
 const USUAL: usize = 256;
 
-/// What is to be done with a packet.
+/// The next step for a packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
-    /// It enters the link that its path begins with.
+    /// Enter the first link of its path.
     Enter,
     /// It has left a link.
     Leave,
-    /// It goes out by its port.
+    /// Leave by its port.
     Egress,
-    /// It has left a link otherwise than at its end.
-    Aside,
+    /// It has left a link before its end.
+    Diverted,
     /// Its node decides.
     Decide,
 }
@@ -41,15 +43,15 @@ pub(crate) struct Step {
     pub turns: u16,
 }
 
-/// The steps that are left of what one packet has set off.
+/// Remaining steps of the consequences of one packet.
 #[derive(Debug)]
 pub(crate) struct Walk {
     pub steps: Vec<Step>,
     pub under_way: bool,
-    /// Turns that the packet whose step is being taken has had.
+    /// Turns so far of the packet whose step is executed.
     pub turns: u16,
     pub taken: u64,
-    /// What says that the run is to end, if anything does but its clock.
+    /// A flag that ends the run, besides its clock.
     stop: Option<Arc<AtomicBool>>,
 }
 
@@ -58,7 +60,7 @@ impl Walk {
         Self { steps: Vec::with_capacity(USUAL), under_way: false, turns: 0, taken: 0, stop: None }
     }
 
-    /// Walks end when `stop` is set.
+    /// Makes walks end when `stop` is set.
     pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
         self.stop = Some(Arc::clone(stop));
     }
@@ -72,13 +74,13 @@ impl Walk {
         self.steps.push(Step { next, handle, turns: self.turns });
     }
 
-    /// Counts a turn of the packet whose step is being taken. Whether it may have it.
+    /// Counts a turn of the current packet. Returns false beyond the limit.
     pub fn take_turn(&mut self) -> bool {
         self.turns += 1;
         self.turns <= MOST_TURNS
     }
 
-    /// Counts a step. Why it is not taken, if the walk is to end.
+    /// Counts a step. Returns the reason if the walk must end.
     pub fn take_step(&mut self) -> Option<DropReason> {
         self.taken += 1;
         if self.taken > MOST_STEPS {

@@ -1,9 +1,14 @@
-//! The timing wheel: which link wants to be looked at next, exact to the nanosecond.
+//! The timing wheel: the next link to serve, exact to the nanosecond.
 //!
-//! The lowest of six levels has 16 384 slots of 1024 ns, for the 16.7 ms to come, so that most deadlines are placed once; the others have 256, each as wide as all of
-//! the level below, and what is in one moves down when time comes to it. When time comes to a slot of the lowest level, its entries are taken: in exact order (time, then link) by [`Wheel::pop`], which sorts them if they are few and puts more into a heap, or in
-//! any order by [`Wheel::take_due`]. A slot's entries lie in chunks of an array allocated at the start, so they are contiguous and nothing is allocated
-//! later. Insertion is O(1); an entry moves down a level at most five times.
+//! - The lowest of six levels has 16 384 slots of 1024 ns, for the next 16.7 ms, so that most deadlines are
+//!   inserted once. The others have 256 slots, each as wide as the whole level below; their entries move down
+//!   when time reaches them.
+//! - When time reaches a slot of the lowest level, its entries are taken: in exact order (time, then link) by
+//!   [`Wheel::pop`], which sorts a few and puts more into a heap, or in any order by [`Wheel::take_due`].
+//! - A slot's entries are in chunks of an array allocated at the start, so they are contiguous, and nothing
+//!   is allocated later.
+//!
+//! Insertion is O(1); an entry moves down a level at most five times.
 
 use longwire_units::Nanos;
 use std::cmp::Reverse;
@@ -13,7 +18,7 @@ use std::collections::BinaryHeap;
 const LEVELS: usize = 6;
 /// log2 of the width of a slot of the lowest level, in ns.
 const GRAIN_BITS: u32 = 10;
-/// log2 of how many slots the lowest level has, and each of the others.
+/// log2 of the number of slots of the lowest level, and of each of the others.
 const LOW_BITS: u32 = 14;
 const SLOT_BITS: u32 = 8;
 const SLOTS: usize = (1 << LOW_BITS) + ((LEVELS - 1) << SLOT_BITS);
@@ -24,7 +29,7 @@ const CHUNK: usize = 15;
 const RUN: usize = 256;
 const NONE: u32 = u32::MAX;
 
-/// A link and the time at which it wants to be looked at. Ordered by time, then link.
+/// A link and its deadline. Ordered by time, then link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     /// When.
@@ -33,7 +38,7 @@ pub struct Entry {
     pub link: u32,
 }
 
-/// Entries of one slot; full ones are chained.
+/// Entries of one slot; full chunks are chained.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     entries: [Entry; CHUNK],
@@ -50,24 +55,25 @@ pub struct Wheel {
     free: u32,
     /// First chunk of each slot, the lowest level's first.
     slots: Box<[u32; SLOTS]>,
-    /// Which slots hold anything, a bit each, and of the lowest level which words of these bits are not zero.
+    /// Occupied slots, a bit each, and for the lowest level the words of these bits that are not zero.
     occupied: Box<[u64; SLOTS / 64]>,
     low_words: [u64; LOW_WORDS / 64],
-    /// Entries of the slot that was opened last: how long after `run_start`, above the link. The earliest is at the end, if it is sorted.
+    /// Entries of the slot that was opened last: offset from `run_start`, above the link. If sorted, the
+    /// earliest is at the end.
     run: Vec<u64>,
     run_start: u64,
     is_sorted: bool,
     /// Other entries before `horizon`, the earliest on top.
     near: BinaryHeap<Reverse<Entry>>,
-    /// Everything before this time is in `run` or `near`; a multiple of the grain.
+    /// All entries before this time are in `run` or `near`; a multiple of the grain.
     horizon: u64,
     len: usize,
-    /// Entries of the higher levels.
+    /// Number of entries in the higher levels.
     far: usize,
 }
 
 impl crate::WorkerSetup {
-    /// Bytes of memory that the timing wheel of this worker will take: it has room for every link to be due at once.
+    /// Bytes of memory for this worker's timing wheel, which has room for all links to be due at once.
     pub fn wheel_bytes(&self) -> usize {
         let links = self.links.slots();
         size_of::<Wheel>()
@@ -78,13 +84,13 @@ impl crate::WorkerSetup {
     }
 }
 
-/// Chunks that `capacity` entries need however they lie: each occupied slot wastes less than one.
+/// Chunks for `capacity` entries in any distribution: each occupied slot wastes less than one.
 fn chunks_for(capacity: usize) -> usize {
     capacity / CHUNK + 1 + SLOTS.min(capacity)
 }
 
 impl Wheel {
-    /// An empty wheel for `capacity` entries, standing at `now`.
+    /// An empty wheel for `capacity` entries, positioned at `now`.
     pub fn new(capacity: usize, now: Nanos) -> Self {
         let count = chunks_for(capacity);
         let mut chunks = vec![VACANT; count].into_boxed_slice();
@@ -118,7 +124,7 @@ impl Wheel {
         }
     }
 
-    /// Adds an entry before the horizon: beside the others of its slot if these are in no order, or none, else to the heap.
+    /// Adds an entry before the horizon: to the open slot if that is unsorted or empty, else to the heap.
     fn insert_near(&mut self, entry: Entry) {
         let joins = self.run.is_empty() || !self.is_sorted && self.run.len() < RUN;
         if joins && entry.time.0 >= self.run_start && entry.time.0 - self.run_start < 1 << 32 {
@@ -144,7 +150,7 @@ impl Wheel {
         }
     }
 
-    /// Puts the entries of the open slot in order.
+    /// Sorts the entries of the open slot.
     #[inline]
     fn sort(&mut self) {
         if !self.is_sorted {
@@ -163,7 +169,7 @@ impl Wheel {
         }
     }
 
-    /// An entry as the run holds it.
+    /// Decodes an entry of the run.
     #[inline]
     fn held(&self, held: u64) -> Entry {
         Entry { time: Nanos(self.run_start + (held >> 32)), link: held as u32 }
@@ -182,7 +188,7 @@ impl Wheel {
         Some(entry)
     }
 
-    /// Takes links that are due by `limit`, in any order, as many as `due` has room for, and answers how many.
+    /// Takes links that are due by `limit`, in any order, up to the length of `due`, and returns how many.
     #[inline]
     pub fn take_due(&mut self, limit: Nanos, due: &mut [u32]) -> usize {
         let mut count = 0;
@@ -194,7 +200,7 @@ impl Wheel {
                 if self.run_start + (held >> 32) <= limit.0 {
                     due[count] = held as u32;
                     count += 1;
-                    // What is sorted is no longer: the last one takes this one's place.
+                    // No longer sorted: the last entry replaces this one.
                     self.is_sorted = false;
                     self.run.swap_remove(at);
                 } else {
@@ -216,7 +222,8 @@ impl Wheel {
         }
     }
 
-    /// A time before which there is no entry; exact once the entry's slot is open. Never if there are none.
+    /// A lower bound on all entries' times; exact once the earliest entry's slot is open. Never if there are
+    /// none.
     pub fn bound(&self) -> Nanos {
         let run = self.run.iter().map(|&held| self.held(held).time).min();
         let near = self.near.peek().map(|entry| entry.0.time);
@@ -229,7 +236,7 @@ impl Wheel {
         }
     }
 
-    /// Takes out an entry that is in the wheel: its link is to be looked at earlier than thought.
+    /// Removes an entry that is in the wheel, because its link has an earlier deadline now.
     pub fn remove(&mut self, entry: Entry) {
         if entry.time.0 < self.horizon {
             let before = self.run.len() + self.near.len();
@@ -240,14 +247,14 @@ impl Wheel {
             self.len -= before - self.run.len() - self.near.len();
             return;
         }
-        // What was far when it came may be near now, and still be where what is far is.
+        // An entry that was far when inserted may be near now, and still be in a far slot.
         let (near, far) = (self.position(entry.time.0), self.position_far(entry.time.0));
         if !self.remove_from(near, entry) && self.remove_from(far, entry) || near == far {
             self.far -= 1;
         }
     }
 
-    /// Takes an entry out of a slot. Whether it was there.
+    /// Removes an entry from a slot. Returns false if it is not there.
     fn remove_from(&mut self, slot: usize, entry: Entry) -> bool {
         let mut at = self.slots[slot];
         while at != NONE {
@@ -311,7 +318,8 @@ impl Wheel {
         if ahead < 1 << LOW_BITS { slot_of(0, time) } else { self.position_far(time) }
     }
 
-    /// The slot of a higher level for a time not before the horizon: the level of the highest digit in which they differ.
+    /// The slot of a higher level for a time not before the horizon: its level is that of the highest digit
+    /// in which they differ.
     #[inline]
     fn position_far(&self, time: u64) -> usize {
         let differ = (time ^ self.horizon) >> (GRAIN_BITS + LOW_BITS) | 1;
@@ -319,7 +327,8 @@ impl Wheel {
         slot_of(level as usize, time)
     }
 
-    /// Opens the next occupied slot if it begins by `limit`: what is in a lowest one joins the run, a higher one moves down.
+    /// Opens the next occupied slot if it begins by `limit`: entries of a lowest-level slot join the run,
+    /// those of a higher one move down.
     fn open_next(&mut self, limit: Nanos) -> bool {
         let Some((level, slot)) = self.next_slot() else { return false };
         let start = self.slot_start(level, slot).max(self.horizon);
@@ -347,7 +356,7 @@ impl Wheel {
         true
     }
 
-    /// Moves the horizon, and down what belongs to the slots it thereby enters, highest level first.
+    /// Moves the horizon, and moves down entries of the slots that it enters, highest level first.
     fn advance(&mut self, horizon: u64) {
         self.horizon = horizon;
         for level in (1..LEVELS).rev() {
@@ -358,7 +367,7 @@ impl Wheel {
         }
     }
 
-    /// Places a slot's entries anew, relative to the horizon that has reached the slot.
+    /// Redistributes the entries of a slot that the horizon has reached.
     fn cascade(&mut self, slot: usize) {
         let mut at = self.detach(slot);
         while at != NONE {
@@ -369,7 +378,8 @@ impl Wheel {
         }
     }
 
-    /// The occupied slot that begins first, and its level. Of a higher level it is opened before one of the lowest that begins with it.
+    /// The occupied slot that begins first, and its level. Of two that begin together, the one of the higher
+    /// level comes first.
     fn next_slot(&self) -> Option<(usize, usize)> {
         let low = self.next_low().map(|slot| (0, slot));
         if self.far == 0 {
@@ -384,7 +394,7 @@ impl Wheel {
         low.into_iter().chain(high).min_by_key(|&slot| start(slot))
     }
 
-    /// The occupied slot of the lowest level that comes first: those before the horizon's come behind the last.
+    /// The first occupied slot of the lowest level; slots before the horizon's wrap around behind the last.
     fn next_low(&self) -> Option<usize> {
         let now = slot_of(0, self.horizon);
         if let Some(slot) = first_from(&self.occupied[now / 64..now / 64 + 1], now % 64) {
@@ -409,7 +419,7 @@ impl Wheel {
         std::mem::replace(&mut self.slots[slot], NONE)
     }
 
-    /// Gives a chunk back and returns the one after it.
+    /// Frees a chunk and returns the one after it.
     fn release(&mut self, at: u32) -> u32 {
         let chunk = &mut self.chunks[at as usize];
         let next = std::mem::replace(&mut chunk.next, self.free);
@@ -467,7 +477,7 @@ mod tests {
     use super::*;
     use longwire_block::Dice;
 
-    /// Random insertions, removals and pops with delays from nothing to weeks, against a binary heap.
+    /// Random insertions, removals and pops with delays from zero to weeks, compared with a binary heap.
     #[test]
     fn agrees_with_a_heap() {
         for seed in 0..40 {
@@ -505,13 +515,14 @@ mod tests {
         }
     }
 
-    /// Up to so many bits, short as often as long.
+    /// A random delay of up to `bits` bits, with all lengths equally likely.
     fn reach(dice: &mut Dice, bits: u64) -> u64 {
         let bits = dice.below(bits);
         dice.below(1 << bits)
     }
 
-    /// What is taken in any order is what is due, whether or not others were taken in order before and behind it.
+    /// Unordered taking returns exactly what is due, whether or not entries were taken in order before and
+    /// after it.
     #[test]
     fn whatever_is_due_is_taken_in_any_order() {
         for seed in 0..40 {
@@ -553,7 +564,7 @@ mod tests {
         assert_eq!(order, [1, 3, 5, 7, 9]);
     }
 
-    /// All links due in the same slot and one in every slot: the two extremes of chunk use.
+    /// All links due in the same slot, and one in every slot: the two extremes of chunk use.
     #[test]
     fn capacity_is_enough_however_entries_lie() {
         for spread in [0u64, 1 << 10, 1 << 18, 1 << 26] {

@@ -1,12 +1,12 @@
-//! Simulated time with several workers: they advance in windows no longer than the least time that a packet needs to
-//! cross between them, and what crosses is merged by (time, source's place in the plan, sequence), so that every
-//! decision is the one a single worker would make.
+//! Simulated time with several workers. They advance in windows no longer than the least time that a packet
+//! needs to cross between them, and packets that cross are merged by (time, source's place in the plan,
+//! sequence), so that every decision is the one that a single worker would make.
 //!
-//! A link whose packets go on to another worker's link is served ahead by the length of a window (`lead`): its delay is
-//! at least that long, so all that decides about those packets has happened, and they reach the other worker before
-//! the window in which they arrive.
+//! A link whose packets go on to another worker's link is served ahead by the length of a window (`lead`).
+//! Its delay is at least that long, so everything that affects those packets has happened, and they reach the
+//! other worker before the window of their arrival.
 
-use crate::events::Hope;
+use crate::events::PendingChanges;
 use crate::order::{COPIES, LONGEST, PIECES};
 use longwire_packet::Meta;
 use longwire_units::Nanos;
@@ -15,23 +15,24 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A packet that waits for its turn: time, place, sequence; which of those that are alike in these, as a packet and its copy are;
-/// handle.
+/// A waiting packet: time, place, sequence, number among packets with the same three values (such as a packet
+/// and its copy), handle.
 type Held = Reverse<(u64, u32, u64, u64, u32)>;
 
-/// What a worker needs for simulated runs with others.
+/// State of a worker for simulated runs with others.
 pub(crate) struct Windows {
-    /// How long a window is at most.
+    /// Longest window.
     pub longest: Nanos,
     pub meeting: Arc<Meeting>,
-    /// Packets that arrive at links here.
+    /// Packets that will arrive at links here.
     pub staged: BinaryHeap<Held>,
     /// Packets for ports here.
     pub outgoing: BinaryHeap<Held>,
-    /// How many there have been of both.
+    /// Total number of both so far.
     pub held: u64,
-    /// Place and number of the packet that is on its way at this moment, and how many packets have come of it so far: pieces and copies that
-    /// leave at one time are numbered in the order in which a single worker would send them.
+    /// Place and number of the packet being processed at this moment, and how many packets have resulted from
+    /// it so far: pieces and copies that leave at one time are numbered in the order in which a single worker
+    /// would send them.
     followed: Option<((u32, u64), u64)>,
 }
 
@@ -41,14 +42,14 @@ impl Windows {
         Self { longest: lead.min(LONGEST), meeting, staged, outgoing, held: 0, followed: None }
     }
 
-    /// From now on what goes on is what comes of the packet with this place and number; or of none.
+    /// Sets the packet (place and number) whose results are numbered from here on; or none.
     pub(crate) fn follow(&mut self, packet: Option<(u32, u64)>) {
         self.followed = packet.map(|packet| (packet, 0));
     }
 
-    /// Gives a packet that goes on to a port, or to another worker, its number among those that come of one: one that it has let go, too, which
-    /// came from elsewhere. What comes of a packet that is not a copy itself
-    /// leaves room for what may come of each at another worker at the same moment; a third one comes into it at a port only.
+    /// Numbers a packet that goes on to a port or to another worker, among the results of the current packet.
+    /// A result of an original packet leaves room for results at another worker at the same moment; a third
+    /// worker is involved at a port only.
     pub(crate) fn number(&mut self, meta: &mut Meta) {
         let Some(((place, seq), count)) = &mut self.followed else { return };
         let is_copy = !seq.is_multiple_of(COPIES);
@@ -58,17 +59,17 @@ impl Windows {
     }
 }
 
-/// Where workers wait for each other.
+/// A barrier of the workers.
 pub(crate) struct Meeting {
     pub workers: usize,
     pub present: AtomicUsize,
     pub round: AtomicUsize,
-    /// Each worker's next event, and the next change of its links if it holds packets.
+    /// Each worker's next event, and its next change of links if it holds packets.
     pub next: Vec<AtomicU64>,
     pub change: Vec<AtomicU64>,
-    /// What each hopes for when nothing else is left.
-    pub hopes: Vec<Mutex<Hope>>,
-    /// Set when one of them can't go on.
+    /// Each worker's pending changes when nothing else is left.
+    pub pending: Vec<Mutex<PendingChanges>>,
+    /// Set when a worker can't continue.
     pub failed: AtomicUsize,
 }
 
@@ -80,14 +81,14 @@ impl Meeting {
             round: AtomicUsize::new(0),
             next: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             change: (0..workers).map(|_| AtomicU64::new(0)).collect(),
-            hopes: (0..workers).map(|_| Mutex::default()).collect(),
+            pending: (0..workers).map(|_| Mutex::default()).collect(),
             failed: AtomicUsize::new(0),
         }
     }
 
-    pub fn hope(&self) -> Hope {
-        let each = self.hopes.iter().map(|hope| *hope.lock().unwrap_or_else(PoisonError::into_inner));
-        each.reduce(Hope::with).unwrap_or_default()
+    pub fn pending(&self) -> PendingChanges {
+        let each = self.pending.iter().map(|pending| *pending.lock().unwrap_or_else(PoisonError::into_inner));
+        each.reduce(PendingChanges::with).unwrap_or_default()
     }
 }
 
@@ -100,7 +101,8 @@ mod tests {
     use super::*;
     use longwire_packet::Pool;
 
-    /// What comes of a packet, and at another worker of what has come of it, has the order in which one worker sees to it: depth first.
+    /// Results of a packet, and their results at another worker, have the order of a single worker: depth
+    /// first.
     #[test]
     fn what_comes_of_what_comes_of_a_packet_precedes_the_next_that_does() {
         let mut pool = Pool::new(1 << 20).unwrap();

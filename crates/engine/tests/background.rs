@@ -1,4 +1,4 @@
-//! Background traffic of links that nobody uses, or that nobody uses any more: it goes on until the run ends.
+//! Background traffic of links that no packet uses, or none any more: it continues until the run ends.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -11,8 +11,9 @@ use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 use support::Bed;
 
-/// From port 0 to port 1: 996 bytes and the FCS are sent in 1 ms and travel 1 ms, then 2 ms; on the second link, and on the third,
-/// which no packet takes, a background packet of 1000 bytes comes every 4 ms from 0 on, and is sent in no time.
+/// From port 0 to port 1: 996 bytes and the FCS are sent in 1 ms and travel 1 ms, then 2 ms; on the second
+/// link, and on the third, which no packet takes, a background packet of 1000 bytes comes every 4 ms from 0
+/// on, and its transmission takes no time.
 const BED: Bed = Bed {
     links: &[
         &[("rate", "8 Mbit/s"), ("delay", "1 ms")],
@@ -31,7 +32,7 @@ fn ports() -> (Vec<Box<dyn Port>>, Vec<FarEnd>) {
     (ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect(), ends)
 }
 
-/// What is counted if one frame comes at 1 ms, and leaves at 5.
+/// Counters of a run in which one frame comes at 1 ms, and leaves at 5.
 fn counted(workers: u32, until: Nanos) -> Report {
     let (ports, mut ends) = ports();
     let frame =
@@ -62,8 +63,8 @@ fn is_counted_up_to_the_end_whatever_the_number_of_workers() {
     }
 }
 
-/// In real time a link without packets is looked at all the same, by itself or at a shared medium. That is seen at the end: what is held
-/// then counts, and what has not come yet never does.
+/// In real time a link without packets is still served, by itself or at a shared medium. The end of the run
+/// shows it: packets held then are counted, and those that have not come yet never are.
 #[test]
 fn comes_in_real_time_without_any_packet() {
     let half_duplex = MEDIA.iter().find(|spec| spec.kind == "half-duplex").unwrap();
@@ -77,7 +78,7 @@ fn comes_in_real_time_without_any_packet() {
         let run = setup.start();
         let (begun, long) = (Instant::now(), Nanos::from_millis(50));
         loop {
-            // The worker answers after it has looked at what was due.
+            // The worker answers after it has served what was due.
             let (_, at) = run.remote().flow().unwrap();
             if at.since(run.started()) >= long {
                 break;
@@ -87,7 +88,7 @@ fn comes_in_real_time_without_any_packet() {
         }
         let report = run.stop();
         assert!(report.is_conserved(), "{report:?}");
-        // All that came up to 1 ms before, at least: at 0, 4, … 48 ms. None comes before its time.
+        // At least all packets up to 1 ms before: at 0, 4, … 48 ms. None comes before its time.
         let most = report.elapsed.0 / 4_000_000 + 1;
         for link in &report.links[1..] {
             let made = link.stats.made_packets;

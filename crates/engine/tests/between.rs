@@ -1,4 +1,5 @@
-//! Packets that change workers, by either kind of rings: in simulated time nothing is different, in real time none is lost uncounted.
+//! Packets that change workers, with both kinds of rings: in simulated time results are identical, in real
+//! time no loss is uncounted.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -10,7 +11,8 @@ use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 use support::Bed;
 
-/// From ports 0 and 1 to port 2 over two links, one of them common, each on another worker if there are several; the ports are on the first.
+/// From ports 0 and 1 to port 2 over two links, one of them shared. With several workers, each link is on
+/// another one; the ports are on the first.
 const BED: Bed = Bed {
     links: &[
         &[("loss", "5 %"), ("delay", "1 ms"), ("rate", "100 Mbit/s"), ("queue", "100 packets")],
@@ -34,7 +36,7 @@ fn frame(to: u8, from: u8, number: u32) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5][..], &number.to_be_bytes(), &[0; 600]].concat()
 }
 
-/// When each frame left, and its bytes.
+/// Departure time of each frame, and its bytes.
 fn simulated(workers: u32, between: Between) -> (Report, Vec<(Nanos, Vec<u8>)>) {
     let (ports, mut ends) = ports(Stamp::Source);
     assert!(ends[2].push_at(Nanos(1), &frame(0, 2, 0)));

@@ -1,5 +1,5 @@
-//! More frames at one moment than a batch holds, by two ports onto the same links: their order is that of the ports,
-//! whatever the batches and the number of workers.
+//! More frames at one moment than fit a batch, by two ports onto the same links: their order is that of the
+//! ports, whatever the batches and the number of workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -20,7 +20,7 @@ const BED: Bed = Bed {
     lead: Nanos::from_millis(1),
 };
 
-/// When each frame left, and its number: the hundreds say by which port it came.
+/// Departure time and number of each frame; the hundreds encode its port.
 fn left(workers: u32) -> Vec<(Nanos, u32)> {
     let pair = |name| MemoryPort::pair(name, Stamp::Source, 512, 1 << 17);
     let (ports, mut ends): (Vec<_>, Vec<_>) = ["p0", "p1", "p2"].map(pair).into_iter().unzip();
@@ -55,7 +55,8 @@ const MEETING: Bed = Bed {
     lead: Nanos::from_millis(1),
 };
 
-/// At 13 ms the first packet leaves the third link, the second the second link, and a third one, if it is there, the first for the third.
+/// At 13 ms the first packet leaves the third link, the second the second link, and a third one, if it is
+/// there, the first for the third.
 #[test]
 fn links_in_the_order_of_the_plan_whatever_enters_them() {
     for workers in [1, 2, 3] {
@@ -76,10 +77,11 @@ fn links_in_the_order_of_the_plan_whatever_enters_them() {
             assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
             let mut times = |end: usize| {
                 let taken = std::iter::from_fn(|| ends[end].take()).map(|frame| frame.facts.time.0 / 1000);
-                // Without those that have told the bridge where stations are.
+                // Without the frames that announced stations to the bridge.
                 taken.filter(|&micros| micros > 1).collect::<Vec<_>>()
             };
-            // 64 bytes take 512 µs at 1 Mbit/s. What comes by the second link at 13 ms finds room; by the third at 15 ms, too.
+            // 64 bytes take 512 µs at 1 Mbit/s. A packet that comes by the second link at 13 ms finds room,
+            // and so does one by the third at 15 ms.
             let by_third = if count == 3 { vec![16_512] } else { vec![] };
             assert_eq!((times(1), times(2)), (vec![14_512], by_third), "{workers} workers, {count} packets");
         }

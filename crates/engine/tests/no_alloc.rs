@@ -1,4 +1,4 @@
-//! Nothing is allocated on the packet path once a run is under way.
+//! No allocations on the packet path during a run.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -14,7 +14,7 @@ use support::Bed;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What a worker's thread has allocated when it was half way, and at the end; the time it must reach for each.
+/// Allocations of a worker's thread half-way and at the end, and the times of both.
 #[derive(Default)]
 struct Marks {
     half: AtomicU64,
@@ -24,13 +24,13 @@ struct Marks {
 /// Never a count.
 const UNSET: u64 = u64::MAX;
 
-/// A port that sends what there is to send every few microseconds, and notes what its thread has allocated.
+/// A port that sends frames every few microseconds, and records its thread's allocations.
 struct Feeder {
     frames: Vec<(Vec<u8>, u16)>,
     cursor: usize,
     stamp: Stamp,
     next: Nanos,
-    /// Times of the two marks, from the first look on.
+    /// Times of the two marks, from the first poll on.
     marks_at: [Nanos; 2],
     marks: Arc<Marks>,
     stats: PortStats,
@@ -44,7 +44,8 @@ fn mac(port: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, port]
 }
 
-/// Frames for the other ports, for nobody known, for everybody, and trains with segments of the second number.
+/// Frames for the other ports, for unknown stations, for broadcast, and trains with segments of the second
+/// number.
 fn frames(from: u8) -> Vec<(Vec<u8>, u16)> {
     let frame = |destination: [u8; 6], payload: usize, mss| {
         let mut frame = vec![0u8; 54 + payload];
@@ -160,7 +161,8 @@ impl Port for Feeder {
     }
 }
 
-/// Links that lose, delay, overflow and cut trains; 0 to 1 is one of them, 0 to 2 three in a row, 0 to 3 none.
+/// Links that lose, delay, overflow and split trains; 0 to 1 is one of them, 0 to 2 three in a row, 0 to 3
+/// none.
 const BED: Bed = Bed {
     links: &[
         &[("rate", "100 Mbit/s"), ("queue", "40 packets"), ("delay", "1 ms"), ("loss", "5 %")],
@@ -185,7 +187,7 @@ const BED: Bed = Bed {
 const FLAT: Bed = Bed { ways: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2]), ((2, 3), &[3])], ..BED };
 const TWO_WORKERS: Bed = Bed { workers: 2, ..BED };
 
-/// What the thread that owns the ports has allocated in the second half of a run.
+/// Allocations of the ports' thread in the second half of a run.
 fn allocated(marks: &Marks) -> u64 {
     let half = marks.half.load(Ordering::Acquire);
     assert!((1..UNSET).contains(&half), "what a worker is made of was not counted");

@@ -1,4 +1,5 @@
-//! A router in an engine whose processors are threads: nothing is lost, every flow is in order, and programs come and go.
+//! A router in an engine whose processors are threads: nothing is lost, every flow is in order, and programs
+//! are installed and removed.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -28,7 +29,7 @@ const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
 const PATIENCE: Duration = Duration::from_secs(120);
 const METER: Meter = Meter { cycles: clock::cycles, per_microsecond: 1000, now: longwire_clock::monotonic };
 
-/// What a program is to do: counts its packets.
+/// A program that counts its packets.
 const COUNT: &str = "r1 = 4\n call 65536\n r1 = 1\n lock *(u32 *)(r0 + 0) += w1\n r0 = 2\n exit";
 
 fn prepared(code: &str, threads: u32) -> Forwarder {
@@ -37,12 +38,12 @@ fn prepared(code: &str, threads: u32) -> Forwarder {
     Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap()
 }
 
-/// A router with two ports and so many processors, that knows 10.0.1.9 behind the second.
+/// A router with two ports and `processors` processors, which knows 10.0.1.9 behind the second.
 fn router(processors: u32) -> Router {
     measured(processors, METER)
 }
 
-/// The same with this meter.
+/// A router with this meter.
 fn measured(processors: u32, meter: Meter) -> Router {
     let port = |place: u8| RouterPort {
         place: place.into(),
@@ -83,7 +84,7 @@ fn setup(router: Router, wait: Wait, in_turn: bool) -> (Setup, Vec<FarEnd>) {
     (setup, ends)
 }
 
-/// A UDP frame of the flow from this port, with its number at the end.
+/// A UDP frame of the flow with this source port, with its number at the end.
 fn udp(source_port: u16, number: u32) -> Vec<u8> {
     let header = Ipv4Header {
         source: 0x0a00_0009,
@@ -112,7 +113,8 @@ impl Traffic {
         Self { ends, sent: [0; 3], came: [0; 3], begin: Instant::now() }
     }
 
-    /// Sends so many more, never more at once than may wait, and takes what comes: each flow in order, without a gap.
+    /// Sends `more` frames, never more at once than may wait, and receives the output: each flow in order,
+    /// without a gap.
     fn go_on(&mut self, more: u32) {
         for _ in 0..more {
             let flow = (self.sent.iter().sum::<u32>() % 3) as usize;
@@ -193,7 +195,7 @@ fn nothing_is_lost_while_programs_come_and_go() {
 
 #[test]
 fn a_run_that_is_stopped_accounts_for_what_is_with_its_processors() {
-    // Some 40 µs a packet.
+    // About 40 µs per packet.
     let begin = "r3 = *(u32 *)(r1 + 12)\n";
     let long = format!("{begin}{} r0 = 2\n exit", "r3 |= 1\n r3 *= 7\n".repeat(20_000));
     let mut router = router(2);
@@ -217,7 +219,7 @@ fn a_run_that_is_stopped_accounts_for_what_is_with_its_processors() {
 #[test]
 fn nothing_is_allocated_on_the_way_to_processors_and_back() {
     const NEVER: u64 = u64::MAX;
-    /// Of the worker and both processors: what each had allocated when it was last looked at, and what it has since the run is under way.
+    /// Allocations of the worker and both processors since the run is under way, as of the last check.
     static SEEN: [AtomicU64; 3] = [const { AtomicU64::new(NEVER) }; 3];
     static MORE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
     static LOOKS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];

@@ -1,4 +1,5 @@
-//! Programs on a router in an engine: they get single packets, and come and go while packets flow.
+//! Programs on a router in an engine: they receive single packets, and are installed and removed while
+//! packets flow.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -18,7 +19,7 @@ use support::Bed;
 const BED: Bed = Bed { links: &[], ways: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
 const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
 
-/// A router with two ports, that knows 10.0.1.9 behind the second.
+/// A router with two ports, which knows 10.0.1.9 behind the second.
 fn router() -> Router {
     let port = |place: u8| RouterPort {
         place: place.into(),
@@ -58,7 +59,7 @@ fn counter() -> Forwarder {
     Forwarder::prepare(program, Installation::default(), &RouterPrices::default(), 1).unwrap()
 }
 
-/// A TCP packet from 10.0.0.9 to 10.0.1.9 with so many bytes of data.
+/// A TCP packet from 10.0.0.9 to 10.0.1.9 with `data` bytes of data.
 fn tcp(data: usize) -> Vec<u8> {
     let header = Ipv4Header {
         source: 0x0a00_0009,
@@ -82,7 +83,7 @@ fn programs_get_the_segments_of_trains() {
         let fid = with_program.then(|| router.install(counter()).unwrap());
         let table = router.forwarders();
         let (setup, mut ends) = setup(router, Stamp::Source);
-        // 100 segments of 600 bytes and one of 100, twice; packets before, between and behind.
+        // 100 segments of 600 bytes and one of 100, twice; packets before, between and after.
         let train = Facts {
             segments: 101,
             gso_size: 600,
@@ -136,7 +137,7 @@ fn nothing_is_lost_while_programs_come_and_go() {
         let made_from = before.clone();
         let swap = move |router: &mut Router, _| router.replace_forwarders(&made_from, table);
         let old = remote.at_node(ROUTER, swap).unwrap().expect("nobody else changes it");
-        // What the removed one has seen is known as long as its table is held.
+        // The counts of the removed program stay known as long as its table is held.
         if round % 2 == 1 {
             seen += old.all().iter().map(|forwarder| forwarder.stats().packets as u32).sum::<u32>();
         }

@@ -1,4 +1,5 @@
-//! Nodes whose packets go up, in an engine: what is up is accounted for, in line at exact times, and with a process beside the worker.
+//! Nodes whose packets go up, in an engine: packets that are up are counted, inline at exact times, and with
+//! a process beside the worker.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -10,8 +11,8 @@ use longwire_packet::{Batch, Handle, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, Made, Punt, Punted,
-    Refused, SeatId, Service, Turns, Verdict,
+    Admission, AttachmentId, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, Made, Punt,
+    Punted, Refused, Service, Turns, Verdict,
 };
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::Bed;
 
-/// Between the ports 0 and 1 a link of 1 ms each way.
+/// A link of 1 ms each way between ports 0 and 1.
 const BED: Bed = Bed {
     links: &[&[("delay", "1 ms")], &[("delay", "1 ms")]],
     ways: &[((0, 1), &[0]), ((1, 0), &[1])],
@@ -28,16 +29,16 @@ const BED: Bed = Bed {
     lead: Nanos::from_millis(1),
 };
 
-/// Sends packets whose first byte is odd up, and all others straight across.
+/// A node that sends packets whose first byte is odd up, and all others straight across.
 struct Above {
     punt: Punt,
-    seat: SeatId,
+    attachment: AttachmentId,
     passed: Vec<Handle>,
 }
 
 impl Above {
-    fn new(punt: Punt, seat: SeatId) -> Self {
-        Self { punt, seat, passed: Vec::with_capacity(OUTBOX) }
+    fn new(punt: Punt, attachment: AttachmentId) -> Self {
+        Self { punt, attachment, passed: Vec::with_capacity(OUTBOX) }
     }
 
     fn collect(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
@@ -58,7 +59,7 @@ impl Node for Above {
             let goes_up = pool.data(handle)[0] & 1 == 1;
             now = Nanos(pool.meta(handle).arrival);
             let offered = match goes_up {
-                true => self.punt.offer(pool, handle, self.seat, &Class::default()),
+                true => self.punt.offer(pool, handle, self.attachment, &Class::default()),
                 false => Err(Refused::Gone),
             };
             let meta = pool.meta_mut(handle);
@@ -131,8 +132,8 @@ fn in_virtual_time_a_service_takes_its_declared_time() {
         };
         let turns = Turns::new("sfq").unwrap();
         let punt = Punt::simulated(vec![0, 1], Inline::new(vec![service], turns));
-        let (setup, mut ends) = setup(Above::new(punt, SeatId::slow(0)), workers, Stamp::Source);
-        // Passed, sent back, dropped, passed, no room; and one that is no business of the service's.
+        let (setup, mut ends) = setup(Above::new(punt, AttachmentId::slow(0)), workers, Stamp::Source);
+        // Passed, sent back, dropped, passed, no room; and one that is not for the service.
         for (first, second) in [(1, 1), (1, 2), (1, 0), (1, 1), (1, 1), (0, 0)] {
             assert!(ends[0].push_at(Nanos::from_millis(10), &frame(first, second)));
         }
@@ -142,7 +143,7 @@ fn in_virtual_time_a_service_takes_its_declared_time() {
             let frames = std::iter::from_fn(|| ends[port].take());
             frames.map(|frame| frame.facts.time.0 / 1_000_000).collect::<Vec<_>>()
         };
-        // A millisecond later than when they were let go: at 10, 13 and 22 ms. What goes back takes no link.
+        // A millisecond after their release: at 10, 13 and 22 ms. What goes back takes no link.
         assert_eq!((times(1), times(0)), (vec![11, 14, 23], vec![16]), "{workers} workers");
         let drops = [longwire_block::DropReason::LevelFull, longwire_block::DropReason::Service];
         assert_eq!(drops.map(|reason| report.flow.dropped(reason)), [1, 1]);
@@ -172,12 +173,12 @@ fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
     let mut punt = Punt::new(vec![0, 1]);
     let minute = Nanos::from_secs(60);
     let limits = Limits { answer_within: minute, patience: minute, ..Limits::default() };
-    let seat = punt.add_control("echo", limits).unwrap();
+    let attachment = punt.add_control("echo", limits).unwrap();
     let path = std::env::temp_dir().join(format!("longwire-engine-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 100_000, cycles: 100_000_000 });
     let listener = Listener::open(&path, punt.control_door(100_000), admission).unwrap();
-    listener.expect(seat, Expected { name: "echo".into(), limits, promise: None }).unwrap();
-    let (setup, mut ends) = setup(Above::new(punt, seat), 1, Stamp::Poll);
+    listener.expect(attachment, Expected { name: "echo".into(), limits, promise: None }).unwrap();
+    let (setup, mut ends) = setup(Above::new(punt, attachment), 1, Stamp::Poll);
     let run = setup.start();
     let stop = AtomicBool::new(false);
     let begin = Instant::now();
@@ -186,14 +187,14 @@ fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
         let (mut regular, mut echoed) = (0, 0);
         while regular < 1000 || echoed < 1000 {
             assert!(begin.elapsed() < Duration::from_secs(60), "{regular} regular, {echoed} echoed");
-            // What does not fit now comes later.
+            // Packets without room come later.
             ends[0].push(&frame(0, 0));
             ends[0].push(&frame(1, 0));
             while let Some(frame) = ends[1].take() {
                 match frame.bytes[0] {
                     0xee => echoed += 1,
                     0 => regular += 1,
-                    // Before the process came, or when its promise was used up.
+                    // Before the process came, or when its guarantee was used up.
                     _ => {}
                 }
             }
@@ -207,7 +208,7 @@ fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
     drop(listener);
 }
 
-/// Looks every 5 ms, and notes when it has looked.
+/// A service that polls every 5 ms, and records when.
 struct Looking {
     next: Nanos,
     looks: Arc<Mutex<Vec<Nanos>>>,
@@ -232,8 +233,9 @@ impl Node for Looking {
     }
 }
 
-/// A node that wants to be told the time at once is told that, and not one from before the run, or before it was asked: from there on it would take step
-/// after step, for all the time that the machine has been up.
+/// A node with an immediate deadline is ticked with the current time, and not with one from before the run or
+/// before its request: from there it would take step after step, for all the time that the machine has been
+/// up.
 #[test]
 fn at_once_is_no_time_of_long_ago() {
     let looks = Arc::new(Mutex::new(Vec::new()));

@@ -1,5 +1,5 @@
-//! Any bytes of any length through bridge and links, in simulated and in real time: nothing panics, and every frame
-//! is sent, held or dropped for a reason.
+//! Arbitrary bytes of any length through bridge and links, in simulated and in real time: nothing panics, and
+//! every frame is sent, held or dropped for a reason.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -28,10 +28,10 @@ const BED: Bed = Bed {
     lead: Nanos::from_micros(200),
 };
 
-/// A frame: the port it comes in by, how long after the one before, its bytes, and how many more it once had.
+/// A frame: its input port, time since the previous frame, bytes, and number of truncated bytes.
 type Input = (u16, u64, Vec<u8>, u32);
 
-/// Bytes that look like a frame at first sight, so that they get further than the bridge.
+/// Bytes that resemble a frame, so that they get further than the bridge.
 fn plausible() -> impl Strategy<Value = Vec<u8>> {
     let mac = (0u8..5).prop_map(|station| match station {
         4 => [0xff; 6],
@@ -73,13 +73,13 @@ fn ports(stamp: Stamp, bytes: usize) -> (Vec<Box<dyn Port>>, Vec<FarEnd>) {
     (ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect(), ends)
 }
 
-/// Frames that a report says came to the ports, kept or not.
+/// Frames that came to the ports according to a report, stored or not.
 fn seen(report: &Report) -> u64 {
     let stats = report.ports.iter().map(|port| &port.stats);
     stats.map(|stats| stats.in_frames + stats.in_bad + stats.in_pool_full).sum()
 }
 
-/// That nothing is missing, and that what the ports gave to the far ends is there.
+/// Checks that no frame is missing, and that the far ends received what the ports sent.
 fn check(report: &Report, inputs: &[Input], ends: &mut [FarEnd]) -> Result<(), TestCaseError> {
     prop_assert!(report.errors.is_empty(), "{:?}", report.errors);
     prop_assert!(report.is_conserved(), "{report:?}");
@@ -103,7 +103,7 @@ fn check(report: &Report, inputs: &[Input], ends: &mut [FarEnd]) -> Result<(), T
     Ok(())
 }
 
-/// The most memory that the process ever had, reserved or in use, in bytes.
+/// Peak memory of the process, reserved or in use, in bytes.
 fn most_reserved() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
@@ -127,7 +127,7 @@ fn ten_thousand_ports() {
     assert!(taken < 4 << 30, "{taken}");
 }
 
-/// What met a port that was down is dropped, is not sent, and makes the run unfaithful.
+/// A packet for a port that was down is dropped, is not sent, and makes the run unfaithful.
 #[test]
 fn a_port_that_is_down_drops() {
     let (ports, mut ends) = ports(Stamp::Source, 8 << 20);

@@ -1,4 +1,5 @@
-//! A router in an engine: what it makes, keeps and takes is accounted for, and its time is kept, in simulated runs.
+//! A router in an engine: packets that it makes, keeps and consumes are counted, and its timing is exact, in
+//! simulated runs.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -12,7 +13,7 @@ use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, arp_message, ethernet_header};
 use support::Bed;
 
-/// Between the ports 0 and 1 a link of 1 ms each way.
+/// A link of 1 ms each way between ports 0 and 1.
 const BED: Bed = Bed {
     links: &[&[("delay", "1 ms")], &[("delay", "1 ms")]],
     ways: &[((0, 1), &[0]), ((1, 0), &[1])],
@@ -60,14 +61,14 @@ fn packet(destination: u32, ttl: u8) -> Vec<u8> {
     [&ethernet_header(router_mac(0), host_mac(0), 0x0800)[..], &header.bytes(), &[0; 26]].concat()
 }
 
-/// The host `10.0.N.9` behind port N says who it is, in answer to the router.
+/// The ARP reply of host `10.0.N.9` behind port N to the router.
 fn answer(port: u8) -> Vec<u8> {
     let address = 0x0a00_0009 | u32::from(port) << 8;
     let message = arp_message(2, (host_mac(port), address), (router_mac(port), address & !0xff | 1));
     [&ethernet_header(router_mac(port), host_mac(port), 0x0806)[..], &message].concat()
 }
 
-/// When a frame came out, in nanoseconds, and its bytes.
+/// Departure time of a frame, in nanoseconds, and its bytes.
 type Sent = (u64, Vec<u8>);
 
 fn run(workers: u32, frames: &[(u64, usize, Vec<u8>)]) -> (Report, Vec<Vec<Sent>>) {
@@ -89,7 +90,8 @@ fn a_packet_waits_for_its_neighbour_then_takes_the_link() {
     for workers in [1, 2] {
         let frames = [(5, 0, packet(0x0a00_0109, 64)), (9, 1, answer(1))];
         let (report, out) = run(workers, &frames);
-        // The question goes out at once, past the link; the packet when it is answered, and a millisecond later.
+        // The request leaves at once, without the link; the packet when it is answered, and a millisecond
+        // later.
         let times: Vec<_> = out[1].iter().map(|(time, frame)| (time / 1_000_000, frame.len())).collect();
         assert_eq!((out[0].len(), times), (0, vec![(5, 42), (10, 60)]), "{workers} workers");
         assert_eq!((report.flow.made, report.flow.consumed, report.flow.kept), (1, 1, 0));
@@ -101,12 +103,13 @@ fn nobody_answers_and_the_sender_is_told_in_time() {
     for workers in [1, 2] {
         let frames = [(5, 0, packet(0x0a00_0109, 64)), (6, 0, packet(0x0a00_0177, 1))];
         let (report, out) = run(workers, &frames);
-        // Asked at 5, 1005 and 2005 ms, given up at 3005. The router has to ask for the sender, too: from 6 ms on because of
-        // the second packet's hops, which it tells nobody of, for the sender does not answer either.
+        // Requested at 5, 1005 and 2005 ms, given up at 3005. The router also has to resolve the sender: from
+        // 6 ms on because of the second packet's hop limit, whose error is never sent, for the sender does
+        // not answer either.
         let times = |port: usize| out[port].iter().map(|(time, _)| time / 1_000_000).collect::<Vec<_>>();
         assert_eq!((times(1), times(0)), (vec![5, 1005, 2005], vec![6, 1006, 2006]), "{workers} workers");
         let drops = [DropReason::NoNeighbour, DropReason::HopLimit].map(|reason| report.flow.dropped(reason));
-        // The packet, the error about the other packet, and the error about that packet's not being delivered.
+        // The packet, the error about the other packet, and the error about the first one's failed delivery.
         assert_eq!((drops, report.flow.kept), ([3, 1], 0), "{workers} workers");
     }
 }
@@ -133,7 +136,7 @@ fn a_running_router_is_asked_and_changed() {
     let routes =
         remote.at_node(router, |router: &mut Router, _| router.routes_v4().collect::<Vec<_>>()).unwrap();
     assert!(routes.contains(&(prefix, NextHop::Discard.into())), "{routes:?}");
-    // What is another kind of node, and what is none, is left alone.
+    // Another kind of node, and a missing one, are not changed.
     let other = remote.at_node(router, |_: &mut Bridge, now| now);
     assert!(matches!(other, Err(RemoteError::Refused(why)) if why.contains("Bridge")));
     let nowhere = NodeRef { worker: 0, place: 9 };

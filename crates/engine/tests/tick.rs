@@ -1,4 +1,4 @@
-//! Packets leave at the ticks of a coarse clock, and that is lateness.
+//! Departures at the ticks of a coarse clock, and the resulting lateness.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -28,7 +28,8 @@ fn frame(to: u8, from: u8) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5][..], &[0; 982]].concat()
 }
 
-/// Frames of 1000 bytes at 1, 1, 1 and 6 ms, through both links: with no tick they leave at 5, 6, 7 and 10 ms.
+/// Frames of 1000 bytes at 1, 1, 1 and 6 ms, through both links: without a tick they leave at 5, 6, 7 and 10
+/// ms.
 fn run(workers: u32, tick: Nanos) -> (Vec<u64>, Report) {
     let (ports, mut ends) = ports();
     assert!(ends[1].push_at(Nanos(1), &frame(1, 1)));
@@ -56,7 +57,7 @@ fn leaves_at_the_next_tick_in_virtual_time() {
             assert_eq!(times, left.map(|us: u64| us * 1000), "tick {tick}, {workers} workers");
             let fidelity = report.fidelity.unwrap();
             assert_eq!(fidelity.lateness.all.max, us(late), "tick {tick}");
-            // The worker of the port keeps the lateness of its own links.
+            // The port's worker keeps the lateness of its own links only.
             if workers == 1 {
                 let links = report.links.iter().map(|link| link.stats.max_late);
                 assert_eq!(links.max(), Some(us(late)), "tick {tick}");
@@ -69,7 +70,8 @@ fn leaves_at_the_next_tick_in_virtual_time() {
     }
 }
 
-/// On the machine's clock no packet leaves before its tick, and what waits when the run ends is dropped as stopped.
+/// On the machine's clock no packet leaves before its tick, and packets that wait when the run ends are
+/// dropped as stopped.
 #[test]
 fn waits_for_the_tick_in_real_time() {
     let (ports, mut ends) = ports();
@@ -85,7 +87,7 @@ fn waits_for_the_tick_in_real_time() {
         std::thread::yield_now();
     }
     let (_, at) = run.remote().flow().unwrap();
-    // The frame takes 4 ms through the links, so that it can't leave at the beginning.
+    // The frame takes 4 ms through the links, so it can't leave at the beginning.
     assert!(at.since(run.started()) >= tick, "{}", at.since(run.started()));
     let report = run.stop();
     assert!(report.is_conserved(), "{report:?}");

@@ -1,5 +1,5 @@
-//! Several changes at one instant, on the machine's clock: exact among arrivals, and all or none. The frames have times of their
-//! own, so that what leaves does not depend on how quick the machine is.
+//! Several changes at one instant, on the machine's clock: exact among arrivals, and all or none. The frames
+//! have their own times, so that the output does not depend on the machine's speed.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -48,7 +48,7 @@ fn delay(workers: u32, link: u32, text: &str) -> Change {
     change(workers, link, spec("delay"), &[("delay", text)])
 }
 
-/// When frames left that came to both ports at `times`, by port.
+/// Departure times, by port, of frames that came to both ports at `times`.
 fn left(mut ends: Vec<FarEnd>, run: Run, times: &[u64]) -> (Vec<Vec<u64>>, Report) {
     for (port, end) in (0u8..).zip(&mut ends) {
         let frame = [&[2, 0, 0, 0, 0, 1 - port, 2, 0, 0, 0, 0, port, 0x88, 0xb5][..], &[0; 46]].concat();
@@ -84,7 +84,8 @@ fn they_are_made_at_their_time_exactly() {
     assert!(report.errors.is_empty() && report.is_conserved(), "{report:?}");
 }
 
-/// On several workers a packet meets a link of another one when it has been handed over: what comes after the time meets the change.
+/// With several workers a packet meets a link of another one when it has been handed over: later packets meet
+/// the change.
 #[test]
 fn several_workers_change_together() {
     for at in [None, Some(Nanos::from_millis(300))] {
@@ -110,10 +111,10 @@ fn refused(remote: &Remote, changes: Vec<Change>, at: Option<Nanos>) -> String {
 fn if_one_can_t_be_made_none_is() {
     let (run, ends) = start(1);
     let remote = run.remote();
-    // No block of a link: it is refused by the link itself, when the first has been changed.
+    // No block of a link: the link itself refuses it, after the first has been changed.
     let none = change(1, 1, MEDIA[0], &[("rate", "1 Mbit/s")]);
     refused(&remote, vec![delay(1, 0, "30 ms"), none], None);
-    // Nor a block without what it needs.
+    // Nor a block with a missing parameter.
     let mut little = change(1, 1, spec("rate"), &[("rate", "1 Mbit/s")]);
     little.edits[0].fresh = None;
     little.edits[0].given.clear();

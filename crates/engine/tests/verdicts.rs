@@ -1,5 +1,5 @@
-//! What is remembered about packets changes nothing: a bridge whose decisions are remembered does what the same bridge does that is asked about each,
-//! though stations move, are forgotten, and are more than it can remember.
+//! The verdict cache changes no result: a bridge with cached verdicts behaves as one that is called for every
+//! packet, though stations move, expire, and exceed the cache.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -20,7 +20,7 @@ const PORTS: u16 = 3;
 const AGEING: Nanos = Nanos(40_000);
 const STATIONS: usize = 4;
 
-/// One link a rule, told apart by its delay.
+/// One link per rule, distinguished by its delay.
 const BED: Bed = Bed {
     links: &[&[("delay", "1 us")], &[("delay", "2 us")], &[("delay", "4 us")], &[("delay", "8 us")]],
     ways: &[],
@@ -29,7 +29,7 @@ const BED: Bed = Bed {
     lead: Nanos(1000),
 };
 
-/// A bridge that nobody knows to be one.
+/// A bridge whose station table is hidden from the engine.
 struct Unknown(Bridge);
 
 impl Node for Unknown {
@@ -42,7 +42,7 @@ impl Node for Unknown {
     }
 }
 
-/// When a frame comes after the one before, by which port, from and to which station, with which addresses, and how it is made.
+/// Time since the previous frame, port, source and destination station, addresses, and form.
 type Input = (u64, u16, (u8, u8), (u8, u8), u8);
 
 fn inputs() -> impl Strategy<Value = Vec<Input>> {
@@ -74,22 +74,22 @@ fn frame(&(_, _, (from, to), (source, destination), kind): &Input) -> Vec<u8> {
     match kind {
         0 => head([8, 6]),
         1 => v4(0x46),
-        // Cut short behind the addresses, and within them.
+        // Truncated behind the addresses, and within them.
         2 => v4(0x45),
         3 => v4(0x45)[..33].to_vec(),
         4 => v6(17, &[0; 8]),
         5 => v6(6, &[])[..53].to_vec(),
-        // Neighbour discovery, which addresses say nothing about.
+        // Neighbour discovery, which has no address pair.
         6 => v6(58, &[135, 0, 0, 0, 0, 0, 0, 0]),
         7 => v6(6, &[0; 20]),
         _ => [v4(0x45), vec![0; 26]].concat(),
     }
 }
 
-/// What comes out by a port, and when.
+/// Output of a port with times.
 type Output = Vec<(Nanos, Vec<u8>)>;
 
-/// What comes out by each port, and the report.
+/// Output of each port, and the report.
 fn run(inputs: &[Input], remembered: bool) -> (Vec<Output>, Report) {
     let pair = |place: u16| MemoryPort::pair(&format!("p{place}"), Stamp::Source, 512, 1 << 20);
     let (ports, mut ends): (Vec<_>, Vec<FarEnd>) = (0..PORTS).map(pair).unzip();

@@ -1,4 +1,5 @@
-//! Joins tests to a program. Each block of tests keeps the list of its open ends; joining two blocks closes some.
+//! Combines tests to a program. Each block of tests has a list of open ends; combining two blocks closes
+//! some.
 
 use crate::program::{MATCH, MISS, Program};
 use crate::question::{Load, Question, Relation, Step, Test, Width};
@@ -7,7 +8,7 @@ use crate::window::Window;
 /// Most tests of an expression.
 pub(crate) const MAX_TESTS: usize = 48 * 1024;
 
-/// Tests that stand one after the other, and where they leave.
+/// Consecutive tests, and their exits.
 #[derive(Debug)]
 pub(crate) struct Block {
     start: u16,
@@ -15,15 +16,15 @@ pub(crate) struct Block {
     no: Vec<End>,
 }
 
-/// An open end: the test's number and its answer.
+/// An open end: the test's number and its result.
 type End = (u16, bool);
 
-/// A question and the answer it was given.
+/// A question with its known answer.
 type Fact = (Question, bool);
 
-/// Most facts that are kept for a test: those of the first tests on the way, which ask for protocols.
+/// Most facts kept for a test: those of the first tests on the path, which ask for protocols.
 const MAX_FACTS: usize = 12;
-/// Most tests in a row that are led past.
+/// Most consecutive tests that are skipped.
 const MAX_STEPS: usize = 256;
 
 #[derive(Debug, Default)]
@@ -33,8 +34,8 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Whether the program has grown beyond its limit, so that reading has to end. One primitive is at most a few
-    /// dozen tests: looking after each is enough for numbers to stay below [`MISS`].
+    /// Whether the program exceeds its limit, so that parsing must stop. One primitive has at most a few
+    /// dozen tests: a check after each keeps numbers below [`MISS`].
     pub fn is_full(&self) -> bool {
         self.tests.len() > MAX_TESTS
     }
@@ -46,7 +47,8 @@ impl Builder {
         Block { start: number, yes: vec![(number, true)], no: vec![(number, false)] }
     }
 
-    /// A block that compares with a constant. What lies behind an IPv4 header without options, as nearly all are, is at a fixed place.
+    /// A block that compares with a constant. Fields after an IPv4 header without options, the usual case,
+    /// have a fixed position.
     pub fn compare(&mut self, load: Load, mask: u32, relation: Relation, value: u32) -> Block {
         let question = |load| Question::Compare { load, mask, relation, value };
         let Load::Behind { header, at, width } = load else { return self.test(question(load)) };
@@ -68,19 +70,19 @@ impl Builder {
         self.test(Question::Arithmetic { start, middle, end, relation })
     }
 
-    /// Both: `right` was built after `left`.
+    /// Conjunction; `right` was built after `left`.
     pub fn and(&mut self, left: Block, right: Block) -> Block {
         self.close(&left.yes, right.start);
         Block { start: left.start, yes: right.yes, no: joined(left.no, right.no) }
     }
 
-    /// Either: `right` was built after `left`.
+    /// Disjunction; `right` was built after `left`.
     pub fn or(&mut self, left: Block, right: Block) -> Block {
         self.close(&left.no, right.start);
         Block { start: left.start, yes: joined(left.yes, right.yes), no: right.no }
     }
 
-    /// `yes` where `condition` is so, else `no`: built in this order.
+    /// `yes` if `condition` holds, else `no`: built in this order.
     fn choose(&mut self, condition: &Block, yes: Block, no: Block) -> Block {
         self.close(&condition.yes, yes.start);
         self.close(&condition.no, no.start);
@@ -92,7 +94,7 @@ impl Builder {
         Block { start: block.start, yes: block.no, no: block.yes }
     }
 
-    /// The program of a block that holds every test.
+    /// The program of a block that contains every test.
     pub fn finish(mut self, block: &Block) -> Program {
         self.close(&block.yes, MATCH);
         self.close(&block.no, MISS);
@@ -107,15 +109,15 @@ impl Builder {
         }
     }
 
-    /// Leads past tests whose answer is known from those made before: `ip` is not asked where `ip6` was found. A test is
-    /// reached from lower numbers only, so that what is known there is known when its turn comes.
+    /// Skips tests whose answer follows from earlier ones: `ip` is not tested after `ip6` was found. A test
+    /// is only reached from lower numbers, so all facts are known when its turn comes.
     fn shorten(&mut self) {
         let mut known: Vec<Option<Vec<Fact>>> = vec![None; self.tests.len()];
         if let Some(first) = known.first_mut() {
             *first = Some(Vec::new());
         }
         for number in 0..self.tests.len() {
-            // None: no way leads here any more.
+            // None: no longer reachable.
             let Some(facts) = known[number].take() else { continue };
             let test = self.tests[number];
             for answer in [true, false] {
@@ -135,7 +137,7 @@ impl Builder {
         }
     }
 
-    /// The first test from `target` on whose answer does not follow from the facts; none is looked for for ever.
+    /// The first test from `target` on whose answer does not follow from the facts, within a limit.
     fn past_known(&self, facts: &[Fact], mut target: u16) -> u16 {
         for _ in 0..MAX_STEPS {
             let Some(next) = self.tests.get(usize::from(target)) else { break };
@@ -150,7 +152,7 @@ impl Builder {
     }
 }
 
-/// The longer list with the other behind it: the order does not matter.
+/// Concatenates two lists; the order does not matter.
 fn joined(mut a: Vec<End>, mut b: Vec<End>) -> Vec<End> {
     if a.len() < b.len() {
         std::mem::swap(&mut a, &mut b);
@@ -159,7 +161,7 @@ fn joined(mut a: Vec<End>, mut b: Vec<End>) -> Vec<End> {
     a
 }
 
-/// The answer to `next` when `question` was just answered with `answer`, if it follows.
+/// The answer to `next` if it follows from `answer` to `question`.
 fn implied(question: Question, answer: bool, next: Question) -> Option<bool> {
     if question == next {
         return Some(answer);
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_known_is_not_asked_again() {
-        // a = 1 and a != 2, or a = 1: nothing is left to ask after the first answer.
+        // a = 1 and a != 2, or a = 1: the first answer decides.
         let mut builder = Builder::default();
         let one = byte(&mut builder, 0, 1);
         let two = Builder::not(byte(&mut builder, 0, 2));

@@ -1,42 +1,42 @@
-//! What can be wrong with an expression's text.
+//! Errors of expressions.
 
 use thiserror::Error;
 
-/// An expression that can't be read: where, what was found there, why it won't do, and the fix.
+/// An invalid expression: position, text found there, kind of error, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("column {column}: found {found}: {fault}; {fix}")]
 pub struct ExpressionError {
     /// Where it is, in characters counted from 1.
     pub column: usize,
-    /// What stands there, in quotes and shortened, or `the end`.
+    /// The text found there, quoted and shortened, or `the end`.
     pub found: String,
-    /// Why it won't do.
+    /// Kind of error.
     pub fault: Fault,
     /// What to write instead.
     pub fix: String,
 }
 
-/// Why a piece of an expression won't do.
+/// Kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// Something else has to stand here.
+    /// Unexpected token.
     #[error("it can't stand here")]
     Unexpected,
     /// No such word is known.
     #[error("no such word is known")]
     Unknown,
-    /// A number, address or name that is not of the wanted kind, or out of its range.
+    /// A number, address or name of the wrong kind, or out of range.
     #[error("it is not the value that is wanted here")]
     Value,
-    /// pcap-filter has it, Longwire can't know the answer.
+    /// Supported by pcap-filter, but not answerable here.
     #[error("Longwire can't tell this of a frame")]
     Refused,
-    /// Too long, or nested too deeply.
+    /// Too long, or too deeply nested.
     #[error("the expression is beyond a limit")]
     Limit,
 }
 
-/// A piece of a text as errors show it: in quotes, at most 24 characters, none of them a control character.
+/// A part of a text for error messages: quoted, at most 24 characters, without control characters.
 pub fn quoted(found: &str) -> String {
     const SHOWN: usize = 24;
     let shown: String = found.chars().take(SHOWN).flat_map(char::escape_debug).collect();

@@ -1,8 +1,8 @@
-//! The names that may stand for numbers, and the words that pcap-filter has and Longwire has not.
+//! Names for numbers, and words of pcap-filter that Longwire does not support.
 
 use crate::primitive::Protocol;
 
-/// Protocols by the names that pcap-filter gives them.
+/// Protocols by their pcap-filter names.
 pub(crate) const PROTOCOLS: &[(&str, Protocol)] = &[
     ("ether", Protocol::Ether),
     ("link", Protocol::Ether),
@@ -22,7 +22,7 @@ pub(crate) const PROTOCOLS: &[(&str, Protocol)] = &[
     ("vrrp", Protocol::Vrrp),
 ];
 
-/// Words that begin a primitive and are no protocol, or stand inside one.
+/// Words that begin a primitive and are not protocols, or occur inside one.
 pub(crate) const WORDS: &[&str] = &[
     "and",
     "or",
@@ -47,11 +47,11 @@ pub(crate) const WORDS: &[&str] = &[
     "mark",
 ];
 
-/// EtherTypes that may stand behind `ether proto`.
+/// EtherTypes allowed after `ether proto`.
 pub(crate) const ETHERTYPES: &[(&str, u32)] =
     &[("ip", 0x0800), ("arp", 0x0806), ("rarp", 0x8035), ("ip6", 0x86dd)];
 
-/// Protocol numbers that may stand behind `proto` (IANA "Assigned Internet Protocol Numbers").
+/// Protocol numbers allowed after `proto` (IANA "Assigned Internet Protocol Numbers").
 pub(crate) const PROTOCOL_NUMBERS: &[(&str, u32)] = &[
     ("icmp", 1),
     ("igmp", 2),
@@ -100,7 +100,8 @@ pub(crate) const PORTS: &[(&str, u32)] = &[
     ("mdns", 5353),
 ];
 
-/// Numbers in arithmetic, as pcap-filter(7) names them: offsets of fields, ICMP types (RFC 792, 4443, 4861), TCP flags.
+/// Numbers in arithmetic, as pcap-filter(7) names them: offsets of fields, ICMP types (RFC 792, 4443, 4861),
+/// TCP flags.
 pub(crate) const CONSTANTS: &[(&str, u32)] = &[
     ("icmptype", 0),
     ("icmpcode", 1),
@@ -178,7 +179,7 @@ pub(crate) const CODE_POINTS: &[(&str, u32)] = &[
 /// Congestion bits (RFC 3168, RFC 9331).
 pub(crate) const CONGESTION: &[(&str, u32)] = &[("not-ect", 0), ("ect1", 1), ("ect0", 2), ("ce", 3)];
 
-/// Words of pcap-filter that Longwire refuses, and what to write instead.
+/// Words of pcap-filter that Longwire refuses, and their replacements.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("gateway", "names are not looked up; write ether host ADDRESS and not host ADDRESS"),
     ("inbound", "a link is simplex: its direction is known; leave it out"),
@@ -197,19 +198,19 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("tr", "frames are Ethernet frames; write ether"),
 ];
 
-/// A code point of differentiated services: 0 to 63, or its name, as `ef`, `af11`, `cs6`.
+/// A code point of differentiated services: 0 to 63, or its name, such as `ef`, `af11`, `cs6`.
 pub fn code_point(text: &str) -> Option<u8> {
     let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
     let point = number.or_else(|| named(CODE_POINTS, text))?;
     if point < 64 { u8::try_from(point).ok() } else { None }
 }
 
-/// What a name stands for.
+/// The value of a name.
 pub(crate) fn named<T: Copy>(names: &[(&str, T)], name: &str) -> Option<T> {
     names.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// The known word that is nearest to what was written, if one is near.
+/// The known word most similar to `written`, if one is similar.
 pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let written = written.to_ascii_lowercase();
     let distance = |word: &&str| strsim::damerau_levenshtein(&written, word);

@@ -1,6 +1,6 @@
-//! The tests that each primitive stands for.
+//! Tests of each primitive.
 //!
-//! Offsets come from `link_type`, where the EtherType is looked for: 12, and 4 more behind each `vlan`.
+//! Offsets are relative to `link_type`, the position of the EtherType: 12, plus 4 after each `vlan`.
 
 use crate::builder::{Block, Builder};
 use crate::question::{Load, Relation, Width};
@@ -24,7 +24,7 @@ pub(crate) enum Protocol {
     Vrrp,
 }
 
-/// Under which network protocols a protocol number is looked for.
+/// Network protocols in which a protocol number is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
@@ -32,7 +32,7 @@ pub(crate) enum Family {
     Both,
 }
 
-/// Which of two addresses or ports has to be the wanted one.
+/// Which of two addresses or ports must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Source,
@@ -49,13 +49,13 @@ const ARP: u32 = 0x0806;
 const RARP: u32 = 0x8035;
 const IPV6: u32 = 0x86dd;
 const FRAGMENT: u32 = 44;
-/// Where the EtherType of a frame without tags is.
+/// Offset of the EtherType of an untagged frame.
 pub(crate) const LINK_TYPE: u32 = 12;
-/// What 802.1Q, 802.1ad and older stacked tags are announced by.
+/// EtherTypes of 802.1Q, 802.1ad and older stacked tags.
 const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 
 impl Protocol {
-    /// Number and family of what an IP header announces by number.
+    /// Number and family of a protocol that an IP header names by number.
     pub fn number(self) -> Option<(u32, Family)> {
         match self {
             Self::Ether | Self::Ip | Self::Ip6 | Self::Arp | Self::Rarp => None,
@@ -83,7 +83,7 @@ impl Protocol {
     }
 }
 
-/// Builds primitives, knowing how far tags have moved the headers.
+/// Builder of primitives, which tracks how far tags have moved the headers.
 #[derive(Debug)]
 pub(crate) struct Primitives {
     pub builder: Builder,
@@ -109,7 +109,7 @@ impl Primitives {
         self.builder.compare(Load::Length, 0, Relation::Equal, 0)
     }
 
-    /// `ip`, `tcp`, `icmp6`: a protocol on its own.
+    /// `ip`, `tcp`, `icmp6`: a single protocol.
     pub fn protocol(&mut self, protocol: Protocol) -> Block {
         match (protocol.ethertype(), protocol.number()) {
             (Some(ethertype), _) => self.ethertype(ethertype),
@@ -118,7 +118,8 @@ impl Primitives {
         }
     }
 
-    /// `proto N`: the number in the IPv4 header; in IPv6 the fixed header's, or that of a fragment header behind it.
+    /// `proto N`: the number in the IPv4 header; for IPv6 in the fixed header, or in a fragment header after
+    /// it.
     pub fn numbered(&mut self, number: u32, family: Family) -> Block {
         let v4 = (family != Family::V6).then(|| {
             let ip = self.ethertype(IPV4);
@@ -141,7 +142,7 @@ impl Primitives {
         }
     }
 
-    /// That bytes of `protocol` may be looked at: `tcp[0]` is of IPv4 and not of a later fragment.
+    /// Tests that bytes of `protocol` are present: `tcp[0]` requires IPv4 and no later fragment.
     pub fn readable(&mut self, protocol: Protocol) -> Option<Block> {
         if let Some(ethertype) = protocol.ethertype() {
             return Some(self.ethertype(ethertype));
@@ -157,7 +158,7 @@ impl Primitives {
         Some(self.builder.and(found, first))
     }
 
-    /// Where byte `at` of `protocol` is.
+    /// The position of byte `at` of `protocol`.
     pub fn load(&self, protocol: Protocol, at: u32, width: Width) -> Load {
         match protocol {
             Protocol::Ether => Load::Frame { at, width },
@@ -167,19 +168,19 @@ impl Primitives {
         }
     }
 
-    /// An Ethernet address; tags don't move it.
+    /// An Ethernet address, which tags don't move.
     pub fn ether(&mut self, side: Side, address: u64) -> Block {
         let parts =
             [(Width::Half, u32::MAX, (address >> 32) as u32), (Width::Word, u32::MAX, address as u32)];
         self.addresses(side, 6, 0, &parts)
     }
 
-    /// `ether multicast`: the group bit of the destination, set for broadcast too.
+    /// `ether multicast`: the group bit of the destination, which broadcast has too.
     pub fn ether_group(&mut self) -> Block {
         self.builder.compare(Load::Frame { at: 0, width: Width::Byte }, 1, Relation::Unequal, 0)
     }
 
-    /// `ip multicast`, 224.0.0.0 and above, as pcap-filter has it.
+    /// `ip multicast`, 224.0.0.0 and above, as in pcap-filter.
     pub fn ip_multicast(&mut self) -> Block {
         let ip = self.ethertype(IPV4);
         let first = Load::Frame { at: self.network() + 16, width: Width::Byte };
@@ -194,7 +195,7 @@ impl Primitives {
         self.builder.and(ip6, group)
     }
 
-    /// An IPv4 address or prefix, in the packets of `protocol`; without one in IP, ARP and RARP.
+    /// An IPv4 address or prefix, in the packets of `protocol`; by default in IP, ARP and RARP.
     pub fn v4(&mut self, protocol: Option<Protocol>, side: Side, address: u32, mask: u32) -> Block {
         let parts = [(Width::Word, mask, address)];
         let ip = matches!(protocol, None | Some(Protocol::Ip)).then(|| {
@@ -230,7 +231,8 @@ impl Primitives {
         self.builder.and(ip6, found)
     }
 
-    /// Ports `low` to `high` of TCP, UDP and SCTP, or of the one `protocol`. In IPv6 right behind the fixed header.
+    /// Ports `low` to `high` of TCP, UDP and SCTP, or of `protocol` only. For IPv6 directly after the fixed
+    /// header.
     pub fn ports(&mut self, protocol: Option<Protocol>, side: Side, low: u32, high: u32) -> Block {
         let all = [6, 17, 132];
         let one = protocol.and_then(Protocol::number).map(|(number, _)| [number]);
@@ -253,7 +255,7 @@ impl Primitives {
         self.builder.or(v4, v6)
     }
 
-    /// `vlan [ID]`, and everything that is built afterwards looks behind the tag.
+    /// `vlan [ID]`; everything built afterwards reads after the tag.
     pub fn vlan(&mut self, id: Option<u32>) -> Block {
         let tagged = self.one_of(self.link_type, Width::Half, &TAGS);
         let block = match id {
@@ -273,7 +275,7 @@ impl Primitives {
         let v4 = self.equal(self.network() + 1, Width::Byte, mask, value);
         let v4 = self.builder.and(ip, v4);
         let ip6 = self.ethertype(IPV6);
-        // Behind four bits of version, before twenty of flow label.
+        // After four bits of version, before twenty of flow label.
         let v6 = self.equal(self.network(), Width::Half, mask << 4, value << 4);
         let v6 = self.builder.and(ip6, v6);
         self.builder.or(v4, v6)

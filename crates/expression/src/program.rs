@@ -1,21 +1,21 @@
-//! What an expression is compiled to: tests on a frame, each with the test to go on with after a yes and after a no.
-//! These only lie ahead, so every evaluation ends; nothing is allocated, and no bytes can make it panic.
+//! Compiled form of an expression: tests on a frame, each with the next test after a yes and after a no.
+//! These have higher numbers, so every evaluation ends; nothing is allocated, and no input can cause a panic.
 
 use crate::question::{Known, Load, Question, Step, Test};
 use crate::window::{self, Window};
 
-/// In place of a test's number: the frame matches.
+/// A test number that means a match.
 pub(crate) const MATCH: u16 = u16::MAX;
-/// In place of a test's number: it does not.
+/// A test number that means no match.
 pub(crate) const MISS: u16 = u16::MAX - 1;
-/// Most values an arithmetic expression may hold at a time.
+/// Most values on the stack of an arithmetic expression.
 pub(crate) const MAX_STACK: usize = 16;
 
-/// A compiled expression. Without a test it matches everything.
+/// A compiled expression. Without tests it matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Program {
     pub tests: Box<[Test]>,
-    /// For each test the form in which it is answered soonest, if it has one.
+    /// For each test its fastest form, if it has one.
     pub windows: Box<[Window]>,
     pub steps: Box<[Step]>,
 }

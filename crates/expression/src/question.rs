@@ -1,7 +1,7 @@
 //! What a compiled expression asks of a frame: where values are read, what is computed of them, and how they
 //! are compared.
 
-/// How many bytes are read, in network order.
+/// Number of bytes read, in network order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
     Byte,
@@ -9,7 +9,7 @@ pub(crate) enum Width {
     Word,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
     /// The frame's length on the wire.
@@ -18,8 +18,8 @@ pub(crate) enum Load {
     Mark,
     /// Bytes at an offset from the frame's start.
     Frame { at: u32, width: Width },
-    /// Bytes behind the IPv4 header that begins at `header`: `at` counts from the start of that header, its own
-    /// length not included.
+    /// Bytes after the IPv4 header that begins at `header`: `at` is relative to the start of that header,
+    /// without its length.
     Behind { header: u32, at: u32, width: Width },
 }
 
@@ -52,17 +52,17 @@ pub(crate) enum Operator {
 pub(crate) enum Step {
     Constant(u32),
     Read(Load),
-    /// Takes an index from the stack and reads so much further.
+    /// Pops an index and reads at that additional offset.
     ReadIndexed(Load),
     Combine(Operator),
 }
 
-/// What a test asks. A test whose bytes are not all there answers no.
+/// Question of a test. A test whose bytes are missing answers no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Whether the masked value stands in the relation to a constant.
+    /// Whether the masked value has this relation to a constant.
     Compare { load: Load, mask: u32, relation: Relation, value: u32 },
-    /// Whether two arithmetic expressions do: steps `start..middle` and `middle..end`.
+    /// Whether two arithmetic expressions have this relation: steps `start..middle` and `middle..end`.
     Arithmetic { start: u32, middle: u32, end: u32, relation: Relation },
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Test {
     pub no: u16,
 }
 
-/// What is known of a packet besides its bytes.
+/// Packet metadata besides its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Known {
     pub wire_len: u32,
@@ -81,7 +81,7 @@ pub(crate) struct Known {
 }
 
 impl Load {
-    /// Reads `index` bytes further than it says; sums are modulo 2³², as in a packet filter of the kernel.
+    /// Reads with the additional offset `index`; sums are modulo 2³², as in the kernel's packet filter.
     #[inline]
     pub fn read(self, frame: &[u8], known: Known, index: u32) -> Option<u32> {
         let (at, width) = match self {
@@ -99,7 +99,7 @@ impl Load {
     }
 }
 
-/// The offset that lies `at` bytes further than it would behind an IPv4 header of no length.
+/// The offset `at` plus the length of the IPv4 header at `header`.
 #[inline]
 fn behind(frame: &[u8], header: u32, at: u32) -> Option<u32> {
     Some(at.wrapping_add((byte(frame, header)? & 0x0f) * 4))
@@ -136,7 +136,7 @@ impl Relation {
 }
 
 impl Operator {
-    /// The result modulo 2³²; none for a division by zero. A shift by more than 31 bits leaves nothing.
+    /// The result modulo 2³²; none for a division by zero. A shift by more than 31 bits gives zero.
     pub fn apply(self, left: u32, right: u32) -> Option<u32> {
         match self {
             Self::Add => Some(left.wrapping_add(right)),
@@ -193,7 +193,7 @@ mod tests {
             (Load::Length.read(&frame, known, 9), Load::Mark.read(&[], known, 9)),
             (Some(60), Some(7))
         );
-        // A header of 5 words at 0: 20 bytes less 17 is byte 3.
+        // A header of 5 words at 0: 20 bytes minus 17 is byte 3.
         let behind = Load::Behind { header: 0, at: 0u32.wrapping_sub(17), width: Width::Byte };
         assert_eq!((behind.read(&frame, known, 0), behind.read(&frame, known, 1)), (Some(3), Some(4)));
     }

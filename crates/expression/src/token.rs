@@ -1,22 +1,22 @@
-//! Cuts an expression's text into words and symbols.
+//! Tokenizer of expressions.
 
 use crate::error::{ExpressionError, Fault, quoted};
 
 /// Most bytes of an expression.
 pub(crate) const MAX_TEXT: usize = 16 * 1024;
 
-/// A piece of the text: a word (numbers and addresses too) or a symbol.
+/// A part of the text: a word (numbers and addresses included) or a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     pub text: &'a str,
     pub is_word: bool,
     /// Its offset in the text, in bytes.
     pub start: usize,
-    /// Of an opening parenthesis: the number of the token that closes it.
+    /// For an opening parenthesis: the number of the token that closes it.
     pub closed_by: Option<usize>,
 }
 
-/// Longest first, so that `<<` is not read as two.
+/// Longest first, so that `<<` is not split.
 const SYMBOLS: &[&str] = &[
     "&&", "||", "<<", ">>", "<=", ">=", "==", "!=", "(", ")", "[", "]", ":", "/", "*", "+", "-", "%", "&",
     "|", "^", "<", ">", "=", "!",
@@ -25,7 +25,7 @@ const SYMBOLS: &[&str] = &[
 /// The tokens of `text`.
 ///
 /// # Errors
-/// The text is too long, or has a character that means nothing.
+/// The text is too long, or contains an invalid character.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     if text.len() > MAX_TEXT {
         return Err(ExpressionError {
@@ -78,10 +78,10 @@ fn symbol(text: &str, start: usize) -> Result<&'static str, ExpressionError> {
     })
 }
 
-/// How many bytes at the start of `rest` are a word; 0 if none.
+/// Length in bytes of the word at the start of `rest`; 0 if there is none.
 ///
-/// An address with colons is a word as a whole: two colons in a row, or as many as an Ethernet or IPv6 address has.
-/// One colon alone divides, as in `ip[2:2]`. Dots and hyphens belong to a word if something follows them.
+/// An address with colons is one word: two colons in a row, or as many as an Ethernet or IPv6 address has. A
+/// single colon separates, as in `ip[2:2]`. Dots and hyphens belong to a word if something follows them.
 fn word_len(rest: &str) -> usize {
     let run = |is_part: fn(&u8) -> bool| rest.bytes().take_while(is_part).count();
     let address = run(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'));

@@ -1,27 +1,28 @@
-//! The form in which tests are answered soonest: eight bytes of the frame in a register, and one comparison.
+//! The fastest form of tests: eight bytes of the frame in a register, and one comparison.
 
 use crate::question::{Load, Question, Relation, Test, Width};
 
 /// Bytes of a window.
 pub(crate) const WIDTH: usize = 8;
 
-/// Whether the bits of eight bytes, in network order, that a mask selects are a number of a range; and the tests to go on with. What tests in a row ask
-/// of bytes that lie together is one window.
+/// Tests whether the masked bits of eight bytes, in network order, are a number within a range; with the next
+/// tests. Consecutive tests of adjacent bytes share one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     mask: u64,
     /// The range's lowest number.
     low: u64,
-    /// How far above it the highest is.
+    /// Width of the range.
     span: u64,
-    /// Where the bytes begin: those that are asked about are the last of them, so that a window lies within the frame if they do.
+    /// Offset of the bytes: the tested ones are the last of them, so that a window lies within the frame if
+    /// they do.
     pub at: u32,
     pub yes: u16,
     pub no: u16,
 }
 
 impl Window {
-    /// What has no such form: it lies within no frame.
+    /// A test without this form: the window lies within no frame.
     const NONE: Self = Self { mask: 0, low: 0, span: 0, at: u32::MAX, yes: 0, no: 0 };
 
     /// The windows of tests, each of which leads to later ones only.
@@ -29,7 +30,7 @@ impl Window {
         let mut windows = vec![Self::NONE; tests.len()];
         for (number, test) in tests.iter().enumerate().rev() {
             let Some(mut window) = Self::single(test) else { continue };
-            // Later tests have found their forms already.
+            // Later tests already have their windows.
             while let Some(joined) = windows.get(usize::from(window.yes)).and_then(|next| window.and(next)) {
                 window = joined;
             }
@@ -38,13 +39,13 @@ impl Window {
         windows.into()
     }
 
-    /// Whether the bytes are what is asked for.
+    /// Whether the bytes match.
     #[inline(always)]
     pub fn holds(&self, bytes: [u8; WIDTH]) -> bool {
         (u64::from_be_bytes(bytes) & self.mask).wrapping_sub(self.low) <= self.span
     }
 
-    /// The window of one test, if it compares bytes at a fixed place with a number that they can be.
+    /// The window of one test, if it compares bytes at a fixed offset with a possible value.
     fn single(test: &Test) -> Option<Self> {
         let Question::Compare { load: Load::Frame { at, width }, mask, relation, value } = test.question
         else {
@@ -70,7 +71,8 @@ impl Window {
         Some(Self { mask: u64::from(mask & highest) << shift, low, span: high - low, at, yes, no })
     }
 
-    /// This one and `next`, which a yes leads to, as one; if they are answered no alike, and fit.
+    /// Combines this window and `next`, its successor after a yes, if their no-successors are equal and they
+    /// fit.
     fn and(&self, next: &Self) -> Option<Self> {
         if self.no != next.no || next.at == Self::NONE.at {
             return None;
@@ -97,7 +99,7 @@ impl Window {
         })
     }
 
-    /// The same for bytes that begin further behind, at `at`, if what it asks about is among them.
+    /// The window moved to `at`, if the tested bytes are still within it.
     fn moved(&self, at: u32) -> Option<Self> {
         let shift = at.checked_sub(self.at)?.checked_mul(8)?;
         let moved = |bits: u64| bits.checked_shl(shift).filter(|&moved| moved >> shift == bits);
@@ -111,7 +113,8 @@ mod tests {
     use crate::program::{MATCH, MISS, Program};
     use crate::question::Known;
 
-    /// Against the comparison itself, for bytes within a frame, at its end and beyond, and values that do not fit.
+    /// Compares with the test itself, for bytes within a frame, at its end and beyond, and for values that do
+    /// not fit.
     #[test]
     fn a_window_answers_what_its_test_does() {
         use Relation::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Unequal};
@@ -165,7 +168,7 @@ mod tests {
         assert_eq!(Window::of(&[source, against])[0].yes, 1, "both are never so");
     }
 
-    /// Whole expressions with windows and without, on frames that end anywhere, with options and without.
+    /// Whole expressions with and without windows, on frames of any length, with and without options.
     #[test]
     fn expressions_mean_the_same_without_windows() {
         let texts = [

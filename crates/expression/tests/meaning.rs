@@ -1,4 +1,4 @@
-//! What expressions mean, on frames written by hand, and what is said of those that are wrong.
+//! Expressions on handmade frames, and error messages.
 
 use longwire_expression::{Expression, Fault};
 

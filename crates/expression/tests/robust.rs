@@ -1,5 +1,5 @@
-//! No text and no bytes make anything panic, and the laws of logic hold: for random ones, for real expressions with
-//! pieces exchanged, and for the fuzzer's corpus.
+//! Arbitrary texts and bytes never cause a panic, and the laws of logic hold: for random ones, for valid
+//! expressions with parts exchanged, and for the fuzzer's corpus.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
@@ -92,7 +92,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[ -~]{0,60}", pieces.prop_map(|pieces| pieces.join(" "))]
 }
 
-/// Expressions that are right, some of which read beyond the end of short frames.
+/// Valid expressions, some of which read beyond the end of short frames.
 fn primitives() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "tcp port 80",
@@ -140,7 +140,7 @@ proptest! {
 
     #[test]
     fn logic_holds_on_any_frame(a in primitives(), b in primitives(), frame in any_frame()) {
-        // Tags move what is written further right, so that `vlan` must not stand on the left.
+        // Tags move what is written further right, so `vlan` must not be on the left.
         prop_assume!(!a.contains("vlan"));
         let is = |text: String| parse(&text).matches(&frame, frame.len() as u32);
         let (first, second) = (is(a.into()), is(b.into()));

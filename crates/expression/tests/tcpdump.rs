@@ -1,4 +1,4 @@
-//! The same verdicts as tcpdump: its compiled programs are run by a small interpreter beside ours, on the same frames.
+//! Compares verdicts with tcpdump: its compiled programs are run by a small interpreter on the same frames.
 
 mod frames;
 
@@ -119,19 +119,19 @@ const EXPRESSIONS: &[&str] = &[
     "(tcp[13] & 2 != 0 and dst port 443) or (udp and not net 10) or (icmp6 and greater 150)",
 ];
 
-/// What a program says of a frame.
+/// Verdict of a program on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Match,
     Miss,
-    /// It read beyond the frame's end and gave up: there ours differs, by intent.
+    /// It read beyond the frame's end and gave up: ours intentionally differs there.
     Outside,
 }
 
 /// An instruction as `tcpdump -ddd` prints it: code, jumps, constant.
 type Instruction = (u16, u8, u8, u32);
 
-/// The program of an expression, as tcpdump compiles it without optimisation. None where there is no tcpdump.
+/// The program of an expression, compiled by tcpdump without optimization. None without tcpdump.
 fn compiled(expression: &str) -> Option<Vec<Instruction>> {
     let output =
         Command::new("tcpdump").args(["-O", "-y", "EN10MB", "-ddd", "--", expression]).output().ok()?;
@@ -241,7 +241,8 @@ fn verdicts_are_those_of_tcpdump() {
                 }
             }
         }
-        // Frames are long enough and their fields are drawn from few values, so that every expression is put to the test.
+        // Frames are long enough and their fields are drawn from few values, so that every expression both
+        // matches and fails.
         assert!(matched > 0 && missed > 0, "{text}: {matched} matched, {missed} missed");
         assert!(outside < FRAMES / 10, "{text}: {outside} outside");
     }

@@ -8,22 +8,23 @@ use longwire_report::output;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long it sleeps at most before it looks whether it is still wanted.
+/// Longest sleep between checks whether it should end.
 const SLEEP: Duration = Duration::from_millis(100);
 
-/// Send UDP packets back to where they come from; let all others pass
+/// Send UDP packets back to their senders, and pass all others
 ///
-/// Comes by the router's socket for control processes as the one that is called NAME.
+/// Attaches through the router's socket for control processes, under the name NAME.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  longwire forwarder install r1 --where control --name echo --packets 1000 --cycles 50000 --destination-port 9 --protocol udp
+  longwire forwarder install r1 --where control --name echo --packets 1000 --cycles 50000 --destination-port \
+  9 --protocol udp
   longwire control echo r1")]
 pub struct Args {
     #[command(flatten)]
     beside: Beside,
 
-    /// The name by which it is expected.
+    /// The name of its attachment.
     #[arg(long, default_value = "echo")]
     name: String,
 }
@@ -32,14 +33,14 @@ impl Args {
     /// Answers packets until it is cut off.
     ///
     /// # Errors
-    /// If it is not let in.
+    /// If it is refused.
     pub fn run(self) -> anyhow::Result<()> {
         let socket = self.beside.socket()?;
-        // What was promised at the installation.
+        // The guarantee of the installation.
         let hello = Hello { name: self.name, packets: 0, cycles: 0, share: 1 };
         let mut control = Control::connect(Path::new(&socket), &hello)?;
         match answer(&mut control) {
-            // The router is gone, or its run is over.
+            // The router is gone, or its run has ended.
             Err(ended @ ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))) => {
                 output::note(&ended.to_string());
                 Ok(())

@@ -1,4 +1,4 @@
-//! Which packets: by their addresses and ports, as options.
+//! Options that select packets by addresses and ports.
 
 use longwire_scenario::WrittenKey;
 
@@ -23,7 +23,7 @@ pub struct FlowEnds {
 }
 
 impl FlowEnds {
-    /// The key of packets between them, of this protocol.
+    /// The key of packets of this protocol between them.
     pub fn key(self, protocol: Option<String>) -> WrittenKey {
         let Self { source, source_port, destination, destination_port } = self;
         WrittenKey { source, source_port, destination, destination_port, protocol }

@@ -1,4 +1,4 @@
-//! `longwire control heavy-hitters`: which flows send most, and a policer for those that send too much.
+//! `longwire control heavy-hitters`: finds the flows that send most, and polices those that send too much.
 
 use crate::post::{Entry, Post, address_at, double_at, per_second};
 use crate::{Interval, Stay};
@@ -16,52 +16,54 @@ use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Show which flows send most bytes, and police those that send too much
+/// Show the flows that send most bytes, and police those that send too much
 ///
-/// Installs heavy-hitters, which estimates every flow's bytes, and reads each interval which have most. With --install-policer, a flow that is faster than --above gets a
-/// token bucket of its own, which is taken away when it has dropped nothing for a while.
+/// Installs heavy-hitters, which estimates every flow's bytes, and reads the largest flows in each interval.
+/// With --install-policer, a flow faster than --above gets its own token bucket, which is removed when it has
+/// dropped nothing for a while.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire control heavy-hitters r1
   longwire control heavy-hitters r1 --top 5 --interval '10 s' --json
-  longwire control heavy-hitters r1 --above '20 Mbit/s' --install-policer '10 Mbit/s' --burst '50 kB' --hold '1 min'")]
+  longwire control heavy-hitters r1 --above '20 Mbit/s' --install-policer '10 Mbit/s' --burst '50 kB' --hold \
+  '1 min'")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,
 
-    /// How many flows are shown, and policed at most; up to 100.
+    /// Number of flows shown, and most that are policed; up to 100.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     top: usize,
 
-    /// How long it is counted before it is shown, and counted anew.
+    /// Interval of counting and display.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     interval: Interval,
 
-    /// The rate that a flow gets which is above --above.
+    /// Rate of a flow that exceeds --above.
     #[arg(long, value_name = "RATE")]
     install_policer: Option<Rate>,
 
-    /// From which rate on a flow is policed. Default: the policer's.
+    /// Rate above which a flow is policed. Default: the policer's rate.
     #[arg(long, value_name = "RATE", requires = "install_policer")]
     above: Option<Rate>,
 
-    /// What a policed flow may send at once. Default: what it may send in 100 ms, and two long frames at least.
+    /// Burst of a policed flow. Default: 100 ms at its rate, at least two long frames.
     #[arg(long, value_name = "SIZE", requires = "install_policer")]
     burst: Option<Bytes>,
 
-    /// For how long a policer has to have dropped nothing before it is taken away.
+    /// Time without drops after which a policer is removed.
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     hold: Nanos,
 
-    /// Print a JSON object for each interval, and for each policer that comes or goes.
+    /// Print a JSON object for each interval, and for each policer installed or removed.
     #[arg(long)]
     json: bool,
 }
 
-/// As many as the table surely has room for, and some.
+/// Limit that certainly fits the table.
 const MOST: usize = 100;
-/// When there are fewer flows in the table than this, lighter ones are let in.
+/// Number of flows in the table below which lighter ones are admitted.
 const FEW: usize = 64;
 /// The largest burst of the policer: 2^62 billionths of a byte.
 const MOST_BURST: u64 = (1 << 62) / BILLION;
@@ -70,7 +72,7 @@ const BILLION: u64 = 1_000_000_000;
 const LEAST_BURST: u64 = 3028;
 
 impl Args {
-    /// Watches until it is stopped.
+    /// Runs until it is stopped.
     ///
     /// # Errors
     /// If the program is refused, or the instance does not answer.
@@ -78,7 +80,7 @@ impl Args {
         ensure!((1..=MOST).contains(&self.top), "--top {} is outside 1 to {MOST}", self.top);
         let limit = self.install_policer.map(|rate| self.limit(rate)).transpose()?;
         let post = Post::take(&self.beside, self.json)?;
-        // Nobody is to choose flows that look like others.
+        // Prevents attackers from choosing flows that collide with others.
         let seed = RandomState::new().hash_one("heavy-hitters");
         let fid = post.install(&WrittenForwarder {
             program: "heavy-hitters".into(),
@@ -110,12 +112,12 @@ impl Args {
     }
 }
 
-/// The program's state: the threshold, the seed of its hash, none missed.
+/// The program's state: the threshold, the seed of its hash, zero missed.
 fn state(threshold: u64, seed: u64) -> Vec<u8> {
     [threshold, seed, 0].iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// What is too much, and what it gets then.
+/// The threshold for policing, and the policer's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit {
     /// Bytes a second.
@@ -135,7 +137,7 @@ impl Limit {
     }
 }
 
-/// A flow, as a key of the program's table says.
+/// A flow, as a key of the program's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Flow {
     source: SocketAddr,
@@ -143,7 +145,7 @@ struct Flow {
     protocol: u8,
 }
 
-/// What it has sent in an interval.
+/// A flow's traffic in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sent {
     flow: Flow,
@@ -162,7 +164,7 @@ impl Sent {
 }
 
 impl Flow {
-    /// Fragments have none, nor has what is counted with them.
+    /// Fragments have no ports, nor do packets counted with them.
     fn has_ports(self) -> bool {
         matches!(self.protocol, 6 | 17) && (self.source.port(), self.destination.port()) != (0, 0)
     }
@@ -209,13 +211,13 @@ impl fmt::Display for Flow {
     }
 }
 
-/// A flow that has a policer, or should have one.
+/// A flow with a policer, or one that was refused.
 struct Policed {
     /// The program; none if it was refused.
     fid: Option<u32>,
     /// Packets that it has dropped.
     dropped: u64,
-    /// For how long it has dropped nothing.
+    /// Time without drops.
     calm: Duration,
 }
 
@@ -224,7 +226,7 @@ struct Watch<'p> {
     args: &'p Args,
     fid: u32,
     seed: u64,
-    /// Bytes in an interval from which on a flow is in the table.
+    /// Bytes per interval from which a flow is in the table.
     threshold: u64,
     limit: Option<Limit>,
     policed: HashMap<Flow, Policed>,
@@ -235,7 +237,7 @@ impl Watch<'_> {
     fn look(&mut self, time: Duration) -> anyhow::Result<()> {
         let entries = self.post.entries(self.fid, "top")?;
         let missed = double_at(&self.post.data::<24>(self.fid)?, 16).unwrap_or(0);
-        // What comes in between is counted in neither interval.
+        // Packets in between are counted in neither interval.
         self.post.clear(self.fid, ".bss")?;
         self.post.clear(self.fid, "top")?;
         let mut sent: Vec<Sent> = entries.iter().filter_map(Sent::read).collect();
@@ -268,7 +270,8 @@ impl Watch<'_> {
         });
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let event = json!({
-            "event": "interval", "time_ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "threshold": self.threshold,
+            "event": "interval", "time_ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "thr\
+             eshold": self.threshold,
         });
         let mut lines = vec![cells!["flow", "bytes", "packets", "rate", ""]];
         for one in sent {
@@ -316,7 +319,7 @@ impl Watch<'_> {
         self.post.tell(&event, &text)
     }
 
-    /// Takes away policers that have nothing to do any more.
+    /// Removes policers that are no longer needed.
     fn release(&mut self, time: Duration) -> anyhow::Result<()> {
         let hold = Duration::from_nanos(self.args.hold.0);
         let mut over = Vec::new();
@@ -344,13 +347,13 @@ impl Watch<'_> {
     }
 }
 
-/// The rate of so many bytes, in bits a second.
+/// The rate of `bytes` in `time`, in bits per second.
 fn bits_per_second(bytes: u64, time: Duration) -> u64 {
     per_second(bytes.saturating_mul(8), time)
 }
 
-/// From how many bytes on a flow is in the table of the next interval: more when the table was full, that of the middle flow at least; half when it
-/// was nearly empty.
+/// The next interval's threshold for the table: at least the median flow's bytes if the table was full; half
+/// if it was nearly empty.
 fn next_threshold(threshold: u64, sent: &[Sent], missed: u64) -> u64 {
     if missed > 0 {
         let middle = sent.get(sent.len() / 2).map_or(0, |sent| sent.bytes);

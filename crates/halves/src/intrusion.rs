@@ -1,4 +1,4 @@
-//! `longwire control intrusion`: sees who scans ports, and has all that comes from there dropped for a while.
+//! `longwire control intrusion`: detects port scans, and drops all packets from their sources for a while.
 
 use crate::post::{Entry, Post, address_at, address_bytes, double_at, word_at};
 use crate::{Interval, Stay};
@@ -11,11 +11,13 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// See who scans the ports of a host or the hosts of a network, and drop all that comes from there for a while
+/// Detect scans of a host's ports or a network's hosts, and drop all packets from there for a while
 ///
-/// Installs the detector with signatures: TCP packets that ask for a connection, whose targets it notes, and such as no good sender sends (without flags, with FIN
-/// alone, with FIN, PSH and URG). Reads what it has noted each interval. A source that has tried many ports of one host, or one port of many hosts, within a
-/// while, or has sent packets that nobody sends, is told of and put among the detector's filters; it is taken out again when its time is over.
+/// Installs the detector with signatures: TCP connection requests, whose targets it records, and packets that
+/// no valid sender sends (without flags, with only FIN, with FIN, PSH and URG). Reads its records in each
+/// interval. A source that has tried many ports of one host, or one port of many hosts, within a while, or
+/// has sent invalid packets, is reported and added to the detector's filters; it is removed when its time is
+/// over.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -25,15 +27,15 @@ pub struct Args {
     #[command(flatten)]
     beside: Stay,
 
-    /// How many ports of one host make a scan.
+    /// Number of ports of one host that make a scan.
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     ports: usize,
 
-    /// On how many hosts one port makes a scan.
+    /// Number of hosts on which one port makes a scan.
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     hosts: usize,
 
-    /// How many packets that nobody sends make an intrusion.
+    /// Number of invalid packets that make an intrusion.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     strange: u64,
 
@@ -41,15 +43,15 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     within: Nanos,
 
-    /// How long what comes from there is dropped.
+    /// How long packets from a source are dropped.
     #[arg(long, value_name = "TIME", default_value = "1 min")]
     expiry: Nanos,
 
-    /// A source that is never filtered, such as a monitor's; can be given several times.
+    /// A source that is never filtered, such as a monitor; can be given several times.
     #[arg(long, value_name = "ADDRESS")]
     spare: Vec<IpAddr>,
 
-    /// How often the detector is asked.
+    /// Polling interval of the detector.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     interval: Interval,
 
@@ -58,12 +60,13 @@ pub struct Args {
     json: bool,
 }
 
-/// What packets look like that are reported: first port, how many, protocol, which flags are looked at and what they are, whether targets are noted.
+/// A signature of reported packets: first port, count, protocol, flag mask, flags, whether targets are
+/// recorded.
 type Signature = (u16, u16, u8, u8, u8, u8);
 
 const TCP: u8 = 6;
 const FLAGS: u8 = 0x3f;
-/// The signatures, in the detector's order: which is the first, counts.
+/// The signatures in the detector's order: the first match wins.
 const SIGNATURES: [(&str, Signature); 4] = [
     ("connections asked for", (0, 0, TCP, 0x12, 0x02, 1)),
     ("packets without flags", (0, 0, TCP, FLAGS, 0x00, 0)),
@@ -72,7 +75,7 @@ const SIGNATURES: [(&str, Signature); 4] = [
 ];
 
 impl Args {
-    /// Watches until it is stopped.
+    /// Runs until it is stopped.
     ///
     /// # Errors
     /// If the program is refused, or the instance does not answer.
@@ -82,7 +85,7 @@ impl Args {
         let post = Post::take(&self.beside, self.json)?;
         let fid = post.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
         post.put(fid, ".bss", &[0; 4], &signatures())?;
-        // Before its signatures are there the detector sees nothing.
+        // The detector matches nothing before its signatures are there.
         post.tell(
             &json!({ "event": "watching", "router": self.beside.router }),
             &format!("watching {}", self.beside.router),
@@ -104,7 +107,7 @@ struct Watch<'p> {
     fid: u32,
     /// When each filter ends.
     filtered: HashMap<IpAddr, Instant>,
-    /// Of each source that was filtered: the packets and the time of its last packet that were held against it then.
+    /// For each filtered source: its packets and the time of its last packet when it was filtered.
     settled: HashMap<IpAddr, Settled>,
 }
 
@@ -130,7 +133,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Sources of packets that nobody sends.
+    /// Sources of invalid packets.
     fn strangers(&self, events: &[Entry]) -> Vec<(IpAddr, String)> {
         let strange = |(key, value): &Entry| {
             let (source, number) = (address_at(key, 0)?, word_at(key, 16)?);
@@ -162,11 +165,12 @@ impl Watch<'_> {
             return Ok(());
         }
         self.filtered.insert(source, Instant::now() + Duration::from_nanos(self.args.expiry.0));
-        let event = json!({ "event": "intrusion", "source": source.to_string(), "why": why, "filtered_ns": self.args.expiry.0 });
+        let event = json!({ "event": "intrusion", "source": source.to_string(), "why": why,
+            "filtered_ns": self.args.expiry.0 });
         self.post.tell(&event, &format!("intrusion: {source}: {why}; filtered for {}", self.args.expiry))
     }
 
-    /// Takes those out of the filters whose time is over.
+    /// Removes expired sources from the filters.
     fn expire(&mut self) -> anyhow::Result<()> {
         let now = Instant::now();
         let over: Vec<IpAddr> =
@@ -194,7 +198,8 @@ struct Limits {
     within: u64,
 }
 
-/// Who has scanned, and what: of each source's probes those that are no older than its last by more than the time, and came after what was held against it before.
+/// Finds scans: among each source's probes, those no older than its last by more than the time window, and
+/// newer than its last filtering.
 fn scans(probes: &[Entry], limits: &Limits, since: impl Fn(&IpAddr) -> u64) -> Vec<(IpAddr, String)> {
     let mut by_source: HashMap<IpAddr, Vec<(IpAddr, u16, u64)>> = HashMap::new();
     for (key, value) in probes {
@@ -212,7 +217,7 @@ fn scans(probes: &[Entry], limits: &Limits, since: impl Fn(&IpAddr) -> u64) -> V
             ports.entry(host).or_default().insert(port);
             hosts.entry(port).or_default().insert(host);
         }
-        // The most, and of equals the first.
+        // The most, or the first of equals.
         let ports = ports.into_iter().map(|(host, ports)| (ports.len(), host)).max();
         let hosts = hosts.into_iter().map(|(port, hosts)| (hosts.len(), port)).max();
         if let Some((count, host)) = ports.filter(|&(count, _)| count >= limits.ports) {
@@ -228,7 +233,7 @@ fn port_at(key: &[u8]) -> Option<u16> {
     Some(u16::from_le_bytes(key.get(32..34)?.try_into().ok()?))
 }
 
-/// The detector's eight signatures, as its map has them.
+/// The detector's eight signatures, in the format of its map.
 fn signatures() -> [u8; 64] {
     let mut bytes = [0; 64];
     let places = bytes.as_chunks_mut::<8>().0;
@@ -260,7 +265,7 @@ mod tests {
         assert_eq!(seen(&ports, 0), [(source, "tried 3 ports of 10.0.0.9".to_owned())]);
         let hosts = [probe(1, 7, 22, 500), probe(1, 8, 22, 550), probe(1, 9, 22, 600)];
         assert_eq!(seen(&hosts, 0), [(source, "tried port 22 of 3 hosts".to_owned())]);
-        // Two ports of one and one of another are none.
+        // Two ports of one and one of another are not a scan.
         assert_eq!(seen(&[probe(1, 9, 21, 1), probe(1, 9, 22, 2), probe(1, 8, 23, 3)], 0), []);
     }
 

@@ -1,7 +1,9 @@
-//! The control halves of forwarders: processes of their own beside a running router, which they ask through its instance's API.
+//! The control halves of forwarders: processes beside a running router, which they access through its
+//! instance's API.
 //!
-//! Each is a module with its options ([`echo::Args`] and so on) and a `run` that ends when it is stopped or its instance ends.
-//! `post` is what they have in common: programs that are installed, read, written, and removed at the end.
+//! Each is a module with its options ([`echo::Args`] and so on) and a `run` that ends when it is stopped or
+//! its instance ends. `post` is their shared part: programs that are installed, read, written, and removed at
+//! the end.
 #![forbid(unsafe_code)]
 
 pub mod echo;
@@ -21,7 +23,7 @@ use longwire_control::{Client, ForwarderAsk, directory};
 use longwire_units::Nanos;
 use serde_json::Value;
 
-/// The router beside which a control half runs.
+/// The router of a control half.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Beside {
     /// The router.
@@ -32,18 +34,18 @@ pub struct Beside {
     instance: Option<String>,
 }
 
-/// The same for one that installs programs.
+/// The router of a control half that installs programs.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Stay {
     #[command(flatten)]
     beside: Beside,
 
-    /// How long its programs stay when it is killed, or hangs; 1 s to 1 h.
+    /// Lifetime of its programs after it is killed or hangs; 1 s to 1 h.
     #[arg(long, value_name = "TIME", default_value = "1 min")]
     lease: Nanos,
 }
 
-/// How often something is looked at: so often that it takes no time from anybody.
+/// A polling interval, long enough to cost little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval(Nanos);
 
@@ -78,19 +80,19 @@ impl std::ops::Deref for Stay {
 }
 
 impl Beside {
-    /// Asks the router's instance.
+    /// Sends a request to the router's instance.
     ///
     /// # Errors
-    /// If no instance is meant, or it refuses or does not answer.
+    /// If no instance is selected, or it refuses or does not answer.
     fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
         let client = Client::connect(&directory(), self.instance.as_deref())?;
         Ok(client.forwarders(&self.router, ask)?)
     }
 
-    /// Where control processes come.
+    /// The socket for control processes.
     ///
     /// # Errors
-    /// If none is expected.
+    /// If no process is expected.
     fn socket(&self) -> anyhow::Result<String> {
         let levels = self.ask(&ForwarderAsk::Levels)?;
         let socket = levels["socket"].as_str();

@@ -10,8 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Count packets by their properties, and send a summary of each interval to a collector
 ///
-/// Installs the performance monitor for all packets. Each interval, for each property, it tells how many packets and bytes there were: a JSON object a line, on standard output or
-/// in UDP datagrams of whole lines. Counters are added while it runs: the same command with --add changes the monitor that is there, and ends.
+/// Installs the performance monitor for all packets. In each interval it reports packets and bytes for each
+/// property: a JSON object per line, on standard output or in UDP datagrams of whole lines. Counters can be
+/// added while it runs: the same command with --add changes the running monitor, and ends.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -22,15 +23,16 @@ pub struct Args {
     #[command(flatten)]
     beside: Stay,
 
-    /// What to count by: port, protocol, flags, source=ADDRESS, destination=ADDRESS. Default: protocol.
+    /// Properties to count by: port, protocol, flags, source=ADDRESS, destination=ADDRESS. Default: protocol.
     #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read)]
     by: Vec<Counter>,
 
-    /// Count by this, too, in the monitor that runs; can be given several times.
-    #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read, conflicts_with_all = ["by", "collector"])]
+    /// Add this property to the running monitor; can be given several times.
+    #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read,
+        conflicts_with_all = ["by", "collector"])]
     add: Vec<Counter>,
 
-    /// Where summaries are sent to. Default: standard output.
+    /// Destination of summaries. Default: standard output.
     #[arg(long, value_name = "ADDRESS:PORT")]
     collector: Option<SocketAddr>,
 
@@ -38,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     interval: Interval,
 
-    /// Print a JSON object for each counter, instead of a text.
+    /// Print a JSON object for each counter, instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -53,9 +55,9 @@ enum Counter {
     Destination(IpAddr),
 }
 
-/// Most bytes of a datagram: it fits an Ethernet frame with IPv6.
+/// Most bytes of a datagram: fits an Ethernet frame with IPv6.
 const DATAGRAM: usize = 1400;
-/// The properties, in the order of the program's bits: the bit, the map, what it is called.
+/// The properties in the order of the program's bits: bit, map, name.
 const PROPERTIES: [(u32, &str, &str); 5] = [
     (1, "ports", "port"),
     (2, "protocols", "protocol"),
@@ -77,7 +79,7 @@ impl Counter {
         }
     }
 
-    /// The bit by which the program is told.
+    /// The program's bit for it.
     fn bit(self) -> u32 {
         let place = match self {
             Self::Port => 0,
@@ -89,7 +91,7 @@ impl Counter {
         PROPERTIES[place].0
     }
 
-    /// The entry that has to be in the map of addresses.
+    /// Its entry in the map of addresses.
     fn entry(self) -> Option<[u8; 20]> {
         let (address, side) = match self {
             Self::Source(address) => (address, 0u32),
@@ -135,7 +137,8 @@ impl Args {
                 let bytes = counted.1.saturating_sub(last.1);
                 lines.push((
                     json!({
-                        "event": "summary", "router": self.beside.router, "by": property, "key": key, "packets": packets, "bytes": bytes,
+                        "event": "summary", "router": self.beside.router, "by": property, "key": key, "packet\
+                         s": packets, "bytes": bytes,
                         "time_ns": u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
                     }),
                     format!("{property} {key}: {packets} packets, {bytes} bytes"),
@@ -150,11 +153,11 @@ impl Args {
     }
 }
 
-/// Has a monitor count by these, too.
+/// Makes a monitor count by these, too.
 fn count_by(post: &Post, fid: u32, counters: &[Counter]) -> anyhow::Result<()> {
     let known = post.entries(fid, "addresses")?;
     for entry in counters.iter().filter_map(|counter| counter.entry()) {
-        // What is counted already goes on.
+        // Existing counters continue.
         if !known.iter().any(|(key, _)| *key == entry) {
             post.put(fid, "addresses", &entry, &[0; 16])?;
         }
@@ -167,7 +170,7 @@ fn count_by(post: &Post, fid: u32, counters: &[Counter]) -> anyhow::Result<()> {
 /// Packets and bytes.
 type Counted = (u64, u64);
 
-/// All that a monitor counts by: property, what of it, how much so far.
+/// All counters of a monitor: property, value, count.
 fn read(post: &Post, fid: u32) -> anyhow::Result<Vec<(&'static str, String, Counted)>> {
     let properties = u32::from_le_bytes(post.data(fid)?);
     let mut found = Vec::new();
@@ -183,13 +186,13 @@ fn read(post: &Post, fid: u32) -> anyhow::Result<Vec<(&'static str, String, Coun
     Ok(found)
 }
 
-/// The sum of a value's counters: each of the router's processors has its own.
+/// The sum of a value's counters, one per processor of the router.
 fn counted(value: &[u8]) -> Option<Counted> {
     let sum = |place| value.as_chunks::<16>().0.iter().filter_map(|own| double_at(own, place)).sum();
     (!value.is_empty()).then(|| (sum(0), sum(8)))
 }
 
-/// What a map's key means; none if it is another property's.
+/// The name of a map's key; none if it belongs to another property.
 fn named(property: &str, key: &[u8]) -> Option<String> {
     let number = word_at(key, if key.len() == 20 { 16 } else { 0 })?;
     match (property, number) {
@@ -204,7 +207,7 @@ fn named(property: &str, key: &[u8]) -> Option<String> {
     }
 }
 
-/// The flags of TCP by name (RFC 9293, section 3.1).
+/// Names of TCP flags (RFC 9293, section 3.1).
 fn flag_names(flags: u32) -> String {
     const NAMES: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
     let set = NAMES.iter().enumerate().filter(|(bit, _)| flags >> bit & 1 == 1);
@@ -229,14 +232,14 @@ impl Collector {
 
     fn send<'l>(&self, lines: impl Iterator<Item = &'l Value>) -> anyhow::Result<()> {
         for datagram in datagrams(lines.map(Value::to_string)) {
-            // A collector that is not there now may be there for the next.
+            // A collector that is unreachable now may be reachable later.
             let _ = self.socket.send(&datagram);
         }
         Ok(())
     }
 }
 
-/// Lines in datagrams, of which none is cut.
+/// Packs lines into datagrams without splitting any.
 fn datagrams(lines: impl Iterator<Item = String>) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     for line in lines {

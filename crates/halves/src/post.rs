@@ -1,4 +1,4 @@
-//! What a control half does at its router: programs that it installs, reads and writes, and takes away when it ends.
+//! A control half's programs at its router, which it installs, reads and writes, and removes at the end.
 
 use crate::{Beside, Stay};
 use anyhow::{Context, bail};
@@ -16,11 +16,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often leases are renewed in the time of one.
+/// Renewals of a lease within its duration.
 const RENEWALS: u32 = 5;
 
-/// A control half's place beside its router. What was installed from here is removed when it is dropped, and by the instance when the process is
-/// killed.
+/// A control half's state at its router. Its programs are removed when this is dropped, and by the instance
+/// when the process is killed.
 #[derive(Debug)]
 pub(super) struct Post {
     client: Client,
@@ -29,23 +29,24 @@ pub(super) struct Post {
     lease: Nanos,
     installed: Arc<Installed>,
     signals: Mutex<StopSignals>,
-    /// Its end tells the thread that renews leases.
+    /// Dropping it ends the thread that renews leases.
     _renewing: Sender<()>,
 }
 
-/// The programs that were installed. None once the post was left: nobody removes what is installed then.
+/// The installed programs. None after leaving, when nothing may be installed, because nothing would remove
+/// it.
 type Installed = Mutex<Option<BTreeSet<u32>>>;
 
 /// An entry of a map: its key and its value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
 
 impl Post {
-    /// Takes it.
+    /// Attaches to the router.
     ///
     /// # Errors
-    /// If no instance is meant, or it does not answer, or it has no such router.
+    /// If no instance is selected, or it does not answer, or it has no such router.
     pub(super) fn take(beside: &Stay, json: bool) -> anyhow::Result<Self> {
-        // From the beginning, so that whatever is done is undone.
+        // Caught from the beginning, so that everything is undone.
         let signals = Mutex::new(StopSignals::catch().context("catching signals")?);
         let client = Client::connect(&directory(), beside.instance.as_deref())?;
         let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
@@ -95,19 +96,19 @@ impl Post {
         Ok(self.client.forwarders(&self.router, ask)?)
     }
 
-    /// Installs a program that comes with Longwire, and answers its number.
+    /// Installs a built-in program, and returns its number.
     ///
     /// # Errors
     /// If it is refused.
     pub(super) fn install(&self, written: &WrittenForwarder) -> anyhow::Result<u32> {
-        // Until it is known: who leaves waits for that.
+        // Locked until the number is known: leaving waits for it.
         let mut own = self.own();
         let own = own.as_mut().context("nothing is installed any more")?;
         let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
         let new = NewForwarder { forwarder, object: None, lease: Some(self.lease.to_string()) };
         let installed = self.ask(&ForwarderAsk::Install(new));
         let installed = installed.with_context(|| match &written.name {
-            Some(name) if written.program.is_empty() => format!("installing the seat of {name}"),
+            Some(name) if written.program.is_empty() => format!("installing the attachment of {name}"),
             _ => format!("installing {}", written.program),
         })?;
         let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
@@ -116,10 +117,10 @@ impl Post {
         Ok(fid)
     }
 
-    /// Takes over programs that have a lease and that nobody renews any more, as if they had been installed from here.
+    /// Adopts programs with a lease that is no longer renewed, as if they had been installed from here.
     ///
     /// # Errors
-    /// If one of them is there no more, or has no lease.
+    /// If one of them is gone, or has no lease.
     pub(super) fn adopt(&self, fids: &[u32]) -> anyhow::Result<()> {
         let mut own = self.own();
         let own = own.as_mut().context("nothing is installed any more")?;
@@ -139,7 +140,7 @@ impl Post {
         self.ask(&ForwarderAsk::Remove(fid)).map(drop)
     }
 
-    /// The router's programs, as they are listed.
+    /// The router's programs, as listed by the instance.
     pub(super) fn list(&self) -> anyhow::Result<Vec<Value>> {
         match self.ask(&ForwarderAsk::List)?["forwarders"].take() {
             Value::Array(list) => Ok(list),
@@ -167,7 +168,7 @@ impl Post {
         entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
     }
 
-    /// The values of keys of a program's map, of each if it is there.
+    /// The values of several keys of a program's map; none for missing ones.
     pub(super) fn values(
         &self,
         fid: u32,
@@ -180,7 +181,7 @@ impl Post {
         values.iter().map(|value| if value.is_null() { Ok(None) } else { bytes(value).map(Some) }).collect()
     }
 
-    /// Removes entries of a program's map, as far as they are there.
+    /// Removes entries of a program's map; missing ones are ignored.
     pub(super) fn prune(&self, fid: u32, map: &str, keys: &[Vec<u8>]) -> anyhow::Result<()> {
         let remove = keys.iter().map(|key| digits(key)).collect();
         self.write(fid, map, MapChange { remove, write: Vec::new() })
@@ -192,7 +193,7 @@ impl Post {
         self.write(fid, map, MapChange { remove: Vec::new(), write })
     }
 
-    /// Writes entries of a program's map: as many as fit a request, some 600 of 32 bytes.
+    /// Writes entries of a program's map: as many as fit a request, about 600 of 32 bytes.
     pub(super) fn fill(&self, fid: u32, map: &str, entries: &[Entry]) -> anyhow::Result<()> {
         let write = entries.iter().map(|(key, value)| (digits(key), digits(value))).collect();
         self.write(fid, map, MapChange { remove: Vec::new(), write })
@@ -202,25 +203,26 @@ impl Post {
         self.ask(&ForwarderAsk::Write(fid, map.into(), change)).map(drop)
     }
 
-    /// Removes an entry of a program's map. One that is not there is no error: who does not come any more makes room.
+    /// Removes an entry of a program's map. A missing entry is not an error: the program may have evicted it.
     pub(super) fn delete(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<()> {
         self.write(fid, map, MapChange { remove: vec![digits(key)], write: Vec::new() })
     }
 
-    /// Removes all entries of a program's map, or makes them zero if they stay.
+    /// Removes all entries of a program's map, or sets them to zero in an array.
     pub(super) fn clear(&self, fid: u32, map: &str) -> anyhow::Result<()> {
         self.ask(&ForwarderAsk::Clear(fid, map.into())).map(drop)
     }
 
-    /// Says what happened: the object with --json, else the text.
+    /// Prints an event: the object with --json, else the text.
     pub(super) fn tell(&self, event: &Value, text: &str) -> anyhow::Result<()> {
         Ok(if self.json { output::print(&event.to_string()) } else { output::print(text) }?)
     }
 
-    /// Does something in each interval, and is told how long it was since the time before, until a signal asks to end or the instance ends.
+    /// Runs a function in each interval, with the time since the previous call, until a signal comes or the
+    /// instance ends.
     ///
     /// # Errors
-    /// What it says.
+    /// Those of the function.
     pub(super) fn every(
         &self,
         interval: Nanos,
@@ -244,29 +246,32 @@ impl Post {
         Ok(())
     }
 
-    /// Whether an error is that the instance is there no more. One that was killed leaves its socket, where nobody listens.
+    /// Whether an error means that the instance has ended. A killed one leaves its socket, without a
+    /// listener.
     fn has_ended(&self, error: &anyhow::Error) -> bool {
         let silent = matches!(error.downcast_ref(), Some(ClientError::Silent { .. }));
         silent && self.client.has_ended()
     }
 
-    /// Whether somebody sits in the seat with this name.
-    pub(super) fn is_seated(&self, name: &str) -> bool {
-        // Where the instance is gone nobody does.
+    /// Whether a process is attached under this name.
+    pub(super) fn is_attached(&self, name: &str) -> bool {
+        // Without the instance none is.
         let levels = self.ask(&ForwarderAsk::Levels).unwrap_or_default();
-        let seats = levels["seats"].as_array();
-        seats.is_some_and(|seats| seats.iter().any(|seat| seat["name"] == name && seat["there"] == true))
+        let attachments = levels["attachments"].as_array();
+        attachments.is_some_and(|attachments| {
+            attachments.iter().any(|attachment| attachment["name"] == name && attachment["there"] == true)
+        })
     }
 
-    /// Leaves what was installed from here to who has adopted it.
+    /// Leaves the installed programs to the process that has adopted them.
     pub(super) fn abandon(&self) {
         self.own().take();
     }
 
-    /// Removes what was installed from here, and lets nothing be installed any more.
+    /// Removes the installed programs, and prevents further installations.
     pub(super) fn leave(&self) {
         for fid in self.own().take().into_iter().flatten() {
-            // Where the instance is gone, its programs are, too.
+            // Without the instance its programs are gone, too.
             let _ = self.ask(&ForwarderAsk::Remove(fid));
         }
     }
@@ -281,12 +286,12 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Renews the leases of what is installed, until the post is there no more.
+/// Renews the leases of installed programs until the post is dropped.
 fn renew(beside: &Beside, installed: &Installed, interval: Duration, ended: &Receiver<()>) {
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let fids: Vec<u32> = held(installed).iter().flatten().copied().collect();
         if !fids.is_empty() {
-            // One that has just been removed has no lease; that the instance is gone, who asks it next will see.
+            // A program just removed has no lease; an ended instance is noticed by the next request.
             let _ = beside.ask(&ForwarderAsk::Renew(fids));
         }
     }
@@ -298,13 +303,13 @@ impl Drop for Post {
     }
 }
 
-/// How many of something there were in a second, rounded.
+/// A rate per second, rounded.
 pub(super) fn per_second(count: u64, time: Duration) -> u64 {
     let nanos = time.as_nanos().max(1);
     u64::try_from((u128::from(count) * 1_000_000_000 + nanos / 2) / nanos).unwrap_or(u64::MAX)
 }
 
-/// An address as programs have it in their maps: of IPv4 as ::ffff:a.b.c.d.
+/// An address in the format of programs' maps: IPv4 as ::ffff:a.b.c.d.
 pub(super) fn address_bytes(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -312,18 +317,18 @@ pub(super) fn address_bytes(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The address that a key of a map has from this place on.
+/// The address at an offset of a map's key.
 pub(super) fn address_at(key: &[u8], place: usize) -> Option<IpAddr> {
     let bytes: [u8; 16] = key.get(place..place + 16)?.try_into().ok()?;
     Some(Ipv6Addr::from(bytes).to_canonical())
 }
 
-/// A number of eight bytes that begins here.
+/// An eight-byte number at an offset.
 pub(super) fn double_at(bytes: &[u8], place: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(place..place + 8)?.try_into().ok()?))
 }
 
-/// A number of four bytes that begins here.
+/// A four-byte number at an offset.
 pub(super) fn word_at(bytes: &[u8], place: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(place..place + 4)?.try_into().ok()?))
 }

@@ -1,4 +1,4 @@
-//! `longwire control syn-alarm`: sees who is flooded with SYNs, says so, and filters them.
+//! `longwire control syn-alarm`: detects SYN floods, raises an alarm, and filters them.
 
 use crate::post::{Post, address_at, double_at, per_second, word_at};
 use crate::{Interval, Stay};
@@ -12,11 +12,12 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Raise an alarm when a server is flooded with SYNs, and filter them for as long as that lasts
+/// Raise an alarm when a server is flooded with SYNs, and filter them while that lasts
 ///
-/// Installs syn-monitor, which counts, and reads the count each interval. While there are more SYNs than one server may get, syn-targets counts them for each
-/// address and port. Who gets too many is told of, and a syn-filter is installed for it, which is removed when the flood has been over for a while.
-/// Connections that are there already go on.
+/// Installs syn-monitor, which counts SYNs, and reads the count in each interval. While there are more than
+/// one server may get, syn-targets counts them for each address and port. A target that gets too many is
+/// reported, and a syn-filter is installed for it, which is removed when the flood has been over for a while.
+/// Existing connections continue.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -26,7 +27,7 @@ pub struct Args {
     #[command(flatten)]
     beside: Stay,
 
-    /// SYNs a second to one address and port from which on it is an alarm.
+    /// SYNs a second to one address and port that raise an alarm.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     threshold: u64,
 
@@ -34,11 +35,11 @@ pub struct Args {
     #[arg(long, value_name = "COUNT")]
     clear: Option<u64>,
 
-    /// How long it has to be over before the filter is removed.
+    /// Time without a flood after which the filter is removed.
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     hold: Nanos,
 
-    /// SYNs a second that the filter lets pass.
+    /// SYNs a second that the filter passes.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     admit: u64,
 
@@ -52,7 +53,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Watches until it is stopped.
+    /// Runs until it is stopped.
     ///
     /// # Errors
     /// If the programs are refused, or the instance does not answer.
@@ -80,7 +81,7 @@ struct Limits {
     admit: u64,
 }
 
-/// What is known between two intervals.
+/// State between two intervals.
 struct Alarm<'p> {
     post: &'p Post,
     limits: Limits,
@@ -90,7 +91,7 @@ struct Alarm<'p> {
     filters: HashMap<Target, Filter>,
 }
 
-/// An address and port that SYNs go to.
+/// A destination address and port of SYNs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Target {
     address: IpAddr,
@@ -128,7 +129,7 @@ impl<'p> Alarm<'p> {
         self.suspect(rate, time)
     }
 
-    /// Removes filters that are not needed any more.
+    /// Removes filters that are no longer needed.
     fn follow_filters(&mut self, time: Duration) -> anyhow::Result<()> {
         let mut over = Vec::new();
         for (&target, filter) in &mut self.filters {
@@ -153,14 +154,14 @@ impl<'p> Alarm<'p> {
         Ok(())
     }
 
-    /// Reads what went to whom, and filters what is too much.
+    /// Reads the counts by target, and filters excessive ones.
     fn follow_targets(&mut self, time: Duration) -> anyhow::Result<()> {
         let Some(targets) = &mut self.targets else { return Ok(()) };
         let mut counted = HashMap::new();
         let mut flooded = Vec::new();
         for (key, value) in self.post.entries(targets.fid, "targets")? {
             let (Some(target), Some(count)) = (Target::of(&key), double_at(&value, 0)) else { continue };
-            // Smaller than before: it had made room, and came again.
+            // A lower count means that the entry was evicted and came back.
             let before = targets.counted.get(&target).copied().filter(|&before| before <= count).unwrap_or(0);
             let rate = per_second(count - before, time);
             counted.insert(target, count);
@@ -197,7 +198,7 @@ impl<'p> Alarm<'p> {
                 self.post
                     .tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; filtered by program {fid}"))
             }
-            // The alarm is worth something without a filter.
+            // The alarm is useful even without a filter.
             Err(error) => {
                 let event = target.event("alarm", &[("rate", rate.into()), ("fid", Value::Null)]);
                 self.post.tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; not filtered"))?;
@@ -207,7 +208,7 @@ impl<'p> Alarm<'p> {
         }
     }
 
-    /// Has SYNs counted by target while there are too many for one, and for a while after.
+    /// Counts SYNs by target while there are too many for one server, and for a while after.
     fn suspect(&mut self, rate: u64, time: Duration) -> anyhow::Result<()> {
         match &mut self.targets {
             None if rate >= self.limits.threshold => {
@@ -238,7 +239,7 @@ impl<'p> Alarm<'p> {
 }
 
 impl Target {
-    /// What a key of the map `targets` says.
+    /// Parses a key of the map `targets`.
     fn of(key: &[u8]) -> Option<Self> {
         let port = u16::try_from(word_at(key, 16)?).ok()?;
         Some(Self { address: address_at(key, 0)?, port })

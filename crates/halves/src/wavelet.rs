@@ -1,4 +1,4 @@
-//! `longwire control wavelet`: steers how many layers of a video pass, by what the output can take.
+//! `longwire control wavelet`: controls how many layers of a video pass, by the state of the output.
 
 use crate::flow_ends::FlowEnds;
 use crate::post::{Post, per_second, word_at};
@@ -9,34 +9,36 @@ use serde_json::{Value, json};
 
 /// Drop a video's upper layers while its output is congested
 ///
-/// Installs the wavelet dropper for a flow of UDP packets whose first byte is their layer. Looks each interval at what the output link has dropped and let out: when
-/// it drops, as many layers pass as it has let out of what came, one less at least, never none; when it has not dropped for a while, one more. A layer more that
-/// is too many is tried again after twice that while, up to sixteen times.
+/// Installs the wavelet dropper for a flow of UDP packets whose first byte is their layer, and reads the
+/// output link's counters in each interval. While the link drops, the number of layers is reduced in
+/// proportion to what it forwards, by at least one, but never to zero. After a while without drops one layer
+/// is added. If that was too much, the next attempt waits twice as long, up to sixteen times.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire control wavelet r1 --link a-b --destination 10.0.2.9 --destination-port 5004
-  longwire control wavelet r1 --link a-b --source 10.0.1.9 --destination-port 5004 --layers 4 --interval '200 ms' --calm 10 --json")]
+  longwire control wavelet r1 --link a-b --source 10.0.1.9 --destination-port 5004 --layers 4 --interval \
+  '200 ms' --calm 10 --json")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,
 
-    /// The link that the video leaves by.
+    /// The output link of the video.
     #[arg(long)]
     link: String,
 
     #[command(flatten)]
     ends: FlowEnds,
 
-    /// How many layers the video has.
+    /// Number of layers of the video.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     layers: u32,
 
-    /// How many intervals without a drop let one more layer pass.
+    /// Intervals without a drop before one more layer passes.
     #[arg(long, value_name = "COUNT", default_value_t = 5)]
     calm: u32,
 
-    /// How often it is looked.
+    /// Polling interval.
     #[arg(long, value_name = "TIME", default_value = "500 ms")]
     interval: Interval,
 
@@ -46,7 +48,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Steers until it is stopped.
+    /// Runs until it is stopped.
     ///
     /// # Errors
     /// If there is no such link, the program is refused, or the instance does not answer.
@@ -72,11 +74,12 @@ impl Args {
             if steering.passing == before {
                 return Ok(());
             }
-            // A worker may count a packet between reading and writing: that it is counted is not needed.
+            // A worker may count a packet between read and write; an exact count is not needed.
             let data = [steering.cutoff().to_le_bytes(), own.to_le_bytes()].concat();
             post.set(fid, &data)?;
             let event = json!({
-                "event": "layers", "passing": steering.passing, "of": self.layers, "dropped": dropped, "rate": rate, "fid": fid,
+                "event": "layers", "passing": steering.passing, "of": self.layers, "dropped": dropped,
+                    "rate": rate, "fid": fid,
             });
             let text = format!(
                 "{} of {} layers pass; the link dropped {dropped} packets, the video had {rate} packets/s",
@@ -88,7 +91,7 @@ impl Args {
     }
 }
 
-/// What a link has let out and dropped so far, in packets.
+/// Packets forwarded and dropped by a link so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counted {
     out: u64,
@@ -110,10 +113,10 @@ fn counted(stats: &Value, link: &str) -> anyhow::Result<Counted> {
     Ok(Counted { out: row["out_packets"].as_u64().unwrap_or(0), dropped })
 }
 
-/// How many times its patience a layer more that was too many has to wait at most.
+/// Largest factor of the waiting time after failed attempts.
 const MOST_PATIENCE: u32 = 16;
 
-/// How many layers pass, and what has led to that.
+/// The number of layers that pass, and the state of its control.
 #[derive(Debug, PartialEq, Eq)]
 struct Steering {
     layers: u32,
@@ -121,9 +124,9 @@ struct Steering {
     passing: u32,
     /// Intervals without a drop since the last change.
     quiet: u32,
-    /// How many times `calm` it waits before it tries another layer.
+    /// Factor of `calm` before it tries another layer.
     patience: u32,
-    /// Whether the last change was a layer more, which has not proved good yet.
+    /// Whether the last change added a layer that is not confirmed yet.
     trying: bool,
 }
 
@@ -132,12 +135,12 @@ impl Steering {
         Self { layers, calm, passing: layers, quiet: 0, patience: 1, trying: false }
     }
 
-    /// What the dropper is told: the first layer that is dropped, 0 for none.
+    /// The dropper's cutoff: the first layer that is dropped, 0 for none.
     fn cutoff(&self) -> u32 {
         if self.passing >= self.layers { 0 } else { self.passing }
     }
 
-    /// After an interval in which the link has let out and dropped so many packets.
+    /// Updates after an interval with these packets forwarded and dropped.
     fn look(&mut self, out: u64, dropped: u64) {
         if dropped > 0 {
             self.patience = if self.trying { (self.patience * 2).min(MOST_PATIENCE) } else { self.patience };
@@ -160,7 +163,7 @@ impl Steering {
 mod tests {
     use super::*;
 
-    /// How many layers pass after intervals with these packets out and dropped.
+    /// Number of layers after each of these intervals of packets forwarded and dropped.
     fn passing(steering: &mut Steering, intervals: &[(u64, u64)]) -> Vec<u32> {
         let mut look = |&(out, dropped)| {
             steering.look(out, dropped);
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn layers_go_quickly_and_come_back_slowly() {
         let mut steering = Steering::new(8, 2);
-        // Half gets through; then little is too much; then nothing is dropped.
+        // Half gets through; then slightly too much; then nothing is dropped.
         let seen = passing(&mut steering, &[(50, 50), (99, 1), (60, 0), (60, 0), (60, 0), (60, 0)]);
         assert_eq!(seen, [4, 3, 3, 4, 4, 5]);
         // The base layer always passes.
@@ -195,7 +198,7 @@ mod tests {
             assert_eq!(steering.passing, 4);
         }
         assert_eq!(waited, [2, 4, 8, 16, 32, 32]);
-        // One that was good makes it hope again.
+        // A confirmed layer resets the waiting time.
         passing(&mut steering, &[(50, 0); 34]);
         assert_eq!((steering.passing, steering.patience), (6, 1));
     }

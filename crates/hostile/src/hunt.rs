@@ -1,4 +1,4 @@
-//! Case after case of one target.
+//! Runs the cases of one target.
 
 use crate::mutate::Corpus;
 use crate::targets::Target;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest time of a case: what takes longer hangs.
+/// Time limit of a case: longer ones are treated as hung.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How often it is said how far it came.
+/// Interval between progress messages.
 const SAID: Duration = Duration::from_secs(30);
-/// How many cases there are between two notes of how far it came.
+/// Number of cases between progress records.
 const NOTED: u64 = 1024;
-/// After how many that fail a target is given up.
+/// Number of failed cases after which a target is abandoned.
 const MOST_FAILED: u64 = 10;
 
-/// How far a target came with a seed, in a file.
+/// A file that records the progress of a target with a seed.
 pub struct Progress(PathBuf);
 
 impl Progress {
@@ -28,10 +28,10 @@ impl Progress {
         Self(folder.join(format!("{target}.{seed}.next")))
     }
 
-    /// The number of the first case that was not run for sure; 0 if none was.
+    /// The number of the first case that may not have run; 0 if none has.
     ///
     /// # Errors
-    /// If the file can't be read, or holds something else.
+    /// If the file can't be read, or has other contents.
     pub fn read(&self) -> anyhow::Result<u64> {
         let Self(path) = self;
         match fs::read_to_string(path) {
@@ -53,19 +53,20 @@ impl Progress {
 pub struct Hunt<'a> {
     /// The target.
     pub target: &'a Target,
-    /// What they are drawn from.
+    /// Seed of the cases.
     pub seed: u64,
-    /// Where inputs that fail are written.
+    /// Folder for inputs that fail.
     pub folder: &'a Path,
-    /// Whether each is named before it is run.
+    /// Whether the number of each case is printed before it runs.
     pub each: bool,
 }
 
 impl Hunt<'_> {
-    /// Runs the corpus as it is, then the cases with these numbers; how many failed. A case that hangs ends the process.
+    /// Runs the unmodified corpus, then the cases with these numbers, and returns the number of failures. A
+    /// case that hangs ends the process.
     ///
     /// # Errors
-    /// If the corpus can't be read, or nothing can be written.
+    /// If the corpus can't be read, or output can't be written.
     pub fn run(&self, numbers: Range<u64>, progress: &Progress) -> anyhow::Result<u64> {
         let corpus = Corpus::new(self.target.name, self.target.corpus()?, self.seed);
         for (place, bytes) in corpus.files().iter().enumerate() {
@@ -144,7 +145,7 @@ impl Hunt<'_> {
                 seen = (number, Instant::now());
             } else if seen.1.elapsed() > LONGEST && !ended.load(Ordering::Relaxed) {
                 println!("{}: case {number} of seed {} hangs", self.target.name, self.seed);
-                // It is written if it can be; the process ends all the same.
+                // Saved if possible; the process ends in any case.
                 let _ = self.keep(number, &corpus.input(number));
                 std::process::exit(1);
             }
@@ -178,7 +179,7 @@ mod tests {
         (failed, next, files)
     }
 
-    /// The corpus of every target, and some changes of it: what the nightly run does with millions.
+    /// Runs the corpus of every target and some mutations of it; the nightly run uses millions.
     #[test]
     fn every_target_holds() {
         for target in targets::ALL {
@@ -217,7 +218,7 @@ mod tests {
         let done: Vec<_> =
             install.corpus().unwrap().iter().map(|bytes| targets::install::run(bytes)).collect();
         let sum = |of: fn(&targets::install::Done) -> u64| done.iter().map(of).sum::<u64>();
-        // Of the requests, 12 install what fits, and 7 remove that.
+        // Of the requests, 12 install a program that fits, and 7 remove one.
         assert_eq!((sum(|done| done.installed.into()), sum(|done| done.removed.into())), (12, 7));
         assert!(sum(|done| done.answered.into()) > 30 && sum(|done| done.refused.into()) > 20);
         assert!(sum(|done| done.forwarded) > 50 && sum(|done| done.dropped) > 10);

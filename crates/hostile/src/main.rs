@@ -1,7 +1,7 @@
-//! Hostile input: the function of every fuzz target over its mutated corpus, with no fuzzer and no other compiler than the one that builds all
-//! else. `cargo xtask fuzz` starts it, optimized.
+//! Hostile input: the function of every fuzz target over its mutated corpus, without a fuzzer and with the
+//! normal compiler. `cargo xtask fuzz` runs it, optimized.
 //!
-//! - `targets`: what there is to be run; `mutate`: what becomes of a corpus; `hunt`: case after case.
+//! - `targets`: the fuzz targets; `mutate`: mutation of a corpus; `hunt`: running the cases.
 
 #![forbid(unsafe_code)]
 
@@ -17,30 +17,30 @@ use std::process::ExitCode;
 /// Runs the functions of the fuzz targets over their mutated corpora.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The targets; all without that.
+    /// Targets; all if none is given
     targets: Vec<String>,
 
-    /// How many cases of each.
+    /// Number of cases for each target
     #[arg(long, default_value_t = 100_000)]
     cases: u64,
 
-    /// What the cases are drawn from: the same seed gives the same ones.
+    /// Seed: the same seed gives the same cases
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// The number of the first case.
+    /// Number of the first case
     #[arg(long, default_value_t = 0)]
     from: u64,
 
-    /// Goes on where a run with this seed was ended.
+    /// Resume an interrupted run with this seed
     #[arg(long, conflicts_with = "from")]
     resume: bool,
 
-    /// Says the number of each case before it is run: after one that ended the process.
+    /// Print the number of each case before it runs, to find one that ends the process
     #[arg(long)]
     each: bool,
 
-    /// Where inputs that fail are written, and how far it came.
+    /// Folder for inputs that fail and for progress
     #[arg(long, default_value = "target/fuzz")]
     folder: PathBuf,
 }
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs what is asked for; how many cases failed.
+/// Runs the requested cases, and returns the number of failures.
 fn run(args: &Args) -> anyhow::Result<u64> {
     if let Some(unknown) =
         args.targets.iter().find(|name| targets::ALL.iter().all(|target| target.name != **name))

@@ -1,27 +1,27 @@
-//! What becomes of a corpus: the same number of a case and the same seed give the same bytes.
+//! Mutation of a corpus: the same case number and seed give the same bytes.
 
 use longwire_block::Dice;
 use std::ops::Range;
 
 /// Longest input in bytes.
 const LONGEST: usize = 1 << 16;
-/// Most words that are kept of a corpus.
+/// Limit on the words collected from a corpus.
 const MOST_WORDS: usize = 4096;
 /// Numbers where something ends.
 const EDGES: [u64; 14] =
     [0, 1, 2, 7, 8, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 32, i64::MAX as u64, u64::MAX];
 
-/// What a target begins with, and how it is changed.
+/// The corpus of a target, with the data for its mutation.
 pub struct Corpus {
     name: &'static str,
     seed: u64,
     files: Vec<Vec<u8>>,
-    /// Words of those that are texts.
+    /// Words of the text files.
     words: Vec<Vec<u8>>,
 }
 
 impl Corpus {
-    /// Of these files, at least one, for a target of that name.
+    /// A corpus of these files (at least one) for the target of that name.
     pub fn new(name: &'static str, files: Vec<Vec<u8>>, seed: u64) -> Self {
         let texts = files.iter().filter(|file| is_text(file));
         let mut words: Vec<Vec<u8>> =
@@ -32,12 +32,13 @@ impl Corpus {
         Self { name, seed, files, words }
     }
 
-    /// How many files there are.
+    /// The unmodified files.
     pub fn files(&self) -> &[Vec<u8>] {
         &self.files
     }
 
-    /// The input of the case with this number: a file with one to some of its bytes, words, lines or blocks changed.
+    /// The input of the case with this number: a file with one to some of its bytes, words, lines or blocks
+    /// changed.
     pub fn input(&self, number: u64) -> Vec<u8> {
         let mut dice = Dice::named(self.seed, &format!("{}/{number}", self.name));
         let mut bytes = self.any_file(&mut dice).to_vec();
@@ -81,7 +82,7 @@ impl Corpus {
         }
     }
 
-    /// Puts eight bytes, as large as an instruction, in the place of eight others that lie at a multiple of eight, too.
+    /// Replaces eight bytes, the size of an instruction, by eight others, both aligned to eight.
     fn exchange_slots(&self, bytes: &mut [u8], dice: &mut Dice) {
         let other = if dice.below(2) == 0 { self.any_file(dice).to_vec() } else { bytes.to_vec() };
         let (from, to) = (other.as_chunks::<8>().0, bytes.as_chunks_mut::<8>().0);
@@ -132,12 +133,12 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0'))
 }
 
-/// A place below `bound`, which is at least 1.
+/// A random index below `bound`, which is at least 1.
 fn below(dice: &mut Dice, bound: usize) -> usize {
     dice.below(bound.max(1) as u64) as usize
 }
 
-/// A stretch of up to 64 places of so many.
+/// A random range of up to 64 out of `len` elements.
 fn stretch(dice: &mut Dice, len: usize) -> Range<usize> {
     let from = below(dice, len);
     from..(from + 1 + below(dice, 64)).min(len)
@@ -147,7 +148,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, what: &[u8]) {
     bytes.splice(at..at, what.iter().copied());
 }
 
-/// Writes a number of one, two, four or eight bytes, in one order or the other.
+/// Writes a random number of one, two, four or eight bytes, in either byte order.
 fn put_number(bytes: &mut [u8], dice: &mut Dice) {
     let size = (1 << dice.below(4)).min(bytes.len());
     let at = below(dice, bytes.len() - size + 1);
@@ -159,12 +160,12 @@ fn put_number(bytes: &mut [u8], dice: &mut Dice) {
     }
 }
 
-/// Words, and what stands between them.
+/// Words and separators.
 fn pieces(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.chunk_by(|a, b| a.is_ascii_alphanumeric() == b.is_ascii_alphanumeric())
 }
 
-/// The place of one of them, looked for around any place.
+/// The range of one of them, near a random position.
 fn some_piece(text: &[u8], dice: &mut Dice) -> Range<usize> {
     let at = below(dice, text.len());
     let Some(kind) = text.get(at).map(u8::is_ascii_alphanumeric) else { return 0..0 };
@@ -174,7 +175,7 @@ fn some_piece(text: &[u8], dice: &mut Dice) -> Range<usize> {
     from..to
 }
 
-/// The place of a line, with its end.
+/// The range of a line with its newline.
 fn some_line(text: &[u8], dice: &mut Dice) -> Range<usize> {
     let at = below(dice, text.len());
     let from = text[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);

@@ -1,4 +1,4 @@
-//! The fuzz targets: what each does with any bytes, and where it begins.
+//! The fuzz targets: what each does with arbitrary bytes, and its corpus.
 
 use anyhow::Context;
 use std::path::Path;
@@ -34,11 +34,11 @@ mod virtio;
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: that of its file in `fuzz/fuzz_targets`.
+    /// Name of its file in `fuzz/fuzz_targets`.
     pub name: &'static str,
-    /// What is done with any bytes. It panics if something does not hold.
+    /// Processes arbitrary bytes, and panics if an invariant does not hold.
     pub run: fn(&[u8]),
-    /// The folders whose files it begins with, from the workspace's on.
+    /// Folders of its corpus, relative to the workspace.
     pub folders: &'static [&'static str],
 }
 
@@ -46,7 +46,7 @@ pub struct Target {
 const OBJECTS: &str = "crates/program/tests/objects";
 const SHIPPED: &str = "forwarders/objects";
 
-/// Every target, those that meet hostile programs first.
+/// Every target, those for hostile programs first.
 pub const ALL: &[Target] = &[
     Target {
         name: "object",
@@ -73,7 +73,7 @@ pub const ALL: &[Target] = &[
 ];
 
 impl Target {
-    /// The contents of the files that it begins with, in the order of folders and names.
+    /// Reads the files of its corpus, in the order of folders and names.
     ///
     /// # Errors
     /// If a folder or file can't be read.
@@ -84,7 +84,7 @@ impl Target {
             let folder = root.join(folder);
             let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
             let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
-            // Beside objects are their sources.
+            // The folders of objects also contain their sources.
             paths.retain(|path| {
                 path.is_file() && !matches!(path.extension().and_then(|e| e.to_str()), Some("c" | "h" | "sh"))
             });

@@ -1,11 +1,12 @@
-//! Tests of a shell, as far as a script alone says how they end: test(1).
+//! Shell tests whose result is determined by the script alone: test(1).
 
 /// Whether a command is a test.
 pub(super) fn is_test(words: &[String]) -> bool {
     words.first().is_some_and(|word| ["[", "[[", "test"].contains(&word.as_str()))
 }
 
-/// How a test ends. A script is taken as started without arguments: `$1` is empty, `$#` is 0. Nothing if that does not say it.
+/// The result of a test. A script is assumed to start without arguments: `$1` is empty, `$#` is 0. None if
+/// the script does not determine it.
 pub(super) fn holds(words: &[String]) -> Option<bool> {
     let (_, words) = words.split_first()?;
     let inner = match words.split_last() {
@@ -22,7 +23,7 @@ pub(super) fn holds(words: &[String]) -> Option<bool> {
     Some(result != (negated % 2 == 1))
 }
 
-/// A word with the arguments of a script that has none; nothing if another variable without a value is in it.
+/// A word with the arguments of a script that has none; none if it contains another variable without a value.
 fn known(word: &str) -> Option<String> {
     let (mut plain, mut rest) = (String::new(), word);
     while let Some(at) = rest.find('$') {

@@ -9,7 +9,7 @@ use longwire_units::{Bytes, Nanos};
 
 /// dummynet's default queue.
 const SLOTS: u64 = 50;
-/// The packet that dummynet's RED takes for a usual one (sysctl net.inet.ip.dummynet.red_avg_pkt_size).
+/// The packet size assumed by dummynet's RED (sysctl net.inet.ip.dummynet.red_avg_pkt_size).
 const RED_PACKET: &str = "512 B";
 const RED_BYTES: u64 = 512;
 
@@ -48,13 +48,13 @@ fn millis(text: &str) -> Option<Nanos> {
 }
 
 impl Pipe {
-    /// Reads what stands after `config`.
+    /// Parses the options after `config`.
     pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
         let mut pipe = Self { line: words.line, ..Self::default() };
         let mut closed = None;
         while let Some(word) = words.next() {
             if let Some(kind) = closed {
-                // ipfw's process_extra_parms takes all that follows for options of the discipline.
+                // ipfw's process_extra_parms takes all that follows as options of the discipline.
                 let why = format!(
                     "ipfw looks for options of {kind} only behind it, and leaves this out; here it is taken"
                 );
@@ -117,7 +117,7 @@ impl Pipe {
                 let why = "all packets of the link share one queue here";
                 notes.add(line, &format!("{word} {value}"), why);
             }
-            "noerror" => notes.add(line, "noerror", "a sender is never told of a drop here"),
+            "noerror" => notes.add(line, "noerror", "a sender never gets an error for a drop here"),
             other => {
                 let what = format!("dummynet has no option \"{}\"", other.escape_debug());
                 let fix =
@@ -195,7 +195,7 @@ impl Pipe {
         }
     }
 
-    /// CoDel, PIE and their fair-queueing kin, with the options that follow.
+    /// CoDel, PIE and their fair-queueing variants, with the options that follow.
     fn controlled(
         &mut self,
         name: &str,
@@ -218,7 +218,7 @@ impl Pipe {
                 parameters.push((parameter, value));
             }
         }
-        // Where nothing is said ipfw marks in fq_codel and fq_pie, and not in codel and pie (process_extra_parms).
+        // By default ipfw marks in fq_codel and fq_pie, and not in codel and pie (process_extra_parms).
         if kind.starts_with("fq-") && !parameters.iter().any(|(name, _)| *name == "ecn") {
             parameters.push(("ecn", "yes".into()));
         }
@@ -226,34 +226,34 @@ impl Pipe {
         Ok(())
     }
 
-    /// The discipline, if ipfw takes all that stands behind it for its options.
+    /// The discipline, if ipfw takes everything after it as its options.
     fn controlled_kind(&self) -> Option<&'static str> {
         self.discipline.as_ref().map(|own| own.kind).filter(|kind| *kind != "red")
     }
 
-    /// Whether it keeps flows apart, as schedulers do.
+    /// Whether it separates flows, as schedulers do.
     pub(super) fn is_fair(&self) -> bool {
         self.controlled_kind().is_some_and(|kind| kind.starts_with("fq-"))
     }
 
-    /// Takes what a queue sets for packets on their way into the pipe.
+    /// Takes over a queue's settings for packets on their way into the pipe.
     pub(super) fn behind(&mut self, queue: &Self) {
         self.queue = queue.queue.or(self.queue);
         self.loss = queue.loss.or(self.loss);
-        // A queue has a discipline of its own; the pipe's is for packets that come without one.
+        // A queue has its own discipline; the pipe's is for packets that come without a queue.
         if !self.is_fair() {
             self.discipline.clone_from(&queue.discipline);
         }
     }
 
-    /// Takes the discipline of a scheduler, if it has none itself.
+    /// Takes over the discipline of a scheduler, if it has none itself.
     pub(super) fn with(&mut self, sched: &Self) {
         if let Some(discipline) = &sched.discipline {
             self.discipline = Some(discipline.clone());
         }
     }
 
-    /// The links that do the same: one, or two where a profile's delays come before a constant one.
+    /// The equivalent links: one, or two if a profile's delays precede a constant one.
     pub(super) fn stages(&self, number: u64, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
         let mut stage = Stage::named(&format!("Pipe {number}."));
         if let Some(loss) = self.loss.filter(|loss| *loss > Share::ZERO) {
@@ -279,8 +279,8 @@ impl Pipe {
             return Ok(vec![stage]);
         };
         let file = file_name(self.line, profile)?;
-        let why = "its delays are time on the channel there, added after it here; its loss-level, and a bw line in the file, \
-                   are not carried over";
+        let why = "its delays are time on the channel there, added after it here; its loss-level, and a bw \
+            line in the file, are not carried over";
         notes.add(self.line, &format!("profile {file}"), why);
         stage.block("delay", "distribution", &[("distribution", file), ("order", "keep".into())]);
         let mut stages = vec![stage];
@@ -292,12 +292,12 @@ impl Pipe {
         Ok(stages)
     }
 
-    /// A queue of so many bytes has thresholds in bytes there (ip_dn_io.c), and in usual packets here.
+    /// A queue in bytes has thresholds in bytes there (ip_dn_io.c), and in assumed packets here.
     fn thresholds_of_bytes(&self, parameters: &mut Vec<(&'static str, String)>, notes: &mut Notes) {
         let mut told = Vec::new();
         for (name, value) in parameters.iter_mut().filter(|(name, _)| ["min", "max"].contains(name)) {
             let bytes: u64 = value.parse().unwrap_or(0);
-            // To the nearest, and not both to the same.
+            // To the nearest, but never both equal.
             let packets = (bytes + RED_BYTES / 2) / RED_BYTES;
             *value = packets.max(u64::from(*name == "max")).to_string();
             told.push(format!("{name} {bytes} B is {value}"));
@@ -332,7 +332,7 @@ impl Pipe {
     }
 }
 
-/// A queue's size: slots, or bytes where a unit follows.
+/// A queue's size: slots, or bytes if a unit follows.
 fn limit(text: &str) -> Option<Limit> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().ok()?;
@@ -344,7 +344,8 @@ fn limit(text: &str) -> Option<Limit> {
     }
 }
 
-/// One option of a discipline as a parameter here: an empty name for what has no counterpart, none for what is no such option.
+/// Converts an option of a discipline to a parameter here: an empty name if it has no counterpart, none if it
+/// is not an option.
 fn parameter(
     kind: &str,
     option: &str,
@@ -381,7 +382,8 @@ fn parameter(
         "ecn" => if option == "ecn" { "yes" } else { "no" }.to_owned(),
         _ => {
             let value = if option == "max_ecnth" { words.next().unwrap_or_default() } else { "" };
-            let why = "this switch of PIE is as in RFC 8033 here: marks below 10 %, drops spread out, steps of at most 2 %";
+            let why = "this switch of PIE is as in RFC 8033 here: marks below 10 %, drops spread out, steps \
+                of at most 2 %";
             notes.add(line, &format!("{option} {value}"), why);
             String::new()
         }
@@ -405,7 +407,7 @@ fn mask(words: &mut Words<'_>, notes: &mut Notes) {
             break;
         }
     }
-    let why = "each flow has a pipe of its own there; here all share this link: give each pair of addresses a link, with \
-               count and match";
+    let why = "each flow has a pipe of its own there; here all share this link: give each pair of addresses \
+        a link, with count and match";
     notes.add(words.line, &text, why);
 }

@@ -1,4 +1,4 @@
-//! The bytes of a packet that tc counts.
+//! Bytes of a packet as counted by tc.
 
 use super::Notes;
 use super::stage::Stage;
@@ -6,10 +6,11 @@ use super::stage::Stage;
 /// Bytes of a packet that tc counts and the IP packet does not have: the Ethernet header.
 const HEADER: i64 = 14;
 
-/// The trailer that `framing = "atm"` adds before it cuts into cells (AAL5). tc's cells have none: ⌈(frame + overhead) / 48⌉ of them.
+/// The trailer that `framing = "atm"` adds before splitting into cells (AAL5). tc has no trailer: it counts
+/// ⌈(frame + overhead) / 48⌉ cells.
 const AAL5_TRAILER: i64 = 8;
 
-/// Says which bytes tc counts: the frame without FCS, and an overhead.
+/// Sets the bytes that tc counts: the frame without FCS, and an overhead.
 pub(super) fn framed(line: usize, stage: &mut Stage, overhead: i64, atm: bool, notes: &mut Notes) {
     let all = HEADER + overhead - if atm { AAL5_TRAILER } else { 0 };
     stage.set("framing", if atm { "atm" } else { "ip" });

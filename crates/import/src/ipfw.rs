@@ -1,7 +1,9 @@
-//! Dummynet's pipes, as ipfw and dnctl configure them, and the rules that lead packets into them: ipfw(8), dnctl(8).
+//! Dummynet's pipes as configured by ipfw and dnctl, and the rules that send packets to them: ipfw(8),
+//! dnctl(8).
 //!
-//! A rule from one address to another becomes a link between two hosts with these addresses, chosen by `match`. Rules that
-//! name no pair make one link each way between hosts `a` and `b`: what goes out takes that from `a`.
+//! A rule from one address to another becomes a link between two hosts with these addresses, selected by
+//! `match`. Rules without a pair make one link in each direction between hosts `a` and `b`: `out` rules apply
+//! to the direction from `a`.
 
 mod delete;
 
@@ -19,19 +21,19 @@ use std::net::IpAddr;
 
 /// Most pairs of addresses that become links.
 const MOST_PAIRS: usize = 10_000;
-/// How far apart rules are that are given no number (sysctl net.inet.ip.fw.autoinc_step).
+/// Increment of automatic rule numbers (sysctl net.inet.ip.fw.autoinc_step).
 const STEP: u64 = 100;
-/// The shortest prefix that hosts get: what has less in common is not one network.
+/// The shortest prefix of hosts: addresses with less in common are in separate networks.
 const SHORTEST_PREFIX: u32 = 8;
 
-/// Everything that was configured, by number.
+/// The configuration, by number.
 #[derive(Default, Clone)]
 pub(super) struct Table {
     pub(super) pipes: BTreeMap<u64, Pipe>,
     pub(super) queues: BTreeMap<u64, Pipe>,
     pub(super) scheds: BTreeMap<u64, Pipe>,
     pub(super) rules: Vec<Rule>,
-    /// The numbers of rules that lead into no pipe.
+    /// Numbers of rules that do not lead to a pipe.
     pub(super) others: Vec<u64>,
     /// The lines and texts of the rules.
     pub(super) known: BTreeSet<(usize, String)>,
@@ -39,15 +41,15 @@ pub(super) struct Table {
     pub(super) highest: u64,
 }
 
-/// A rule that leads into a pipe, or into a queue of one.
+/// A rule that leads to a pipe, or to a queue of one.
 #[derive(Clone)]
 pub(super) struct Rule {
     pub(super) line: usize,
     pub(super) text: String,
-    /// Its own number, by which rules are asked in turn.
+    /// Its own number, which determines the order of evaluation.
     pub(super) place: u64,
     pub(super) number: u64,
-    /// The queue, where it leads into one; `number` is its pipe's once that is known.
+    /// The queue, if it leads to one; `number` is then its pipe's, once known.
     pub(super) queue: Option<u64>,
     pub(super) from: Option<IpAddr>,
     pub(super) to: Option<IpAddr>,
@@ -97,7 +99,7 @@ impl Table {
         let object = object(&words);
         let config = |word: &str| word.len() > 1 && "config".starts_with(word);
         match &words[..] {
-            // ipfw takes the number before the verb or behind it.
+            // ipfw accepts the number before or after the verb.
             [_, number, verb, ..] if object.is_some() && config(verb) => {
                 self.configured(line, object, number, notes)
             }
@@ -201,21 +203,22 @@ impl Table {
         Ok(())
     }
 
-    /// Adds a rule. One that says the same in the same line is there already.
+    /// Adds a rule, unless the same line already has an identical one.
     pub(super) fn lead(&mut self, rule: Rule) {
         if self.known.insert((rule.line, rule.text.clone())) {
             self.rules.push(rule);
         }
     }
 
-    /// The number of a rule: the one that it is given, or 100 more than the highest there is.
+    /// The number of a rule: the given one, or the highest plus 100.
     pub(super) fn place(&mut self, given: Option<u64>) -> u64 {
         let place = given.unwrap_or(self.highest.saturating_add(STEP));
         self.highest = self.highest.max(place);
         place
     }
 
-    /// Leads queues and schedulers to their pipes. A scheduler without a pipe has that of its own number, and so has a queue's.
+    /// Connects queues and schedulers to their pipes. A scheduler without a pipe uses the pipe with its own
+    /// number, as does a queue's.
     fn join(&mut self, notes: &mut Notes) {
         self.rules.sort_by_key(|rule| rule.place);
         for (number, sched) in &self.scheds {
@@ -233,15 +236,16 @@ impl Table {
         for rule in &mut self.rules {
             let Some(queue) = rule.queue else {
                 if self.pipes.get(&rule.number).is_some_and(Pipe::is_fair) {
-                    let why = "into the pipe itself dummynet leads packets first in, first out: a scheduler is for those of queues \
-                               (ipfw queue N config sched …; ipfw add queue N). Here the link has it";
+                    let why = "into the pipe itself dummynet leads packets first in, first out: a scheduler \
+                        is for those of queues (ipfw queue N config sched …; ipfw add queue N). Here the \
+                        link has it";
                     notes.add(rule.line, &rule.text, why);
                 }
                 continue;
             };
             rule.number = self.queues.get(&queue).and_then(pipe_of).unwrap_or(0);
-            let why = "its packets take the link of the queue's pipe, with the queue's length, loss and discipline; here they \
-                       wait for no other queue";
+            let why = "its packets take the link of the queue's pipe, with the queue's length, loss and \
+                discipline; here they wait for no other queue";
             notes.add(rule.line, &rule.text, why);
         }
         for (number, queue) in &self.queues {
@@ -255,7 +259,7 @@ impl Table {
         }
     }
 
-    /// The links of a pipe, for packets that come into it by a queue or not.
+    /// The links of a pipe, for packets that come through a queue or directly.
     fn stages(
         &self,
         (number, queue): (u64, Option<u64>),
@@ -274,7 +278,8 @@ impl Table {
         let mut order = Vec::new();
         for rule in &self.rules {
             let (Some(from), Some(to)) = (rule.from, rule.to) else {
-                let why = "rules for pairs of addresses are carried over where there are such; this one is for more";
+                let why = "rules for pairs of addresses are carried over where there are such; this one is \
+                    for more";
                 notes.add(rule.line, &rule.text, why);
                 continue;
             };
@@ -321,7 +326,7 @@ impl Table {
         Ok(())
     }
 
-    /// Says which pipes no packets come to.
+    /// Notes pipes without packets.
     fn tell_unused(&self, used: impl Fn(u64) -> bool, notes: &mut Notes) {
         for (number, pipe) in self.pipes.iter().filter(|(number, _)| !used(**number)) {
             notes.add(pipe.line, &format!("pipe {number}"), "no rule that is carried over leads into it");
@@ -331,7 +336,7 @@ impl Table {
     /// One link each way between two hosts.
     fn two_hosts(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
         let (mut there, mut back) = (None, None);
-        // The lines of the rules that lead each direction into its pipe.
+        // Lines of the rules that lead each direction into its pipe.
         let mut takers = Vec::new();
         for rule in &self.rules {
             if !self.pipes.contains_key(&rule.number) {
@@ -344,11 +349,8 @@ impl Table {
                 (way, ..) => way,
             };
             if way == Way::Both {
-                notes.add(
-                    rule.line,
-                    &rule.text,
-                    "both directions share the pipe there; here each has a link of its own",
-                );
+                let why = "both directions share the pipe there; here each has a link of its own";
+                notes.add(rule.line, &rule.text, why);
             }
             let wanted = [(Way::There, &mut there), (Way::Back, &mut back)];
             for (_, place) in wanted.into_iter().filter(|(own, _)| way == Way::Both || way == *own) {
@@ -364,12 +366,13 @@ impl Table {
             && pipe == other
             && first != second
         {
-            let why = "two rules lead both directions into one pipe, and they share its rate and its queue there; here each has a link \
-                       of its own, and together they send twice as much (a half-duplex [[medium]] is shared)";
+            let why = "two rules lead both directions into one pipe, and they share its rate and its queue \
+                there; here each has a link of its own, and together they send twice as much (a half-duplex \
+                [[medium]] is shared)";
             notes.add(second, &format!("pipe {pipe}"), why);
         }
         if there.is_none() && back.is_none() {
-            // Queues for whose packets there are no rules: pf leads them there.
+            // Queues without rules for packets: pf leads packets there.
             let queue = |pipe: u64| {
                 let over = |sched: u64| self.scheds.get(&sched).and_then(|sched| sched.pipe).unwrap_or(sched);
                 let own =
@@ -401,7 +404,7 @@ impl Table {
     }
 }
 
-/// The words of a command behind the tool and its flags.
+/// The words of a command after the tool and its flags.
 pub(super) fn behind_tool(line: &Line) -> Vec<&str> {
     let at = match line.words.iter().position(|word| is_tool(word)) {
         Some(at) => at + 1,
@@ -411,12 +414,12 @@ pub(super) fn behind_tool(line: &Line) -> Vec<&str> {
     rest.skip_while(|word| word.starts_with('-')).collect()
 }
 
-/// What a command works on, unless on rules.
+/// The object of a command, unless it is a rule.
 pub(super) fn object(words: &[&str]) -> Option<&'static str> {
     words.first().and_then(|word| named(word, &["pipe", "queue", "flowset", "sched"]))
 }
 
-/// Whether a command is one of the shell's own that does nothing to pipes. Rules of pf may stand in an `echo`.
+/// Whether a command is a shell builtin without effect on pipes. Rules of pf may be in an `echo`.
 fn is_idle(line: &Line) -> bool {
     let of_pf = || line.text().contains("dummynet ") || line.text().contains("dnpipe ");
     line.words.first().is_some_and(|word| shell::IDLE.contains(&&**word)) && !of_pf()
@@ -433,7 +436,7 @@ fn is_tool(word: &str) -> bool {
     ["ipfw", "dnctl"].iter().any(|tool| word.rsplit('/').next() == Some(tool))
 }
 
-/// One exact address, or none; what is neither that nor `any` is told.
+/// A single address, or none; anything else except `any` is noted.
 pub(super) fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<IpAddr> {
     let [word, ports @ ..] = words else { return None };
     if !ports.is_empty() {
@@ -444,7 +447,7 @@ pub(super) fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<
         return Some(address);
     }
     if !["any", "me", "me6"].contains(word) {
-        notes.add(line.number, word, "only single addresses are told apart here: it is taken as any");
+        notes.add(line.number, word, "only single addresses are distinguished here: it is taken as any");
     }
     None
 }
@@ -457,7 +460,7 @@ pub(super) fn way(tail: &[&str]) -> Way {
     }
 }
 
-/// The hosts with these addresses, in networks as small as hold them all.
+/// The hosts with these addresses, in the smallest networks that contain them all.
 fn hosts(mut addresses: Vec<IpAddr>, sheet: &mut Sheet, notes: &mut Notes) {
     addresses.sort_unstable();
     addresses.dedup();

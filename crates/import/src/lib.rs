@@ -1,8 +1,9 @@
-//! What other tools' users already have, as a scenario: command lines of tc netem, ipfw and mahimahi, Emulab's ns scripts,
-//! and trace files.
+//! Conversion of other tools' input to scenarios: command lines of tc netem, ipfw and mahimahi, Emulab's ns
+//! scripts, and trace files.
 //!
-//! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a [`Note`] for every
-//! option that it does not carry over, or not exactly. What each format means stands in `docs/book/import.md`.
+//! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a
+//! [`Note`] for every option that it does not convert, or not exactly. The formats are described in
+//! `docs/book/import.md`.
 #![forbid(unsafe_code)]
 
 mod condition;
@@ -39,7 +40,7 @@ use thiserror::Error;
 
 /// Longest script or command line that is imported, in bytes.
 const LONGEST: usize = 4 << 20;
-/// Most notes that are kept; the last of them says that there were more.
+/// Most notes kept; the last of them then reports further ones.
 const MOST_NOTES: usize = 200;
 
 /// The formats that can be imported.
@@ -49,7 +50,7 @@ pub enum Format {
     Netem,
     /// `ipfw pipe N config`, `ipfw add pipe N`: ipfw(8), dummynet(4).
     Ipfw,
-    /// Scripts of ns-2, as far as they set up a network, and Emulab's subset of them, in Tcl.
+    /// ns-2 scripts, as far as they set up a network, and Emulab's dialect of them, in Tcl.
     Ns,
     /// `mm-delay`, `mm-loss`, `mm-link`, `mm-onoff`, and bare packet-delivery traces.
     Mahimahi,
@@ -58,7 +59,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Longest text that is imported, in bytes: where it may be a trace, what a link plays.
+    /// Longest imported text in bytes: if it may be a trace, the limit of traces.
     pub const fn longest(self) -> usize {
         match self {
             Self::Netem | Self::Ipfw | Self::Ns => LONGEST,
@@ -67,23 +68,23 @@ impl Format {
     }
 }
 
-/// One thing that is to be imported: a text, and the file that it was read from.
+/// An input: a text, and the file that it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The file's name as the scenario shall name it; none for a command line.
+    /// The file's name for the scenario; none for a command line.
     pub file: Option<String>,
     /// What it holds.
     pub text: String,
 }
 
-/// Something that was not carried over, or not exactly.
+/// An option that was not converted, or not exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The line where it stands, from 1; 0 if it belongs to the whole.
+    /// Its line, from 1; 0 if it belongs to the whole.
     pub line: usize,
     /// The option, as it was written.
     pub option: String,
-    /// Why, and what was done instead.
+    /// The reason, and the replacement.
     pub why: String,
 }
 
@@ -101,16 +102,16 @@ impl fmt::Display for Note {
 pub struct Imported {
     /// The scenario's text.
     pub scenario: String,
-    /// What was not carried over, in the order of the source.
+    /// Notes in the order of the source.
     pub notes: Vec<Note>,
 }
 
-/// Why something can't be imported: where, what, and the fix.
+/// Reason why an input can't be imported: place, error, and fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct ImportError {
-    /// The line where it stands, from 1; 0 if it belongs to the whole.
+    /// Its line, from 1; 0 if it belongs to the whole.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// What to do about it.
     pub fix: String,
@@ -131,18 +132,17 @@ impl ImportError {
     }
 }
 
-/// One link that options of another tool describe: keys of a link with their values as TOML, in the order in which a
-/// packet meets them.
+/// One link described by options of another tool: keys of a link with their values as TOML, in packet order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkText {
     /// Keys and values.
     pub settings: Vec<(String, String)>,
 }
 
-/// What netem's options say: the links that a packet takes, one after the other.
+/// The result of netem's options: links in series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetemLinks {
-    /// The links, in the order in which packets pass them: at least one.
+    /// The links in packet order: at least one.
     pub links: Vec<LinkText>,
     /// netem's own seed, if it was given.
     pub seed: Option<u64>,
@@ -150,10 +150,10 @@ pub struct NetemLinks {
     pub notes: Vec<Note>,
 }
 
-/// Writes the scenario that `sources` describe; most formats take one source, traces also two (up and down).
+/// Writes the scenario described by `sources`; most formats take one source, traces also two (up and down).
 ///
 /// # Errors
-/// What can't be understood, with its line and the fix.
+/// Names the line that can't be converted, and says how to fix it.
 pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportError> {
     let longest = format.longest();
     if sources.iter().any(|source| source.text.len() > longest) {
@@ -184,7 +184,7 @@ pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportErro
     Ok(Imported { scenario, notes })
 }
 
-/// Whether there is a trace, or a distribution of somebody's own: files that need not be there yet.
+/// Whether it names a trace or a custom distribution: files that need not exist yet.
 fn names_files(scenario: &str) -> bool {
     let known = ["uniform", "normal", "pareto", "pareto-normal"];
     let mut distributions = scenario.split("distribution = \"").skip(1);
@@ -192,7 +192,7 @@ fn names_files(scenario: &str) -> bool {
         || distributions.any(|rest| !rest.split('"').next().is_some_and(|name| known.contains(&name)))
 }
 
-/// Whether what was understood can be a scenario, too: values have ranges here, and packets need a way.
+/// Whether the result is a valid scenario: values have ranges here, and packets need a path.
 fn possible(scenario: &str) -> Result<(), ImportError> {
     let Err(error) = longwire_scenario::parse("imported.toml", scenario) else { return Ok(()) };
     let Some(first) = error.findings.first() else { return Ok(()) };
@@ -201,10 +201,10 @@ fn possible(scenario: &str) -> Result<(), ImportError> {
     Err(ImportError::new(0, what, fix))
 }
 
-/// Reads netem's options, as in `delay 100ms 20ms distribution normal loss gemodel 1% 25%`.
+/// Parses netem's options, as in `delay 100ms 20ms distribution normal loss gemodel 1% 25%`.
 ///
 /// # Errors
-/// What can't be understood, and the fix.
+/// What can't be parsed, and how to fix it.
 pub fn netem_links(options: &str) -> Result<NetemLinks, ImportError> {
     if options.len() > LONGEST {
         return Err(ImportError::new(0, "these are no netem options", "write delay 100ms loss 1%"));
@@ -215,8 +215,8 @@ pub fn netem_links(options: &str) -> Result<NetemLinks, ImportError> {
     Ok(NetemLinks { links, seed, notes: notes.list })
 }
 
-/// The bridges and links, as a scenario's text, that lead from one host to another and back: each way's links one after
-/// the other. `names` are those of the two ways; where one has several links they are numbered.
+/// The bridges and links, as scenario text, from one host to another and back: the links of each direction in
+/// series. `names` are those of the two directions; several links of one direction are numbered.
 pub fn links_between(
     hosts: (&str, &str),
     names: (&str, &str),
@@ -258,7 +258,7 @@ fn shown(source: &Source) -> String {
     source.file.clone().unwrap_or_else(|| source.text.clone())
 }
 
-/// A text in one line, without control characters, and not too long.
+/// A text in one line, without control characters, and truncated.
 fn shortened(text: &str) -> String {
     const MOST: usize = 300;
     let mut plain: String = text
@@ -282,16 +282,25 @@ mod tests {
     const FORMATS: [Format; 5] =
         [Format::Netem, Format::Ipfw, Format::Ns, Format::Mahimahi, Format::Theaterq];
 
-    /// Words that the formats know, so that what is drawn gets past their first look.
-    const WORDS: &str = "tc|qdisc|add|show|dev|eth0|root|parent|1:1|handle|10:|netem|tbf|delay|loss|gemodel|state|random|rate|\
-                         slot|limit|ecn|seed|reorder|gap|duplicate|corrupt|distribution|normal|1%|100%|0.5|20ms|1mbit|\
-                         32kb|-1|ipfw|pipe|queue|sched|config|bw|plr|mask|dst-ip|red|codel|pie|0.002/5/15/0.1|from|any|to|\
-                         10.0.0.1|10.0.0.2|in|out|set|ns|[new simulator]|[$ns node]|$ns|duplex-link|$a|$b|100Mb|10ms|RED|\
-                         make-lan|at|\"$l down\"|for|{set i 0}|{$i < 3}|{incr i}|{|}|[|]|expr|$i + 1|mm-link|mm-delay|\
-                         mm-loss|mm-onoff|uplink|--|--uplink-queue=droptail|up.trace|\n|;|\\\n|\"|'|#|0|1,2,3,4,5|\
-                         tb-set-link-loss|99999999999999999999|\u{e9}|{n}|q|a|d|del|change|if|for|do|done|fi|case|esac|in|&&|>|2>&1|\
-                         A=eth0|$A|${A:-x}|$((1+A))|$(x|`|(|)|\u{e000}|dnctl|dummynet|fq_pie|noecn|[new ErrorModel]|lossmodel|\
-                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$@|\"$@\"|flush|delete|100|modify|\
+    /// Keywords of the formats, so that random texts get past the first check.
+    const WORDS: &str = "tc|qdisc|add|show|dev|eth0|root|parent|1:1|handle|10:|netem|tbf|delay|loss|gemodel|s\
+        tate|random|rate|\
+                         slot|limit|ecn|seed|reorder|gap|duplicate|corrupt|distribution|normal|1%|100%|0.5|20\
+                         ms|1mbit|\
+                         32kb|-1|ipfw|pipe|queue|sched|config|bw|plr|mask|dst-ip|red|codel|pie|0.002/5/15/0.1\
+                         |from|any|to|\
+                         10.0.0.1|10.0.0.2|in|out|set|ns|[new simulator]|[$ns \
+                         node]|$ns|duplex-link|$a|$b|100Mb|10ms|RED|\
+                         make-lan|at|\"$l down\"|for|{set i 0}|{$i < 3}|{incr i}|{|}|[|]|expr|$i + \
+                         1|mm-link|mm-delay|\
+                         mm-loss|mm-onoff|uplink|--|--uplink-queue=droptail|up.trace|\n|;|\\\n\
+                         |\"|'|#|0|1,2,3,4,5|\
+                         tb-set-link-loss|99999999999999999999|\u{e9}|{n}|q|a|d|del|change|if|for|do|done|fi|\
+                         case|esac|in|&&|>|2>&1|\
+                         A=eth0|$A|${A:-x}|$((1+A))|$(x|`|(|)|\u{e000}|dnctl|dummynet|fq_pie|noecn|[new \
+                         ErrorModel]|lossmodel|\
+                         Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$\
+                         @|\"$@\"|flush|delete|100|modify|\
                          LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
 
     fn drawn() -> impl Strategy<Value = String> {
@@ -334,7 +343,7 @@ mod tests {
             }
             assert!(import(format, &[]).unwrap_err().what.contains("nothing"));
         }
-        // A trace may be longer: here an opportunity a millisecond.
+        // A trace may be longer: here one opportunity per millisecond.
         let trace: String = (1..=700_000).map(|at| format!("{at}\n")).collect();
         assert!(trace.len() > LONGEST);
         let trace = Source { file: Some("up.trace".into()), text: trace };

@@ -1,4 +1,4 @@
-//! Lines of commands as a shell splits them: quotes, comments, lines that go on after a backslash, redirections.
+//! Splits command lines as a shell does: quotes, comments, continuation lines, redirections.
 
 use super::ImportError;
 use std::iter::Peekable;
@@ -9,9 +9,9 @@ pub(super) const MOST_COMMANDS: usize = 100_000;
 /// Most words of one command.
 pub(super) const MOST_WORDS: usize = 10_000;
 
-/// A dollar in single quotes or behind a backslash: it stands for itself.
+/// A dollar in single quotes or after a backslash, which is literal.
 pub(super) const PLAIN_DOLLAR: char = '\u{e000}';
-/// A dollar in double quotes: what it stands for is not split into words.
+/// A dollar in double quotes, whose value is not split into words.
 pub(super) const QUOTED_DOLLAR: char = '\u{e001}';
 
 /// A command.
@@ -21,13 +21,13 @@ pub(super) struct Line {
     pub(super) number: usize,
     /// Its words, without quotes. The head of a function is one word, `name()`.
     pub(super) words: Vec<String>,
-    /// Whether it may not be carried out: it stands in an `if`, or the like.
+    /// Whether it may not be executed, because it is in an `if` or the like.
     pub(super) maybe: bool,
-    /// What joins it to the command before.
+    /// The operator between it and the previous command.
     pub(super) joined: Joined,
 }
 
-/// Whether a command is carried out depends on how the one before ended.
+/// Dependence of a command's execution on the result of the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Joined {
     #[default]
@@ -45,10 +45,10 @@ impl Line {
     }
 }
 
-/// The commands of a text. Those that hold nothing are left out.
+/// The commands of a text, without empty ones.
 ///
 /// # Errors
-/// If a quote is not closed, or there is too much.
+/// If a quote is not closed, or the text is too long.
 pub(super) fn commands(text: &str) -> Result<Vec<Line>, ImportError> {
     let mut all = marked(text)?;
     for word in all.iter_mut().flat_map(|line| &mut line.words) {
@@ -59,10 +59,10 @@ pub(super) fn commands(text: &str) -> Result<Vec<Line>, ImportError> {
     Ok(all)
 }
 
-/// The same, with dollars that tell how they were quoted.
+/// The commands of a text, with dollars marked by their quoting.
 ///
 /// # Errors
-/// If a quote is not closed, or there is too much.
+/// If a quote is not closed, or the text is too long.
 pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
     let mut reader = Reader {
         chars: text.chars().peekable(),
@@ -93,12 +93,12 @@ struct Reader<'t> {
     word: Option<String>,
     /// Whether the next word is the file of a redirection.
     redirected: bool,
-    /// Parentheses and `case`s that are open.
+    /// Open parentheses and `case`s.
     parentheses: usize,
     cases: usize,
-    /// How many of the last commands end with a bar: in a `case` they may be patterns.
+    /// Number of last commands that end with a bar: in a `case` they may be patterns.
     alternatives: usize,
-    /// What joins the next command to the one before.
+    /// The operator before the next command.
     joined: Joined,
 }
 
@@ -116,7 +116,7 @@ impl Reader<'_> {
             '$' | '`' => self.substituted(c, '$'),
             '#' if self.word.is_none() => while self.chars.next_if(|c| *c != '\n').is_some() {},
             '<' | '>' => {
-                // The number before it names a descriptor.
+                // The number before it is a file descriptor.
                 self.word.take_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
                 self.end_word()?;
                 while self.chars.next_if(|c| "<>&-".contains(*c)).is_some() {}
@@ -170,7 +170,7 @@ impl Reader<'_> {
         named && self.chars.peek() == Some(&')')
     }
 
-    /// The end of a pattern of a `case`, and of those before it with bars between: they are no commands.
+    /// The end of a `case` pattern: it and the alternatives before it are not commands.
     fn end_pattern(&mut self) -> Result<(), ImportError> {
         self.end_word()?;
         let begins = |words: &[String]| {
@@ -233,7 +233,7 @@ impl Reader<'_> {
         Err(ImportError::new(opened, format!("a {quote} is not closed"), "close the quote"))
     }
 
-    /// A dollar with what belongs to it, or a command in backquotes.
+    /// A dollar with its expression, or a command in backquotes.
     fn substituted(&mut self, c: char, dollar: char) {
         self.push(if c == '$' { dollar } else { c });
         if c == '`' {

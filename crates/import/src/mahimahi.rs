@@ -1,7 +1,7 @@
-//! mahimahi's shells, one inside the other, and its packet-delivery traces.
+//! mahimahi's nested shells, and its packet-delivery traces.
 //!
-//! A packet on its way out passes the innermost shell first, one on its way in the outermost. Shells that a link does in
-//! the same order become one link.
+//! An outgoing packet passes the innermost shell first, an incoming one the outermost. Consecutive shells
+//! that fit the order of one link become one link.
 
 use super::quantity::{Share, time, whole};
 use super::sheet::{Sheet, file_name};
@@ -11,12 +11,12 @@ use super::{ImportError, Notes, Source, shell};
 use longwire_trace::{Opportunities, TraceError};
 use longwire_units::{Bytes, Nanos};
 
-/// How often mahimahi's PIE works out its probability, in its source.
+/// Update interval of mahimahi's PIE, from its source.
 const PIE_UPDATE: &str = "30 ms";
 /// Most shells of one command line.
 const MOST_SHELLS: usize = 100;
 
-/// What one shell does to packets of one direction.
+/// The effect of one shell on one direction.
 enum Part {
     Loss(Share),
     OnOff(Nanos, Nanos),
@@ -24,7 +24,7 @@ enum Part {
     Delay(Nanos),
 }
 
-/// A shell: what it does to packets on their way out, and in.
+/// A shell: its effects on outgoing and on incoming packets.
 #[derive(Default)]
 struct Shell {
     up: Option<Part>,
@@ -51,13 +51,13 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     Ok(sheet)
 }
 
-/// Whether a text is a list of milliseconds, one a line.
+/// Whether a text is a list of milliseconds, one per line.
 fn is_trace(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(100).peekable();
     lines.peek().is_some() && lines.all(|line| line.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a link can play the trace: what it would refuse then is refused now, with the line.
+/// Whether a link can play the trace: what it would refuse later is refused now, with the line.
 fn playable(name: &str, text: &str) -> Result<(), ImportError> {
     let fix = format!("correct {name}");
     match Opportunities::parse(text) {
@@ -119,7 +119,7 @@ fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>, ImportError> {
     Ok(shells)
 }
 
-/// Passes over a shell or a command that is not carried over, up to the next shell that is.
+/// Skips a shell or command that is not converted, up to the next shell that is.
 fn skipped(is_mahimahis: bool, word: &str, words: &mut Words<'_>, notes: &mut Notes) {
     let mut rest = vec![word];
     while let Some(next) = words.peek().filter(|next| !is_shell(next)) {
@@ -138,7 +138,7 @@ fn name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Whether a word is a shell that is carried over.
+/// Whether a word is a shell that is converted.
 fn is_shell(word: &str) -> bool {
     ["mm-delay", "mm-loss", "mm-onoff", "mm-link"].contains(&name(word))
 }
@@ -190,7 +190,7 @@ fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> 
     let (mut files, mut once) = (Vec::new(), false);
     let mut kinds = [None, None];
     let mut arguments = [String::new(), String::new()];
-    // The trace files may stand before, between and after the options.
+    // Trace files may come before, between and after the options.
     while let Some(word) = words.peek() {
         let Some(option) = word.strip_prefix("--").filter(|option| !option.is_empty()) else {
             if files.len() == 2 || word == "--" {
@@ -289,7 +289,7 @@ fn queue(line: usize, kind: &str, arguments: &str, notes: &mut Notes) -> Result<
     })
 }
 
-/// Parts in the order in which packets pass them, as few links as keep that order.
+/// Parts in packet order, in as few links as preserve the order.
 fn joined<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<Stage> {
     // A link's own order: state, loss, queue and rate, delay.
     let place = |part: &Part| match part {

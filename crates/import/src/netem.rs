@@ -1,8 +1,9 @@
-//! netem's options as links: tc-netem(8), and for what it does with them `net/sched/sch_netem.c`.
+//! netem's options as links: tc-netem(8), with semantics from `net/sched/sch_netem.c`.
 //!
-//! netem draws duplication, loss, and corruption, then delays a packet and then, if it has a rate, sends it: the time at
-//! which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that delays, and after it a
-//! link that sends; or one link whose delay comes before its queue, where packets that netem sends early are to pass by both.
+//! netem draws duplication, loss, and corruption, then delays a packet and then, if it has a rate, sends it:
+//! the time at which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that
+//! delays, and after it a link that sends; or one link whose delay precedes its queue, if packets that netem
+//! sends early must bypass both.
 
 mod loss;
 
@@ -17,8 +18,8 @@ use loss::{Loss, loss, markov};
 
 /// netem's default limit in packets.
 const LIMIT: u64 = 1000;
-/// netem's options, in the order in which tc looks for abbreviations of them (iproute2, q_netem.c): `d` is `delay`, `dr` is
-/// `drop`, `r` is `reorder`, `ra` is `rate`.
+/// netem's options, in the order in which tc matches abbreviations (iproute2, q_netem.c): `d` is `delay`,
+/// `dr` is `drop`, `r` is `reorder`, `ra` is `rate`.
 const OPTIONS: [&str; 15] = [
     "limit",
     "latency",
@@ -75,7 +76,7 @@ fn micros(text: &str) -> Option<Nanos> {
 }
 
 impl Netem {
-    /// Reads netem's options, as they are given to `tc` or shown by it.
+    /// Parses netem's options, as given to `tc` or printed by it.
     pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
         let mut netem = Self { line: words.line, ..Self::default() };
         while let Some(word) = words.next() {
@@ -214,8 +215,9 @@ impl Netem {
         Ok(())
     }
 
-    /// Takes what a change leaves as it was, and says what that is: the kernel sets delay, loss, duplicates, gap and limit anew
-    /// with each command, and the rest if the command names it (sch_netem.c, `netem_change`).
+    /// Takes over options that a change keeps, and returns their names: the kernel resets delay, loss,
+    /// duplicates, gap and limit with each command, and the rest only if the command names it (sch_netem.c,
+    /// `netem_change`).
     pub(super) fn keep(&mut self, before: &Self) -> Vec<&'static str> {
         let mut names = Vec::new();
         if self.rate.is_none() && before.rate.is_some() {
@@ -246,7 +248,7 @@ impl Netem {
         names
     }
 
-    /// The links that do the same.
+    /// The equivalent links.
     pub(super) fn stages(&self, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
         let mut first = Stage::default();
         self.impairments(&mut first);
@@ -284,12 +286,13 @@ impl Netem {
         })
     }
 
-    /// Whether some packets are sent early where there is a rate or slots to pass by.
+    /// Whether some packets are sent early and there is a rate or slots to bypass.
     fn is_early_past_rate(&self) -> bool {
         (self.reorder.is_some() || self.gap.is_some()) && (self.rate.is_some() || self.slot.is_some())
     }
 
-    /// netem averages each draw with the one before: the draws crowd about the middle, and small shares are hardly ever met.
+    /// netem averages each draw with the previous one: the draws concentrate around the middle, and small
+    /// shares are hardly ever reached.
     fn tell_correlations(&self, notes: &mut Notes) {
         let of_loss = match self.loss {
             Some(Loss::Random(share, correlation)) => Some((share, correlation)),
@@ -308,8 +311,9 @@ impl Netem {
             };
             let instead = if option == "loss" { "; for bursts write loss gemodel or state" } else { "" };
             let why = format!(
-                "netem's correlation, which tc-netem(8) long called deprecated for its bad behaviour, makes it rarer than the \
-                 share says: 1% 25% hits next to nothing. Here the share is kept, and hits come in clusters{instead}"
+                "netem's correlation, which tc-netem(8) long called deprecated for its bad behaviour, makes \
+                 it rarer than the share says: 1% 25% hits next to nothing. Here the share is kept, and hits \
+                 come in clusters{instead}"
             );
             let plain = |share: Share| share.text().replace(' ', "");
             notes.add(self.line, &format!("{option} {} {}", plain(share), plain(correlation)), why);
@@ -317,7 +321,8 @@ impl Netem {
         if let Some(correlation) =
             self.delay_correlation.filter(|share| *share > Share::ZERO && self.jitter > Nanos::ZERO)
         {
-            let why = "netem's correlation narrows the jitter; here the jitter keeps its width, and so often a delay is that before";
+            let why = "netem's correlation narrows the jitter; here the jitter keeps its width, and so often \
+                a delay is that before";
             notes.add(self.line, &format!("delay … {}", correlation.text().replace(' ', "")), why);
         }
     }
@@ -354,7 +359,7 @@ impl Netem {
         }
         match (self.reorder, self.gap) {
             (None, None) => {}
-            // netem takes a gap alone for certain: every gap-th packet is sent at once.
+            // A gap without a probability is certain for netem: every gap-th packet is sent at once.
             (reorder, gap) => {
                 let gap = gap.unwrap_or(1).max(1).to_string();
                 let mut more: Vec<(&str, &str)> = Vec::new();
@@ -401,8 +406,8 @@ impl Netem {
         parameters.extend(before);
         stage.block("delay", "jitter", &parameters);
         if order == "keep" {
-            let why = "with a rate netem keeps packets in order, each waiting for the one before; here in-order jitter \
-                       keeps the mean delay";
+            let why = "with a rate netem keeps packets in order, each waiting for the one before; here \
+                in-order jitter keeps the mean delay";
             notes.add(self.line, "delay … JITTER with rate", why);
         }
         Ok(())
@@ -424,7 +429,7 @@ impl Netem {
         Ok(file)
     }
 
-    /// The link that sends, if netem has a rate or slots.
+    /// The link that transmits, if netem has a rate or slots.
     fn sending(&self, notes: &mut Notes) -> Result<Option<Stage>, ImportError> {
         if self.rate.is_none() && self.slot.is_none() {
             return Ok(None);
@@ -462,11 +467,13 @@ impl Netem {
         let option = format!("limit {limit}");
         if queue {
             if self.delay.is_some() {
-                let why = "it counts packets on their way through the delay there; here those that wait for the rate";
+                let why = "it counts packets on their way through the delay there; here those that wait for \
+                    the rate";
                 notes.add(self.line, &option, why);
             }
         } else if self.limit.is_some() {
-            let why = "it counts delayed packets, and loses what comes above it; here a delay holds as many as come";
+            let why = "it counts delayed packets, and loses what comes above it; here a delay holds as many \
+                as come";
             notes.add(self.line, &option, why);
         }
     }

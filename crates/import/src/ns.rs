@@ -1,8 +1,8 @@
-//! Commands of ns scripts, as ns-2 and Emulab know them.
+//! Commands of ns scripts, as in ns-2 and Emulab.
 //!
-//! Names of commands and of queue disciplines are read without regard to their case, and `$ns set duplex-link` as
-//! `$ns duplex-link`: both occur in published scripts. That a LAN's delay is shared by the cables of sender and receiver is
-//! as in Emulab's parser (lanlink.tcl).
+//! Names of commands and queue disciplines are case-insensitive, and `$ns set duplex-link` means `$ns
+//! duplex-link`: both occur in published scripts. A LAN's delay is split between the cables of sender and
+//! receiver, as in Emulab's parser (lanlink.tcl).
 
 mod at;
 mod classes;
@@ -32,7 +32,7 @@ const AGENTS: &str = "programs make the traffic here, not agents";
 /// Parts of a link.
 const PARTS: [&str; 2] = ["queue", "link"];
 
-/// What a handle stands for.
+/// The object of a handle.
 #[derive(Debug, Clone)]
 pub(super) enum Object {
     Simulator,
@@ -41,9 +41,9 @@ pub(super) enum Object {
     Link(Vec<usize>),
     /// One direction of an edge: forward or not.
     Way(usize, bool),
-    /// Links that events are sent to together.
+    /// Links addressed by events together.
     Group(Vec<usize>),
-    /// What stands behind the queue of an edge, forward or not.
+    /// The delay element after the queue of an edge, forward or not.
     Delay(usize, bool),
     /// A LAN: its node.
     Lan(usize),
@@ -58,23 +58,23 @@ pub(super) enum Object {
 pub(super) struct Script<'n> {
     pub(super) topology: Topology,
     pub(super) objects: HashMap<String, Object>,
-    /// What is set for all queues, or for those of a kind, from then on.
+    /// Settings for all queues, or for those of a kind, created from then on.
     pub(super) defaults: Vec<Preset>,
-    /// Where an error model loses packets: its handle, the edge, forward or not.
+    /// Attachments of error models: handle, edge, forward or not.
     pub(super) losses: Vec<(String, usize, bool)>,
-    /// What is left for times of the run, and such a time while it is carried out.
+    /// Commands deferred to times of the run, and the current one during execution.
     later: Vec<Later>,
     pub(super) now: Option<Nanos>,
     carried: Carried,
-    /// What events have made of directions, by edge and direction.
+    /// Directions as changed by events, by edge and direction.
     pub(super) present: HashMap<(usize, bool), Way>,
-    /// What handles are called, and the command that is carried out: for notes.
+    /// Names of handles, and the current command, for notes.
     pub(super) names: HashMap<String, String>,
     pub(super) said: Vec<String>,
     pub(super) notes: &'n mut Notes,
 }
 
-/// What a link is set to during the run.
+/// A setting of a link during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Setting {
     Rate(u64),
@@ -174,7 +174,7 @@ impl Host for Script<'_> {
                 let left = ["open", "close", "exec", "gets", "read", "after"].contains(&name.as_str());
                 let why = if left { "files and programs are left alone" } else { "the command is not known" };
                 self.tell(line, words, why);
-                // A channel is handed on to procedures.
+                // Procedures may pass a channel on.
                 Ok(if name == "open" { self.handle(Object::Other) } else { String::new() })
             }
         }
@@ -332,7 +332,8 @@ impl Script<'_> {
         let queue = match self.queue_of(line, kind)? {
             Some(queue) => queue,
             None => {
-                let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and fq-codel keep flows apart";
+                let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and \
+                    fq-codel keep flows apart";
                 self.notes.add(line, kind, why);
                 self.queue_of(line, "DropTail")?.unwrap_or_default()
             }
@@ -413,7 +414,7 @@ impl Script<'_> {
         if forward { &mut edge.there } else { &mut edge.back }
     }
 
-    /// A direction as it is by now: as it was set up, and as events have changed it since.
+    /// The current state of a direction: as set up and as changed by events.
     pub(super) fn present(&mut self, edge: usize, forward: bool) -> &mut Way {
         if self.now.is_none() {
             return self.way(edge, forward);
@@ -422,7 +423,7 @@ impl Script<'_> {
         self.present.entry((edge, forward)).or_insert(way)
     }
 
-    /// What is done to a link before the run.
+    /// Applies a command to a link before the run.
     fn link(&mut self, line: usize, edges: &[usize], rest: &[String]) -> Result<String, ImportError> {
         match (rest.first().map(String::as_str), edges) {
             (Some("queue" | "link"), [edge]) => self.one_way(line, (*edge, true), rest),
@@ -433,7 +434,7 @@ impl Script<'_> {
         }
     }
 
-    /// What is done to `[$ns link A B]`: `queue` and `link` are its parts.
+    /// Applies a command to `[$ns link A B]`: `queue` and `link` are its parts.
     fn one_way(
         &mut self,
         line: usize,

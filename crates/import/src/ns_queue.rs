@@ -1,8 +1,8 @@
-//! Queues of ns scripts: what Emulab makes of their settings, and what ns-2 itself does.
+//! Queues of ns scripts, in Emulab's interpretation of the settings and in ns-2's.
 //!
-//! Emulab hands limits and thresholds on to dummynet as they are; its defaults are those of its parser (lanlink.tcl). ns-2
-//! reads them as packets, which count `mean_pktsize_` bytes each where a queue is measured in bytes (drop-tail.cc, red.cc);
-//! its defaults are those of ns-default.tcl, in version 2.35.
+//! Emulab passes limits and thresholds to dummynet unchanged; its defaults are those of its parser
+//! (lanlink.tcl). ns-2 reads them as packets, of `mean_pktsize_` bytes each if a queue is measured in bytes
+//! (drop-tail.cc, red.cc); its defaults are those of ns-default.tcl, in version 2.35.
 
 use super::ns_value::{read, seconds};
 use super::quantity::{Share, plain, whole};
@@ -12,20 +12,20 @@ use longwire_units::{Bytes, Nanos};
 
 /// The highest threshold of a queue, in packets.
 const MOST_PACKETS: u64 = 1_000_000;
-/// The sizes that a usual packet of RED may have here.
+/// Possible sizes of RED's mean packet here.
 const PACKETS: std::ops::RangeInclusive<u64> = 40..=65_536;
 
-/// Whose script it is.
+/// Dialects of scripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Emulab's: it reads tb_compat.tcl, or has commands of it.
+    /// Emulab: the script reads tb_compat.tcl, or has its commands.
     Emulab,
     /// That of ns-2.
     #[default]
     Ns2,
 }
 
-/// A queue's settings, by ns' names. What is not set has a default that depends on whose script it is.
+/// A queue's settings, by ns names. The defaults depend on the dialect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Queue {
     pub(super) kind: Kind,
@@ -39,7 +39,7 @@ pub(super) struct Queue {
     packet: Option<u64>,
     marks: bool,
     head: bool,
-    /// Whether a packet's length counts in RED's probability, too.
+    /// Whether a packet's length affects RED's probability.
     by_length: Option<bool>,
     adaptive: bool,
     target: Option<Nanos>,
@@ -47,7 +47,8 @@ pub(super) struct Queue {
     rio: Rio,
 }
 
-/// What RIO has of its own: thresholds, and 1/max-p, of In and of Out packets. The defaults are those of ns-default.tcl.
+/// RIO's own settings: thresholds, and 1/max-p, of In and of Out packets. The defaults are those of
+/// ns-default.tcl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rio {
     inside: [u64; 3],
@@ -73,7 +74,7 @@ pub(super) enum Kind {
 }
 
 impl Dialect {
-    /// What the script is, in a sentence.
+    /// The kind of script, in a sentence.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Emulab => "An ns script of Emulab.",
@@ -83,7 +84,7 @@ impl Dialect {
 }
 
 impl Queue {
-    /// The queue that a link is made with, by its name in a script; none if there is no such.
+    /// A new link's queue, by its name in a script; none if it is unknown.
     pub(super) fn named(name: &str) -> Option<Self> {
         let (kind, gentle) = match name.to_ascii_lowercase().as_str() {
             "droptail" | "" => (Kind::DropTail, None),
@@ -103,17 +104,18 @@ impl Queue {
         self.limit = Some(limit);
     }
 
-    /// Whether Emulab was told to measure it in bytes.
+    /// Whether Emulab was configured to measure it in bytes.
     pub(super) fn counts_bytes(&self) -> bool {
         self.bytes == Some(true)
     }
 
-    /// Measures it in bytes, or in packets.
+    /// Measures it in bytes or in packets.
     pub(super) fn count_bytes(&mut self, bytes: bool) {
         self.bytes = Some(bytes);
     }
 
-    /// Takes what dummynet keeps in a pipe's flags from another queue: whether it counts bytes, and whether it is RED.
+    /// Copies what dummynet stores in a pipe's flags from another queue: whether it counts bytes, and whether
+    /// it is RED.
     pub(super) fn take_flags(&mut self, other: &Self) {
         (self.bytes, self.kind, self.gentle) = (other.bytes, other.kind, other.gentle);
     }
@@ -130,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// What `set KEY` reads: the value that is set, or else the one that ns gives it. None if there is no such setting.
+    /// Result of reading `set KEY`: the set value or ns's default. None if there is no such setting.
     pub(super) fn value(&self, key: &str, dialect: Dialect) -> Option<String> {
         let emulab = dialect == Dialect::Emulab;
         let truth = |given: bool| u8::from(given).to_string();
@@ -138,7 +140,7 @@ impl Queue {
         let time = |time: Option<Nanos>, default: u64| decimal_seconds(time.unwrap_or(Nanos(default)));
         Some(match key {
             "limit_" => number(self.limit, 50),
-            // In ns-2 a zero asks for a threshold that it works out.
+            // In ns-2 zero means an automatic threshold.
             "thresh_" => number(self.min, if emulab { 5 } else { 0 }),
             "maxthresh_" => number(self.max, if emulab { 15 } else { 0 }),
             "linterm_" => number(self.linterm, 10),
@@ -165,7 +167,8 @@ impl Queue {
         })
     }
 
-    /// `set KEY VALUE`. Whether there is such a setting; what only other kinds have is kept, and of no effect.
+    /// `set KEY VALUE`. Returns whether there is such a setting; settings of other kinds are stored without
+    /// effect.
     pub(super) fn set(
         &mut self,
         line: usize,
@@ -180,7 +183,7 @@ impl Queue {
             "thresh_" => self.min = Some(read(line, key, value, "5", threshold)?),
             "maxthresh_" => self.max = Some(read(line, key, value, "15", threshold)?),
             "linterm_" => self.linterm = Some(read(line, key, value, "10", positive)?),
-            // -1 and 0 let ns-2 work it out.
+            // -1 and 0 mean automatic in ns-2.
             "q_weight_" if value.is_some_and(|value| value.starts_with('-') || value == "0") => {
                 self.weight = None;
             }
@@ -208,7 +211,7 @@ impl Queue {
         Ok(true)
     }
 
-    /// Writes it, for a link with this rate and delay.
+    /// Writes it for a link with this rate and delay.
     pub(super) fn write(
         &self,
         line: usize,
@@ -241,7 +244,7 @@ impl Queue {
         }
     }
 
-    /// What can't be said of RED here.
+    /// Notes RED settings that have no counterpart here.
     fn told_of_red(&self, line: usize, dialect: Dialect, notes: &mut Notes) {
         if !PACKETS.contains(&self.packet()) {
             let why = "a usual packet of RED has 40 to 65536 bytes here";
@@ -261,7 +264,7 @@ impl Queue {
         }
     }
 
-    /// Adaptive RED finds its weight by itself.
+    /// Adaptive RED determines its weight by itself.
     fn ared(&self, limit: String, (min, max): (u64, u64), stage: &mut Stage) {
         let mut parameters = vec![
             ("limit", limit),
@@ -277,7 +280,8 @@ impl Queue {
     }
 
     fn write_rio(&self, line: usize, limit: String, stage: &mut Stage, notes: &mut Notes) {
-        let why = "packets are In by their DSCP here (af11, af21, af31, af41 unless in = \"…\" says others), and not by a mark of ns";
+        let why = "packets are In by their DSCP here (af11, af21, af31, af41 unless in = \"…\" says others), \
+            and not by a mark of ns";
         notes.add(line, "RED/RIO", why);
         if self.gentle == Some(true) {
             notes.add(line, "gentle_", "rio is not gentle here");
@@ -307,11 +311,11 @@ impl Queue {
     }
 
     fn in_bytes(&self, dialect: Dialect) -> bool {
-        // In ns-2 RED counts bytes unless told otherwise, since 2004.
+        // In ns-2 RED counts bytes by default, since 2004.
         self.bytes.unwrap_or(self.kind == Kind::Red && dialect == Dialect::Ns2)
     }
 
-    /// Whether RED counts bytes here, both in its average and in its probability.
+    /// Whether RED counts bytes here, in its average and in its probability.
     fn by_unit(&self, dialect: Dialect) -> bool {
         self.in_bytes(dialect) && self.by_length.unwrap_or(true)
     }
@@ -326,7 +330,8 @@ impl Queue {
             return format!("{limit} packets");
         }
         if dialect == Dialect::Emulab {
-            let why = "Emulab takes limit_ for bytes then, where ns-2 counts mean_pktsize_ bytes for each: here it is Emulab's";
+            let why = "Emulab takes limit_ for bytes then, where ns-2 counts mean_pktsize_ bytes for each: \
+                here it is Emulab's";
             notes.add(line, &format!("queue-in-bytes_, limit_ {limit}"), why);
             return Bytes(limit).to_string();
         }
@@ -340,8 +345,8 @@ impl Queue {
         bytes
     }
 
-    /// The thresholds, in packets. Those that ns-2 works out may lie between two whole ones: here they are the nearest, and that is
-    /// told.
+    /// The thresholds, in packets. Automatic ones of ns-2 may be fractional: they are rounded here, with a
+    /// note.
     fn thresholds(&self, line: usize, dialect: Dialect, rate: u64, notes: &mut Notes) -> (u64, u64) {
         if dialect == Dialect::Emulab {
             let (min, max) = (self.min.unwrap_or(5), self.max.unwrap_or(15));
@@ -362,7 +367,7 @@ impl Queue {
         (nearest(min), nearest(max))
     }
 
-    /// Those of ns-2, in thousandths of a packet: a zero asks for half of what comes in 5 ms, and no less than 5.
+    /// Thresholds of ns-2, in thousandths of a packet: zero means half of the arrivals in 5 ms, at least 5.
     fn exact_thresholds(&self, rate: u64) -> (u64, u64) {
         let own = |value: Option<u64>| value.filter(|value| *value > 0).map(|value| 1000 * value);
         let in_5_ms = u128::from(rate) * 5 / (8 * u128::from(self.packet()));
@@ -371,13 +376,14 @@ impl Queue {
         (min, own(self.max).unwrap_or((3 * min).min(1000 * MOST_PACKETS)))
     }
 
-    /// Works out for good what ns-2 works out when the run begins, at the link's rate then: who changes one threshold later leaves the other.
+    /// Fixes the values that ns-2 derives from the link's rate at the beginning of the run: changing one
+    /// threshold later keeps the other.
     pub(super) fn begin(&mut self, rate: u64) {
         let (min, max) = self.exact_thresholds(rate);
         (self.min, self.max) = (Some(nearest(min)), Some(nearest(max)));
     }
 
-    /// Thresholds in bytes, as dummynet has them where the queue is in bytes (ip_dn_io.c), in usual packets.
+    /// Thresholds in bytes, as in dummynet if the queue is in bytes (ip_dn_io.c), in mean packets.
     fn bytes_as_packets(&self, line: usize, (min, max): (u64, u64), notes: &mut Notes) -> (u64, u64) {
         let in_packets = |bytes: u64| (bytes + self.packet() / 2) / self.packet();
         let packets = (in_packets(min), in_packets(max).max(1));
@@ -391,7 +397,7 @@ impl Queue {
         packets
     }
 
-    /// Packets a second: what ns-2 sets RED's parameters by, if they are not set.
+    /// Packets per second, from which ns-2 derives RED's default parameters.
     fn pace(&self, rate: u64) -> f64 {
         rate as f64 / (8.0 * self.packet() as f64)
     }
@@ -426,10 +432,10 @@ impl Queue {
     }
 }
 
-/// The weight that ns-2 gives an average by itself: 1 − e^(−1/(10·rtt·pace)), where rtt is three times the link's delay and
-/// one packet's time, and at least 100 ms (red.cc, `initialize_params`).
+/// The automatic weight of ns-2: 1 − e^(−1/(10·rtt·pace)), where rtt is three times the link's delay and one
+/// packet's time, and at least 100 ms (red.cc, `initialize_params`).
 fn weight(pace: f64, delay: Nanos) -> String {
-    // Nothing comes of a link without a rate.
+    // A link without a rate sends nothing.
     if pace == 0.0 {
         return "0.002".into();
     }
@@ -464,7 +470,8 @@ mod tests {
 
     #[test]
     fn weights_of_ns2() {
-        // 1.5 Mbit/s in packets of 500 bytes are 375 a second; 100 ms: x = 1/375. With 100 ms of delay rtt is 308 ms.
+        // 1.5 Mbit/s in packets of 500 bytes are 375 a second; 100 ms: x = 1/375. With 100 ms of delay rtt is
+        // 308 ms.
         let table = [
             (375.0, 0, "0.002663"),
             (375.0, 100_000_000, "0.000865"),

@@ -4,7 +4,7 @@ use super::ImportError;
 use super::quantity::time;
 use longwire_units::Nanos;
 
-/// A value as `reader` reads it.
+/// A value parsed by `reader`.
 pub(super) fn read<T>(
     line: usize,
     what: &str,
@@ -22,7 +22,7 @@ pub(super) fn read<T>(
     })
 }
 
-/// A time of ns: seconds, unless there is a unit.
+/// A time in ns: seconds by default.
 pub(super) fn seconds(text: &str) -> Option<Nanos> {
     time(text, 1_000_000_000)
 }

@@ -1,4 +1,4 @@
-//! Rules of pf that lead into pipes of dummynet.
+//! Rules of pf that lead to dummynet pipes.
 
 use super::ipfw::{Rule, Table, address, way};
 use super::lines::{Line, commands};
@@ -6,7 +6,8 @@ use super::quantity::whole;
 use super::{ImportError, Notes};
 
 impl Table {
-    /// A rule of pf, as macOS and FreeBSD have them with dnctl: `dummynet in … from A to B pipe 1`, `match out … dnpipe 1`.
+    /// A pf rule, as macOS and FreeBSD have them with dnctl: `dummynet in … from A to B pipe 1`, `match out …
+    /// dnpipe 1`.
     pub(super) fn of_pf(&mut self, line: &Line, depth: usize, notes: &mut Notes) -> Result<(), ImportError> {
         let holds_one = |word: &&String| {
             word.contains(char::is_whitespace) && (word.contains("dummynet ") || word.contains("dnpipe "))

@@ -1,4 +1,4 @@
-//! What tc commands do to an interface, one after the other.
+//! Effects of consecutive tc commands on an interface.
 
 use super::lines::Line;
 use super::netem::Netem;
@@ -12,11 +12,11 @@ const MOST_CHANGES: usize = 100;
 /// A qdisc of an interface.
 pub(super) struct Qdisc {
     place: String,
-    /// What made it, and what changed it since.
+    /// The command that created it, and those that changed it.
     sets: Vec<Set>,
-    /// What was in its place before.
+    /// The previous qdisc in its place.
     before: Option<Set>,
-    /// The command that takes it away.
+    /// The command that deletes it.
     deleted: Option<(usize, String)>,
 }
 
@@ -28,7 +28,7 @@ struct Set {
     options: Vec<String>,
 }
 
-/// An interface with its qdiscs, in the order in which they were made.
+/// An interface with its qdiscs, in order of creation.
 pub(super) struct Device {
     pub(super) name: String,
     pub(super) qdiscs: Vec<Qdisc>,
@@ -45,12 +45,12 @@ impl Qdisc {
         &self.sets[self.sets.len() - 1]
     }
 
-    /// Netem's options, with what changes leave of those before.
+    /// Netem's options, with those kept by changes.
     fn netem(&self, notes: &mut Notes) -> Result<Netem, ImportError> {
         let (last, before) = (self.last(), &self.sets[..self.sets.len() - 1]);
         let mut kept: Option<Netem> = None;
         for set in before {
-            // What is not taken needs no notes.
+            // Unused qdiscs need no notes.
             let mut netem = Netem::read(&mut Words::new(set.line, &set.options), &mut Notes::default())?;
             if let Some(kept) = &kept {
                 netem.keep(kept);
@@ -66,7 +66,7 @@ impl Qdisc {
         Ok(netem)
     }
 
-    /// Says what became of the commands before the last, and of the one that takes the qdisc away.
+    /// Notes the effect of the commands before the last, and of the one that deletes the qdisc.
     fn tell(&self, link: &str, notes: &mut Notes) {
         let last = self.last();
         let event =
@@ -92,12 +92,12 @@ impl Device {
         Self { name: name.into(), qdiscs: Vec::new() }
     }
 
-    /// Where its first qdisc was made.
+    /// The line of its first qdisc.
     pub(super) fn line(&self) -> usize {
         self.qdiscs.first().map_or(0, |qdisc| qdisc.last().line)
     }
 
-    /// Adds a qdisc in the place of the one before, or as its change.
+    /// Adds a qdisc in place of the previous one, or as its change.
     pub(super) fn put(&mut self, mut qdisc: Qdisc, verb: &str) {
         let Some(own) = self.qdiscs.iter_mut().find(|other| other.place == qdisc.place) else {
             self.qdiscs.push(qdisc);
@@ -114,14 +114,14 @@ impl Device {
         }
     }
 
-    /// Takes a qdisc away; with the root all go.
+    /// Deletes a qdisc; with the root all are deleted.
     pub(super) fn delete(&mut self, place: &str, line: &Line) {
         for qdisc in self.qdiscs.iter_mut().filter(|qdisc| place == "root" || qdisc.place == place) {
             qdisc.deleted.get_or_insert_with(|| (line.number, line.text()));
         }
     }
 
-    /// The links that a packet takes: netem's delay comes before every rate, whichever of the two holds the other.
+    /// The links of a packet: netem's delay precedes every rate, whichever qdisc contains the other.
     pub(super) fn stages(
         &self,
         link: &str,

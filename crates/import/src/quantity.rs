@@ -1,8 +1,8 @@
-//! Numbers with the units of other tools, exact: rates in bit/s, times in nanoseconds, sizes in bytes, shares.
+//! Exact numbers with the units of other tools: rates in bit/s, times in nanoseconds, sizes in bytes, shares.
 
 use longwire_units::{Bytes, Nanos, Rate};
 
-/// A share of all in steps of 10⁻¹², so that what was written in per cent comes out unchanged.
+/// A fraction in steps of 10⁻¹², so that percentages are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Share(u64);
 
@@ -13,7 +13,7 @@ impl Share {
     pub(super) const ZERO: Self = Self(0);
     pub(super) const ALL: Self = Self(WHOLE);
 
-    /// tc's way: `1%`, and `1` is one per cent, too (`parse_percent` of tc).
+    /// tc's format: `1%`, and a bare `1` is one per cent, too (`parse_percent` of tc).
     pub(super) fn percent(text: &str) -> Option<Self> {
         let (number, rest) = decimal(text)?;
         (rest.is_empty() || rest == "%")
@@ -32,17 +32,17 @@ impl Share {
         (steps <= WHOLE).then_some(Self(steps))
     }
 
-    /// One in `count`; of none, all.
+    /// One in `count`; all for zero.
     pub(super) fn one_in(count: u64) -> Self {
         Self(WHOLE / count.max(1))
     }
 
-    /// What is left of the whole.
+    /// One minus this.
     pub(super) fn rest(self) -> Self {
         Self(WHOLE - self.0)
     }
 
-    /// The loss of each of two links in series that lose this together: 1 − √(1 − loss), rounded to ppm.
+    /// The loss of each of two links in series with this total loss: 1 − √(1 − loss), rounded to ppm.
     pub(super) fn half_of_two(self) -> Self {
         const MILLION: u64 = 1_000_000;
         // Integer root: √(1 − loss) in millionths is the root of (1 − loss)·10¹².
@@ -66,7 +66,8 @@ impl Share {
     }
 }
 
-/// A size as dummynet reads a burst: bytes, or with `k`, `m`, `g` 1024 of the ones before; `B`, `Byte` or `Bytes` may follow.
+/// A size in dummynet's burst format: bytes, with `k`, `m`, `g` as powers of 1024; `B`, `Byte` or `Bytes` may
+/// follow.
 pub(super) fn ipfw_size(text: &str) -> Option<Bytes> {
     let (number, rest) = decimal(text)?;
     let unit = rest.to_ascii_lowercase();
@@ -82,7 +83,7 @@ pub(super) fn ipfw_size(text: &str) -> Option<Bytes> {
     number.times(factor).map(Bytes)
 }
 
-/// A time with tc's units; a bare number is so many nanoseconds each.
+/// A time with tc's units; a bare number is in units of `bare` nanoseconds.
 pub(super) fn time(text: &str, bare: u64) -> Option<Nanos> {
     let (number, rest) = decimal(text)?;
     let unit = match rest.to_ascii_lowercase().as_str() {
@@ -96,7 +97,7 @@ pub(super) fn time(text: &str, bare: u64) -> Option<Nanos> {
     number.times(u128::from(unit)).filter(|nanos| *nanos < u64::MAX / 4).map(Nanos)
 }
 
-/// A rate as tc reads it: `kbit` is kilobits, `kbps` kilobytes, a bare number bits per second (tc(8), UNITS).
+/// A rate in tc's format: `kbit` is kilobits, `kbps` kilobytes, a bare number bits per second (tc(8), UNITS).
 pub(super) fn tc_rate(text: &str) -> Option<u64> {
     let (number, rest) = decimal(text)?;
     let unit = rest.to_ascii_lowercase();
@@ -123,7 +124,7 @@ pub(super) fn tc_rate(text: &str) -> Option<u64> {
     number.times(power * bits)
 }
 
-/// A size as tc reads it: bare bytes, `k` and `kb` 1024 of them, `kbit` 1024 bits.
+/// A size in tc's format: bare bytes, `k` and `kb` 1024 of them, `kbit` 1024 bits.
 pub(super) fn tc_size(text: &str) -> Option<Bytes> {
     let (number, rest) = decimal(text)?;
     let (numerator, denominator) = match rest.to_ascii_lowercase().as_str() {
@@ -139,8 +140,8 @@ pub(super) fn tc_size(text: &str) -> Option<Bytes> {
     number.times(numerator).map(|bytes| Bytes(bytes / denominator))
 }
 
-/// A whole number, with `0x` in hexadecimal and with `0` in octal, as tc reads a seed; the highest bit, which a scenario's seed can't
-/// have, is left out.
+/// A whole number, with `0x` in hexadecimal and with `0` in octal, as tc parses a seed; the highest bit,
+/// which a scenario's seed can't have, is dropped.
 pub(super) fn any_base(text: &str) -> Option<u64> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -150,7 +151,8 @@ pub(super) fn any_base(text: &str) -> Option<u64> {
     number.ok().filter(|_| !text.contains('+')).map(|number| number & (u64::MAX >> 1))
 }
 
-/// A rate as ipfw reads it: `K`, `M`, `G` thousands, then bits, or bytes if a `B…` other than `Bit/s` or `by…` follows.
+/// A rate in ipfw's format: `K`, `M`, `G` are powers of 1000; then bits, or bytes if a `B…` other than
+/// `Bit/s` or `by…` follows.
 pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
     let (number, rest) = decimal(text)?;
     let (power, unit) = match rest.chars().next() {
@@ -175,7 +177,8 @@ pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
     number.times(power * bits)
 }
 
-/// A rate in an ns script: `1.5Mb`, `128kb`, `100Mbps`; a bare number is bit/s. A capital `B` alone stands for bytes.
+/// A rate in an ns script: `1.5Mb`, `128kb`, `100Mbps`; a bare number is bit/s. A capital `B` alone means
+/// bytes.
 pub(super) fn ns_rate(text: &str) -> Option<u64> {
     let (number, rest) = decimal(text)?;
     let (power, unit) = match rest.chars().next() {
@@ -197,7 +200,7 @@ pub(super) fn whole(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-/// A positive number with decimals, written plainly again: what a parameter without unit takes.
+/// A positive decimal number in plain notation, for a parameter without unit.
 pub(super) fn plain(text: &str) -> Option<String> {
     let (number, rest) = decimal(text)?;
     let steps = rest.is_empty().then(|| number.times(u128::from(WHOLE))).flatten()?;
@@ -221,7 +224,7 @@ pub(super) fn is_number(word: &str) -> bool {
 struct Decimal(u128, u32);
 
 impl Decimal {
-    /// This many of `unit`, rounded down; none if it gets too large.
+    /// This many of `unit`, rounded down; none on overflow.
     fn times(&self, unit: u128) -> Option<u64> {
         let all = self.0.checked_mul(unit)? / 10u128.checked_pow(self.1)?;
         u64::try_from(all).ok()

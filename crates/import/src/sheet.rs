@@ -1,4 +1,4 @@
-//! The text of a scenario, written so that people can go on from it.
+//! Writer of scenario text, for people to edit further.
 
 use super::quoted::quoted;
 use super::stage::Stage;
@@ -11,20 +11,20 @@ const MOST_QUOTED: usize = 40;
 /// Most characters of a quoted line.
 const LONGEST_QUOTED: usize = 160;
 
-/// How long the traffic lasts that is seen in virtual time, after the last change, in seconds.
+/// Duration in seconds of the traffic shown in virtual time, after the last change.
 const SHOWN: u64 = 5;
-/// How long it lasts at most.
+/// Longest duration.
 const LONGEST_SHOWN: u64 = 600;
 
 /// What is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
-    /// What it is, in one sentence.
+    /// Description in one sentence.
     pub(super) title: String,
     /// Lines of the source.
     quoted: Vec<String>,
     pub(super) seed: Option<u64>,
-    /// Whether there are ways to choose from.
+    /// Whether alternative paths exist.
     pub(super) shortest: bool,
     pub(super) bridges: Vec<String>,
     pub(super) hosts: Vec<Host>,
@@ -47,9 +47,9 @@ pub(super) struct Link {
     pub(super) ends: (String, String),
     pub(super) duplex: bool,
     pub(super) matches: Vec<(IpAddr, IpAddr)>,
-    /// What both directions have, or the only one.
+    /// Settings of both directions, or of the only one.
     pub(super) stage: Stage,
-    /// What differs in the directions of a duplex link.
+    /// Differences of the directions of a duplex link.
     pub(super) forward: Stage,
     pub(super) backward: Stage,
 }
@@ -58,7 +58,7 @@ pub(super) struct Link {
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) time: Nanos,
-    /// How far apart it comes again, and how often it comes, if that ends.
+    /// Period, and number of repetitions, if limited.
     pub(super) every: Option<(Nanos, Option<u64>)>,
     pub(super) link: String,
     /// Keys and their values as TOML.
@@ -82,7 +82,7 @@ impl Link {
 }
 
 impl Sheet {
-    /// A scenario that this sentence describes.
+    /// A scenario with this description.
     pub(super) fn new(title: &str) -> Self {
         Self { title: title.into(), ..Self::default() }
     }
@@ -107,10 +107,10 @@ impl Sheet {
         }
     }
 
-    /// Two chains of links between two hosts: stages one after the other, each way its own.
+    /// Two chains of links between two hosts, one for each direction.
     ///
-    /// The links of both ways share the bridges between them, so that the shorter way gets links without any effect
-    /// where bridges have to be joined.
+    /// The links of both directions share the bridges between them; the shorter chain gets links without
+    /// effect where bridges must be joined.
     pub(super) fn chain(
         &mut self,
         hosts: (&str, &str),
@@ -204,7 +204,7 @@ impl Sheet {
         }
     }
 
-    /// Something to see when it runs in virtual time, where there are no programs.
+    /// Traffic that shows something in virtual time, where there are no programs.
     fn traffic(&self, text: &mut String) {
         let (Some(first), Some(last)) = (self.hosts.first(), self.hosts.last()) else { return };
         if first.name == last.name {
@@ -212,7 +212,7 @@ impl Sheet {
         }
         *text += "\n# What runs in virtual time, where there are no programs: change it to what you need.\n";
         *text += &format!("[[source]]\nfrom = {}\nto = {}\n", quoted(&first.name), quoted(&last.name));
-        // Until all changes have come, and then for as long as without any.
+        // Until all changes have happened, plus the duration without changes.
         let last = self.events.iter().map(|event| event.time).max().unwrap_or(Nanos::ZERO);
         let seconds = (last.0.div_ceil(1_000_000_000) + SHOWN).min(LONGEST_SHOWN);
         *text += &format!("size = \"1000 B\"\nrate = \"1 Mbit/s\"\nfor = \"{seconds} s\"\n");
@@ -247,10 +247,10 @@ impl Link {
     }
 }
 
-/// A file's name that a scenario can have.
+/// A file name valid in a scenario.
 ///
 /// # Errors
-/// If it is empty, or has characters that stand for something else in a scenario.
+/// If it is empty, or contains characters with a special meaning in a scenario.
 pub(super) fn file_name(line: usize, name: &str) -> Result<String, ImportError> {
     if name.is_empty() || name.contains(['{', '}']) || name.chars().any(char::is_control) {
         let what = format!("\"{}\" can't be the name of a file in a scenario", name.escape_debug());
@@ -259,7 +259,7 @@ pub(super) fn file_name(line: usize, name: &str) -> Result<String, ImportError> 
     Ok(name.into())
 }
 
-/// A name as scenarios allow it, made from any text.
+/// A valid name made from any text.
 pub(super) fn name_of(text: &str) -> String {
     let good = |c: char| if c.is_ascii_alphanumeric() || "_-.:".contains(c) { c } else { '-' };
     let name: String = text.chars().map(good).take(40).collect();

@@ -1,8 +1,8 @@
-//! As much of a shell as scripts need that set up links: variables, `for`, functions with arguments, and the words around other
-//! commands.
+//! The part of a shell that link set-up scripts need: variables, `for`, functions with arguments, and
+//! prefixes of commands.
 //!
-//! What stands in an `if`, a `while`, a `case`, or a function that nothing calls, is taken as carried out once, and that is said; but
-//! a branch that the script alone decides against gives no variable another value.
+//! The contents of an `if`, a `while`, a `case`, or an uncalled function are treated as executed once, with a
+//! note. A branch that the script alone rules out does not change variables that have a value.
 
 use super::condition;
 use super::lines::{Joined, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
@@ -11,28 +11,28 @@ use super::{ImportError, Notes, tcl_value};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Most bytes that the words of all commands may have.
+/// Most bytes of the words of all commands.
 const MOST_BYTES: usize = 8 << 20;
 /// Deepest nesting of loops.
 const DEEPEST: usize = 20;
-/// Words that open a block, and those that stand before a command, or alone.
+/// Words that open a block, and those that precede a command or are alone.
 const OPENING: [&str; 4] = ["if", "elif", "while", "until"];
 const AROUND: [&str; 11] = ["do", "then", "else", "{", "}", "!", "time", "done", "fi", "esac", ";;"];
 
-/// Commands of a shell that do nothing to links, and are not worth a note.
+/// Shell commands without effect on links, which need no note.
 pub(super) const IDLE: [&str; 14] = [
     "true", "false", ":", "[", "[[", "test", "echo", "printf", "exit", "set", "shift", "return", "break",
     "wait",
 ];
 
-/// What is said of commands in an `if` or a `case`, and in a loop whose end is not known.
+/// Notes on commands in an `if` or a `case`, and in a loop of unknown length.
 const ONCE: &str = "what stands in it is taken as carried out once, whatever the condition";
 const UNCALLED: &str = "nothing here calls it: what stands in it is taken as carried out once";
-const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken once, and the last one counts: \
-                        write its steps as [[at]] events with every = \"…\"";
+const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken \
+    once, and the last one counts: write its steps as [[at]] events with every = \"…\"";
 
-/// The commands that a script carries out, with the values of its variables. `ours` tells those for which it is said that
-/// they stand in an `if` or the like.
+/// The executed commands of a script, with variables replaced. `ours` selects those that get a note if they
+/// are in an `if` or the like.
 ///
 /// # Errors
 /// If a quote is not closed, or the script is too long.
@@ -65,9 +65,9 @@ struct Shell<'n> {
     ours: fn(&[String]) -> bool,
     notes: &'n mut Notes,
     values: HashMap<String, String>,
-    /// The arguments of the function that is carried out.
+    /// Arguments of the current function.
     given: Option<Vec<String>>,
-    /// The words that stand where commands do, the functions so far, and those that are not among the words.
+    /// Words in command position, the functions so far, and uncalled ones.
     called: HashSet<String>,
     functions: HashMap<String, Rc<[Line]>>,
     uncalled: Vec<(usize, String)>,
@@ -75,11 +75,11 @@ struct Shell<'n> {
     done: Vec<Line>,
     bytes: usize,
     steps: usize,
-    /// How the last command ended, as far as that is known: tests of what the script itself says.
+    /// Result of the last command, if known: tests determined by the script itself.
     ended: Option<bool>,
 }
 
-/// An `if`, `while`, `until` or `case` that is open, or a function that nothing calls.
+/// An open `if`, `while`, `until` or `case`, or an uncalled function.
 struct Block {
     line: usize,
     text: String,
@@ -121,7 +121,8 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// `name() {` or `function name {`, and what follows: a function. How many of the lines behind belong to it.
+    /// A function: `name() {` or `function name {`, and its body. Returns how many of the following lines
+    /// belong to it.
     fn define(&mut self, line: &Line, (head, rest): (&String, &[String]), behind: &[Line]) -> usize {
         let (name, rest) = match rest.split_first() {
             Some((name, rest)) if head == "function" => (name, rest),
@@ -141,7 +142,7 @@ impl Shell<'_> {
         length
     }
 
-    /// Carries out the functions that nothing has called: what their names lead to comes at the end, as a rule.
+    /// Executes the uncalled functions: their commands usually run at the end.
     fn uncalled(&mut self) -> Result<(), ImportError> {
         self.blocks.clear();
         let mut at = 0;
@@ -158,7 +159,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Carries out a function with these arguments.
+    /// Executes a function with these arguments.
     fn call(&mut self, body: &[Line], arguments: &[String], depth: usize) -> Result<(), ImportError> {
         let before = self.given.replace(arguments.to_vec());
         let blocks = self.blocks.len();
@@ -174,7 +175,7 @@ impl Shell<'_> {
         let in_case = self.blocks.last().is_some_and(|block| block.text.starts_with("case "));
         while let Some((first, rest)) = words.split_first() {
             match first.as_str() {
-                // What a case looks at, and its patterns, are no commands.
+                // The value and the patterns of a case are not commands.
                 "case" => {
                     self.open(line, ONCE);
                     return Ok(());
@@ -222,7 +223,8 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// The words of a command with the values of variables, unless it is known that it is not carried out: `[ -z "" ] || …`.
+    /// The words of a command with variables replaced, unless it is known not to be executed: `[ -z "" ] ||
+    /// …`.
     fn carried_out(
         &mut self,
         line: &Line,
@@ -235,7 +237,7 @@ impl Shell<'_> {
                 self.ended = before;
                 return Ok(None);
             }
-            // What a test has let through ends well.
+            // A command let through by a test is assumed to succeed.
             (Joined::And | Joined::Or, Some(_)) => self.ended = Some(true),
             _ => {}
         }
@@ -262,7 +264,8 @@ impl Shell<'_> {
         }
     }
 
-    /// Gives a variable a value. One that has one keeps it in a branch that is decided against; where that is not known it is said.
+    /// Assigns a variable. In a branch that is ruled out it keeps an existing value; if that is unknown, a
+    /// note is made.
     fn give(&mut self, name: &str, value: &str) {
         if self.values.get(name).is_some_and(|own| own != value) {
             if self.blocks.iter().any(|block| block.branch.carried() == Some(false)) {
@@ -277,7 +280,7 @@ impl Shell<'_> {
         self.values.insert(name.into(), value.into());
     }
 
-    /// Takes assignments off the front: `A=1 B=2 command`, `export A=1`.
+    /// Consumes leading assignments: `A=1 B=2 command`, `export A=1`.
     fn assigned(&mut self, words: Vec<String>) -> Vec<String> {
         let declares = ["export", "local", "readonly", "declare"];
         let mut rest = words.into_iter().peekable();
@@ -291,14 +294,14 @@ impl Shell<'_> {
         rest.collect()
     }
 
-    /// Words with the values of variables in them; what is not in quotes is split into words.
+    /// Words with variables replaced; unquoted values are split into words.
     fn words(&mut self, line: usize, words: &[String]) -> Result<Vec<String>, ImportError> {
         let mut all = Vec::new();
         for word in words {
-            // What is assigned is not split.
+            // Assigned values are not split.
             let assigned = word.split_once('=').is_some_and(|(name, _)| is_name(name));
             match (&self.given, word.strip_prefix(QUOTED_DOLLAR)) {
-                // Each argument is a word of its own.
+                // Each argument is a separate word.
                 (Some(given), Some("@")) => {
                     self.bytes += given.iter().map(|argument| argument.len() + 1).sum::<usize>();
                     all.extend_from_slice(given);
@@ -356,8 +359,8 @@ impl Shell<'_> {
         }
     }
 
-    /// What stands for the text behind a dollar, if that is known, and how much of the text it is.
-    /// Whether it is `quoted` decides which quotes of a default are text.
+    /// The value of the expression after a dollar, if known, and the length of the expression. `quoted`
+    /// determines which quotes of a default are literal.
     fn value(&self, text: &str, quoted: bool) -> (Option<String>, usize) {
         let inner = |open: &str, close: &str| {
             let rest = text.strip_prefix(open)?;
@@ -388,8 +391,8 @@ impl Shell<'_> {
         (self.named(&text[..length]), length)
     }
 
-    /// What stands for a variable without a value, without its quotes: nothing is replaced between single ones. Within double quotes
-    /// single ones are text.
+    /// The default of a variable without a value, without its quotes: nothing is replaced between single
+    /// quotes. Within double quotes single ones are literal.
     fn instead(&self, text: &str, quoted: bool) -> String {
         let (mut all, mut rest) = (String::new(), text);
         while let Some(at) = rest.find(if quoted { &['"'][..] } else { &['\'', '"'] }) {
@@ -416,7 +419,7 @@ impl Shell<'_> {
         plain + rest
     }
 
-    /// The value of a variable, or of an argument of the function; one that is not given is empty.
+    /// The value of a variable, or of an argument of the function; a missing argument is empty.
     fn named(&self, name: &str) -> Option<String> {
         match (name, &self.given) {
             ("@" | "*", Some(given)) => Some(given.join(" ")),
@@ -429,7 +432,7 @@ impl Shell<'_> {
         }
     }
 
-    /// A sum in which names stand for their values, with or without a dollar.
+    /// An arithmetic expression with names replaced by values, with or without a dollar.
     fn names_replaced(&self, sum: &str) -> String {
         let mut sum = sum.to_owned();
         for (at, argument) in self.given.iter().flatten().enumerate().take(9) {
@@ -448,12 +451,12 @@ impl Shell<'_> {
     }
 }
 
-/// The word of a line that stands where a command does.
+/// The word of a line in command position.
 fn called(line: &Line) -> Option<&String> {
     line.words.iter().find(|word| !AROUND.contains(&word.as_str()) && !OPENING.contains(&word.as_str()))
 }
 
-/// How many lines of those behind the first the body of a function has, and whether it is one in braces.
+/// Number of lines after the first in the body of a function, and whether it is in braces.
 fn body_length(first: &Line, behind: &[Line]) -> (usize, bool) {
     let (mut depth, mut opened) = (0, false);
     for (at, line) in std::iter::once(first).chain(behind).enumerate() {
@@ -469,7 +472,7 @@ fn body_length(first: &Line, behind: &[Line]) -> (usize, bool) {
     (behind.len(), false)
 }
 
-/// How many lines the body of a loop has, with its `done`.
+/// Number of lines in the body of a loop, with its `done`.
 fn loop_length(lines: &[Line]) -> usize {
     let mut depth = 1;
     for (at, line) in lines.iter().enumerate() {
@@ -520,7 +523,8 @@ mod tests {
 
     #[test]
     fn loops_and_conditions() {
-        let script = "if [ -z \"$X\" ]; then\n  echo x\nelse tc a; fi\nfor d in eth0 eth1; do\n  for r in 1 2; do tc $d $r; done\ndone\ntc z";
+        let script = "if [ -z \"$X\" ]; then\n  echo x\nelse tc a; fi\n\
+            for d in eth0 eth1; do\n  for r in 1 2; do tc $d $r; done\ndone\ntc z";
         let (lines, notes) = ran(script);
         let wanted = [
             "1 [|-z|$X|]",
@@ -547,7 +551,8 @@ mod tests {
         );
     }
 
-    /// Quotes of a default are no text, but for single ones in double quotes; tests that a script without arguments decides hold.
+    /// Quotes of a default are removed, except single ones in double quotes; tests determined without
+    /// arguments hold.
     #[test]
     fn defaults_and_tests() {
         for (script, wanted) in [
@@ -565,7 +570,7 @@ mod tests {
                 "if [ $# -gt 1 ]; then x=1; elif [ a = a ]; then x=2; else x=3; fi\ntc $x",
                 vec!["[|$#|-gt|1|]", "[|a|=|a|]", "tc|2"],
             ),
-            // What is decided against gives a value where there is none, and does what it does.
+            // A ruled-out branch sets variables without a value, and its commands are used.
             ("if [ \"$1\" = up ]; then x=1; tc $x; fi", vec!["[|$1|=|up|]", "tc|1"]),
             // What can't be decided counts.
             ("x=1\nif [ -f y ]; then x=2; fi\ntc $x", vec!["[|-f|y|]", "tc|2"]),
@@ -581,7 +586,7 @@ mod tests {
             let words: Vec<&str> = done.iter().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
             assert_eq!(words, wanted, "{script}");
         }
-        // A value that may be another is told, unless it is decided.
+        // An uncertain value is noted, unless it is determined.
         assert_eq!(ran("x=1\nif [ -f y ]; then x=2; fi\ntc $x").1.len(), 1);
         assert!(ran("x=1\nif [ -n $1 ]; then x=2; fi\ntc $x").1.is_empty());
     }
@@ -620,7 +625,7 @@ mod tests {
             notes,
             ["line 1: stop(): nothing here calls it: what stands in it is taken as carried out once"]
         );
-        // What they call may stand behind them, and a variable may name one.
+        // Called functions may be defined later, and a variable may name one.
         let (lines, notes) = ran("f() { g x; }\ng() { tc $1; }\nh() { tc y; }\nc=h; $c");
         assert_eq!(lines, ["3 tc|y", "2 tc|x"]);
         assert_eq!(notes.len(), 1, "{notes:?}");

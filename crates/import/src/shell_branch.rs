@@ -1,37 +1,37 @@
-//! What a script alone says of the branches of its `if`s.
+//! Branches of `if`s that the script alone determines.
 
 use super::lines::Joined;
 
-/// Where in an `if` the script is, and what is known of that: a script is taken as started without arguments.
+/// Position in an `if`, and what is known about it: a script is assumed to start without arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Branch {
-    /// Whether this is a condition, and before its first command.
+    /// Whether this is a condition, before its first command.
     reads: bool,
     first: bool,
-    /// Whether the condition holds, and whether one before it did.
+    /// Whether the condition holds, and whether a previous one did.
     test: Option<bool>,
     earlier: Option<bool>,
-    /// Whether the commands are carried out.
+    /// Whether the commands are executed.
     carried: Option<bool>,
 }
 
 impl Branch {
-    /// Of a block that begins with a condition, or with something else whose commands may be carried out.
+    /// A block that begins with a condition, or with commands that may be executed.
     pub(super) fn new(reads: bool) -> Self {
         Self { reads, first: true, test: None, earlier: Some(false), carried: None }
     }
 
-    /// Whether the commands are those of a condition.
+    /// Whether the commands belong to a condition.
     pub(super) fn reads(&self) -> bool {
         self.reads
     }
 
-    /// Whether the commands are carried out, if that is known.
+    /// Whether the commands are executed, if known.
     pub(super) fn carried(&self) -> Option<bool> {
         self.carried
     }
 
-    /// A command of the condition ends like this.
+    /// Records the result of a command of the condition.
     pub(super) fn read(&mut self, joined: Joined, holds: Option<bool>) {
         self.test = if self.first && joined == Joined::Not { holds } else { None };
         self.first = false;
@@ -47,7 +47,7 @@ impl Branch {
         };
     }
 
-    /// `elif`, behind which a condition stands, or `else`.
+    /// `elif`, with a condition, or `else`.
     pub(super) fn end(&mut self, reads: bool) {
         self.earlier = match (self.earlier, self.test) {
             (Some(true), _) | (_, Some(true)) => Some(true),

@@ -1,16 +1,16 @@
-//! The times that a shell's `sleep`s take.
+//! Times of a shell's `sleep`s.
 
 use super::Notes;
 use super::lines::Line;
 use super::quantity::time;
 use longwire_units::Nanos;
 
-/// The time that a script's `sleep`s have taken so far.
+/// Total time of a script's `sleep`s so far.
 #[derive(Default)]
 pub(super) struct Clock(Nanos);
 
 impl Clock {
-    /// Notes the `sleep` that a command is; whether it is one.
+    /// Handles a `sleep` command; returns whether it is one.
     pub(super) fn passes(&mut self, line: &Line, notes: &mut Notes) -> bool {
         let mut words = line.words.iter().skip_while(|word| *word == "sudo");
         if words.next().is_none_or(|word| word.rsplit('/').next() != Some("sleep")) {
@@ -32,15 +32,15 @@ impl Clock {
                 self.0 += slept;
                 format!("{} after the beginning", self.0)
             }
-            // After a time that is not known no time is.
+            // After an unknown time all times are unknown.
             _ => {
                 self.0 = Nanos::NEVER;
                 "later".into()
             }
         };
         let why = format!(
-            "what follows it comes {when} there; here no time passes between commands, and of those for one link the last counts: \
-             write a change at a time as an [[at]] event"
+            "what follows it comes {when} there; here no time passes between commands, and of those for one \
+             link the last counts: write a change at a time as an [[at]] event"
         );
         notes.add(line.number, &line.text(), why);
         true

@@ -1,14 +1,14 @@
-//! What happens to packets at one place of another tool: the settings of one link.
+//! Settings of one link for one element of another tool.
 
 use super::LinkText;
 use super::quoted::quoted;
 
-/// The settings of one link, in the order in which a packet meets them.
+/// The settings of one link, in packet order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Stage {
     /// Keys and their values as TOML.
     pub(super) settings: Vec<(String, String)>,
-    /// What the link is, in a comment.
+    /// A comment that describes the link.
     pub(super) comment: String,
 }
 
@@ -19,7 +19,7 @@ impl From<LinkText> for Stage {
 }
 
 impl Stage {
-    /// An empty stage that `comment` explains.
+    /// An empty stage described by `comment`.
     pub(super) fn named(comment: &str) -> Self {
         Self { settings: Vec::new(), comment: comment.into() }
     }

@@ -7,7 +7,7 @@ use super::words::{Words, named};
 use super::{ImportError, Notes};
 use longwire_units::{Bytes, Nanos};
 
-/// Options that tc takes abbreviated, in the order in which it looks for them (iproute2, q_tbf.c).
+/// Options that tc abbreviates, in its matching order (iproute2, q_tbf.c).
 const ABBREVIATED: [&str; 6] = ["limit", "latency", "burst", "peakrate", "overhead", "linklayer"];
 
 /// What a tbf does.
@@ -23,7 +23,7 @@ struct Tbf {
     atm: bool,
 }
 
-/// The link that does what these options say.
+/// The link equivalent to these options.
 pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage, ImportError> {
     let line = words.line;
     let mut tbf = Tbf::default();
@@ -60,7 +60,7 @@ pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage, I
 
 impl Tbf {
     fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
-        // A size may be followed by the size of a cell of tc's rate table.
+        // A size may be followed by the cell size of tc's rate table.
         let size = |word: &str| tc_size(word.split('/').next().unwrap_or_default()).map(|bytes| bytes.0);
         match named(word, &ABBREVIATED).unwrap_or(word) {
             "rate" => self.rate = words.value("rate", "1mbit", tc_rate)?,
@@ -92,8 +92,8 @@ impl Tbf {
         Ok(())
     }
 
-    /// Most bytes that wait: as tc works it out of a latency, what the bucket and the rate give in that time, or the peak's
-    /// if that is less.
+    /// Most waiting bytes: computed by tc from a latency as what bucket and rate give in that time, or the
+    /// peak's if that is less.
     fn limit(&self) -> u64 {
         const BITS_AND_NANOS: u128 = 8_000_000_000;
         let within = |rate: u64, time: Nanos| (u128::from(rate) * u128::from(time.0) / BITS_AND_NANOS) as u64;

@@ -1,8 +1,8 @@
-//! `tc` commands, as scripts and batch files hold them, and what `tc qdisc show` prints, as a scenario of two hosts.
+//! `tc` commands of scripts and batch files, and the output of `tc qdisc show`, as a scenario of two hosts.
 //!
-//! A qdisc shapes what leaves its interface. The first interface is taken as that of host `a` towards host `b`, the
-//! second, as on a box between two networks, as the way back. Of what a script does to an interface one after the other,
-//! the last is taken.
+//! A qdisc shapes the output of its interface. The first interface is treated as that of host `a` towards
+//! host `b`, the second, as on a box between two networks, as the reverse direction. Of a script's
+//! consecutive commands for an interface, the last one is used.
 
 use super::lines::{Line, commands};
 use super::netem::Netem;
@@ -13,7 +13,7 @@ use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes, shell};
 
-/// Words with which netem's options begin, where they stand alone.
+/// Words that begin netem's options without a command.
 const OPTIONS: [&str; 14] = [
     "netem",
     "delay",
@@ -30,21 +30,21 @@ const OPTIONS: [&str; 14] = [
     "seed",
     "ecn",
 ];
-/// What tc works on, and what it does to it, in the order in which tc looks for abbreviations of them.
+/// Objects and verbs of tc, in its order of matching abbreviations.
 const OBJECTS: [&str; 7] = ["qdisc", "class", "filter", "chain", "actions", "monitor", "exec"];
 const VERBS: [&str; 7] = ["add", "change", "replace", "link", "delete", "list", "show"];
 /// Options of tc that have a value.
 const WITH_VALUE: [&str; 3] = ["-batch", "-netns", "-conf"];
-/// All options of tc that begin like those, in tc's order.
+/// All options of tc with the same beginnings, in tc's order.
 const SWITCHES: [&str; 6] = ["-batch", "-netns", "-names", "-nm", "-cf", "-conf"];
-/// Commands that change what packets meet, besides tc.
+/// Network commands other than tc.
 const NETWORKING: [&str; 8] = ["ip", "ifconfig", "ethtool", "iptables", "ip6tables", "nft", "ipfw", "brctl"];
 /// Most interfaces and qdiscs that are kept.
 const MOST: usize = 1000;
-/// How deep commands may stand in words of commands: `sh -c "…"`.
+/// Deepest nesting of commands in words of commands: `sh -c "…"`.
 const DEEPEST: usize = 3;
 
-/// The links that netem's options make, and its seed.
+/// The links for netem's options, and its seed.
 pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Option<u64>), ImportError> {
     let lines = commands(text)?;
     let words: Vec<String> = lines.into_iter().flat_map(|line| line.words).collect();
@@ -108,12 +108,12 @@ fn is_tc(word: &str) -> bool {
         || word.eq_ignore_ascii_case("${tc}")
 }
 
-/// Whether a command is one of tc, or holds one.
+/// Whether a command is tc, or contains it.
 fn is_ours(words: &[String]) -> bool {
     words.iter().any(|word| is_tc(word) || word.split_whitespace().any(is_tc))
 }
 
-/// Interfaces so far, and how many commands are not tc's.
+/// Interfaces so far, and the number of other commands.
 struct Reader<'n> {
     devices: Vec<Device>,
     other: Option<Line>,
@@ -146,14 +146,15 @@ impl Reader<'_> {
                            a link's match or filter chooses packets here";
                 self.notes.add(line.number, &line.text(), why);
             }
-            // A batch file's commands may follow.
+            // Commands of a batch file may follow.
             None if words.is_empty() => {}
             _ => self.notes.add(line.number, &line.text(), "it is no qdisc of tc"),
         }
         Ok(())
     }
 
-    /// A line of a batch file, what tc shows, netem's options alone, a command in a word of another, or none of these.
+    /// A line of a batch file, output of tc, netem's options alone, a command in a word of another, or none
+    /// of these.
     fn without_tc(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
         let words = &line.words;
         let first = words.first().map_or("", String::as_str);
@@ -208,7 +209,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `tc qdisc add|change|replace|del …`, in a network namespace or not.
+    /// `tc qdisc add|change|replace|del …`, possibly in a network namespace.
     fn changed(&mut self, line: &Line, words: &[String], space: Option<&str>) -> Result<(), ImportError> {
         let verb = words.first().and_then(|word| named(word, &VERBS));
         let rest = words.get(1..).unwrap_or_default();
@@ -242,7 +243,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A line that `tc qdisc show` printed: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms`.
+    /// A line of `tc qdisc show`: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms`.
     fn shown(&mut self, line: &Line, words: &[String]) -> Result<(), ImportError> {
         let [kind, _handle, rest @ ..] = words else {
             self.notes.add(line.number, &line.text(), "it is no qdisc of tc");
@@ -252,7 +253,7 @@ impl Reader<'_> {
         while rest.get(at).is_some_and(|word| word == "refcnt") {
             at += 2;
         }
-        // Where nobody asked for a qdisc, the system's own is shown.
+        // Without a configured qdisc, the system's default is shown.
         if ["noqueue", "mq", "pfifo_fast", "fq_codel", "fq"].contains(&kind.as_str()) {
             self.notes.add(line.number, &line.text(), "the system's own qdisc is not carried over");
             return Ok(());
@@ -283,7 +284,7 @@ fn namespace(before: &[String]) -> Option<&str> {
     netns.then(|| before.get(at + 1).map(String::as_str)).flatten()
 }
 
-/// The interface, the place in its tree, and where the qdisc's kind stands.
+/// The interface, the parent, and the index of the qdisc's kind.
 fn place<'w>(line: &Line, words: &'w [String], notes: &mut Notes) -> (Option<&'w str>, String, usize) {
     let (mut name, mut place, mut at) = (None, String::from("root"), 0);
     while let Some(word) = words.get(at) {
@@ -304,7 +305,8 @@ fn place<'w>(line: &Line, words: &'w [String], notes: &mut Notes) -> (Option<&'w
                 let count = 1 + if word == "stab" { 2 * pairs } else { 2 };
                 let option =
                     words.iter().skip(at).take(count).map(String::as_str).collect::<Vec<_>>().join(" ");
-                let why = "what tc counts of a packet is not carried over from here; see a link's framing and overhead";
+                let why = "what tc counts of a packet is not carried over from here; see a link's framing \
+                    and overhead";
                 notes.add(line.number, &option, why);
                 at += count;
                 continue;

@@ -1,40 +1,40 @@
-//! As much of Tcl as scripts of ns need: words, quotes, braces, variables and arrays, nested commands, `set`, `incr`, `expr`,
-//! `for`, `foreach`, `while`, `if`, lists, procedures.
+//! The part of Tcl that ns scripts need: words, quotes, braces, variables and arrays, nested commands, `set`,
+//! `incr`, `expr`, `for`, `foreach`, `while`, `if`, lists, procedures.
 //!
-//! Everything else is handed to [`Host::call`]. How much a script may do is bounded.
+//! All other commands are passed to [`Host::call`]. The work of a script is limited.
 
 use super::ImportError;
 use super::tcl_value;
 use std::collections::{HashMap, HashSet};
 
-/// Most commands that a script may carry out.
+/// Most commands that a script may execute.
 const MOST_COMMANDS: usize = 200_000;
-/// Most bytes that the values of all variables, and the words of a command, may have.
+/// Most bytes of all variables' values, and of a command's words.
 const MOST_BYTES: usize = 8 << 20;
 /// Deepest nesting of commands.
 const DEEPEST: usize = 40;
 
-/// What knows the commands that are not Tcl's own.
+/// Implementation of commands outside Tcl.
 pub(super) trait Host {
-    /// Carries out a command; the result is what it stands for where it is nested.
+    /// Executes a command and returns its result.
     fn call(&mut self, line: usize, words: &[String]) -> Result<String, ImportError>;
-    /// A value was given to a variable.
+    /// Called when a variable was assigned.
     fn named(&mut self, value: &str, variable: &str);
     /// An expression draws random numbers.
     fn drew(&mut self, line: usize, text: &str);
 
-    /// A procedure that was called with these words was not carried out to its end.
+    /// Called when a procedure with these words failed before its end.
     fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError);
 }
 
-/// A script that is carried out.
+/// An interpreter of a script.
 pub(super) struct Tcl<'h, H> {
     pub(super) host: &'h mut H,
     variables: HashMap<String, String>,
     procedures: HashMap<String, Procedure>,
-    /// The variables of procedures that are being carried out, the innermost last.
+    /// Variables of the active procedures, the innermost last.
     scopes: Vec<Scope>,
-    /// What the procedure returns, once it has.
+    /// The return value of the procedure, once set.
     returned: Option<String>,
     commands: usize,
     bytes: usize,
@@ -49,7 +49,7 @@ struct Procedure {
     line: usize,
 }
 
-/// The variables of a procedure: its own, and the names of those that are everybody's.
+/// The variables of a procedure: local ones, and names of global ones.
 #[derive(Default)]
 struct Scope {
     own: HashMap<String, String>,
@@ -78,14 +78,14 @@ impl Cursor<'_> {
 
 impl<'h, H: Host> Tcl<'h, H> {
     pub(super) fn new(host: &'h mut H) -> Self {
-        // As if the script was called without arguments.
+        // As if the script were called without arguments.
         let given = [("argc", "0"), ("argv", ""), ("argv0", "ns")];
         let variables = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let (procedures, scopes) = (HashMap::new(), Vec::new());
         Self { host, variables, procedures, scopes, returned: None, commands: 0, bytes: 0, depth: 0 }
     }
 
-    /// The variables among which this name is: those of the procedure, or everybody's.
+    /// The variables that contain this name: local or global ones.
     fn among(&mut self, name: &str) -> &mut HashMap<String, String> {
         let base = name.split('(').next().unwrap_or(name);
         match self.scopes.last_mut().filter(|scope| !scope.global.contains(base) && !base.starts_with("::")) {
@@ -102,7 +102,7 @@ impl<'h, H: Host> Tcl<'h, H> {
         self.among(name).insert(name.trim_start_matches("::").to_owned(), value);
     }
 
-    /// Carries out a procedure. What goes wrong in it ends it, and is told.
+    /// Executes a procedure. An error ends it, with a note.
     fn call(&mut self, line: usize, procedure: &Procedure, words: &[String]) -> Result<String, ImportError> {
         let mut scope = Scope::default();
         for (at, (name, default)) in procedure.parameters.iter().enumerate() {
@@ -133,16 +133,16 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
     }
 
-    /// Carries out a script that begins in this line.
+    /// Executes a script that begins in this line.
     ///
     /// # Errors
-    /// What is wrong in it, or if it does more than is allowed.
+    /// An error in it, or an exceeded limit.
     pub(super) fn run(&mut self, text: &str, line: usize) -> Result<String, ImportError> {
         let mut cursor = Cursor { text, at: 0, line };
         self.script(&mut cursor, None)
     }
 
-    /// Commands up to `end`, which is passed over, or to the end of the text.
+    /// Executes commands up to `end`, which is consumed, or to the end of the text.
     fn script(&mut self, cursor: &mut Cursor<'_>, end: Option<char>) -> Result<String, ImportError> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -166,7 +166,7 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
     }
 
-    /// The words of the next command, and whether the script ends behind it.
+    /// The words of the next command, and whether the script ends after it.
     fn words(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -194,7 +194,7 @@ impl<'h, H: Host> Tcl<'h, H> {
                 Some(c) if c.is_whitespace() => {
                     cursor.next();
                 }
-                // Tcl itself knows comments where a command begins only; scripts write them behind one, too.
+                // Tcl only has comments where a command begins; scripts also have them after one.
                 Some('#') => {
                     while cursor.peek().is_some_and(|c| c != '\n') {
                         cursor.next();
@@ -216,7 +216,7 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
     }
 
-    /// What stands between braces, as it stands there.
+    /// The literal text between braces.
     fn braced(&mut self, cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
         let line = cursor.line;
         cursor.next();
@@ -237,7 +237,7 @@ impl<'h, H: Host> Tcl<'h, H> {
         Err(ImportError::new(line, "a { is not closed", "close it with }"))
     }
 
-    /// A word up to a character that ends it, with variables and nested commands replaced.
+    /// A word up to a terminating character, with variables and nested commands replaced.
     fn word(&mut self, cursor: &mut Cursor<'_>, ends: impl Fn(char) -> bool) -> Result<String, ImportError> {
         let mut word = String::new();
         while let Some(c) = cursor.peek() {
@@ -298,7 +298,7 @@ impl<'h, H: Host> Tcl<'h, H> {
         Ok(value)
     }
 
-    /// Counts what a script uses up.
+    /// Counts the work of a script.
     fn spend(&mut self, line: usize, bytes: usize) -> Result<(), ImportError> {
         self.bytes += bytes;
         if self.bytes > MOST_BYTES {
@@ -373,7 +373,7 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
     }
 
-    /// Commands of lists and texts, procedures, and what is not Tcl's own.
+    /// Commands for lists and texts, procedures, and commands outside Tcl.
     fn of_lists(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
         let texts: Vec<&str> = words.iter().map(String::as_str).collect();
         match &texts[..] {
@@ -461,7 +461,7 @@ fn wrong(line: usize, why: &str) -> ImportError {
     ImportError::new(line, why, "write numbers, + - * / %, comparisons and parentheses")
 }
 
-/// The items of a list: words, of which those in braces stay together.
+/// The items of a list: words, with braces as quotes.
 pub(super) fn items(list: &str) -> Vec<String> {
     let (mut all, mut item, mut depth) = (Vec::new(), String::new(), 0usize);
     for c in list.chars() {
@@ -501,7 +501,7 @@ fn listed(word: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Writes down what it is called with.
+    /// Records its calls.
     #[derive(Default)]
     struct Log(Vec<String>);
 
@@ -538,15 +538,18 @@ mod tests {
 
     #[test]
     fn words_and_substitution() {
-        let script = "set a 5 ;# five\nset n [make node] # a comment\nlink $a \"x $n\" {$a [b]} \\\n  ${n} end\nset b($a) 7\nput $b(5) $b($a)";
+        let script = "set a 5 ;# five\nset n [make node] # a comment\n\
+            link $a \"x $n\" {$a [b]} \\\n  ${n} end\nset b($a) 7\nput $b(5) $b($a)";
         let expected = ["2: make|node", "n = r1", "3: link|5|x r1|$a [b]|r1|end", "6: put|7|7"];
         assert_eq!(calls(script), expected);
     }
 
     #[test]
     fn loops_and_choices() {
-        let script = "for {set i 0} {$i < 3} {incr i} { set x [expr $i * 2 + 1]; go $x }\nforeach w {a {b c}} { go $w }\n\
-                      if {$i == 3 && $x >= 5} { go yes } else { go no }\nif {$i > 3} {go no} elseif {1} {go third}\n\
+        let script = "for {set i 0} {$i < 3} {incr i} { set x [expr $i * 2 + 1]; go $x }\n\
+            foreach w {a {b c}} { go $w }\n\
+                      if {$i == 3 && $x >= 5} { go yes } else { go no }\n\
+                      if {$i > 3} {go no} elseif {1} {go third}\n\
                       lappend l a \"b c\"\nforeach w $l { go $w }";
         let wanted = ["go|1", "go|3", "go|5", "go|a", "go|b c", "go|yes", "go|third", "go|a", "go|b c"];
         let calls: Vec<_> =
@@ -556,9 +559,12 @@ mod tests {
 
     #[test]
     fn procedures_have_their_own_variables() {
-        let script = "set n 7\nset g 1\nproc make {a {b 2} args} {\n  global g\n  set n [expr $a + $b + $g]\n  incr g\n\
-                      if {$n > 9} { return big }\n  for {set i 0} {1} {incr i} { if {$i == 2} { return $n$args } }\n  go never\n}\n\
-                      go [make 1] $g\ngo [make 1 3 x {y z}] $n $g\ngo [make 9]\ngo $argc [info exists n] [info exists m]\n\
+        let script = "set n 7\nset g 1\nproc make {a {b 2} args} \
+            {\n  global g\n  set n [expr $a + $b + $g]\n  incr g\n\
+                      if {$n > 9} { return big }\n  for {set i 0} {1} {incr i} { if {$i == 2} { return \
+                      $n$args } }\n  go never\n}\n\
+                      go [make 1] $g\ngo [make 1 3 x {y z}] $n $g\ngo [make 9]\n\
+                      go $argc [info exists n] [info exists m]\n\
                       proc bad {} { go a; go $nowhere; go b }\nbad\nproc deep {} { deep }\ndeep";
         let wanted = ["go|4|2", "go|6x {y z}|7|3", "go|big", "go|0|1|0", "go|a"];
         let calls = calls(script);

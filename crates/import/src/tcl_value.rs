@@ -1,4 +1,4 @@
-//! Tcl's `expr`, as far as scripts of ns need it: integers and decimals, arithmetic, comparisons, logic.
+//! Tcl's `expr`, as far as ns scripts need it: integers and decimals, arithmetic, comparisons, logic.
 
 /// Deepest nesting of parentheses.
 const DEEPEST: usize = 40;
@@ -11,17 +11,17 @@ enum Number {
     Text(String),
 }
 
-/// Operators by rank, the weakest first; longer ones before those they begin with.
+/// Operators by precedence, the weakest first; longer ones before their prefixes.
 const RANKS: [&[&str]; 6] =
     [&["||"], &["&&"], &["==", "!=", "eq ", "ne "], &["<=", ">=", "<", ">"], &["+", "-"], &["*", "/", "%"]];
 
-/// What stands for a draw by `rand()`: its mean.
+/// The result used for `rand()`: its mean.
 const DRAWN: f64 = 0.5;
 
-/// The value of an expression, written as Tcl does.
+/// The value of an expression in Tcl's format.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Its fault.
 pub(super) fn evaluate(text: &str) -> Result<String, String> {
     let mut reader = Reader { rest: text.trim(), depth: 0 };
     let value = reader.rank(0)?;
@@ -112,14 +112,14 @@ impl Reader<'_> {
         }
     }
 
-    /// A text up to a character that ends it.
+    /// A text up to a terminating character.
     fn quoted(&mut self, end: char) -> Result<Number, String> {
         let (text, rest) = self.rest[1..].split_once(end).ok_or("expr: a quote is not closed")?;
         self.rest = rest.trim_start();
         Ok(text.parse().map(Number::Whole).unwrap_or_else(|_| Number::Text(text.into())))
     }
 
-    /// A function, or a text that has taken a variable's place.
+    /// A function, or a text inserted for a variable.
     fn word(&mut self) -> Result<Number, String> {
         let ends = |c: char| c.is_whitespace() || "()=!<>&|+*%\"{}".contains(c);
         let length = self.rest.find(ends).unwrap_or(self.rest.len());
@@ -170,7 +170,7 @@ fn real(number: Number) -> Result<f64, String> {
     }
 }
 
-/// Texts, and whatever `eq` and `ne` compare.
+/// Compares texts, and anything with `eq` and `ne`.
 fn compare_texts(operator: &str, left: &str, right: &str) -> Result<Number, String> {
     let holds = match operator {
         "==" | "eq" => left == right,

@@ -1,4 +1,4 @@
-//! Emulab's own commands in ns scripts: `tb-set-link-loss`, `tb-set-lan-simplex-params` and their kin.
+//! Emulab's own commands in ns scripts: `tb-set-link-loss`, `tb-set-lan-simplex-params` and similar ones.
 
 use super::ImportError;
 use super::ns::{MOST, Object, Script};
@@ -57,7 +57,8 @@ impl Script<'_> {
         Ok(String::new())
     }
 
-    /// `tb-set-link-loss LINK P`, `tb-set-link-loss A B P`, `tb-set-lan-loss LAN P`. A LAN's loss is that of two cables.
+    /// `tb-set-link-loss LINK P`, `tb-set-link-loss A B P`, `tb-set-lan-loss LAN P`. A LAN's loss is that of
+    /// two cables.
     fn loss(&mut self, line: usize, rest: &[String]) -> Result<(), ImportError> {
         let share = read(line, "the loss", rest.last(), "0.05", Share::fraction)?;
         let object = rest.first().and_then(|handle| self.objects.get(handle)).cloned();

@@ -1,8 +1,9 @@
-//! Events of Emulab: what its delay agent makes of them.
+//! Events of Emulab, as handled by its delay agent.
 //!
-//! Each direction of a link is a pipe of dummynet: pipe0 that from the first node, pipe1 that back; of a LAN's cable pipe0 leads to
-//! the LAN. The agent takes whole kbit/s and whole milliseconds and passes over what stands behind the digits; a `LIMIT` counts
-//! packets; a LAN's queues are those of pipe0 (event/delay-agent/callback.c, `get_new_link_params`).
+//! Each direction of a link is a dummynet pipe: pipe0 from the first node, pipe1 back; pipe0 of a LAN's cable
+//! leads to the LAN. The agent reads whole kbit/s and whole milliseconds and ignores what follows the digits;
+//! a `LIMIT` counts packets; a LAN's queues are those of pipe0 (event/delay-agent/callback.c,
+//! `get_new_link_params`).
 
 use super::ImportError;
 use super::ns::{LONGEST_DELAY, Script, Setting};
@@ -10,7 +11,7 @@ use super::ns_queue::{Dialect, Queue};
 use super::ns_value::{read, seconds};
 use super::quantity::Share;
 
-/// Parameters of a pipe's queue, and what they are called in scripts.
+/// Parameters of a pipe's queue, with their names in scripts.
 const OF_QUEUES: [(&str, &str); 6] = [
     ("LIMIT", "limit_"),
     ("QUEUE-IN-BYTES", "queue-in-bytes_"),
@@ -51,7 +52,8 @@ impl Script<'_> {
                     "pipe0" => Some(true),
                     "pipe1" => Some(false),
                     _ => {
-                        let why = "which direction has this pipe is not known here: write pipe0 or pipe1; nothing of it is carried over";
+                        let why = "which direction has this pipe is not known here: write pipe0 or pipe1; \
+                            nothing of it is carried over";
                         self.tell(line, &[format!("{key}={value}")], why);
                         return Ok(());
                     }
@@ -59,7 +61,8 @@ impl Script<'_> {
             } else if let Some(setting) = self.modified(line, &name, value)? {
                 settings.push(setting);
             } else {
-                let why = "of an event's parameters BANDWIDTH, DELAY, PLR, PIPE and those of queues are carried over";
+                let why = "of an event's parameters BANDWIDTH, DELAY, PLR, PIPE and those of queues are \
+                    carried over";
                 self.tell(line, &[format!("{key}={value}")], why);
             }
         }
@@ -72,7 +75,7 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// What Emulab's delay agent makes of `KEY=VALUE`; none if it is not the link's.
+    /// The delay agent's interpretation of `KEY=VALUE`; none if it is not a link parameter.
     pub(super) fn modified(
         &mut self,
         line: usize,
@@ -103,7 +106,8 @@ impl Script<'_> {
         Ok(Some(setting))
     }
 
-    /// Says what an event to both pipes of a LAN's cables does: `make-lan` shares what it is given among two pipes, the agent does not.
+    /// Notes the effect of an event on both pipes of a LAN's cables: `make-lan` splits its values between two
+    /// pipes, the agent does not.
     pub(super) fn tell_of_lans(
         &mut self,
         line: usize,
@@ -119,14 +123,15 @@ impl Script<'_> {
             match setting {
                 Setting::Delay(delay) => {
                     let why = format!(
-                        "Emulab's delay agent delays by all of it on each cable, to the LAN and from it, where make-lan shares its delay: \
-                         it is {} from node to node",
+                        "Emulab's delay agent delays by all of it on each cable, to the LAN and from it, \
+                         where make-lan shares its delay: it is {} from node to node",
                         *delay + *delay
                     );
                     self.notes.add(line, &format!("DELAY={}", delay.0 / 1_000_000), why);
                 }
                 Setting::Loss(loss) if *loss > Share::ZERO => {
-                    let why = "Emulab's delay agent loses so many on each cable, to the LAN and from it, where tb-set-lan-loss shares it";
+                    let why = "Emulab's delay agent loses so many on each cable, to the LAN and from it, \
+                        where tb-set-lan-loss shares it";
                     self.notes.add(line, &format!("PLR={}", loss.decimal()), why);
                 }
                 _ => {}
@@ -138,7 +143,8 @@ impl Script<'_> {
         self.topology.nodes[self.topology.edges[edge].ends.1].lan
     }
 
-    /// `$q set limit_ 20` at a time: an event to the one pipe of the queue. Whether there is such a parameter.
+    /// `$q set limit_ 20` at a time: an event for the queue's pipe. Returns whether there is such a
+    /// parameter.
     pub(super) fn event_of_queue(
         &mut self,
         line: usize,
@@ -171,7 +177,8 @@ impl Script<'_> {
         self.tell_of_flags(line, (&before, &queues), (first, both), parameters);
         if lan && pipe.is_none() {
             let told: Vec<String> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let why = "to a LAN Emulab's delay agent sets the queues of the cables on the way to it, and not on the way from it";
+            let why = "to a LAN Emulab's delay agent sets the queues of the cables on the way to it, and not \
+                on the way from it";
             self.notes.add(line, &told.join(" "), why);
         }
         let duplex = self.topology.edges[edge].duplex;
@@ -183,7 +190,8 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Says what the agent makes of flags: a `LIMIT` clears that of bytes, and without `PIPE` the others go from pipe to pipe.
+    /// Notes the agent's handling of flags: a `LIMIT` clears the flag for bytes, and without `PIPE` the
+    /// others are copied from pipe to pipe.
     fn tell_of_flags(
         &mut self,
         line: usize,
@@ -202,7 +210,8 @@ impl Script<'_> {
         cleared.count_bytes(false);
         let why = if both && !others && *key == "LIMIT" && after[0].flags() != cleared.flags() {
             format!(
-                "Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags of pipe1: {}",
+                "Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags \
+                 of pipe1: {}",
                 after[0].flags()
             )
         } else if both && *key == "QUEUE-IN-BYTES" && after[1].flags() != before[1].flags() {
@@ -243,7 +252,7 @@ fn set_queues(
     if key == "LIMIT" {
         queues[first].count_bytes(false);
         if both {
-            // As the agent does, the other way round than for the rest.
+            // As in the agent, in the reverse order of the rest.
             let flags = queues[1].clone();
             queues[0].take_flags(&flags);
         }
@@ -251,7 +260,7 @@ fn set_queues(
     Ok(())
 }
 
-/// The whole number at the front, as C's `atoi` reads it, and what stands behind it.
+/// The leading whole number, as parsed by C's `atoi`, and the rest.
 fn leading(text: &str) -> Option<(u64, String)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     Some((text[..digits].parse().ok()?, text[digits..].to_owned()))

@@ -1,7 +1,7 @@
-//! Trace files of TheaterQ, which change the delay, the rate, the loss and the queue over time, and its options in `tc`.
+//! Trace files of TheaterQ, which change delay, rate, loss and queue over time, and its options in `tc`.
 //!
-//! A packet waits in the queue, is sent at the rate, and then travels: that is one link's order. The link reads the file itself; here
-//! it is only looked at for what does not fit into one.
+//! A packet waits in the queue, is transmitted at the rate, and is then delayed, which is the order of one
+//! link. The link reads the file itself; here it is only checked for contents that do not fit one link.
 
 use super::framing::framed;
 use super::lines::commands;
@@ -12,7 +12,7 @@ use super::words::Words;
 use super::{ImportError, Notes, Source};
 use longwire_trace::TraceError;
 
-/// Fields of a line in the simple format, and in the extended one since there are routes, and queues.
+/// Number of fields of a line in the simple format, and in the extended one with routes and queues.
 const SIMPLE: usize = 5;
 const EXTENDED: std::ops::RangeInclusive<usize> = 9..=10;
 
@@ -24,7 +24,7 @@ struct Options {
     bytes: bool,
 }
 
-/// What a trace holds besides times, delays, rates and losses.
+/// Contents of a trace besides times, delays, rates and losses.
 #[derive(Default)]
 struct Trace {
     limit: Option<u64>,
@@ -36,7 +36,7 @@ struct Trace {
     stops: bool,
 }
 
-/// The scenario of one or two traces (the way there, the way back), and a `tc` command with their options.
+/// The scenario of one or two traces (both directions), and a `tc` command with their options.
 pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
     let mut options = Options { end: "loop", seed: None, overhead: 0, bytes: false };
     let (mut traces, mut told) = (Vec::new(), false);
@@ -93,7 +93,7 @@ fn stage(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Sta
     stage
 }
 
-/// Whether a link can play the trace: what it would refuse then is refused now, with the line.
+/// Whether a link can play the trace: what it would refuse later is refused now, with the line.
 fn playable(name: &str, text: &str) -> Result<(), ImportError> {
     let fix = format!("correct {name}");
     match longwire_trace::theaterq::entries(text) {
@@ -104,7 +104,7 @@ fn playable(name: &str, text: &str) -> Result<(), ImportError> {
 }
 
 impl Options {
-    /// Reads the options of one or more `tc` commands.
+    /// Parses the options of one or more `tc` commands.
     fn read(&mut self, text: &str, notes: &mut Notes) -> Result<(), ImportError> {
         for line in commands(text)? {
             let Some(at) = line.words.iter().position(|word| word == "theaterq") else {
@@ -161,7 +161,7 @@ impl Options {
     }
 }
 
-/// Lines that don't begin with a digit are passed over, as TheaterQ does.
+/// Skips lines that don't begin with a digit, as TheaterQ does.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     lines.filter(|(_, line)| line.starts_with(|c: char| c.is_ascii_digit()))
@@ -177,7 +177,7 @@ impl Trace {
         let mut fields = 0;
         for (number, line) in entries(text) {
             let fields_of = line.split(',').map(str::trim);
-            // A rate of -1 is none, and is no matter here.
+            // A rate of -1 means no limit, and is irrelevant here.
             let values: Option<Vec<u64>> =
                 fields_of.map(|field| if field == "-1" { Some(1) } else { whole(field) }).collect();
             let count = values.as_ref().map_or(0, Vec::len);
@@ -223,7 +223,8 @@ impl Trace {
         if self.stops {
             say(
                 "RATE",
-                "0 and -1 are no limit of the rate here; newer versions of TheaterQ send nothing at a rate of 0",
+                "0 and -1 are no limit of the rate here; newer versions of TheaterQ send nothing at a rate \
+                 of 0",
             );
         }
         if self.queues {

@@ -1,6 +1,7 @@
-//! The network that an ns script describes, and how it is written as a scenario.
+//! The network described by an ns script, and its conversion to a scenario.
 //!
-//! A node with one link becomes a host, one with several a bridge; so does a LAN, whose nodes hang on it by cables.
+//! A node with one link becomes a host, one with several a bridge; a LAN becomes a bridge too, with cables to
+//! its nodes.
 
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
@@ -11,20 +12,20 @@ use super::{ImportError, Notes};
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A host's network as long as there are few hosts, and when there are many.
+/// A host's network if there are few hosts, and if there are many.
 const FEW: usize = 250;
 const MOST_HOSTS: usize = 60_000;
 
 /// A rate without limit.
 const UNLIMITED: &str = "unlimited";
 
-/// Nodes, links and what happens to them.
+/// Nodes, links and their changes.
 #[derive(Debug, Default)]
 pub(super) struct Topology {
     pub(super) nodes: Vec<Node>,
     pub(super) edges: Vec<Edge>,
     pub(super) changes: Vec<Change>,
-    /// Whose script it is.
+    /// The dialect of the script.
     pub(super) dialect: Dialect,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Topology {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: Option<String>,
-    /// The variable that stands for it in the script.
+    /// The script's variable that holds it.
     pub(super) variable: Option<String>,
     pub(super) lan: bool,
 }
@@ -54,7 +55,7 @@ pub(super) struct Way {
     pub(super) rate: u64,
     pub(super) delay: Nanos,
     pub(super) loss: Share,
-    /// Whether packets are lost behind the queue, and not before it.
+    /// Whether packets are lost after the queue instead of before it.
     pub(super) loss_behind: bool,
     pub(super) queue: Queue,
 }
@@ -63,7 +64,7 @@ pub(super) struct Way {
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) time: Nanos,
-    /// How far apart it comes again, and how often it comes, if that ends.
+    /// Period, and number of repetitions, if limited.
     pub(super) every: Option<(Nanos, Option<u64>)>,
     pub(super) edge: usize,
     /// Which directions: there, back.
@@ -112,14 +113,15 @@ impl Topology {
         }
         sheet.shortest = self.has_loop(&leaf);
         if sheet.shortest {
-            let why = "where several ways lead on, packets take the one with the least delay here, with the fewest links there";
+            let why = "where several ways lead on, packets take the one with the least delay here, with the \
+                fewest links there";
             notes.add(0, "routing", why);
         }
         self.links(&mut names, &mut sheet, notes)?;
         Ok(sheet)
     }
 
-    /// How many links each node has; two simplex links between the same two are one.
+    /// Number of links of each node; two simplex links between the same two are one.
     fn degrees(&self) -> Vec<usize> {
         let mut degrees = vec![0; self.nodes.len()];
         let mut simplex = BTreeSet::new();
@@ -149,12 +151,13 @@ impl Topology {
             inner.iter().filter(|node| !self.nodes[**node].lan).map(|node| &*names.nodes[*node]).collect();
         if let [first, ..] = &routers[..] {
             let all = if routers.len() > 8 { format!("{first} and others") } else { routers.join(", ") };
-            let why = "nodes with several links are bridges here, and all hosts are in one subnet: packets take the same links";
+            let why = "nodes with several links are bridges here, and all hosts are in one subnet: packets \
+                take the same links";
             notes.add(0, &all, why);
         }
     }
 
-    /// Two hosts with nothing but a link between them share a bridge, if there are other bridges.
+    /// Two hosts with only a link between them share a bridge, if there are other bridges.
     fn pairs(
         &self,
         leaf: &impl Fn(usize) -> bool,
@@ -188,7 +191,7 @@ impl Topology {
         let mut seen = BTreeSet::new();
         for edge in self.edges.iter().filter(|edge| !leaf(edge.ends.0) && !leaf(edge.ends.1)) {
             let (one, other) = edge.ends;
-            // Of two simplex links between the same two, the second closes no loop.
+            // The second of two simplex links between the same nodes closes no loop.
             if !edge.duplex && !seen.insert((one.min(other), one.max(other))) {
                 continue;
             }
@@ -229,7 +232,7 @@ impl Topology {
         Ok(())
     }
 
-    /// What changes, in the order of times: what comes to a link one after the other at one time is one event.
+    /// The changes in time order: consecutive changes of a link at one time are one event.
     fn events(&self, link_names: &BTreeMap<usize, String>, sheet: &mut Sheet) {
         let mut changes: Vec<&Change> = self.changes.iter().collect();
         changes.sort_by_key(|change| change.time);
@@ -275,7 +278,7 @@ impl Way {
         if switched {
             stage.set("state", "up");
         }
-        // Without a rate a link has no limit.
+        // Without a rate a link is unlimited.
         let rate = written_rate(line, self.rate, dialect, notes)?;
         if rate != UNLIMITED {
             stage.set("rate", &rate);
@@ -301,8 +304,8 @@ impl Way {
     }
 }
 
-/// A rate as a scenario writes it. None at all means no limit to dummynet, which Emulab leads packets through; in ns-2 a packet
-/// would then take for ever (delay.h, `txtime`).
+/// A rate in scenario syntax. Zero means no limit in dummynet, which Emulab uses; in ns-2 a packet would then
+/// take for ever (delay.h, `txtime`).
 pub(super) fn written_rate(
     line: usize,
     rate: u64,
@@ -321,8 +324,8 @@ pub(super) fn written_rate(
         }
         Dialect::Ns2 => (
             "0",
-            "in ns-2 the next packet takes for ever, and what waits behind it, too; here packets wait, and go on when there is \
-             a rate again",
+            "in ns-2 the next packet takes for ever, and what waits behind it, too; here packets wait, and \
+             go on when there is a rate again",
         ),
     };
     notes.add(line, "a bandwidth of 0", why);
@@ -347,7 +350,7 @@ impl Names {
     }
 }
 
-/// The wanted name, numbered if it is taken.
+/// The wanted name, with a number if it is taken.
 fn fresh(taken: &mut BTreeSet<String>, wanted: &str) -> String {
     let wanted: String = wanted.chars().take(50).collect();
     let mut name = wanted.clone();

@@ -1,15 +1,15 @@
-//! The words of a command, read one after the other; and abbreviated names.
+//! Reader for the words of a command, and abbreviated names.
 
 use super::ImportError;
 use super::quantity::is_number;
 
-/// The name among `all` that this word stands for: the first that begins with it, as tc and ip take abbreviations (iproute2,
-/// `matches`).
+/// The name in `all` for this word: the first that begins with it, as tc and ip match abbreviations
+/// (iproute2, `matches`).
 pub(super) fn named(word: &str, all: &[&'static str]) -> Option<&'static str> {
     all.iter().find(|name| !word.is_empty() && name.starts_with(word)).copied()
 }
 
-/// The words of one command that are still to be read.
+/// The remaining words of a command.
 pub(super) struct Words<'w> {
     pub(super) line: usize,
     pub(super) rest: &'w [String],
@@ -38,7 +38,7 @@ impl<'w> Words<'w> {
         self.next()
     }
 
-    /// The value of `option`, as `read` reads it; `example` shows how to write one.
+    /// The value of `option`, parsed by `read`; `example` is a valid one for errors.
     pub(super) fn value<T>(
         &mut self,
         option: &str,
@@ -52,7 +52,7 @@ impl<'w> Words<'w> {
         read(word).ok_or_else(|| self.bad(option, word, &fix))
     }
 
-    /// The value that may follow; `default` if the next word is no number.
+    /// An optional value; `default` if the next word is not a number.
     pub(super) fn optional<T>(
         &mut self,
         option: &str,

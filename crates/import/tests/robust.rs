@@ -1,5 +1,5 @@
-//! Whatever is imported is refused with a fix, or becomes a scenario that can be read: the fuzz target's corpus, and its
-//! words in any order.
+//! Any input is refused with a fix, or becomes a valid scenario: the fuzz target's corpus, and its words in
+//! any order.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
@@ -19,9 +19,10 @@ fn replays_the_corpus() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
-    /// Words of one file in another order, some of them left out, some twice.
+    /// Words of one file in another order, with some omitted and some repeated.
     #[test]
     fn words_in_any_order(
         file in any::<prop::sample::Index>(),

@@ -1,5 +1,5 @@
-//! What this system lets this process do, and why not. Each is tried, in a namespace or process of its own that
-//! ends at once, rather than guessed.
+//! What this system lets this process do, and why not. Each is tried, in a namespace or process of its own
+//! that ends at once, rather than guessed.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -35,7 +35,7 @@ impl Ability {
     }
 }
 
-/// What this system lets this process do.
+/// Abilities of this process on this system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Abilities {
     /// Being root, here or in a user namespace.

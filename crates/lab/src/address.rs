@@ -152,7 +152,8 @@ impl FromStr for Mac {
     fn from_str(text: &str) -> Result<Self, LabError> {
         let error = || LabError::Address {
             text: text.to_owned(),
-            reason: "not an Ethernet address: write six pairs of hexadecimal digits, such as 02:00:00:00:00:01",
+            reason: "not an Ethernet address: write six pairs of hexadecimal digits, such as \
+                02:00:00:00:00:01",
         };
         let mut bytes = [0; 6];
         let mut parts = text.split(':');

@@ -1,5 +1,5 @@
-//! Running a command in the place of this process: signals meant for it reach it, and this process outlives it to
-//! clean up.
+//! Running a command in the place of this process: signals meant for it reach it, and this process outlives
+//! it to clean up.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -26,9 +26,9 @@ static EARLY: AtomicI32 = AtomicI32::new(0);
 /// Signal handlers are the process's: one attendant at a time.
 static ONLY_ONE: Mutex<()> = Mutex::new(());
 
-/// Stands in for a command while it is prepared, runs, and is cleaned up after. Signals that would end this process
-/// are kept for the command instead; those of the terminal (Ctrl-C), which reach the command by themselves, are not
-/// sent to it twice. Dropping it puts the signals' handling back.
+/// Stands in for a command while it is prepared, runs, and is cleaned up after. Signals that would end this
+/// process are kept for the command instead; those of the terminal (Ctrl-C), which reach the command by
+/// themselves, are not sent to it twice. Dropping it puts the signals' handling back.
 #[derive(Debug)]
 pub struct Attendant {
     before: Vec<(libc::c_int, libc::sigaction)>,

@@ -1,8 +1,8 @@
-//! Keeps programs that run in the machine's network off its other addresses: what they would have listen on every
-//! address listens on one.
+//! Keeps programs that run in the machine's network off its other addresses: what they would have listen on
+//! every address listens on one.
 //!
-//! They are in a control group (cgroups(7), version 2), to which two programs are attached that the kernel runs at each
-//! `bind(2)`. Both go when their descriptors are closed.
+//! They are in a control group (cgroups(7), version 2), to which two programs are attached that the kernel
+//! runs at each `bind(2)`. Both go when their descriptors are closed.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What names of groups begin with.
+/// The prefix of groups' names.
 const PREFIX: &str = "longwire-";
 const PROG_LOAD: libc::c_long = 5;
 const LINK_CREATE: libc::c_long = 28;
@@ -72,7 +72,8 @@ impl BindGuard {
 }
 
 impl Drop for BindGuard {
-    /// The group goes if it is empty, as it is when its services have ended; one that is left over does nothing.
+    /// The group goes if it is empty, as it is when its services have ended; one that is left over does
+    /// nothing.
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.group);
     }
@@ -192,7 +193,8 @@ fn load(attach: u32, code: &[Instruction]) -> io::Result<OwnedFd> {
         interface: 0,
         attach,
     };
-    // SAFETY: the structure is the head of what the kernel takes for this command; code and licence outlive the call.
+    // SAFETY: the structure is the head of what the kernel takes for this command; code and licence outlive
+    // the call.
     unsafe { bpf(PROG_LOAD, &load) }
 }
 
@@ -215,9 +217,11 @@ fn link(program: &OwnedFd, group: &File, attach: u32) -> io::Result<OwnedFd> {
 /// Calls bpf(2), which rustix has not, with a command that returns a new descriptor.
 ///
 /// # Safety
-/// `attributes` has to be the head of `union bpf_attr` as the command takes it; what it points to has to be live.
+/// `attributes` has to be the head of `union bpf_attr` as the command takes it; what it points to has to be
+/// live.
 unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: pointer and length describe `attributes`, of which the caller says that it is what the command takes.
+    // SAFETY: pointer and length describe `attributes`, of which the caller says that it is what the command
+    // takes.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
     // SAFETY: the descriptor is new and nobody else's.
     if fd < 0 {

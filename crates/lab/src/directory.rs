@@ -1,4 +1,5 @@
-//! Directories whose entries are opened without following links, and read only where they belong to this user.
+//! Directories whose entries are opened without following links, and read only where they belong to this
+//! user.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -39,8 +40,9 @@ impl Directory {
         Ok(names)
     }
 
-    /// Reads a regular file inside it that belongs to this user and that nobody else can write, and of a length that makes
-    /// sense. Anything else is an error before it is opened: opening a FIFO or a device can have effects of its own.
+    /// Reads a regular file inside it that belongs to this user and that nobody else can write, and of a
+    /// length that makes sense. Anything else is an error before it is opened: opening a FIFO or a device can
+    /// have effects of its own.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let found = OpenOptions::new().read(true).custom_flags(flags).open(self.entry(name)?)?;

@@ -1,4 +1,4 @@
-//! What can go wrong in a lab, with the fix.
+//! Errors of a lab, with the fix.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum LabError {
         what: &'static str,
         /// The name as given.
         name: String,
-        /// What is wrong and how to fix it.
+        /// The fault and its fix.
         reason: &'static str,
     },
     /// A field of a host can't be used as it is.
@@ -23,7 +23,7 @@ pub enum LabError {
         host: String,
         /// The field of [`crate::HostSpec`].
         field: &'static str,
-        /// What is wrong and how to fix it.
+        /// The fault and its fix.
         reason: String,
     },
     /// An address, prefix or route that can't be read.
@@ -31,12 +31,13 @@ pub enum LabError {
     Address {
         /// The text as given.
         text: String,
-        /// What is wrong and how to fix it.
+        /// The fault and its fix.
         reason: &'static str,
     },
     /// A lab of this name is up already.
     #[error(
-        "lab {instance} is up already ({owner}); take it down with `longwire lab down {instance}`, or choose another name"
+        "lab {instance} is up already ({owner}); take it down with `longwire lab down {instance}`, or choose \
+         another name"
     )]
     InUse {
         /// The lab's name.
@@ -46,7 +47,8 @@ pub enum LabError {
     },
     /// A namespace that the lab would make exists and no lab's state names it as this one's.
     #[error(
-        "network namespace {0} exists and is not this lab's; remove it with `ip netns del {0}`, or choose another name"
+        "network namespace {0} exists and is not this lab's; remove it with `ip netns del {0}`, or choose \
+         another name"
     )]
     NamespaceExists(String),
     /// There is no lab of this name.
@@ -65,9 +67,9 @@ pub enum LabError {
     /// A system call was refused.
     #[error("{doing}: {source}{}", fix(source))]
     System {
-        /// What was being done, to what.
+        /// The operation and its object.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process is making or removing labs.
@@ -78,7 +80,7 @@ pub enum LabError {
     State {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         reason: String,
     },
     /// Every candidate network for the far end is in use.
@@ -106,7 +108,8 @@ impl LabError {
 fn fix(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            " (run as root, or on a system that allows user namespaces; `longwire check` says what this one allows)"
+            " (run as root, or on a system that allows user namespaces; `longwire check` says what this one \
+             allows)"
         }
         _ => "",
     }

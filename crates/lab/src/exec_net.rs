@@ -1,5 +1,6 @@
-//! Two ends for one command: the *near* end is the command's own namespace; behind the emulated link, the *far*
-//! end is this machine's network, or, without privileges, a closed namespace for services started there.
+//! Two ends for one command: the *near* end is the command's own namespace; behind the emulated link, the
+//! *far* end is this machine's network, or, without privileges, a closed namespace for services started
+//! there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
-use longwire_netlink::{Neighbour, Route, Socket, interface_index, neighbour, route};
+use longwire_netlink::{Neighbour, Route, Socket, interface_index, interface_name, neighbour, route};
 
 use crate::host::{HostState, INTERFACE};
 use crate::lab::new_state;
@@ -28,10 +29,10 @@ pub const FAR_ADDRESS: &str = "LONGWIRE_FAR";
 
 const DNS_PORT: u16 = 53;
 
-/// What the two ends should be.
+/// The specification of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecSpec {
-    /// What is behind the link.
+    /// The network behind the link.
     pub far: FarEnd,
     /// How both ends are wired to the engine.
     pub wiring: Wiring,
@@ -39,7 +40,7 @@ pub struct ExecSpec {
     pub mtu: u32,
 }
 
-/// What is behind the link.
+/// The network behind the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarEnd {
     /// The network of the calling thread's namespace, with address translation.
@@ -172,8 +173,8 @@ impl ExecNet {
         self.lab.down()
     }
 
-    /// Tells one end the other's hardware address. Asked for over the link, it would cost a command's first packet another
-    /// trip there and back, and a link that loses packets would lose the question.
+    /// Tells one end the other's hardware address. Asked for over the link, it would cost a command's first
+    /// packet another trip there and back, and a link that loses packets would lose the question.
     fn introduce(&self, end: &Host, other: &Host) -> Result<(), LabError> {
         let Some(mac) = other.spec().mac else { return Ok(()) };
         let doing = |what: &str| LabError::system(format!("{what} for the {} end's neighbour", end.name()));
@@ -238,17 +239,38 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, IpAddr), LabError> {
     Ok((State { forwarding, ..new_state(instance, vec![near, far_end])? }, far))
 }
 
-/// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC 2544).
+/// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC
+/// 2544).
 const RANGES: [(Ipv4Addr, u8); 3] =
     [(Ipv4Addr::new(100, 64, 0, 0), 10), (Ipv4Addr::new(10, 0, 0, 0), 8), (Ipv4Addr::new(198, 18, 0, 0), 15)];
 
 /// A network of four addresses that no route of this namespace leads to and no other run has taken.
 fn free_network(others: &[Forwarding]) -> Result<Ipv4Addr, LabError> {
     let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
-    // Routes to half the Internet and more stand for a default route, as tunnels set them.
+    // Routes to half the Internet and more are treated as a default route: tunnels set such.
     used.retain(|route| route.prefix() > 1);
     used.extend(others.iter().map(|o| o.network));
     first_free(&used).ok_or(LabError::NoFreeNetwork)
+}
+
+/// The MTU of the interface that this namespace's default route for IPv4 leads to. None if there is no such
+/// route.
+#[must_use]
+pub fn way_out_mtu() -> Option<u32> {
+    let mut best: Option<(u32, u32)> = None;
+    let socket = Socket::route().ok()?;
+    let each = socket.dump(route::list(), |_, body| {
+        let Ok(Some(route)) = Route::read(body) else { return };
+        let (metric, hop) = (route.metric.unwrap_or(0), route.hops.first());
+        if let (IpAddr::V4(_), 0, Some(hop)) = (route.to, route.prefix, hop)
+            && best.is_none_or(|(other, _)| metric < other)
+        {
+            best = Some((metric, hop.index));
+        }
+    });
+    each.ok()?;
+    let name = interface_name(best?.1).ok()?;
+    fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
 }
 
 /// The destinations of every route in every table, those of the machine's own addresses included.

@@ -1,8 +1,8 @@
 //! Address translation for the far end of `exec`, and a way past the machine's firewall.
 //!
-//! Translation lives in a table of the run's own. A packet must pass every table's chains, so rules that let the
-//! uplink through are put at the head of the chains others have; they carry a comment by which they are found
-//! again.
+//! Translation lives in a table of the run's own. A packet must pass every table's chains, so rules that let
+//! the uplink through are put at the head of the chains others have; they carry a comment by which they are
+//! found again.
 
 use std::io;
 
@@ -28,7 +28,8 @@ pub fn open(instance: &str, uplink: &str, network: Cidr) -> Result<(), LabError>
             requests.push(insert_rule(&chain, &answers, &mark));
         }
         match apply(requests) {
-            // A table that its owner (a firewall service) keeps for itself: whether packets pass is its decision.
+            // A table that its owner (a firewall service) keeps for itself: whether packets pass is its
+            // decision.
             Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
             other => other.map_err(LabError::system(format!(
                 "letting {uplink} through chain {} of table {}",
@@ -39,8 +40,8 @@ pub fn open(instance: &str, uplink: &str, network: Cidr) -> Result<(), LabError>
     Ok(())
 }
 
-/// Has only packets that came in by one of `interfaces` pass through the calling thread's namespace, and those for which
-/// [`open`] makes way afterwards.
+/// Has only packets that came in by one of `interfaces` pass through the calling thread's namespace, and
+/// those for which [`open`] makes way afterwards.
 pub fn restrict(interfaces: &[String]) -> Result<(), LabError> {
     let chain = Chain {
         family: IPV4,

@@ -26,7 +26,7 @@ use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
 /// The name of a test host's interface, inside the host.
 pub const INTERFACE: &str = "eth0";
 
-/// What a test host should be.
+/// The specification of a test host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Its name: letters, digits, `-`, `_`, `.`; at most 63. The other hosts resolve it.
@@ -124,14 +124,15 @@ pub enum Wiring {
     },
     /// A TAP device that the engine makes in the core namespace and hands over with [`crate::Lab::adopt`].
     Tap,
-    /// None: who uses the host makes interfaces in it, and gives them their addresses. It is set up as a router is.
+    /// None: who uses the host makes interfaces in it, and gives them their addresses. It is set up as a
+    /// router is.
     Own,
 }
 
 /// A host as it was made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostState {
-    /// What was asked for.
+    /// The request.
     pub spec: HostSpec,
     /// The name of its namespace; `None` when it is the machine's own.
     pub namespace: Option<String>,
@@ -157,7 +158,7 @@ impl Host {
         &self.state.spec.name
     }
 
-    /// What was asked for.
+    /// The request.
     #[must_use]
     pub const fn spec(&self) -> &HostSpec {
         &self.state.spec
@@ -193,8 +194,8 @@ impl Host {
         self.namespace.run(f)
     }
 
-    /// A command that runs inside the host, where the lab's host names resolve and `/sys` shows the host's interfaces. It
-    /// is spawned and waited for like any other.
+    /// A command that runs inside the host, where the lab's host names resolve and `/sys` shows the host's
+    /// interfaces. It is spawned and waited for like any other.
     ///
     /// # Errors
     /// When the process is out of file descriptors.
@@ -253,8 +254,8 @@ impl Host {
     }
 }
 
-/// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this process and its
-/// children only. Runs between fork and exec.
+/// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this
+/// process and its children only. Runs between fork and exec.
 fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     if files.is_empty() && !own_network {
         return Ok(());
@@ -274,8 +275,9 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts the `/sys` of the network namespace that this process is in. What is mounted below `/sys`, such as control groups,
-/// stays: programs use it. Where the kernel does not allow it (a container that masks parts of `/sys`), the machine's stays.
+/// Mounts the `/sys` of the network namespace that this process is in. What is mounted below `/sys`, such as
+/// control groups, stays: programs use it. Where the kernel does not allow it (a container that masks parts
+/// of `/sys`), the machine's stays.
 fn show_sys() {
     const KEPT: [&CStr; 4] =
         [c"/sys/fs/cgroup", c"/sys/fs/bpf", c"/sys/kernel/debug", c"/sys/kernel/tracing"];

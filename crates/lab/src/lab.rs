@@ -36,11 +36,13 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes the hosts and wires those that use veth; a host wired by TAP waits for [`Lab::adopt`]. Namespaces
-    /// are named `lw-<instance>-<host>`; leftovers of a killed lab of the same name are removed first.
+    /// Makes the hosts and wires those that use veth; a host wired by TAP waits for [`Lab::adopt`].
+    /// Namespaces are named `lw-<instance>-<host>`; leftovers of a killed lab of the same name are removed
+    /// first.
     ///
     /// # Errors
-    /// When a name or a field can't be used, the lab is up already, or the kernel refuses; nothing is left behind.
+    /// When a name or a field can't be used, the lab is up already, or the kernel refuses; nothing is left
+    /// behind.
     pub fn create(instance: &str, hosts: &[HostSpec]) -> Result<Self, LabError> {
         check_instance(instance)?;
         for (i, spec) in hosts.iter().enumerate() {
@@ -127,8 +129,8 @@ impl Lab {
         })
     }
 
-    /// Runs `f` on a new thread inside the core namespace and waits for it. Sockets and TAP devices opened there
-    /// keep working from any thread.
+    /// Runs `f` on a new thread inside the core namespace and waits for it. Sockets and TAP devices opened
+    /// there keep working from any thread.
     ///
     /// # Errors
     /// When the kernel refuses to let the thread in.
@@ -145,8 +147,8 @@ impl Lab {
         &self.core
     }
 
-    /// Moves an interface from the core namespace into a host, as the host's interface, with its addresses and
-    /// routes.
+    /// Moves an interface from the core namespace into a host, as the host's interface, with its addresses
+    /// and routes.
     ///
     /// # Errors
     /// When there is no such host or interface, or the kernel refuses.
@@ -254,8 +256,8 @@ impl LabInfo {
         self.process.is_some()
     }
 
-    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen from here
-    /// has not, nor has a lab that no process holds.
+    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen
+    /// from here has not, nor has a lab that no process holds.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
         match &self.process {
             Some(process) => processes::ends_before(process, Instant::now() + patience),
@@ -423,8 +425,8 @@ fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
     state.remove(guard)
 }
 
-/// Removes the veth pairs at once: a namespace is cleared in the background only, and not while an engine still
-/// has sockets in it.
+/// Removes the veth pairs at once: a namespace is cleared in the background only, and not while an engine
+/// still has sockets in it.
 fn delete_ports(state: &State) -> Result<(), LabError> {
     let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
     let entered = core.run(|| link::unless_gone(Socket::route()?.request(link::delete_group(PORTS))));

@@ -1,12 +1,12 @@
 //! Test hosts in network namespaces, and traffic between them.
 //!
 //! A [`Lab`] has hosts, each in its own namespace with an interface `eth0`, and a *core* namespace without
-//! addresses, which holds the engine's ends of the wires. An [`ExecNet`] is a lab of two ends, for one command:
-//! the near end is the command's, the far end is this machine's network.
+//! addresses, which holds the engine's ends of the wires. An [`ExecNet`] is a lab of two ends, for one
+//! command: the near end is the command's, the far end is this machine's network.
 //!
-//! Everything made is written down first (in `/run/longwire`), so that [`sweep`] can remove what a killed process
-//! left, and only that. Where there are no privileges, [`enter_user_namespace`] gives the process a private world
-//! in which all of this works the same.
+//! Everything made is written down first (in `/run/longwire`), so that [`sweep`] can remove what a killed
+//! process left, and only that. Where there are no privileges, [`enter_user_namespace`] gives the process a
+//! private world in which all of this works the same.
 //!
 //! ```no_run
 //! use longwire_lab::{HostSpec, Lab};
@@ -57,7 +57,7 @@ pub use address::{Cidr, Mac, Route};
 pub use attend::{Attendant, exit_code};
 pub use bind_guard::BindGuard;
 pub use error::LabError;
-pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR};
+pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR, way_out_mtu};
 pub use host::{Host, HostSpec, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use namespace::{Namespace, NamespaceId};

@@ -1,8 +1,10 @@
-//! What `exec` changes in the machine's own namespace, and how it is put back: forwarding, and address translation.
+//! What `exec` changes in the machine's own namespace, and how it is put back: forwarding, and address
+//! translation.
 //!
-//! Forwarding is one setting that several runs may need at once, so its value from before is kept with the list
-//! of those who use it, and the last one puts it back. Where it was off, a table of the firewall drops whatever would not
-//! have been forwarded before, but the runs' own packets: the machine does not become a router for others.
+//! Forwarding is one setting that several runs may need at once, so its value from before is kept with the
+//! list of those who use it, and the last one puts it back. Where it was off, a table of the firewall drops
+//! whatever would not have been forwarded before, but the runs' own packets: the machine does not become a
+//! router for others.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -16,7 +16,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::LabError;
 
-/// Where named namespaces are bound, so that `ip netns` sees them.
+/// The directory of named namespaces, where `ip netns` finds them.
 pub const NAMES: &str = "/run/netns";
 
 /// An open network namespace. It lives at least as long as this value.
@@ -26,7 +26,7 @@ pub struct Namespace {
     id: NamespaceId,
 }
 
-/// What identifies a namespace while the machine is up.
+/// The identity of a namespace while the machine is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NamespaceId {
     device: u64,
@@ -120,9 +120,9 @@ impl Namespace {
     /// When the kernel refuses.
     pub fn remove(name: &str) -> Result<(), LabError> {
         let path = path_of(name);
-        // A failure means that nothing is mounted here (made in another mount namespace, or a run that died between
-        // the two steps): the file then goes all the same, and with it, the kernel takes away what other mount
-        // namespaces have on it.
+        // A failure means that nothing is mounted here (made in another mount namespace, or a run that died
+        // between the two steps): the file then goes all the same, and with it, the kernel takes away what
+        // other mount namespaces have on it.
         let _ = unmount(&path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -132,8 +132,8 @@ impl Namespace {
         }
     }
 
-    /// Runs `f` on a new thread inside this namespace and waits for it. Sockets and devices opened there belong
-    /// to the namespace and keep working from any thread.
+    /// Runs `f` on a new thread inside this namespace and waits for it. Sockets and devices opened there
+    /// belong to the namespace and keep working from any thread.
     ///
     /// # Errors
     /// When the kernel refuses to let the thread in.
@@ -148,7 +148,7 @@ impl Namespace {
         .map_err(LabError::system("entering a network namespace"))
     }
 
-    /// What identifies this namespace.
+    /// The identity of this namespace.
     #[must_use]
     pub const fn id(&self) -> NamespaceId {
         self.id
@@ -168,15 +168,15 @@ pub fn path_of(name: &str) -> PathBuf {
 
 /// Moves the calling thread into a network namespace. Safe between fork and exec.
 pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    // By libc: rustix first looks where the C library has the call, which takes a lock that another thread may have held
-    // at the fork.
-    // SAFETY: no pointers; the kernel checks that the descriptor is a network namespace.
+    // By libc: rustix first looks where the C library has the call, which takes a lock that another thread
+    // may have held at the fork. SAFETY: no pointers; the kernel checks that the descriptor is a network
+    // namespace.
     let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
     if entered < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes the folder of names a shared mount, as `ip netns add` would: did that come later, it would put a mount over
-/// ours that hides them and keeps them busy.
+/// Makes the folder of names a shared mount, as `ip netns add` would: did that come later, it would put a
+/// mount over ours that hides them and keeps them busy.
 fn share(names: &Path) -> io::Result<()> {
     let make_shared = || mount_change(names, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
     match make_shared() {

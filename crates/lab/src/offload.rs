@@ -36,7 +36,8 @@ pub fn turn_off(interface: &str) -> io::Result<()> {
             *to = from.cast_signed();
         }
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
-        // SAFETY: the request and the value it points to outlive the call; both have the layout the kernel expects.
+        // SAFETY: the request and the value it points to outlive the call; both have the layout the kernel
+        // expects.
         let result = unsafe { ioctl(&socket, Updater::<ETHTOOL, libc::ifreq>::new(&mut request)) };
         match result {
             // A feature the driver doesn't have is off.

@@ -4,7 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::LabError;
 
-/// Lets this process have so many files open, if it may not yet: up to its hard limit, and beyond where it has the privilege.
+/// Lets this process have so many files open, if it may not yet: up to its hard limit, and beyond where it
+/// has the privilege.
 ///
 /// # Errors
 /// If the machine does not allow it.

@@ -1,5 +1,5 @@
-//! Processes around a lab: ending the programs that still run inside when it is taken down, ending the process that
-//! holds it, and being one that holds a lab in the background.
+//! Processes around a lab: ending the programs that still run inside when it is taken down, ending the
+//! process that holds it, and being one that holds a lab in the background.
 
 use std::fs;
 use std::io;
@@ -33,8 +33,8 @@ pub fn has_reader(pipe: &impl AsFd) -> bool {
     !wait[0].revents().contains(PollFlags::ERR)
 }
 
-/// Ends every process inside the named namespaces, other than this one: first asking, then not. The namespaces
-/// are the lab's own, so whatever runs in them was started through the lab.
+/// Ends every process inside the named namespaces, other than this one: first asking, then not. The
+/// namespaces are the lab's own, so whatever runs in them was started through the lab.
 pub fn end_all_in<'a>(namespaces: impl Iterator<Item = &'a str>) {
     let own = NamespaceId::at(&PathBuf::from("/proc/self/ns/net")).ok();
     let ids: Vec<_> = namespaces

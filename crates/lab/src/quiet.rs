@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Settings are written from inside the namespace. One that can't be written (a container may mount `/proc/sys`
-/// read-only) is left: the lab works all the same, with a few packets of the kernel's own.
+/// Settings are written from inside the namespace. One that can't be written (a container may mount
+/// `/proc/sys` read-only) is left: the lab works all the same, with a few packets of the kernel's own.
 fn set(path: &str, value: &str) {
     let _ = fs::write(Path::new("/proc/sys/net").join(path), value);
 }
@@ -14,13 +14,13 @@ pub fn without_ipv6() {
     set("ipv6/conf/default/disable_ipv6", "1");
 }
 
-/// The same for one interface that is there and not yet up.
+/// Turns IPv6 off on one interface that exists and is not yet up.
 pub fn without_ipv6_on(interface: &str) {
     set(&format!("ipv6/conf/{interface}/disable_ipv6"), "1");
 }
 
-/// For interfaces made here from now on: IPv6 with the addresses they are given, without asking for routers and
-/// without probing for duplicates.
+/// For interfaces made here from now on: IPv6 with the addresses they are given, without asking for routers
+/// and without probing for duplicates.
 pub fn with_fixed_ipv6() {
     for (setting, value) in [
         ("disable_ipv6", "0"),
@@ -42,8 +42,9 @@ pub fn ping_for_all() {
     }
 }
 
-/// For interfaces made here from now on: what a router's are set to, whose packets come and go by other ways than the kernel's tables say. IPv6
-/// with the address of the hardware's number within the link, as Longwire's routers have it.
+/// For interfaces made here from now on: what a router's are set to, whose packets come and go by other ways
+/// than the kernel's tables say. IPv6 with the address of the hardware's number within the link, as
+/// Longwire's routers have it.
 pub fn as_router() {
     with_fixed_ipv6();
     set("ipv6/conf/default/addr_gen_mode", "0");

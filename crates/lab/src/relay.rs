@@ -1,7 +1,8 @@
 //! A small relay for name queries, at the far end of `exec`: for machines whose name server listens on the
 //! loopback only, where it can't be reached through the link, and answers nobody but this machine.
 //!
-//! It doesn't look into queries or answers; it passes them on, one socket a query, so that answers can't be mixed up.
+//! It doesn't look into queries or answers; it passes them on, one socket a query, so that answers can't be
+//! mixed up.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -30,7 +31,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Listens at `at`, UDP and TCP, and asks `servers` in their order, all from the calling thread's namespace.
+    /// Listens at `at`, UDP and TCP, and asks `servers` in their order, all from the calling thread's
+    /// namespace.
     pub fn start(at: SocketAddr, servers: Vec<SocketAddr>) -> io::Result<Self> {
         Self::serve(UdpSocket::bind(at)?, TcpListener::bind(at)?, servers)
     }
@@ -176,7 +178,8 @@ fn send_to(server: SocketAddr, message: &[u8]) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Passes one message after the other (RFC 7766: two bytes of length, then the message), until either side ends.
+/// Passes one message after the other (RFC 7766: two bytes of length, then the message), until either side
+/// ends.
 fn serve(mut client: TcpStream, servers: &[SocketAddr]) -> io::Result<()> {
     let connect = |server: &SocketAddr| TcpStream::connect_timeout(server, PATIENCE).ok();
     let mut server = servers.iter().find_map(connect).ok_or(io::ErrorKind::NotConnected)?;

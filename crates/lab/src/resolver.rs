@@ -1,10 +1,10 @@
-//! Which name servers a command behind the link is told of.
+//! The name servers of a command behind the link.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
 use longwire_netlink::interface_index;
 
-/// Where programs look for name servers, resolv.conf(5).
+/// The list of name servers for programs, resolv.conf(5).
 pub const PATH: &str = "/etc/resolv.conf";
 
 const PORT: u16 = 53;

@@ -1,8 +1,9 @@
 //! A program that runs beside a command: a server at the far end of `exec`.
 //!
-//! It gets a PID namespace of its own, so that nothing it starts outlives it, daemons in sessions of their own included:
-//! two processes stand between it and this one, the *guard*, which is the child that this process collects, and the
-//! namespace's *init*, with whose end the kernel ends all others (pid_namespaces(7)).
+//! It gets a PID namespace of its own, so that nothing it starts outlives it, daemons in sessions of their
+//! own included: two processes stand between it and this one, the *guard*, which is the child that this
+//! process collects, and the namespace's *init*, with whose end the kernel ends all others
+//! (pid_namespaces(7)).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -34,7 +35,8 @@ impl Service {
     /// # Errors
     /// When it can't be started, or this process may not make a PID namespace.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        // SAFETY: between fork and exec the function makes system calls only: it doesn't allocate and takes no lock.
+        // SAFETY: between fork and exec the function makes system calls only: it doesn't allocate and takes
+        // no lock.
         unsafe { command.pre_exec(become_grandchild) };
         Ok(Self { guard: command.process_group(0).spawn()? })
     }
@@ -76,7 +78,8 @@ impl Drop for Service {
 
 /// Forks twice: returns in the process that is to become the program, and never in the two above it.
 ///
-/// This and the two processes below are on libc: rustix has no fork, no sets of signals, and no way to signal all processes of a namespace.
+/// This and the two processes below are on libc: rustix has no fork, no sets of signals, and no way to signal
+/// all processes of a namespace.
 fn become_grandchild() -> io::Result<()> {
     // SAFETY: system calls on values of this function; each process has one thread.
     unsafe {
@@ -176,7 +179,8 @@ fn next(awaited: &libc::sigset_t) -> libc::c_int {
     unsafe { libc::sigwaitinfo(std::ptr::from_ref(awaited), std::ptr::null_mut()) }
 }
 
-/// Closes what was inherited beyond standard error: whoever waits for the end of a pipe must not wait for guard or init.
+/// Closes what was inherited beyond standard error: whoever waits for the end of a pipe must not wait for
+/// guard or init.
 fn leave_descriptors() {
     // SAFETY: nothing in this process uses them any more.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };

@@ -1,6 +1,8 @@
-//! Connections of TCP that are taken out of the kernel, so that others go on with them: what is on its way, the numbers, and an end that nobody hears of.
+//! Connections of TCP that are taken out of the kernel, so that others go on with them: what is on its way,
+//! the numbers, and an end that nobody hears of.
 //!
-//! A socket that is in repair (tcp(7), `TCP_REPAIR`) tells the numbers of its next bytes, sends no data, and is closed without a segment.
+//! A socket that is in repair (tcp(7), `TCP_REPAIR`) tells the numbers of its next bytes, sends no data, and
+//! is closed without a segment.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ const UNACKNOWLEDGED: Opcode = libc::TIOCOUTQ as Opcode;
 /// The state of `struct tcp_info` in which both ends may send.
 const ESTABLISHED: u8 = 1;
 
-/// Where a connection of this side stands.
+/// The state of this side's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// The sequence number of the next byte that it would send.
@@ -52,7 +54,7 @@ impl Pending {
     pub const NONE: Self = Self { unread: 0, unacknowledged: 0 };
 }
 
-/// What is pending of a connection.
+/// Pending data of a connection.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -73,15 +75,16 @@ pub struct Scales {
     pub receive: u8,
 }
 
-/// How a connection that another can go on with scales its windows; none if it is not such: it is not established, or has options that mean something
-/// in later segments (time stamps, SACK, ECN).
+/// How a connection that another can go on with scales its windows; none if it is not such: it is not
+/// established, or has options that mean something in later segments (time stamps, SACK, ECN).
 ///
 /// # Errors
 /// When the kernel refuses.
 pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
     /// The option that windows are scaled (linux/tcp.h, `TCPI_OPT_WSCALE`).
     const SCALED: u8 = 4;
-    // `struct tcp_info` begins with the state; the options are its sixth byte, the scales the next, in two bit fields (linux/tcp.h).
+    // `struct tcp_info` begins with the state; the options are its sixth byte, the scales the next, in two
+    // bit fields (linux/tcp.h).
     let mut words = [0; 2];
     socket_option::read(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
     let [first, second] = words.map(u32::to_ne_bytes);
@@ -91,8 +94,8 @@ pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
     Ok((info[0] == ESTABLISHED && info[5] & !SCALED == 0).then_some(Scales { send, receive }))
 }
 
-/// Puts a connection in repair, and tells its numbers. From now on it sends no data, and ends silently when it is dropped. Needs the right to
-/// administrate its network namespace.
+/// Puts a connection in repair, and tells its numbers. From now on it sends no data, and ends silently when
+/// it is dropped. Needs the right to administrate its network namespace.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -113,10 +116,12 @@ pub fn thaw(socket: &TcpStream) -> io::Result<()> {
     set(socket, TCP_REPAIR, REPAIR_OFF)
 }
 
-/// Settings of TCP in a host's namespace, that are put back when the last of those who want them so is dropped.
+/// Settings of TCP in a host's namespace, that are put back when the last of those who want them so is
+/// dropped.
 ///
-/// Who they are, and what the settings were before the first, is kept in the lab's state: each is a process of its own, and one that is killed
-/// doesn't count any more, but doesn't put anything back either: the next one does.
+/// Who they are, and what the settings were before the first, is kept in the lab's state: each is a process
+/// of its own, and one that is killed doesn't count any more, but doesn't put anything back either: the next
+/// one does.
 #[derive(Debug)]
 pub struct PlainTcp<'l> {
     instance: &'l str,
@@ -124,14 +129,14 @@ pub struct PlainTcp<'l> {
     user: Owner,
 }
 
-/// What is kept of a host.
+/// The saved state of a host.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     before: BTreeMap<String, String>,
     users: Vec<Owner>,
 }
 
-/// What is kept of a lab's hosts, by their names.
+/// The saved state of a lab's hosts, by their names.
 type AllKept = BTreeMap<String, Kept>;
 
 /// The settings, all off for connections that another can go on with.

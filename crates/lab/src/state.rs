@@ -1,5 +1,5 @@
-//! What each lab has made, kept in `/run/longwire/<lab>/` so that a later run can list it, join it, or remove what
-//! a killed one left.
+//! What each lab has made, kept in `/run/longwire/<lab>/` so that a later run can list it, join it, or remove
+//! what a killed one left.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::names::{check_instance, check_name, is_interface};
 use crate::namespace::NamespaceId;
 use crate::{Cidr, LabError, processes};
 
-/// Where the labs' states are.
+/// The directory of labs' states.
 pub const ROOT: &str = "/run/longwire";
 const RUN: &str = "/run";
 const FOLDER: &str = "longwire";
@@ -79,7 +79,8 @@ impl State {
         }
     }
 
-    /// Whether it names only what [`crate::Lab`] makes for a lab of this name: names become paths and are printed.
+    /// Whether it names only what [`crate::Lab`] makes for a lab of this name: names become paths and are
+    /// printed.
     fn check(&self, instance: &str) -> Result<(), String> {
         let expected = |what: &str, is: bool| {
             if is { Ok(()) } else { Err(format!("{what} is none that a lab called \"{instance}\" has")) }
@@ -102,15 +103,15 @@ impl State {
         Ok(())
     }
 
-    /// Every lab's state, by name. Folders without a state, or with one that can't be read, are left alone: they
-    /// are not known to be ours.
+    /// Every lab's state, by name. Folders without a state, or with one that can't be read, are left alone:
+    /// they are not known to be ours.
     pub fn read_all() -> Result<Vec<Self>, LabError> {
         let Some(root) = Self::root()? else { return Ok(Vec::new()) };
         Self::read_all_in(&root).map_err(LabError::system(format!("reading {ROOT}")))
     }
 
-    /// Every lab's state under another root, such as that of a process with a `/run` of its own. None is read from a
-    /// directory of another user.
+    /// Every lab's state under another root, such as that of a process with a `/run` of its own. None is read
+    /// from a directory of another user.
     pub fn read_all_in(root: &Directory) -> io::Result<Vec<Self>> {
         if root.owner()? != own_uid() {
             return Ok(Vec::new());
@@ -136,8 +137,8 @@ impl State {
         Ok((root.owner().map_err(doing())? == own_uid()).then_some(root))
     }
 
-    /// The folders in which a state was begun and none stands: of a process that writes its first one just now, or was
-    /// killed while it did.
+    /// The folders in which a state was begun and none stands: of a process that writes its first one just
+    /// now, or was killed while it did.
     pub fn unfinished() -> Result<Vec<PathBuf>, LabError> {
         let Some(root) = Self::root()? else { return Ok(Vec::new()) };
         let names = root.names().map_err(LabError::system(format!("listing {ROOT}")))?;
@@ -150,8 +151,8 @@ impl State {
         Ok(names.iter().map(|name| folder_of(name)).filter(is_unfinished).collect())
     }
 
-    /// Removes what processes left that were killed while they wrote their first state. Nobody writes one now: that takes
-    /// the guard.
+    /// Removes what processes left that were killed while they wrote their first state. Nobody writes one
+    /// now: that takes the guard.
     pub fn remove_unfinished(_guard: &Guard) -> Result<(), LabError> {
         for folder in Self::unfinished()? {
             let new = folder.join(NEW);
@@ -236,7 +237,7 @@ impl Owner {
         NamespaceId::at(Path::new("/proc/self/ns/pid")).is_ok_and(|id| id == self.pid_namespace)
     }
 
-    /// Whether the process surely runs no more. One that can't be seen from here counts as running.
+    /// Whether the process surely runs no more. One that can't be seen from here is treated as running.
     pub fn is_dead(&self) -> bool {
         let boot = boot();
         if !boot.is_empty() && boot != self.boot {
@@ -255,7 +256,8 @@ fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Field 22 of proc_pid_stat(5). A process that has ended but isn't yet collected by its parent counts as gone.
+/// Field 22 of proc_pid_stat(5). A process that has ended but isn't yet collected by its parent is treated
+/// as gone.
 fn started(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     parse_started(&stat).ok_or_else(|| io::ErrorKind::NotFound.into())

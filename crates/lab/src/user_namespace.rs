@@ -1,5 +1,5 @@
-//! A private world for a process without privileges: inside a user namespace it is root over network namespaces of
-//! its own, and nothing outside sees or feels it.
+//! A private world for a process without privileges: inside a user namespace it is root over network
+//! namespaces of its own, and nothing outside sees or feels it.
 //!
 //! The calls here change the whole process, so they come first in a program, before it has a second thread.
 
@@ -26,13 +26,13 @@ use crate::{LabError, LabInfo};
 
 const RUN: &str = "/run";
 
-/// Moves this process into a user namespace of its own, in which it is root, with a network and a `/run` of its
-/// own: namespaces and states of labs have their usual names there, unseen from outside. What else is in
+/// Moves this process into a user namespace of its own, in which it is root, with a network and a `/run` of
+/// its own: namespaces and states of labs have their usual names there, unseen from outside. What else is in
 /// `/run` stays in its place.
 ///
 /// # Errors
-/// When the process has several threads already, or the system doesn't allow user namespaces. After the latter
-/// the process may be half inside and should end.
+/// When the process has several threads already, or the system doesn't allow user namespaces. After the
+/// latter the process may be half inside and should end.
 pub fn enter_user_namespace() -> Result<(), LabError> {
     check_single_thread()?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
@@ -52,8 +52,8 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
     loopback_up()
 }
 
-/// Moves this process into the world of the process of this user that holds a lab made without privileges, so that
-/// [`crate::Lab::open`] finds it. Answers whether there is one; when not, nothing has changed.
+/// Moves this process into the world of the process of this user that holds a lab made without privileges, so
+/// that [`crate::Lab::open`] finds it. Answers whether there is one; when not, nothing has changed.
 ///
 /// # Errors
 /// When the process has several threads already, or isn't allowed in.
@@ -68,8 +68,8 @@ pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
     Ok(true)
 }
 
-/// The labs made by this user's processes in user namespaces of their own, which [`crate::Lab::list`] can't see. Those of
-/// other users are not looked for, by root neither.
+/// The labs made by this user's processes in user namespaces of their own, which [`crate::Lab::list`] can't
+/// see. Those of other users are not looked for, by root neither.
 #[must_use]
 pub fn private_labs() -> Vec<LabInfo> {
     let mut found = Vec::new();
@@ -120,7 +120,8 @@ fn who_refuses() -> String {
         )
 }
 
-/// An empty `/run` in which everything that was there is shown again, other than names of namespaces and labs.
+/// An empty `/run` in which everything that was there is shown again, other than names of namespaces and
+/// labs.
 fn private_run() -> io::Result<()> {
     let before = File::open(RUN)?;
     let fd = before.as_raw_fd();

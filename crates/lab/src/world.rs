@@ -1,9 +1,10 @@
-//! The private worlds of this user's processes: which of them are trusted, what is read in them, and how they are
-//! entered.
+//! The private worlds of this user's processes: which of them are trusted, what is read in them, and how they
+//! are entered.
 //!
-//! Any user can make a user and mount namespace and put there what looks like a lab. So nothing of a process is opened
-//! before the kernel has said that the process, and each of its namespaces, are this user's own, whoever this user is:
-//! root enters no world of another user. See [ADR 27](../../../docs/adr/0027-whom-longwire-trusts.md).
+//! Any user can make a user and mount namespace and put there what looks like a lab. So nothing of a process
+//! is opened before the kernel has said that the process, and each of its namespaces, are this user's own,
+//! whoever this user is: root enters no world of another user. See [ADR
+//! 27](../../../docs/adr/0027-whom-longwire-trusts.md).
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -29,7 +30,8 @@ use crate::state::{ROOT, State};
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
 const NS_GET_OWNER_UID: Opcode = 0xb704;
 
-/// The namespaces of a process of this user, held together with the process, so that none of them can be exchanged.
+/// The namespaces of a process of this user, held together with the process, so that none of them can be
+/// exchanged.
 #[derive(Debug)]
 pub struct World {
     pid: u32,
@@ -118,7 +120,8 @@ fn is_all_of(status: &str, uid: u32) -> bool {
     ids.len() == 4 && ids.into_iter().all(|id| id == Ok(uid))
 }
 
-/// Processes of containers number their own; what runs in those is not trusted even where its user is this one.
+/// Processes of containers number their own; what runs in those is not trusted even where its user is this
+/// one.
 fn shares_process_ids(folder: &Path) -> bool {
     let own = NamespaceId::at(Path::new("/proc/self/ns/pid"));
     matches!((own, NamespaceId::at(&folder.join("ns/pid"))), (Ok(own), Ok(other)) if own == other)
@@ -142,8 +145,8 @@ fn user_namespace_of(namespace: &File) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Keeps the effective user and its main group, and nothing that would come from elsewhere: no other user to go back to,
-/// no further groups, no capabilities that a program started here would inherit.
+/// Keeps the effective user and its main group, and nothing that would come from elsewhere: no other user to
+/// go back to, no further groups, no capabilities that a program started here would inherit.
 fn give_up_privileges() -> io::Result<()> {
     // What is the calling thread's is the process's: it is the only one.
     let (user, group) = (geteuid(), getegid());
@@ -171,8 +174,8 @@ mod tests {
         assert!(!is_all_of("", 7));
     }
 
-    /// What a child of this process found wrong, a bit each; it changes itself as no test program may. By libc, as what runs in it: after the
-    /// fork, and as programs other than this one would.
+    /// What a child of this process found wrong, a bit each; it changes itself as no test program may. By
+    /// libc, as what runs in it: after the fork, and as programs other than this one would.
     fn child(find: fn() -> i32) -> i32 {
         // SAFETY: the child makes system calls only, and ends without running anything of its parent's.
         unsafe {
@@ -191,9 +194,11 @@ mod tests {
     const NOBODY: u32 = 65_534;
     const NET_RAW: libc::c_int = 13;
 
-    /// As a program that was started by somebody else and runs with root's rights: what it could go back to is gone.
+    /// As a program that was started by somebody else and runs with root's rights: what it could go back to
+    /// is gone.
     fn given_up_as_root() -> i32 {
-        // Version 3; effective, permitted and inheritable, of the first 32 capabilities and the others (capset(2)).
+        // Version 3; effective, permitted and inheritable, of the first 32 capabilities and the others
+        // (capset(2)).
         let header = [0x2008_0522u32, 0];
         let mut held = [0u32; 6];
         // SAFETY: all pointers are to live places of the size that the calls expect.

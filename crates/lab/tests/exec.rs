@@ -143,7 +143,9 @@ fn others_are_not_forwarded() {
     let host = |name| lab.host(name).unwrap();
     // The machine lets all pass its own firewall, and has a second network that only it knows the way to.
     output(host("machine").command("nft").unwrap().args(["flush", "ruleset"]));
-    let script = "ip link add inner type veth peer name far; ip link set far up; ip addr add 10.8.0.1/24 dev inner; ip link set inner up;
+    let script =
+        "ip link add inner type veth peer name far; ip link set far up; ip addr add 10.8.0.1/24 dev \
+        inner; ip link set inner up;
         ip neigh add 10.8.0.2 lladdr 02:00:00:00:00:08 dev inner";
     output(host("machine").command("sh").unwrap().args(["-c", script]));
     output(host("outside").command("ip").unwrap().args(["route", "add", "10.8.0.0/24", "via", "10.9.0.2"]));

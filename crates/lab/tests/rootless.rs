@@ -87,7 +87,8 @@ fn give_up_root() {
             assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
             assert_eq!(libc::setgid(NOBODY), 0);
             assert_eq!(libc::setuid(NOBODY), 0);
-            // A program started by this user would have its own /proc entries; one that changed user does not.
+            // A program started by this user would have its own /proc entries; one that changed user does
+            // not.
             assert_eq!(libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
         }
     }

@@ -1,28 +1,28 @@
-//! What is to happen at which time, earliest first: a priority queue for times of which hardly any comes before one already
-//! taken.
+//! A priority queue of timed entries, earliest first, for times that hardly ever precede one already taken.
 //!
-//! Most entries lie in a [`Ring`] of buckets, a calendar whose days are so short that most have an entry or none: there an entry costs the
-//! same however many there are. What does not fit its bucket lies in a heap beside it, which is all that small agendas have.
+//! Most entries are in a [`Ring`] of buckets, a calendar with so short days that most have at most one entry:
+//! there the cost of an entry does not depend on their number. Entries that do not fit their bucket are in a
+//! heap beside it, which is all that small agendas have.
 
 use crate::entry::Entry;
 use crate::ring::{Ring, What};
 use std::collections::BinaryHeap;
 
-/// Entries of a time and what happens then; equal times in the order in which they were added.
+/// Entries with their times; equal times in order of insertion.
 #[derive(Debug)]
 pub(crate) struct Agenda<T: What> {
-    /// The earliest time in `over`: the end of time if there is none.
+    /// The earliest time in `over`: the end of time if it is empty.
     over_first: u64,
     len: usize,
-    /// What does not fit there: for days gone by or full days; and all that a small agenda has. Of equal times here and in the ring, those there
-    /// were added before.
+    /// Entries that do not fit the ring: for past days or full days; and all entries of a small agenda.
+    /// Entries in the ring precede those here with the same time.
     over: BinaryHeap<Entry<T>>,
     ring: Option<Box<Ring<T>>>,
-    /// How many have gone to a heap.
+    /// Number of entries that have gone to a heap.
     number: u64,
 }
 
-/// So many entries are no matter for a heap.
+/// Number of entries that a heap handles well.
 const FEW: usize = 48;
 
 impl<T: What> Default for Agenda<T> {
@@ -32,13 +32,13 @@ impl<T: What> Default for Agenda<T> {
 }
 
 impl<T: What> Agenda<T> {
-    /// The earliest time; the end of time if there is nothing.
+    /// The earliest time; the end of time if it is empty.
     #[inline]
     pub(crate) fn first(&self) -> u64 {
         self.ring.as_ref().map_or(u64::MAX, |ring| ring.first()).min(self.over_first)
     }
 
-    /// One of the next entries, perhaps: to fetch ahead what it needs.
+    /// A likely next entry, for prefetching its data.
     #[inline]
     pub(crate) fn soon(&self) -> Option<T> {
         self.ring.as_ref().and_then(|ring| ring.soon())
@@ -98,7 +98,7 @@ impl<T: What> Agenda<T> {
         }
     }
 
-    /// Puts an entry where there is room for it.
+    /// Puts an entry where it fits.
     fn place(&mut self, time: u64, what: T) {
         let alone = self.over.is_empty();
         let entry = Entry { time, number: self.number, what };
@@ -127,7 +127,7 @@ impl<T: What> Agenda<T> {
         Some((time, what))
     }
 
-    /// Brings into the ring what its days have come to, and gives back a large ring that is empty.
+    /// Moves entries whose days have come into the ring, and frees a large ring that is empty.
     #[inline(never)]
     fn refill(&mut self) {
         if self.ring.as_ref().is_some_and(|ring| ring.is_idle()) {
@@ -142,7 +142,7 @@ impl<T: What> Agenda<T> {
         }
     }
 
-    /// Makes a ring for the entries that there are.
+    /// Makes a ring for the current entries.
     #[cold]
     fn rebuild(&mut self) {
         let all = self.sorted();
@@ -178,7 +178,7 @@ mod tests {
     use longwire_packet::Handle;
     use std::collections::BTreeMap;
 
-    /// What is asked of an agenda, and answered at once by a sorted map of (time, number).
+    /// Compares an agenda with a sorted map of (time, number).
     fn agree(mut next: impl FnMut(&mut Dice, u64) -> u64, most: usize, steps: u32) {
         let (mut agenda, mut times, mut map) = (Agenda::default(), Agenda::default(), BTreeMap::new());
         let mut dice = Dice::named(u64::from(steps), "agenda");
@@ -208,7 +208,7 @@ mod tests {
     fn the_earliest_comes_first_and_equal_times_in_order() {
         for most in [1, 10, 47, 49, 200, 5000] {
             let steps = 40 * most as u32 + 1000;
-            // Spread over nothing, some nanoseconds, milliseconds, everything.
+            // Spread over zero, some nanoseconds, milliseconds, everything.
             agree(|_, now| now, most, steps);
             agree(|dice, now| now + dice.below(10), most, steps);
             agree(|dice, now| now + dice.below(40_000_000), most, steps);

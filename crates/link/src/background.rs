@@ -1,4 +1,4 @@
-//! Background traffic: where a link's background packets come from, and when.
+//! Background traffic: the source of a link's background packets.
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_random::process::Process;
@@ -7,7 +7,7 @@ use longwire_units::Nanos;
 /// The key of background traffic.
 pub(crate) const KEY: &str = "background";
 
-/// Where a link's background packets come from.
+/// The source of a link's background packets.
 #[derive(Debug)]
 pub(crate) struct Background {
     pub process: Process,
@@ -28,7 +28,7 @@ impl Background {
         spec.key == KEY
     }
 
-    /// Goes on with other parameters, or another model, from `now` on.
+    /// Changes parameters or the model from `now` on.
     pub(crate) fn change(&mut self, spec: &Spec, values: &Values, now: Nanos) {
         self.process.change(spec, values, now.since(self.begin));
     }
@@ -38,7 +38,7 @@ impl Background {
         (self.begin, self.real_time) = (begin, begin != Nanos::ZERO);
     }
 
-    /// When the next packet comes; never if there is none.
+    /// Time of the next packet; never if there is none.
     pub(crate) fn next(&self) -> Nanos {
         match self.process.peek() {
             Nanos::NEVER => Nanos::NEVER,

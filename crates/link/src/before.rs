@@ -1,7 +1,8 @@
-//! The delay before the queue: packets travel first, and arrive at the queue when they have.
+//! The delay before the queue: packets are delayed first, and arrive at the queue afterwards.
 //!
-//! The Osaka paper's propagation delay ("Realizing a Network Emulator System with Intel IXP1200 Network Processor", II-B.2)
-//! stands before the output port's buffer. Filters and impairments judge a packet when it comes to the link, as always.
+//! The Osaka paper's propagation delay ("Realizing a Network Emulator System with Intel IXP1200 Network
+//! Processor", II-B.2) precedes the output port's buffer. Filters and impairments judge a packet when it
+//! enters the link, as always.
 
 use crate::delay::constant::Constant;
 use crate::delay::{Delay, Order};
@@ -20,9 +21,10 @@ impl Link {
         self.known_rare_mut()?.front.as_deref_mut()
     }
 
-    /// Lets the link's delay come before the queue, or behind it. Whether it did not.
+    /// Places the link's delay before the queue, or after it. Returns whether that is a change.
     ///
-    /// A link that has had a delay before its queue keeps one, of no time: what arrives stays behind what travels there.
+    /// A link that has had a delay before its queue keeps one, of zero: new packets stay behind those in
+    /// flight there.
     pub(crate) fn place_delay(&mut self, before: bool) -> bool {
         if before == self.front().is_some_and(|front| front.holds) {
             return false;
@@ -39,7 +41,7 @@ impl Link {
         true
     }
 
-    /// After a change of the delay: what is sorted from now on comes behind those that travel.
+    /// Separates packets sorted before a change of the delay from those sorted after it.
     pub(crate) fn part_line(&mut self, before: bool) {
         if !before {
             let blocks = self.blocks();
@@ -51,7 +53,7 @@ impl Link {
         }
     }
 
-    /// Takes in a packet, or the segments of a train by themselves.
+    /// Accepts a packet, or the segments of a train individually.
     #[inline(never)]
     pub(crate) fn arrive_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         note_arrival(at.pool.meta_mut(handle), now);
@@ -94,7 +96,7 @@ impl Link {
         self.delay_before(at.pool, handle, now);
     }
 
-    /// Lets a packet travel to the queue that arrives at `now`, or loses it on the way.
+    /// Delays a packet that arrives at `now` on its way to the queue, or loses it.
     pub(crate) fn delay_before(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
         let Some(front) = self.front() else { return };
         if front.delay.may_lose() && front.delay.loses() {
@@ -103,31 +105,31 @@ impl Link {
         front.join(pool, handle, now);
     }
 
-    /// When the next packet comes to the queue that travels there; never if there is none.
+    /// Time at which the next delayed packet reaches the queue; never if there is none.
     pub(crate) fn next_in_front(&self) -> Nanos {
         let rare = self.known_rare();
         rare.and_then(|rare| rare.front.as_ref()).map_or(Nanos::NEVER, |front| front.line.next())
     }
 
-    /// Packets that travel to the queue.
+    /// Packets in flight to the queue.
     pub(crate) fn packets_in_front(&self) -> u32 {
         let rare = self.known_rare();
         rare.and_then(|rare| rare.front.as_ref()).map_or(0, |front| front.line.packets())
     }
 
-    /// The packet that has travelled until `now` joins the queue, or is dropped.
+    /// Lets the packet whose delay ended at `now` join the queue, or drops it.
     pub(crate) fn arrive_from_front(&mut self, pool: &mut Pool, now: Nanos) {
         let Some(handle) = self.front().and_then(|front| front.take(pool)) else { return };
         self.latest = self.latest.max(now);
         let meta = pool.meta_mut(handle);
-        // Its queue knows nothing of the time before.
+        // Its queue ignores the time before.
         meta.arrival = now.0;
         let frame = meta.wire_len;
         let bytes = self.counted(pool, handle, frame);
         self.enter(pool, Joining { handle, now, bytes });
     }
 
-    /// Takes out all packets that travel to the queue: a run ends.
+    /// Removes all packets in flight to the queue, at the end of a run.
     pub(crate) fn drain_front(&mut self, pool: &mut Pool) -> Fifo {
         self.front().map_or(Fifo::EMPTY, |front| front.line.drain(Some(&mut front.heaps), pool))
     }

@@ -1,4 +1,5 @@
-//! What a link has of its own: blocks, and what stands between them. A plain link has none until it serves a train or a change, or drops a packet.
+//! State of a link beyond its profile: blocks, and what is between them. A plain link has none until it
+//! serves a train or a change, or drops a packet.
 
 use crate::chain::Chain;
 use crate::delay::{Delay, Order};
@@ -7,21 +8,21 @@ use crate::transmit::Transmit;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 
-/// The blocks of a link, and what stands between them.
+/// The blocks of a link, and the state between them.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     pub transmit: Transmit,
     pub queue: Queue,
     pub delay: Delay,
-    /// What judges packets when they arrive, and on the wire.
+    /// The judges of packets, on arrival and on the wire.
     pub chain: Chain,
     pub wire: Chain,
-    /// What becomes of the order of packets, as the delay says.
+    /// Order of packets, as defined by the delay.
     pub order: Order,
-    /// The latest time at which a packet leaves the line that keeps its place, or has left; on a decided link, as long as that does not follow from
-    /// what is on the line.
+    /// The latest departure from the line of packets in order; on a decided link, as long as it does not
+    /// follow from the line's contents.
     pub last: Nanos,
-    /// The packet being sent, or none; none on a decided link.
+    /// The packet being sent, or none; always none on a decided link.
     pub sending: Handle,
     pub books: Books,
 }

@@ -1,5 +1,5 @@
-//! The filters and impairments of a link, in order: those that judge a packet when it arrives, and those that do it on
-//! the wire.
+//! The filters and impairments of a link, in order: those that judge packets on arrival, and those on the
+//! wire.
 
 use crate::filter::Filter;
 use crate::impair::Impair;
@@ -14,7 +14,7 @@ pub(crate) enum Either {
 }
 
 impl Either {
-    /// The block that `spec` describes, if it is one that judges.
+    /// The block for `spec`, if it is a judge.
     pub(crate) fn build(spec: &Spec, values: &Values, dice: impl Fn() -> Dice) -> Option<Self> {
         let filter = Filter::build(spec, values, &dice).map(Self::Filter);
         filter.or_else(|| Impair::build(spec, values, &dice).map(Self::Impair))
@@ -70,7 +70,7 @@ impl Either {
         }
     }
 
-    /// Filters before impairments, each in the order of the registry, whatever the order in the scenario.
+    /// Filters before impairments, each in registry order, whatever the order in the scenario.
     fn place(&self) -> usize {
         let key = self.spec().key;
         let rows = Filter::SPECS.iter().chain(Impair::SPECS);
@@ -78,7 +78,7 @@ impl Either {
     }
 }
 
-/// Judges in order: most links have none or one, which lies in the link's own record.
+/// A sequence of judges: most links have at most one, stored in the link's own record.
 #[derive(Debug, Default)]
 pub(crate) enum Chain {
     #[default]
@@ -127,7 +127,7 @@ impl Chain {
         matches!(self, Self::None)
     }
 
-    /// Drop at the first that says so, else pass; a mark is one of the effects.
+    /// Returns the first drop, else pass; a mark is one of the effects.
     #[inline(never)]
     pub(crate) fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let judges = self.as_mut_slice();
@@ -144,7 +144,7 @@ impl Chain {
         Verdict::Pass
     }
 
-    /// The same for the packet path, where a single impairment is what there mostly is.
+    /// The variant for the packet path, where a single impairment is the usual case.
     #[inline(always)]
     pub(crate) fn judge_one(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let verdict = match self {

@@ -19,7 +19,7 @@ use longwire_units::Nanos;
 use std::fmt;
 use std::sync::Arc;
 
-/// When a change happens, and what new blocks are given.
+/// The time of a change, and parameters for new blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct When {
     pub now: Nanos,
@@ -27,16 +27,16 @@ pub(crate) struct When {
     pub seed: u64,
     /// The link's place in the plan.
     pub place: u32,
-    /// Segments of a train that leave within this of each other stay together.
+    /// Segments of a train with departures within this time stay together.
     pub spread: Nanos,
 }
 
-/// Why a link could not be changed. Nothing of the change was carried out.
+/// Reason why a link could not be changed. No part of the change was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeError {
-    /// The key that no stage knows, or that the link's medium decides.
+    /// The key that no stage has, or that belongs to the link's medium.
     pub key: &'static str,
-    /// Whether it is the medium's.
+    /// Whether it belongs to the medium.
     pub shared: bool,
 }
 
@@ -52,12 +52,13 @@ impl fmt::Display for ChangeError {
 impl std::error::Error for ChangeError {}
 
 impl Links {
-    /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent goes at
-    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay. A block of another
-    /// kind takes the old one's place: a queue takes over its packets, a transmitter what is left of the one being sent.
+    /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent uses
+    /// the new rate, packets whose transmission ends later have the new delay, waiting packets stay. A block
+    /// of another kind replaces the old one: a queue takes over its packets, a transmitter the rest of the
+    /// one being sent.
     ///
     /// # Errors
-    /// If a row is of no stage; nothing is changed then.
+    /// If a row belongs to no stage; nothing is changed then.
     pub fn change(
         &mut self,
         pool: &mut Pool,
@@ -110,7 +111,7 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
         link.part_waiting(pool, when.spread);
     } else if Background::has(spec) {
         match link.known_rare_mut().and_then(|rare| rare.background.as_mut()) {
-            // Those of its packets that wait are sent, and told from others as before.
+            // Its waiting packets are sent, and stay distinguished from others.
             Some(_) if spec.kind == NONE => link.rare().background = None,
             None if spec.kind == NONE => {}
             Some(background) => background.change(spec, values, when.now),
@@ -147,7 +148,7 @@ fn change_transmit(
     }
     link.note_law();
     link.part_waiting(pool, when.spread);
-    // Of a sender that takes trains apart by itself, one is left whole only where the pool has no room.
+    // A train that the sender splits itself is only left whole if the pool has no room.
     let parts = busy && (!same || link.blocks().transmit.whole_trains());
     let waits = if parts { link.part_sending(pool, when.now, when.spread, sent) } else { 0 };
     if busy && (!same || waits > 0) {
@@ -187,13 +188,13 @@ fn change_delay(
     }
     link.note_order();
     if !handed_over {
-        // Those on their way have their times; what is sent later is sorted apart from them, and behind them.
+        // Packets in flight keep their times; later ones are sorted separately, behind them.
         link.part_line(before);
     }
 }
 
-/// Waiting packets go over to a queue of another kind in the order in which they would have been sent; one of the same kind sees to it that they
-/// stand where its new parameters want them. None is asked about again, dropped or marked.
+/// Moves waiting packets to a queue of another kind in the order in which they would have been sent; a queue
+/// of the same kind rearranges them for its new parameters. No packet is admitted again, dropped or marked.
 fn change_queue(
     link: &mut Link,
     pool: &mut Pool,
@@ -203,7 +204,7 @@ fn change_queue(
 ) {
     if spec.is(link.blocks().queue.spec()) {
         link.blocks().queue.change(values);
-        link.with_queue(pool, |queue, at| queue.resettle(&mut at.link.hall(at.pool, when.now)));
+        link.with_queue(pool, |queue, at| queue.resettle(&mut at.link.context(at.pool, when.now)));
     } else if let Some(mut queue) = Queue::build(spec, values, dice) {
         queue.start(when.begin);
         let mut waiting = link.waiting(pool);
@@ -212,7 +213,7 @@ fn change_queue(
             waiting = link.parted(pool, waiting, when.spread);
         }
         if !waiting.is_empty() {
-            link.with_queue(pool, |queue, at| queue.adopt(&mut at.link.hall(at.pool, when.now), waiting));
+            link.with_queue(pool, |queue, at| queue.adopt(&mut at.link.context(at.pool, when.now), waiting));
         }
     }
     if link.blocks().sending.is_none() && link.waiting.packets > 0 {
@@ -220,7 +221,7 @@ fn change_queue(
     }
 }
 
-/// Changes the judge of that key, or adds one; what stands for none takes it away.
+/// Changes the judge of that key, or adds one; the row `none` removes it.
 fn change_judges(
     link: &mut Link,
     (spec, values): (&'static Spec, &Values),
@@ -239,15 +240,15 @@ fn change_judges(
             }));
         }
     }
-    link.seat_judges(judges);
-    // What judged on the wire so far may have put packets out of order that still travel.
+    link.place_judges(judges);
+    // Judges on the wire may have put packets in flight out of order.
     link.note_order();
 }
 
 impl Link {
-    /// Tells every block when the run begins.
+    /// Informs every block of the beginning of the run.
     pub(crate) fn start(&mut self, begin: Nanos) {
-        // Plain blocks mind nothing of it.
+        // Plain blocks ignore it.
         let Some(blocks) = self.known_blocks_mut() else { return };
         let Blocks { chain, wire, queue, transmit, delay, books, .. } = blocks;
         for judges in [chain, wire] {
@@ -262,7 +263,7 @@ impl Link {
         delay.start(begin);
     }
 
-    /// All that judge, before the queue and on the wire; they are to be seated again.
+    /// Takes out all judges, before the queue and on the wire, for [`Link::place_judges`].
     pub(crate) fn take_judges(&mut self) -> Vec<Either> {
         let Blocks { chain, wire, .. } = self.blocks();
         let mut judges = std::mem::take(chain).into_vec();
@@ -270,8 +271,8 @@ impl Link {
         judges
     }
 
-    /// Puts each judge where it judges.
-    pub(crate) fn seat_judges(&mut self, judges: Vec<Either>) {
+    /// Puts each judge into its sequence.
+    pub(crate) fn place_judges(&mut self, judges: Vec<Either>) {
         let (mut wire, mut before) = (Vec::new(), Vec::new());
         for judge in judges {
             if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
@@ -295,7 +296,7 @@ impl Link {
         }
     }
 
-    /// Notes what packets count, and the rate, if it is constant.
+    /// Records what packets count, and the rate, if it is constant.
     fn note_law(&mut self) {
         let transmit = &mut self.blocks().transmit;
         let (framing, (law, asks_transmitter)) = (transmit.framing(), Law::of_transmit(transmit));
@@ -303,8 +304,8 @@ impl Link {
         (profile.framing, profile.law, profile.asks_transmitter) = (framing, law, asks_transmitter);
     }
 
-    /// Lets a constant rate, which the link computes with by itself, know at `now` what is left of the packet
-    /// being sent.
+    /// Updates a constant-rate transmitter, whose work the link computes itself, with the rest of the packet
+    /// being sent at `now`.
     pub(crate) fn tell_transmitter(&mut self, now: Nanos) {
         if !self.profile.asks_transmitter && self.serves() {
             let work = self.finish.since(now).0 * self.profile.law.rate().0 + self.rest;
@@ -312,7 +313,7 @@ impl Link {
         }
     }
 
-    /// Notes what packets count, when the one being sent is finished, and whether they wait for opportunities.
+    /// Records what packets count, when the current one finishes, and whether packets wait for opportunities.
     pub(crate) fn note_transmit(&mut self) {
         self.note_law();
         let transmit = &mut self.blocks().transmit;
@@ -325,7 +326,7 @@ impl Link {
         }
     }
 
-    /// Takes out all packets that wait to be sent, in an order in which they could be.
+    /// Removes all waiting packets, in a possible order of transmission.
     pub(crate) fn waiting(&mut self, pool: &mut Pool) -> Fifo {
         let mut waiting = self.blocks().books.list.take();
         let mut others = self.blocks().queue.drain(pool);
@@ -335,7 +336,7 @@ impl Link {
         waiting
     }
 
-    /// Notes whether packets may leave in disorder. Those that already travel may, even if others no longer do.
+    /// Records whether packets may leave out of order. Packets in flight may, even if later ones do not.
     pub(crate) fn note_order(&mut self) {
         let (line, _, blocks) = self.parts();
         blocks.order = blocks.delay.order();

@@ -6,10 +6,10 @@ use longwire_block::DropReason;
 use longwire_units::Nanos;
 use serde::Serialize;
 
-/// What a link has done so far. in + made = out + dropped + consumed + steered + queued + travelling.
+/// Counters of a link. in + made = out + dropped + consumed + steered + queued + travelling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LinkStats {
-    /// Packets that came to the link.
+    /// Packets that arrived at the link.
     pub in_packets: u64,
     /// Bytes of their frames.
     pub in_bytes: u64,
@@ -25,27 +25,27 @@ pub struct LinkStats {
     pub steered_packets: u64,
     /// Packets marked as having met congestion (RFC 3168).
     pub marked_packets: u64,
-    /// Packets of which bits were flipped.
+    /// Packets with flipped bits.
     pub corrupted_packets: u64,
-    /// How often it has sent in vain on a shared medium, because another sent too.
+    /// Failed transmissions on a shared medium, because another station sent too.
     pub collisions: u64,
-    /// Packets dropped, by reason, where any were.
+    /// Dropped packets by reason; only reasons with a count.
     pub drops: Vec<(&'static str, u64)>,
     /// Packets in the queue, the one being sent included.
     pub queued_packets: u64,
-    /// Their bytes, as the link's rate counts them.
+    /// Their bytes, as counted by the link's rate.
     pub queued_bytes: u64,
     /// Packets in the delay line, and in the one before the queue.
     pub travelling_packets: u64,
-    /// Packets that left later than the run calls faithful.
+    /// Packets that left later than tolerated.
     pub late_packets: u64,
-    /// The most a packet was late.
+    /// The highest lateness of a packet.
     #[serde(rename = "max_late_ns", serialize_with = "Nanos::as_integer")]
     pub max_late: Nanos,
 }
 
 impl Link {
-    /// Notes that a packet was later than all before: that seldom happens.
+    /// Records a new highest lateness: a rare event.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_max_late(&mut self, late: Nanos) {
@@ -56,14 +56,14 @@ impl Link {
         }
     }
 
-    /// What it has done so far, but for what its medium counts, and how many packets were late.
+    /// Counters so far, without those of its medium and of lateness.
     pub(crate) fn stats(&self) -> LinkStats {
         let rare = self.known_rare();
         let dropped = |reason: DropReason| rare.map_or(0, |rare| rare.drops[reason as usize]);
         let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), dropped(reason)));
         let rarely = |of: fn(&Rare) -> u64| rare.map_or(0, of);
         let taken = rare.map_or(Taken::default(), |rare| rare.taken);
-        // On a decided link, what waits lies on the line.
+        // On a decided link, waiting packets are on the line.
         let waiting_on_line = if self.is_decided() { self.waiting.packets } else { 0 };
         LinkStats {
             in_packets: self.in_packets,
@@ -93,7 +93,7 @@ impl LinkStats {
         self.drops.iter().map(|(_, packets)| packets).sum()
     }
 
-    /// Whether every packet that came is accounted for.
+    /// Whether every packet is accounted for.
     pub fn is_conserved(&self) -> bool {
         let gone = self.out_packets + self.dropped() + self.consumed_packets + self.steered_packets;
         self.in_packets + self.made_packets == gone + self.queued_packets + self.travelling_packets

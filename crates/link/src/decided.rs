@@ -1,14 +1,17 @@
-//! Links on which all is decided when a packet arrives: a queue that only decides whom to let in (tail drop, RED and those like it), a transmitter that
-//! foresees when a packet is sent, a constant delay, and any judges before the queue. Where sending takes no time
-//! whatever delay there is, and judges on the wire: each packet is sent the moment it comes.
+//! Links on which everything is decided when a packet arrives. They have a queue that only decides about
+//! admission (tail drop, RED and similar ones), a transmitter that can predict when a packet is sent, a
+//! constant delay, and any judges before the queue. If transmission takes no time, any delay and judges on
+//! the wire are possible, because each packet is sent when it comes.
 //!
-//! f and e follow from what the link knows at the arrival, so a packet goes to the delay line at once and has two events, its arrival and its
-//! leaving; nothing happens at f. The packets that still wait are the last ones of the line, from `Line::waits` on, and each one's f is its
-//! e less the delay. How many these are is counted anew only where it matters: when tail drop would refuse a packet, before another discipline is
-//! asked, and when somebody wants to know.
+//! f and e follow from the link's state at the arrival, so a packet goes to the delay line at once and has
+//! two events, arrival and departure; nothing happens at f. Packets that still wait are the last ones of the
+//! line, from `Line::waits` on, and the f of each is its e minus the delay. Their number is recounted only
+//! where it matters: when tail drop would refuse a packet, before another discipline is asked, and for
+//! statistics.
 //!
-//! Whatever can't be done so makes the link a served one, in which packets wait in a list ([`Link::serve`]): trains, and every change. It is
-//! decided again when it is idle, or at the end of the change, unless an earlier delay holds packets up: then e does not tell f.
+//! Everything else turns the link into a served one, in which packets wait in a list ([`Link::serve`]):
+//! trains, and every change. It is decided again when it is idle, or at the end of the change, unless an
+//! earlier delay holds packets back: then f does not follow from e.
 
 use crate::fate::{Affected, Arrival, Fate};
 use crate::fifo::Fifo;
@@ -21,7 +24,8 @@ use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
 impl Link {
-    /// Notes whether all is decided when packets arrive, as the blocks are now, and what its profile is. The link must be served.
+    /// Records whether everything is decided on arrival with the current blocks, and the profile. The link
+    /// must be served.
     pub(crate) fn note_decidable(&mut self) {
         self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN);
         let mut profile = Profile::of(self.blocks());
@@ -30,7 +34,7 @@ impl Link {
         let blocks = self.blocks();
         let wire = Loss::of(&blocks.wire);
         let decidable = blocks.transmit.foresees()
-            // What is sent the moment it comes can be judged then, and its delay be drawn.
+            // A packet that is sent on arrival can be judged then, and its delay drawn.
             && (at_once || !profile.asks_wire && !profile.asks_delay)
             && blocks.queue.plain();
         let disorder = if profile.asks_delay { has::DISORDER } else { 0 };
@@ -45,12 +49,12 @@ impl Link {
                 if profile.delay == Nanos::ZERO {
                     self.line.features |= has::INSTANT;
                 }
-                // Nothing comes between the judges before the queue and those behind it.
+                // Nothing separates judges before the queue from those after it.
                 if profile.loss == Loss::None && wire != Loss::Judges {
                     (profile.loss, profile.asks_wire) = (wire, false);
                 }
             }
-            // Of others, where the IP header is has to be known.
+            // Others need the offset of the IP header.
             if asks_none && !profile.asks_wire && !profile.framing.counts_ip() {
                 self.line.features |= has::PLAIN;
             }
@@ -63,7 +67,8 @@ impl Link {
         self.line.features & has::DECIDED != 0
     }
 
-    /// Before a packet, and no train, that arrives at `now`, and before the first: an idle link becomes a decided one, if it can.
+    /// Turns an idle link into a decided one, if possible, before a packet, not a train, that arrives at
+    /// `now`.
     #[inline]
     pub(crate) fn begin_to_decide(&mut self, now: Nanos) {
         if self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
@@ -74,14 +79,15 @@ impl Link {
         }
     }
 
-    /// Whether a packet that is sent at `finish` leaves when the delay says, and not because of one before it.
+    /// Whether a packet sent at `finish` leaves by its delay, and not because of a previous one.
     #[inline]
     fn leaves_in_order(&self, finish: Nanos) -> bool {
         let least = self.profile.delay;
         !self.line.is_irregular() && self.known_blocks().is_none_or(|blocks| blocks.last <= finish + least)
     }
 
-    /// What the arrival of a packet means for whoever looks after the link, after what has become of it. What leaves at this moment leaves.
+    /// Effects of a packet's arrival on the link's scheduling, after its fate is known. Departures at this
+    /// moment are released.
     #[inline]
     pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, handle: Handle, fate: Fate) -> Arrival {
         let arrival = match fate {
@@ -92,10 +98,10 @@ impl Link {
             }
             Fate::NotPlain | Fate::Asked(_) | Fate::Affected | Fate::Judged => return Arrival::Kept,
             Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
-                Arrival::Stirred
+                Arrival::DeadlineChanged
             }
             Fate::Joins(..) | Fate::Joined(false) => Arrival::Kept,
-            Fate::Joined(true) => Arrival::Stirred,
+            Fate::Joined(true) => Arrival::DeadlineChanged,
         };
         let now = self.latest;
         if self.finish <= now && self.line.next() <= now {
@@ -104,7 +110,7 @@ impl Link {
         arrival
     }
 
-    /// All that a decided link holds is sent.
+    /// Marks everything on a decided link as sent.
     #[inline(always)]
     pub(crate) fn all_sent(&mut self) {
         self.latest = self.latest.max(self.finish);
@@ -116,13 +122,14 @@ impl Link {
         }
     }
 
-    /// The first packet that was thought to wait, this one, has been sent; `next` is the one behind it.
+    /// Removes the first packet counted as waiting, `handle`, because it has been sent; `next` is the one
+    /// behind it.
     #[inline(never)]
     pub(crate) fn pass(&mut self, pool: &Pool, handle: Handle, next: Option<Handle>) {
         let meta = pool.meta(handle);
         let finish = Nanos(meta.leave()).since(self.profile.delay);
         let Some(next) = next.filter(|_| finish != self.finish) else {
-            // Others may be sent at the same moment: those wait no longer, either.
+            // Others may be sent at the same moment, and no longer wait either.
             return self.all_sent();
         };
         self.latest = self.latest.max(finish);
@@ -134,7 +141,7 @@ impl Link {
         }
     }
 
-    /// Counts what waits at `now`, exactly. Each packet is passed once.
+    /// Counts waiting packets at `now` exactly. Each packet is passed once.
     #[inline(always)]
     pub(crate) fn recount(&mut self, pool: &Pool, now: Nanos) {
         if self.waiting.packets == 0 {
@@ -147,14 +154,14 @@ impl Link {
         }
     }
 
-    /// Whether the first packet that is counted as waiting has been sent by `now`.
+    /// Whether the first packet counted as waiting has been sent by `now`.
     #[inline(always)]
     fn first_is_sent(&self, pool: &Pool, now: Nanos) -> bool {
         let first = self.line.waiting(pool, self.waiting.packets);
         Nanos(pool.meta(first).leave()).since(self.profile.delay) <= now
     }
 
-    /// Stops counting packets that have been sent by `now`: the first that is counted, and not all.
+    /// Stops counting packets sent by `now`: the first one counted, but not all.
     #[inline(never)]
     fn pass_sent(&mut self, pool: &Pool, now: Nanos) {
         while self.first_is_sent(pool, now) {
@@ -165,7 +172,7 @@ impl Link {
         }
     }
 
-    /// Sends a packet that counts so many bytes the moment it comes, where that takes no time.
+    /// Sends a packet with this size at its arrival, where transmission takes no time.
     #[inline(always)]
     pub(crate) fn send_at_once(
         &mut self,
@@ -191,7 +198,7 @@ impl Link {
         self.join_waiting(pool.meta_mut(handle), Waiting::default(), bytes, self.profile.delay)
     }
 
-    /// The queue has refused a packet at `now`: whether that was for packets that wait no longer.
+    /// After a refusal by the queue at `now`: whether packets were counted that no longer wait.
     #[inline(never)]
     pub(crate) fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
         let before = self.waiting.packets;
@@ -199,7 +206,7 @@ impl Link {
         self.waiting.packets < before
     }
 
-    /// Makes a decided link a served one at `now`: what waits goes back to where it waits for the transmitter.
+    /// Turns a decided link into a served one at `now`: waiting packets return to the transmitter's list.
     #[inline(never)]
     pub(crate) fn serve(&mut self, pool: &mut Pool, now: Nanos) {
         if !self.is_decided() {
@@ -224,7 +231,7 @@ impl Link {
         }
     }
 
-    /// Lets packets wait, behind the first that is being sent, that were decided.
+    /// Moves decided packets to the waiting list, behind the first, which is being sent.
     fn wait_again(&mut self, pool: &mut Pool, now: Nanos, sending: Handle, list: Fifo) {
         let first = Nanos(pool.meta(sending).leave()).since(self.profile.delay);
         let mut count = |handle| {
@@ -247,8 +254,8 @@ impl Link {
         (self.finish, self.rest) = (first, rest);
     }
 
-    /// After a change: decides about what waits, if the link is one that decides now, unless there is a train, or a packet that does not count
-    /// what it would count if it came now.
+    /// After a change: decides about what waits, if the link is one that decides now, unless there is a
+    /// train, or a packet that does not count what it would count if it came now.
     pub(crate) fn decide_waiting(&mut self, pool: &mut Pool) {
         let decidable = self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE;
         if !decidable || self.blocks().sending.is_none() || !self.leaves_in_order(self.finish) {
@@ -280,7 +287,7 @@ impl Link {
         (self.finish, self.rest) = (finish, rest);
     }
 
-    /// Puts a packet of so many counted bytes onto the delay line that may still wait.
+    /// Puts a packet of this counted size onto the delay line, where it may still wait.
     fn wait_on_line(&mut self, pool: &mut Pool, handle: Handle, bytes: u64, leave: Nanos) {
         pool.meta_mut(handle).set_leave(leave.0);
         self.line.join_plain(pool, handle, leave, self.waiting.packets > 0);
@@ -296,7 +303,7 @@ mod tests {
     use longwire_packet::Pool;
     use longwire_units::Nanos;
 
-    /// Whether a link with these blocks decides about a packet when it arrives.
+    /// Whether a link with these blocks decides about a packet on arrival.
     fn decides(blocks: &[(&str, &str, &str)]) -> bool {
         let config = blocks.iter().fold(LinkConfig::default(), |config, (key, kind, text)| {
             let spec = registry().into_iter().find(|spec| (&spec.key, &spec.kind) == (key, kind)).unwrap();
@@ -339,7 +346,7 @@ mod tests {
         ] {
             assert!(!decides(&[block]), "{block:?}");
         }
-        // What is sent the moment it comes is judged then, on the wire, too, and has its delay.
+        // A packet sent on arrival is judged then, on the wire too, and has its delay.
         for block in [
             ("bit-error", "rate", "rate = 0"),
             ("loss", "independent", "probability = 1 %, where = wire"),

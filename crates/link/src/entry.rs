@@ -1,8 +1,8 @@
-//! What lies in a heap of an agenda: a time, and what happens then.
+//! An entry in the heap of an agenda: a time, and an action.
 
 use std::cmp::Ordering;
 
-/// Something in a heap, which gives the greatest first.
+/// An entry in a heap that returns the greatest first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<T> {
     pub(crate) time: u64,

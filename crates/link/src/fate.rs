@@ -1,34 +1,34 @@
-//! What becomes of a packet that arrives at a link.
+//! Fates of packets that arrive at a link.
 
 use longwire_block::{DropReason, Effects, Verdict};
 use longwire_units::Nanos;
 
-/// What becomes of a packet that arrives at a plain link.
+/// Fate of a packet that arrives at a plain link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It leaves at this very moment, and nothing is in front of it.
+    /// It leaves immediately, with nothing in front of it.
     Through,
-    /// It is to join the delay line, and leave then; and whether it waits behind another until it is sent.
+    /// It must join the delay line, with this departure; and whether it waits behind another until it is
+    /// sent.
     Joins(Nanos, bool),
-    /// It has joined the delay line, and whether it leaves before all others there.
+    /// It has joined the delay line; whether it leaves before all others there.
     Joined(bool),
-    /// It is lost, for this reason. It has not been dropped yet.
+    /// It is lost for this reason, but not dropped yet.
     Dropped(DropReason),
-    /// Blocks are to be asked about it: [`Link::ask`]. Nothing has happened yet.
+    /// Blocks must be asked about it: [`Link::ask`]. Nothing has happened yet.
     Asked(Coming),
-    /// Its judges do more to it: [`Link::arrive_affected`] is to go on with that.
+    /// Its judges have further effects: continue with [`Link::arrive_affected`].
     Affected,
-    /// The judges on the wire do something to it, or drop it: [`Link::send_off_judged`] is to go on with
-    /// that.
+    /// The judges on the wire have effects, or drop it: continue with [`Link::send_off_judged`].
     Judged,
-    /// Not all is decided when it arrives, or it is no plain packet: nothing has happened yet.
+    /// Not everything is decided on arrival, or the packet is not plain: nothing has happened yet.
     NotPlain,
 }
 
-/// What the judges do to a packet that is more than to let it pass or drop it.
+/// A verdict with effects beyond passing or dropping.
 pub(crate) type Affected = (Verdict, Effects);
 
-/// A packet that comes to a decided link.
+/// A packet that arrives at a decided link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coming {
     pub(crate) now: Nanos,
@@ -36,14 +36,14 @@ pub(crate) struct Coming {
     pub(crate) frame: u32,
 }
 
-/// What has become of a packet that arrived at a link.
+/// Result of a packet's arrival at a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Arrival {
-    /// It leaves at this very moment, with `Meta::leave` set, and nothing else does.
+    /// It leaves immediately, with `Meta::leave` set, and nothing else does.
     Through,
-    /// The link has it, or had it, and does not want to be looked at sooner than before.
+    /// The link has it, or had it, and its deadline is not earlier than before.
     Kept,
-    /// The same, and the link's deadline may be another.
-    Stirred,
+    /// The link has it, or had it, and its deadline may have changed.
+    DeadlineChanged,
 }

@@ -1,8 +1,8 @@
-//! A list of packets threaded through their metadata: eight bytes however long it is.
+//! A list of packets linked through their metadata: eight bytes, whatever its length.
 
 use longwire_packet::{Handle, Pool};
 
-/// Packets in order of arrival, linked by `Meta::next`. A packet is in one list at the most.
+/// Packets in order of arrival, linked by `Meta::next`. A packet is in at most one list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fifo {
     head: Handle,

@@ -1,25 +1,25 @@
-//! What a link has whose delay comes before the queue, or came.
+//! State of a link whose delay comes, or came, before the queue.
 
 use crate::delay::{Delay, Order};
 use crate::line::{Heaps, Line};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// What a link has whose delay comes before the queue, or came.
+/// State of a link whose delay comes, or came, before the queue.
 #[derive(Debug)]
 pub(crate) struct Front {
-    /// The link's delay, if it comes before the queue, else none; what comes behind the queue is the other of the two.
+    /// The link's delay, if it comes before the queue, else none; the other of the two comes after the queue.
     pub delay: Delay,
     /// Whether it is the link's.
     pub holds: bool,
     pub line: Line,
-    /// When the last of those comes to the queue that keep their places, or has come.
+    /// Arrival at the queue of the last packet in order.
     pub last: Nanos,
     pub heaps: Heaps,
 }
 
 impl Front {
-    /// When the last of those comes to the queue that keep their places, or has come.
+    /// Arrival at the queue of the last packet in order.
     pub(crate) fn last(&self) -> Nanos {
         self.last
     }

@@ -1,8 +1,9 @@
-//! How many times were how long.
+//! Histogram of times.
 
 use longwire_units::Nanos;
 
-/// Counts of times in buckets that are an eighth of their value wide or less: exact up to 15 ns, up to 584 years.
+/// Counts of times in buckets that are at most an eighth of their value wide: exact up to 15 ns, up to 584
+/// years.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
@@ -28,7 +29,7 @@ impl Histogram {
         self.record_all(time, 1);
     }
 
-    /// Counts a time that so many have taken: one at least.
+    /// Counts a time `count` times, at least once.
     #[inline]
     pub fn record_all(&mut self, time: Nanos, count: u64) {
         self.counts[bucket(time.0)] += count;
@@ -37,7 +38,7 @@ impl Histogram {
         }
     }
 
-    /// Notes a time that is longer than all before: that seldom happens.
+    /// Records a new maximum: a rare event.
     #[cold]
     #[inline(never)]
     fn raise(&mut self, max: u64) {
@@ -54,7 +55,7 @@ impl Histogram {
         Nanos(self.max)
     }
 
-    /// The time that `share` (0 to 1) of all are at or below: the upper edge of its bucket.
+    /// The quantile `share` (0 to 1): the upper edge of its bucket.
     pub fn quantile(&self, share: f64) -> Nanos {
         let total = self.total();
         let wanted = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
@@ -68,7 +69,7 @@ impl Histogram {
         Nanos(self.max)
     }
 
-    /// How many are above `limit`; those in the limit's own bucket count as not above.
+    /// Number of times above `limit`; those in the limit's own bucket are not included.
     pub fn above(&self, limit: Nanos) -> u64 {
         self.counts[bucket(limit.0) + 1..].iter().sum()
     }

@@ -1,7 +1,7 @@
-//! The emulated link, stage by stage in the order a packet meets them:
-//! classify → filter → impair → queue → transmit → delay.
+//! The emulated link, stage by stage in the order a packet meets them: classify → filter → impair → queue →
+//! transmit → delay.
 //!
-//! Each folder is a stage, each file in it a block. A block has a row in its folder's list, and everything else
+//! Each folder is a stage, each file in it a block. A block has a row in its folder's list; everything else
 //! (scenario keys, help, schema, contract tests) follows from that row.
 #![forbid(unsafe_code)]
 

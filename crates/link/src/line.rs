@@ -1,7 +1,7 @@
-//! The delay line: packets that travel, and when they leave.
+//! The delay line: packets in flight, with their departures.
 //!
-//! As long as packets leave in the order in which they were sent, at times that never go backwards, a run of them
-//! is all there is. Packets that overtake, and times that must be sorted, lie in agendas that few links have.
+//! While packets leave in the order in which they were sent, at times that never decrease, a run of them is
+//! sufficient. Packets that overtake, and times that must be sorted, are in agendas that few links have.
 
 use crate::agenda::Agenda;
 use crate::delay::Order;
@@ -12,24 +12,24 @@ use longwire_units::Nanos;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// When the next packet leaves; never if there is none.
+    /// The next departure; never if there is none.
     next: Nanos,
     run: Run,
-    /// On a decided link, the first packet that may still wait, if there are others before it: where it stands.
+    /// On a decided link, the position of the first packet that may still wait, if others precede it.
     waits: Place,
     packets: u32,
     /// Whether the heaps hold anything.
     irregular: bool,
-    /// Which of the things that few links have its link has: see `has.rs`. It stands here because there is room.
+    /// Rare features of its link: see `has.rs`. Stored here because there is room.
     pub features: u16,
 }
 
-/// What a delay line has besides if its packets overtake each other.
+/// Additional state of a delay line on which packets overtake.
 #[derive(Debug, Default)]
 pub(crate) struct Heaps {
-    /// The times at which packets of the list leave, if they are sorted apart from them: as many as it has packets.
+    /// Departures of the run's packets, if sorted separately: as many as it has packets.
     slots: Agenda<()>,
-    /// No time of packets that are sorted comes before this: those sent before the last change of the delay leave by then.
+    /// Lower bound on sorted times: packets sent before the last change of the delay leave by then.
     pub floor: Nanos,
     /// Packets that keep no place.
     free: Agenda<Handle>,
@@ -49,30 +49,30 @@ impl Default for Line {
 }
 
 impl Line {
-    /// When the next packet leaves; never if there is none.
+    /// The next departure; never if there is none.
     #[inline]
     pub(crate) fn next(&self) -> Nanos {
         self.next
     }
 
-    /// Packets on their way; segments of a train count one each.
+    /// Packets in flight; each segment of a train is counted.
     #[inline]
     pub(crate) fn packets(&self) -> u32 {
         self.packets
     }
 
-    /// The first packet of those that keep their places.
+    /// The first packet in order.
     #[inline]
     pub(crate) fn first(&self) -> Option<Handle> {
         self.run.first()
     }
 
-    /// When the last one of those leaves that keep their places; at zero if there is none.
+    /// Departure of the last packet in order; zero if there is none.
     pub(crate) fn last_leaving(&self, pool: &Pool) -> Nanos {
         pool.last_of(&self.run).map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave()))
     }
 
-    /// Adds a packet that keeps its place and leaves at `leave`, or after the one before it, which leaves at `last`.
+    /// Adds a packet in order that leaves at `leave`, or after its predecessor, which leaves at `last`.
     #[inline]
     pub(crate) fn join(&mut self, last: &mut Nanos, pool: &mut Pool, handle: Handle, leave: Nanos) {
         debug_assert!(!self.irregular);
@@ -82,8 +82,9 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds a single packet of a decided link that leaves at `leave`, as its `Meta` says, and after all that are there: it waits behind the one before it, or
-    /// is the first that may wait. Whether the line was empty.
+    /// Adds a single packet of a decided link, which leaves at `leave` (as in its `Meta`), after all present
+    /// ones. It waits behind its predecessor, or is the first that may wait. Returns whether the line was
+    /// empty.
     #[inline(always)]
     pub(crate) fn join_plain(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos, waits: bool) -> bool {
         debug_assert!(!self.irregular);
@@ -99,7 +100,7 @@ impl Line {
         was_empty
     }
 
-    /// Where the first of the `waiting` packets stands that are the last ones.
+    /// Position of the first of the last `waiting` packets.
     #[inline]
     fn first_waiting(&self, waiting: u32) -> Place {
         if self.packets == waiting { Place::FIRST } else { self.waits }
@@ -111,7 +112,7 @@ impl Line {
         pool.at(&self.run, self.first_waiting(waiting))
     }
 
-    /// The first of those that wait does so no longer; the next, if there is one.
+    /// Removes the first waiting packet from those that wait; returns the next, if there is one.
     #[inline]
     pub(crate) fn pass(&mut self, pool: &Pool, waiting: u32) -> Option<Handle> {
         let next = pool.after(&self.run, self.first_waiting(waiting))?;
@@ -119,7 +120,7 @@ impl Line {
         Some(pool.at(&self.run, next))
     }
 
-    /// Takes out the packets that wait, which are the last ones, as a list.
+    /// Removes the waiting packets, the last ones, as a list.
     pub(crate) fn part_waiting(&mut self, pool: &mut Pool, waiting: u32) -> Fifo {
         let (place, mut parted) = (self.first_waiting(waiting), Fifo::EMPTY);
         pool.split_off(&mut self.run, place, |pool, handle| parted.push(pool, handle));
@@ -128,7 +129,7 @@ impl Line {
         parted
     }
 
-    /// Adds a packet to a line that has agendas, or is to have them.
+    /// Adds a packet to a line that has, or needs, agendas.
     #[inline(always)]
     pub(crate) fn join_heaps(
         &mut self,
@@ -138,14 +139,14 @@ impl Line {
         (leave, order): (Nanos, Order),
     ) {
         if order == Order::Free {
-            // It holds up nobody until another delay wants order again.
+            // It does not hold back others until a delay with order applies again.
             *last = (*last).max(leave);
             return self.join_apart(heaps, pool, handle, leave);
         }
         if order == Order::InOrder || heaps.slots.is_empty() {
             return self.join_others((heaps, last), pool, handle, (leave, order));
         }
-        // What happens all the time on a line whose times are sorted.
+        // The common case of a line with sorted times.
         let leave = leave.max(heaps.floor);
         heaps.slots.push(leave.0, ());
         *last = (*last).max(leave);
@@ -153,7 +154,7 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds the first packet whose time is sorted, or one that leaves in order behind such.
+    /// Adds the first packet with a sorted time, or one in order behind such packets.
     #[inline(never)]
     fn join_others(
         &mut self,
@@ -164,7 +165,7 @@ impl Line {
     ) {
         let leave = leave.max(if order == Order::InOrder { *last } else { heaps.floor });
         if order == Order::Sorted {
-            // The times of those that joined in order are sorted already.
+            // The times of packets that joined in order are already sorted.
             pool.each(&self.run).for_each(|waiting| heaps.slots.push(pool.meta(waiting).leave(), ()));
         }
         if order == Order::Sorted || !heaps.slots.is_empty() {
@@ -176,7 +177,7 @@ impl Line {
         self.append(pool, handle, leave);
     }
 
-    /// Adds a packet that leaves at `leave` whatever the others do, nor do they mind it.
+    /// Adds a packet that leaves at `leave` independently of others.
     #[inline(always)]
     pub(crate) fn join_apart(&mut self, heaps: &mut Heaps, pool: &mut Pool, handle: Handle, leave: Nanos) {
         self.irregular = true;
@@ -186,7 +187,7 @@ impl Line {
         self.next = self.next.min(leave);
     }
 
-    /// Whether [`Line::join`] and [`Line::take`] will not do.
+    /// Whether [`Line::join`] and [`Line::take`] are not applicable.
     #[inline]
     pub(crate) fn is_irregular(&self) -> bool {
         self.irregular
@@ -201,7 +202,7 @@ impl Line {
         Some(handle)
     }
 
-    /// The same where there is one, without counting it.
+    /// Takes the next packet, which must exist, without counting it.
     #[inline(always)]
     pub(crate) fn take_plain(&mut self, pool: &mut Pool) -> Handle {
         let (handle, behind) = pool.pop_known(&mut self.run);
@@ -209,13 +210,13 @@ impl Line {
         handle
     }
 
-    /// Of the `held` packets that there were, so many segments were taken.
+    /// Counts segments taken out of the `held` ones before.
     #[inline(always)]
     pub(crate) fn count_taken(&mut self, held: u32, segments: u16) {
         self.packets = held - u32::from(segments);
     }
 
-    /// The same for a line with agendas.
+    /// Takes the next packet of a line with agendas.
     #[inline(always)]
     pub(crate) fn take_heaps(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
         if heaps.free.is_empty() {
@@ -233,7 +234,7 @@ impl Line {
         Some(handle)
     }
 
-    /// Takes the first of those that keep their places, which leaves next.
+    /// Takes the first packet in order, which leaves next.
     #[inline(always)]
     fn take_listed(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
         let handle = pool.pop(&mut self.run)?;
@@ -246,7 +247,7 @@ impl Line {
         Some(handle)
     }
 
-    /// The same where there are also others.
+    /// Takes the first packet in order if there are others too.
     #[inline(never)]
     fn take_before_free(&mut self, heaps: &mut Heaps, pool: &mut Pool) -> Option<Handle> {
         self.take_listed(heaps, pool)
@@ -262,7 +263,7 @@ impl Line {
         }
     }
 
-    /// Takes all packets out: a run ends.
+    /// Removes all packets, at the end of a run.
     pub(crate) fn drain(&mut self, heaps: Option<&mut Heaps>, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;
         while let Some(handle) = pool.pop(&mut self.run) {
@@ -276,7 +277,7 @@ impl Line {
         all
     }
 
-    /// When the first packet of the list leaves.
+    /// Departure of the first packet of the run.
     #[inline]
     fn next_listed(&self, heaps: &Heaps, pool: &Pool) -> u64 {
         match self.run.first() {

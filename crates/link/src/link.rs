@@ -1,8 +1,8 @@
-//! One link: what becomes of a packet from its arrival to its leaving.
+//! One link: a packet from its arrival to its departure.
 //!
-//! A packet arrives at a; filters and impairments draw their verdict, the queue accepts or drops it; its transmission begins at
-//! s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the queue to the delay line happen
-//! at f, but are carried out when the link is next looked at (see decision 2).
+//! A packet arrives at a; filters and impairments draw their verdict, the queue accepts or drops it; its
+//! transmission begins at s = max(a, previous f), ends at f, and it leaves at e = f + delay. Moves from the
+//! queue to the delay line happen at f, but are executed when the link is next served (see decision 2).
 
 use crate::blocks::Blocks;
 use crate::fate::{Arrival, Coming, Fate};
@@ -18,28 +18,30 @@ use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// A link: two cache lines, so that a million links fit. The first is all that a packet needs that leaves, but for the last of a busy period.
+/// A link: two cache lines, so that a million links fit. The first is sufficient for a departing packet,
+/// except for the last of a busy period.
 ///
-/// What links have in common lies in a [`Profile`] that they share; what a link has that is more than plain, or does not serve plainly now, in
-/// [`Blocks`] of its own.
+/// Common properties are in a shared [`Profile`]; state of a link that is not plain, or not served plainly
+/// now, is in its [`Blocks`].
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Link {
     pub line: Line,
-    /// The time at which the timing wheel holds this link; never if it does not.
+    /// Time of the link's entry in the timing wheel; never if it has none.
     pub armed: Nanos,
-    // What is counted together does not stand together: compilers would put both into one register first, which takes longer. Segments of a
-    // train count one each.
+    // Counters updated together are not adjacent: compilers would combine both in one register first, which
+    // is slower. Each segment of a train is counted.
     pub out_packets: u64,
     pub out_bytes: u64,
-    /// The most nanoseconds that a packet was late; `u32::MAX` if [`Rare::max_late`] says it.
+    /// The highest lateness in nanoseconds; `u32::MAX` if [`Rare::max_late`] has it.
     pub max_late: u32,
     pub waiting: Waiting,
-    /// When it is sent: as the transmitter said when it was begun, or at the last change; on a decided link, when the last one is.
+    /// End of the transmission: as given by the transmitter at its beginning, or at the last change; on a
+    /// decided link, of the last packet.
     pub finish: Nanos,
-    /// The last arrival or end of transmission that was carried out: no later arrival comes before it.
+    /// The last executed arrival or end of transmission: no later arrival precedes it.
     pub latest: Nanos,
-    /// The work that the rate of a plain link has left over at `finish`.
+    /// Remaining work of a plain link's rate at `finish`.
     pub rest: u64,
     pub in_packets: u64,
     pub profile: Arc<Profile>,
@@ -51,12 +53,12 @@ pub(crate) struct Link {
 const _: () = assert!(size_of::<Link>() == 128, "a link must fit two cache lines");
 const _: () = assert!(std::mem::offset_of!(Link, waiting) < 64 && std::mem::offset_of!(Link, finish) >= 64);
 
-/// What a packet meets at a link besides the link itself.
+/// The environment of a link for a packet.
 pub(crate) struct Surroundings<'a> {
     pub pool: &'a mut Pool,
-    /// Segments of a train that leave within this of each other stay together.
+    /// Segments of a train with departures within this time stay together.
     pub spread: Nanos,
-    /// Where packets go that leave at once.
+    /// Packets that leave at once.
     pub out: &'a mut Fifo,
 }
 
@@ -79,14 +81,14 @@ impl Link {
         }
     }
 
-    /// The time at which a packet stamped `stamp` counts as arriving: never before what the link has already done.
+    /// Effective arrival of a packet stamped `stamp`: never before what the link has already executed.
     #[inline]
     pub(crate) fn effective_arrival(&self, stamp: Nanos) -> Nanos {
         stamp.max(self.latest)
     }
 
-    /// Takes in a packet that arrives at `Meta::arrival`. What leaves at that same moment, but for itself, is appended to `at.out`; what
-    /// is dropped is counted and freed.
+    /// Accepts a packet that arrives at `Meta::arrival`. Other departures at that moment are appended to
+    /// `at.out`; a dropped packet is counted and freed.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
@@ -108,7 +110,7 @@ impl Link {
         }
     }
 
-    /// Takes a packet in where more is to be asked than of a plain link: nothing has happened yet.
+    /// Accepts a packet on a link that is not plain: nothing has happened yet.
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
@@ -134,7 +136,7 @@ impl Link {
         arrival
     }
 
-    /// The same at a link that serves packets, or is idle, or for a train.
+    /// Accepts a packet on a link that serves packets, or is idle; also a train.
     #[inline(always)]
     fn arrive_served(&mut self, at: &mut Surroundings<'_>, handle: Handle) -> Arrival {
         let now = self.effective_arrival(Nanos(at.pool.meta(handle).arrival));
@@ -143,15 +145,16 @@ impl Link {
             self.catch_up_sending(at.pool, now);
         }
         if self.line.features & has::EVENTFUL != 0 {
-            // Perhaps only since now: the queue has begun to make the link wait.
+            // Perhaps only since now: the queue may have made the link wait.
             self.catch_up_with_others(at.pool, now);
             if self.line.features & has::FRONT != 0 {
                 self.arrive_before(at, handle, now);
-                return Arrival::Stirred;
+                return Arrival::DeadlineChanged;
             }
         }
         if self.line.is_irregular() && self.line.next() <= now {
-            // Departures precede arrivals: what leaves now would else meet the newcomer, which may overtake it.
+            // Departures precede arrivals: otherwise a departing packet would meet the new one, which may
+            // overtake it.
             self.release(at.pool, now, at.out);
         }
         let meta = at.pool.meta_mut(handle);
@@ -159,7 +162,7 @@ impl Link {
         if meta.is_train() {
             self.serve(at.pool, now);
             self.arrive_train(at, handle, now);
-            return Arrival::Stirred;
+            return Arrival::DeadlineChanged;
         }
         let frame = meta.wire_len;
         self.begin_to_decide(now);
@@ -171,7 +174,7 @@ impl Link {
         arrival
     }
 
-    /// Lets the judges decide about a packet of `frame` bytes, and the queue.
+    /// Lets the judges, and then the queue, decide about a packet of `frame` bytes.
     #[inline(always)]
     fn arrive_noted(
         &mut self,
@@ -187,11 +190,11 @@ impl Link {
             if let Some(effects) = offer.done() {
                 let effects = *effects;
                 self.arrive_affected(at, handle, (now, frame), (verdict, effects));
-                return Arrival::Stirred;
+                return Arrival::DeadlineChanged;
             }
             if let Verdict::Drop(reason) = verdict {
                 self.drop(at.pool, handle, reason);
-                return Arrival::Stirred;
+                return Arrival::DeadlineChanged;
             }
         }
         self.join(at, handle, (now, frame))
@@ -217,13 +220,13 @@ impl Link {
         if accepted {
             self.leave_at_once(at, now);
         }
-        Arrival::Stirred
+        Arrival::DeadlineChanged
     }
 
-    /// Lets a packet into a decided link on which it has not been told before that it decides.
+    /// Lets a packet into a decided link on which the decision was not yet recorded.
     #[inline(never)]
     fn join_what_decides(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
-        // Where one that judges on the wire is asked like one before the queue, it has not been, yet.
+        // A judge on the wire that is asked like one before the queue has not been asked yet.
         let mut affected = match self.line.features & has::WIRE != 0 && !self.profile.asks_wire {
             true => self.judge_sent(at.pool, handle, now),
             false => None,
@@ -237,12 +240,12 @@ impl Link {
         };
         if let Some(affected) = affected {
             self.send_judged(at, handle, affected);
-            return Arrival::Stirred;
+            return Arrival::DeadlineChanged;
         }
         self.follow_fate(at, handle, fate)
     }
 
-    /// Bytes that a frame of `frame` bytes, with the headers of `handle`, counts.
+    /// Counted size of a frame of `frame` bytes with the headers of `handle`.
     #[inline(always)]
     pub(crate) fn counted(&self, pool: &Pool, handle: Handle, frame: u32) -> u64 {
         let framing = self.profile.framing;
@@ -252,13 +255,13 @@ impl Link {
         counted_behind(pool.data(handle), framing, frame)
     }
 
-    /// Takes back the admission of segments that could not be kept.
+    /// Reverts the admission of segments that could not be stored.
     pub(crate) fn unadmit(&mut self, packets: u32, bytes: u64) {
         self.waiting.packets -= packets;
         self.waiting.bytes -= bytes;
     }
 
-    /// Carries out everything up to `now` but leaving.
+    /// Executes everything up to `now` except departures.
     #[inline]
     pub(crate) fn catch_up(&mut self, pool: &mut Pool, now: Nanos) {
         if self.line.features & has::OTHERS != 0 {
@@ -266,12 +269,12 @@ impl Link {
         }
         self.catch_up_sending(pool, now);
         if self.line.features & has::WAITING != 0 {
-            // The queue has begun to make the link wait, and may be done with it by now.
+            // The queue may have made the link wait, and the wait may be over by now.
             self.catch_up_with_others(pool, now);
         }
     }
 
-    /// Carries out every end of transmission up to `now`. The packet path asks first whether there is one.
+    /// Executes every end of transmission up to `now`. The packet path checks first whether there is one.
     #[inline(never)]
     pub(crate) fn catch_up_sending(&mut self, pool: &mut Pool, now: Nanos) {
         if self.is_decided() {
@@ -288,14 +291,14 @@ impl Link {
         self.serves() && self.finish <= now
     }
 
-    /// Whether a packet is being sent on a link that serves: not on one without blocks of its own.
+    /// Whether a packet is being sent on a served link; false without blocks of its own.
     #[inline]
     pub(crate) fn serves(&self) -> bool {
         self.own.as_ref().is_some_and(|own| !own.sending.is_none())
     }
 
-    /// Lets go of every packet that leaves by `until`, in order, onto `out`. Ends of transmission are carried out
-    /// only as far as that needs, so that an arrival stamped a little earlier still finds the queue as it was.
+    /// Releases every packet that leaves by `until`, in order, onto `out`. Ends of transmission are executed
+    /// only as far as necessary, so that an arrival stamped slightly earlier still finds the queue as it was.
     #[inline]
     pub(crate) fn expire(&mut self, pool: &mut Pool, until: Nanos, out: &mut Fifo) {
         while self.wake() <= until {
@@ -304,20 +307,20 @@ impl Link {
         self.release(pool, until, out);
     }
 
-    /// Whether a packet that is not yet on its way may be the first to leave by `until`.
+    /// Whether a packet that is not yet in flight may be the first to leave by `until`.
     #[inline]
     pub(crate) fn may_precede(&self, until: Nanos) -> bool {
         self.line.next() > until || self.line.features & has::DISORDER != 0
     }
 
-    /// The packet that leaves next, as far as is known.
+    /// The packet that leaves next, as far as known.
     #[inline]
     pub(crate) fn first_to_leave(&self) -> Option<Handle> {
         let sending = || self.own.as_ref().filter(|_| self.serves()).map(|own| own.sending);
         self.line.first().or_else(sending)
     }
 
-    /// When the link wants to be looked at next.
+    /// The time at which the link must be served next.
     #[inline]
     pub(crate) fn deadline(&self) -> Nanos {
         self.line.next().min(self.wake())
@@ -330,7 +333,7 @@ impl Link {
         pool.free(handle);
     }
 
-    /// Drops all that the link holds: a run ends.
+    /// Drops all packets of the link, at the end of a run.
     pub(crate) fn flush(&mut self, pool: &mut Pool) {
         self.line.features &= !has::DECIDED;
         let (line, own) = (&mut self.line, &mut self.own);
@@ -356,15 +359,15 @@ impl Link {
         }
     }
 
-    /// Packets that wait or are being sent, background traffic aside.
+    /// Packets waiting or being sent, except background traffic.
     pub(crate) fn real_packets(&self) -> u32 {
         let rare = self.known_rare();
         let taken = rare.map_or(0, |rare| rare.taken.packets);
         self.waiting.packets + taken - rare.map_or(0, |rare| rare.phantoms)
     }
 
-    /// When something other than leaving needs attention: the packet being sent leaves at the soonest, or the queue has a packet
-    /// again.
+    /// The next event other than a departure: earliest departure of the packet being sent, or the queue has a
+    /// packet again.
     #[inline]
     pub(crate) fn wake(&self) -> Nanos {
         if self.line.features & has::EVENTFUL != 0 {
@@ -376,13 +379,13 @@ impl Link {
         self.finish + self.travels_at_least()
     }
 
-    /// How long the packet being sent will travel at least: it need not be seen on its way before.
+    /// Minimum delay of the packet being sent: it need not be put in flight before.
     #[inline]
     fn travels_at_least(&self) -> Nanos {
         if self.line.features & has::AHEAD == 0 { self.profile.delay } else { Nanos::ZERO }
     }
 
-    /// The same where more than ends of transmission happens. Background packets alone wake nobody, but for keeping up.
+    /// The variant for links with other events. Background packets alone wake only for keeping up.
     #[inline(never)]
     fn wake_for_others(&self) -> Nanos {
         if self.line.features & has::MEDIUM != 0 {
@@ -397,7 +400,7 @@ impl Link {
         sent.min(resume).min(arrives)
     }
 
-    /// Carries out what [`Link::wake`] waits for, which is due by `until`.
+    /// Executes the event of [`Link::wake`], which is due by `until`.
     #[inline]
     pub(crate) fn advance(&mut self, pool: &mut Pool, until: Nanos) {
         if self.line.features & has::OTHERS == 0 {
@@ -430,12 +433,12 @@ impl Link {
         Some(self.take_regular(pool).0)
     }
 
-    /// The same of a line on which there are any, all in order.
+    /// Takes the first packet of a line that is not empty and in order.
     #[inline(always)]
     pub(crate) fn take_regular<'p>(&mut self, pool: &'p mut Pool) -> (Handle, &'p Meta) {
         let held = self.line.packets();
         let handle = self.line.take_plain(pool);
-        // All that are there were thought to wait.
+        // All packets there were counted as waiting.
         if held == self.waiting.packets && self.is_decided() {
             match self.line.first() {
                 None => self.all_sent(),
@@ -443,7 +446,7 @@ impl Link {
             }
         }
         let meta = pool.meta(handle);
-        // One that came while a decided link served may still be on its way.
+        // A packet that came while a decided link was served may still be in flight.
         self.line.count_taken(held, meta.segments);
         self.count_out(meta);
         (handle, meta)
@@ -464,14 +467,13 @@ impl Link {
     }
 }
 
-/// Bytes that a frame of so many bytes counts, with the headers of `headers`, of which those before IP don't
-/// count.
+/// Counted size of a frame of `frame` bytes with these headers, of which those before IP are not counted.
 #[inline(never)]
 fn counted_behind(headers: &[u8], framing: Framing, frame: u32) -> u64 {
     framing.counted(frame, longwire_wire::l3_offset(headers) as u32)
 }
 
-/// Notes that a packet, or train, arrives at a link at `now`.
+/// Records the arrival of a packet or train at a link at `now`.
 #[inline]
 pub(crate) fn note_arrival(meta: &mut Meta, now: Nanos) {
     meta.arrival = now.0;

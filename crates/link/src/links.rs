@@ -1,4 +1,4 @@
-//! All links of one worker, and what the engine asks of them.
+//! All links of one worker: the interface for the engine.
 
 use crate::background::Background;
 use crate::blocks::Blocks;
@@ -21,32 +21,32 @@ use longwire_packet::{Handle, Pool, huge_vec, prefetch, prefetch_whole};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// How many profiles of links are known that were added last.
+/// Number of recently added link profiles that are remembered.
 const RECENT: usize = 16;
 
-/// The links of a worker, by their place among them. Made before the run; nothing is allocated afterwards but
-/// blocks of its own for a plain link at its first drop, train or change, and a link's drop counters.
+/// The links of a worker, by index. Made before the run; afterwards only the blocks of a plain link at its
+/// first drop, train or change, and drop counters, are allocated.
 pub struct Links {
     pub(crate) links: Vec<Link>,
     /// Their places in the plan.
     pub(crate) places: Vec<u32>,
-    /// How many packets left them later than the run calls faithful.
+    /// Packets that left later than tolerated, by link.
     late: Vec<u32>,
-    /// The dice of those that lose packets by chance, while they are decided; empty if none is, else as many as there are links.
+    /// Dice of decided links that lose packets by chance; empty if there are none, else one per link.
     pub(crate) dice: Vec<Dice>,
-    /// Profiles of the links added of late: those that come have the same, mostly.
+    /// Profiles of the last links added: new ones mostly have the same.
     recent: Vec<Arc<Profile>>,
     pub(crate) media: Vec<Medium>,
-    /// Links and media whose deadlines have changed.
-    pub(crate) stirred: Vec<u32>,
+    /// Links and media with changed deadlines.
+    pub(crate) dirty: Vec<u32>,
     pub(crate) seed: u64,
     pub(crate) spread: Nanos,
     pub(crate) begin: Nanos,
 }
 
 impl Links {
-    /// No links yet, with room for `capacity`. `seed` is the scenario's; segments of a train that leave within `spread` of
-    /// each other stay together.
+    /// An empty set with room for `capacity` links. `seed` is the scenario's; segments of a train with
+    /// departures within `spread` stay together.
     pub fn with_capacity(capacity: usize, seed: u64, spread: Nanos) -> Self {
         Self {
             links: huge_vec(capacity),
@@ -55,14 +55,14 @@ impl Links {
             dice: Vec::new(),
             recent: Vec::new(),
             media: Vec::new(),
-            stirred: Vec::new(),
+            dirty: Vec::new(),
             seed,
             spread,
             begin: Nanos::ZERO,
         }
     }
 
-    /// Adds a link and returns its place here. `place` is its place in the plan; its dice are named by `name`.
+    /// Adds a link and returns its index. `place` is its place in the plan; its dice are named by `name`.
     pub fn add(&mut self, place: u32, name: &str, config: &LinkConfig) -> u32 {
         let dice = |spec: &Spec| Dice::named(self.seed, &format!("links/{name}/{}", spec.key));
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
@@ -92,7 +92,7 @@ impl Links {
                 default_block(Delay::SPECS, |spec, values| Delay::build(spec, values, no_dice))
             }),
         ));
-        link.seat_judges(judges);
+        link.place_judges(judges);
         link.place_delay(before);
         link.note_order();
         link.note_transmit();
@@ -114,7 +114,7 @@ impl Links {
         number
     }
 
-    /// Lets a new link, if it is plain, have nothing of its own that others have, too.
+    /// Makes a new plain link share what others have, too.
     fn share(&mut self, number: u32) {
         let link = &mut self.links[number as usize];
         match self.recent.iter().find(|profile| **profile == link.profile) {
@@ -136,7 +136,7 @@ impl Links {
         }
     }
 
-    /// Sees to it that dice can lie beside a link, if it needs that.
+    /// Makes room for dice beside a link, if it needs that.
     pub(crate) fn make_room_for_dice(&mut self, number: u32) {
         if !matches!(self.links[number as usize].profile.loss, Loss::Chance(_)) && self.dice.is_empty() {
             return;
@@ -147,15 +147,15 @@ impl Links {
         self.dice.resize(self.links.len(), no_dice());
     }
 
-    /// Tells every link and medium when the run begins on the engine's clock: before anything else, and not at all if that
-    /// is zero.
+    /// Informs every link and medium of the beginning of the run on the engine's clock: before anything else,
+    /// and not if that is zero.
     pub fn start(&mut self, begin: Nanos) {
         self.begin = begin;
         self.links.iter_mut().for_each(|link| link.start(begin));
         self.media.iter_mut().for_each(|medium| medium.start(begin));
     }
 
-    /// Whether a link has background traffic, or had some.
+    /// Whether a link has, or had, background traffic.
     pub fn has_background(&self, link: u32) -> bool {
         self.links[link as usize].line.features & has::BACKGROUND != 0
     }
@@ -165,7 +165,7 @@ impl Links {
         self.links.len()
     }
 
-    /// Whether they are more than the caches near a processor hold.
+    /// Whether they exceed the caches close to a processor.
     #[inline]
     pub fn are_many(&self) -> bool {
         self.links.len() > 256
@@ -176,7 +176,8 @@ impl Links {
         self.links.is_empty()
     }
 
-    /// Bytes that a link of this configuration takes besides its record and its packets: its blocks, its discipline with its tables, and its histogram.
+    /// Bytes of a link of this configuration besides its record and its packets: its blocks, its discipline
+    /// with its tables, and its histogram.
     pub fn tables_of(config: &LinkConfig) -> usize {
         let mut links = Self::with_capacity(1, 0, Nanos::ZERO);
         let link = links.add(0, "", config);
@@ -187,14 +188,14 @@ impl Links {
         blocks + queue.map_or(0, of_queue) + histogram
     }
 
-    /// Bytes of memory that the links' records take, with those beside them that every link has, without what some have of their own.
+    /// Bytes of the links' records and the parallel arrays of all links, without individual blocks.
     pub fn memory_bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
             + (self.places.capacity() + self.late.capacity()) * size_of::<u32>()
             + self.dice.capacity() * size_of::<Dice>()
     }
 
-    /// Reads a link into the cache ahead of use.
+    /// Prefetches a link.
     #[inline]
     pub fn prefetch(&self, link: u32) {
         if let Some(of) = self.links.get(link as usize) {
@@ -205,7 +206,7 @@ impl Links {
         }
     }
 
-    /// The same where a packet is to leave it.
+    /// Prefetches a link that a packet is to leave.
     #[inline]
     pub fn prefetch_leaving(&self, link: u32) {
         if let Some(link) = self.links.get(link as usize) {
@@ -213,7 +214,7 @@ impl Links {
         }
     }
 
-    /// Reads the packet that leaves `link` next into the cache; the link itself should be there by now.
+    /// Prefetches the packet that leaves `link` next; the link itself should be loaded.
     #[inline]
     pub fn prefetch_first(&self, pool: &Pool, link: u32) {
         if let Some(handle) = self.links[link as usize].first_to_leave() {
@@ -221,7 +222,7 @@ impl Links {
         }
     }
 
-    /// The time at which a packet stamped `stamp` will count as arriving at `link`.
+    /// Effective arrival at `link` of a packet stamped `stamp`.
     #[inline]
     pub fn effective_arrival(&self, link: u32, stamp: Nanos) -> Nanos {
         let of = &self.links[link as usize];
@@ -229,7 +230,8 @@ impl Links {
         if of.line.features & has::MEDIUM == 0 { arrival } else { arrival.max(self.latest_on_medium(link)) }
     }
 
-    /// Lets a packet arrive at `Meta::arrival`. What leaves at once, but for itself, goes to `out`, with `Meta::leave` set.
+    /// Lets a packet arrive at `Meta::arrival`. Other packets that leave at once go to `out`, with
+    /// `Meta::leave` set.
     #[inline]
     pub fn arrive(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) -> Arrival {
         let of = &mut self.links[link as usize];
@@ -239,15 +241,15 @@ impl Links {
         of.arrive((&mut self.dice, link), &mut Surroundings { pool, spread: self.spread, out }, handle)
     }
 
-    /// The same with all that leaves at once in `out`.
+    /// Lets a packet arrive, with all packets that leave at once in `out`.
     pub fn arrive_and_leave(&mut self, pool: &mut Pool, link: u32, handle: Handle, out: &mut Fifo) {
         if self.arrive(pool, link, handle, out) == Arrival::Through {
             out.push(pool, handle);
         }
     }
 
-    /// Lets everything leave that leaves by `until`, in order, to `out`, with `Meta::leave` set. On a medium, carries out what
-    /// happens by then.
+    /// Releases all packets that leave by `until`, in order, to `out`, with `Meta::leave` set. On a medium,
+    /// executes its events by then.
     #[inline]
     pub fn expire(&mut self, pool: &mut Pool, link: u32, until: Nanos, out: &mut Fifo) {
         match self.links.get_mut(link as usize) {
@@ -256,7 +258,7 @@ impl Links {
         }
     }
 
-    /// When a link or medium wants to be looked at next; never if it holds nothing.
+    /// The time at which a link or medium must be served next; never if it holds nothing.
     #[inline]
     pub fn deadline(&self, link: u32) -> Nanos {
         match self.links.get(link as usize) {
@@ -265,7 +267,8 @@ impl Links {
         }
     }
 
-    /// The time at which the timing wheel holds a link or medium: kept here because the link's record is at hand.
+    /// Time of a link's or medium's entry in the timing wheel, stored here because the link's record is
+    /// loaded.
     #[inline]
     pub fn armed(&mut self, link: u32) -> &mut Nanos {
         if link as usize >= self.links.len() {
@@ -274,13 +277,13 @@ impl Links {
         &mut self.links[link as usize].armed
     }
 
-    /// A link's place in the plan; media come behind all links.
+    /// A link's place in the plan; media follow all links.
     #[inline]
     pub fn place(&self, link: u32) -> u32 {
         self.places.get(link as usize).map_or_else(|| self.medium_place(), |&place| place)
     }
 
-    /// Notes how much later than it should have a packet left `link`, if there is such a link.
+    /// Records the lateness of a packet that left `link`, if there is such a link.
     #[inline(always)]
     pub fn note_lateness(&mut self, number: u32, late: Nanos, tolerated: Nanos) {
         let Some(link) = self.links.get_mut(number as usize) else { return };
@@ -297,7 +300,7 @@ impl Links {
         }
     }
 
-    /// What a link has done up to `now`.
+    /// Counters of a link up to `now`.
     pub fn stats(&mut self, pool: &mut Pool, number: u32, now: Nanos) -> LinkStats {
         let link = number;
         self.advance_station(pool, link, now);
@@ -308,7 +311,7 @@ impl Links {
         LinkStats { collisions, late_packets, ..link.stats() }
     }
 
-    /// Whether a link carries anything at all at `now`: its `state` says so.
+    /// Whether a link carries anything at `now`, according to its `state`.
     pub fn is_up(&self, link: u32, now: Nanos) -> bool {
         let blocks = self.links[link as usize].known_blocks();
         blocks.is_none_or(|blocks| blocks.chain.as_slice().iter().all(|judge| judge.is_up(now)))
@@ -319,7 +322,7 @@ impl Links {
         self.links[link as usize].known_rare()?.histogram.as_deref()
     }
 
-    /// Drops all that is still held, as stopped: a run ends.
+    /// Drops all packets as stopped, at the end of a run.
     pub fn flush(&mut self, pool: &mut Pool) {
         self.links.iter_mut().for_each(|link| link.flush(pool));
         self.media.iter_mut().for_each(Medium::end);
@@ -334,7 +337,7 @@ fn default_block<B>(specs: &[&'static Spec], build: impl FnOnce(&Spec, &Values) 
     )
 }
 
-/// For default blocks: none of them draws.
+/// For default blocks, which never draw.
 fn no_dice() -> Dice {
     Dice::named(0, "")
 }

@@ -1,10 +1,10 @@
-//! Links whose transmitter sends by opportunities, as the cellular links do whose traces mahimahi replays.
+//! Links whose transmitter sends at opportunities, like the cellular links whose traces mahimahi replays.
 //!
-//! A packet waits in the queue until an opportunity comes. That takes it out of the queue, and as much of it as it has bytes; what is left
-//! of the opportunity is for the next packet, and what is left of the packet for the next opportunity. So an idle transmitter
-//! takes no packet early, the queue discipline sees how long packets wait in an outage, and the packet being sent
-//! does not count against the limit of the queue (Mahimahi: Accurate Record-and-Replay for HTTP, USENIX ATC 2015, section 3.3, and its
-//! `mm-link`).
+//! A packet waits in the queue until an opportunity comes, which takes it out of the queue, with as many of
+//! its bytes as the opportunity has. The rest of the opportunity is for the next packet, and the rest of the
+//! packet for the next opportunity. So an idle transmitter takes no packet early, the queue discipline sees
+//! how long packets wait in an outage, and the packet being sent does not count towards the queue's limit
+//! (Mahimahi: Accurate Record-and-Replay for HTTP, USENIX ATC 2015, section 3.3, and its `mm-link`).
 
 use crate::has;
 use crate::link::Link;
@@ -14,12 +14,12 @@ use longwire_packet::Pool;
 use longwire_units::Nanos;
 
 impl Link {
-    /// Lets packets that a transmitter has which is idle at `now` wait for an opportunity.
+    /// Makes packets of a transmitter that is idle at `now` wait for an opportunity.
     #[inline(never)]
     pub(crate) fn await_opportunity(&mut self, pool: &mut Pool, now: Nanos) {
         let at = self.blocks().transmit.opportunity_after(now);
         if at <= now {
-            // The trace has ended, and nothing limits the link any more.
+            // The trace has ended, and the link is no longer limited.
             self.take_next(pool, now);
         } else {
             self.wait(at);
@@ -29,7 +29,7 @@ impl Link {
     /// Takes the next packet out of the queue at an opportunity.
     #[inline(never)]
     pub(crate) fn take_next(&mut self, pool: &mut Pool, now: Nanos) {
-        match self.with_queue(pool, |queue, at| queue.pop(&mut at.link.hall(at.pool, now))) {
+        match self.with_queue(pool, |queue, at| queue.pop(&mut at.link.context(at.pool, now))) {
             Next::Packet(next) => {
                 self.line.features &= !has::WAITING;
                 self.blocks().transmit.follow(now, pool.meta(next).counted());
@@ -51,7 +51,8 @@ impl Link {
         }
     }
 
-    /// Sends the packet on its way whose last byte an opportunity has taken at `finish`, and goes on with the next.
+    /// Puts the packet in flight whose last byte was taken by an opportunity at `finish`, and continues with
+    /// the next.
     #[inline(never)]
     pub(crate) fn send_off_by_opportunities(&mut self, pool: &mut Pool, finish: Nanos) {
         self.untake();
@@ -66,7 +67,7 @@ impl Link {
         }
     }
 
-    /// The packet being sent no longer counts as waiting, where it is sent by opportunities.
+    /// Stops counting the packet being sent as waiting, for transmission by opportunities.
     pub(crate) fn note_taken(&mut self, pool: &Pool) {
         if self.line.features & has::OPPORTUNITIES == 0 {
             return;
@@ -76,7 +77,7 @@ impl Link {
         self.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.counted() };
     }
 
-    /// The packet being sent counts as waiting until it is sent, as elsewhere.
+    /// Counts the packet being sent as waiting until it is sent, as on other links.
     pub(crate) fn untake(&mut self) {
         if let Some(rare) = self.known_rare_mut() {
             let taken = std::mem::take(&mut rare.taken);

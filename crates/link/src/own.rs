@@ -1,5 +1,4 @@
-//! What a link has of its own. A plain link has nothing until it serves a train or a change, or drops a
-//! packet.
+//! A link's own state. A plain link has none until it serves a train or a change, or drops a packet.
 
 use crate::blocks::Blocks;
 use crate::line::Line;
@@ -11,16 +10,16 @@ use longwire_block::DropReason;
 use longwire_packet::Meta;
 
 impl Link {
-    /// The link's own blocks. One that has none is plain, and its profile says what they are.
+    /// The link's own blocks. A link without them is plain, with the blocks of its profile.
     #[inline]
     pub(crate) fn blocks(&mut self) -> &mut Blocks {
         self.parts().2
     }
 
-    /// The delay line, what waits, and the blocks.
+    /// The delay line, waiting packets, and the blocks.
     #[inline]
     pub(crate) fn parts(&mut self) -> (&mut Line, &mut Waiting, &mut Blocks) {
-        /// Out of the way of those that have them.
+        /// Kept out of line, for links that have them already.
         #[cold]
         #[inline(never)]
         fn make<'a>(own: &'a mut Option<Box<Blocks>>, profile: &Profile) -> &'a mut Blocks {
@@ -34,19 +33,19 @@ impl Link {
         (line, waiting, blocks)
     }
 
-    /// The same, if it has any.
+    /// The link's own blocks, if it has any.
     #[inline]
     pub(crate) fn known_blocks(&self) -> Option<&Blocks> {
         self.own.as_deref()
     }
 
-    /// The same.
+    /// Its rare state, if it has any, mutable.
     #[inline]
     pub(crate) fn known_blocks_mut(&mut self) -> Option<&mut Blocks> {
         self.own.as_deref_mut()
     }
 
-    /// Does without blocks of its own, which are as its profile says.
+    /// Discards the link's own blocks, which equal those of its profile.
     pub(crate) fn give_up_blocks(&mut self) {
         self.own = None;
     }
@@ -57,13 +56,13 @@ impl Link {
         self.blocks().books.rare()
     }
 
-    /// The same, if it has any of it.
+    /// Its rare state, if it has any.
     #[inline]
     pub(crate) fn known_rare(&self) -> Option<&Rare> {
         self.own.as_ref()?.books.rare.as_deref()
     }
 
-    /// The same.
+    /// Its rare state, if it has any, mutable.
     #[inline]
     pub(crate) fn known_rare_mut(&mut self) -> Option<&mut Rare> {
         self.own.as_mut()?.books.rare.as_deref_mut()
@@ -74,7 +73,7 @@ impl Link {
         self.blocks().books.drop(reason, packets);
     }
 
-    /// Counts a packet as waiting no longer.
+    /// Stops counting a packet as waiting.
     #[inline]
     pub(crate) fn unqueue(&mut self, meta: &Meta) {
         self.waiting.unqueue(meta);

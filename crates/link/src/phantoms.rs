@@ -1,7 +1,7 @@
-//! Background packets at a link: they stand in the queue, take their time to be sent, and exist nowhere else.
+//! Background packets at a link: they occupy the queue and transmission time, and exist nowhere else.
 //!
 //! They pass the same queue discipline as all others, as UDP datagrams of one flow without ECN; filters and
-//! impairments don't see them, and when their last bit is sent they end.
+//! impairments don't see them, and they end when their last bit is sent.
 
 use crate::background::Background;
 use crate::has;
@@ -11,23 +11,23 @@ use longwire_block::{DropReason, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// The frame that stands for all background packets: Ethernet, IPv4 and UDP headers between addresses for documentation
-/// (RFC 5737), to the discard port.
+/// The frame of all background packets: Ethernet, IPv4 and UDP headers between documentation addresses (RFC
+/// 5737), to the discard port.
 const FRAME: [u8; 42] = [
     2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0x90, 0xcd, 192, 0, 2, 1,
     192, 0, 2, 2, 0, 9, 0, 9, 0, 8, 0, 0,
 ];
 
-/// In real time a link is looked at no later than this after a background packet has come, lest a long pause leaves it with
-/// much to catch up at once.
+/// Longest time after a background packet until its link is served in real time, so that a long pause does
+/// not leave much to catch up at once.
 const KEEP_UP: Nanos = Nanos::from_millis(1);
 
-/// Packets are not seen by the engine the moment they are stamped: so much of the time before is left alone.
+/// Time before `now` that is not caught up, because the engine sees packets some time after their stamps.
 const LAG: Nanos = Nanos::from_micros(100);
 
 impl Link {
-    /// Carries out everything up to `now` but leaving, where more than ends of transmission happens: departures
-    /// before arrivals.
+    /// Executes everything up to `now` except departures, on a link with other events: departures before
+    /// arrivals.
     #[inline(never)]
     pub(crate) fn catch_up_with_others(&mut self, pool: &mut Pool, now: Nanos) {
         loop {
@@ -60,7 +60,8 @@ impl Link {
         }
     }
 
-    /// When background traffic alone asks for a look; never in simulated time, where nobody sees it.
+    /// The time at which background traffic alone requires service; never in simulated time, where it is
+    /// invisible.
     pub(crate) fn keep_up(&self) -> Nanos {
         let rare = self.known_rare();
         match rare.and_then(|rare| rare.background.as_ref()).filter(|background| background.real_time) {
@@ -69,12 +70,12 @@ impl Link {
         }
     }
 
-    /// Catches up with background traffic, but not up to the moment.
+    /// Catches up with background traffic, except for the last moments.
     pub(crate) fn catch_up_behind(&mut self, pool: &mut Pool, now: Nanos) {
         self.catch_up_with_others(pool, Self::behind(now));
     }
 
-    /// When a packet comes to the queue by itself, or the queue has one again.
+    /// Time at which a packet comes to the queue by itself, or the queue has one again.
     pub(crate) fn next_at_queue(&self) -> Nanos {
         let resume = if self.line.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };
         if self.line.features & (has::BACKGROUND | has::FRONT) == 0 {
@@ -83,7 +84,7 @@ impl Link {
         resume.min(self.next_phantom()).min(self.next_in_front())
     }
 
-    /// How far background traffic is caught up with, if that is all there is.
+    /// Time up to which background traffic is caught up with, if there is nothing else.
     pub(crate) fn behind(now: Nanos) -> Nanos {
         now.since(LAG)
     }
@@ -93,7 +94,7 @@ impl Link {
         rare.and_then(|rare| rare.background.as_ref()).map_or(Nanos::NEVER, Background::next)
     }
 
-    /// A background packet joins the queue, or is dropped.
+    /// Lets a background packet join the queue, or drops it.
     fn phantom_arrives(&mut self, pool: &mut Pool, now: Nanos) {
         let rare = self.rare();
         let Some(background) = &mut rare.background else { return };

@@ -1,10 +1,11 @@
-//! The plain case, whole: what happens to a packet on a link that loses by chance, lets so many wait, and has a rate and a delay.
+//! The complete plain case: a packet on a link with random loss, a packet limit, a rate and a delay.
 //!
-//! The packet arrives at a = max(its stamp, the last a), and may be lost. If the queue has room, sending begins at s = max(a, previous f) and ends at
-//! f = s + bits / rate, rounded down with the remainder carried, and the packet leaves at e = f + delay. All of that is known at the arrival
-//! (`decided.rs` says why), so the packet goes to the delay line at once. Nothing in [`Link::arrive_plain`] looks at what such a link does not have, and
-//! nothing is called. Where judges, a discipline or a transmitter are to be asked, [`Link::ask`] does it, and the packet goes the same way; what is not
-//! decided when it arrives is left to others, untouched.
+//! The packet arrives at a = max(its stamp, the last a), and may be lost. If the queue has room, transmission
+//! begins at s = max(a, previous f) and ends at f = s + bits / rate, rounded down with the remainder carried,
+//! and the packet leaves at e = f + delay. All of that is known on arrival (see `decided.rs`), so the packet
+//! goes to the delay line at once. [`Link::arrive_plain`] reads nothing that such a link does not have, and
+//! makes no calls. Judges, a discipline or a transmitter are asked by [`Link::ask`], and the packet takes the
+//! same path; packets that are not decided on arrival are left to others, unchanged.
 
 use crate::blocks::Blocks;
 use crate::chain::{Chain, Either};
@@ -20,7 +21,7 @@ use longwire_block::{Dice, DropReason, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// What judges say of a packet that arrives.
+/// Verdict of the judges on an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Judged {
     Passes,
@@ -34,14 +35,14 @@ impl Judged {
         if lost { Self::Lost(DropReason::Loss) } else { Self::Passes }
     }
 
-    /// Of one that does not just pass.
+    /// Fate of a packet that does not simply pass.
     #[inline(always)]
     fn fate(self) -> Fate {
         if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
     }
 }
 
-/// Links that have another deadline, mostly because their lines were empty, and when that is: a batch at a time.
+/// Links with another deadline, mostly because their lines were empty, with that deadline: a batch at a time.
 #[derive(Debug)]
 pub struct Firsts {
     firsts: [(u32, Nanos); BATCH],
@@ -72,20 +73,20 @@ impl Firsts {
     }
 }
 
-/// Why a run of packets that enter links ended.
+/// Reason why a run of packets entering links stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// All have entered.
     Done,
-    /// Whoever takes what leaves at once has no room for more; the last packet has entered.
+    /// The receiver of immediate departures is full; the last packet has entered.
     Full,
     /// The last packet has entered, and these leave at that moment.
     Left(Fifo),
-    /// The next packet's path is no link here.
+    /// The next packet's path is not a link here.
     Elsewhere,
 }
 
-/// A packet that leaves a link at the moment at which it came.
+/// A packet that leaves a link at the moment of its arrival.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
     /// The packet.
@@ -94,14 +95,15 @@ pub struct Passed {
     pub leave: Nanos,
     /// The link.
     pub link: u32,
-    /// Where it goes, as in its `Meta`.
+    /// Its destination, as in its `Meta`.
     pub out_port: u16,
 }
 
 impl Links {
-    /// Lets packets, a batch at most, enter the links that their paths name, in order, at `Meta::arrival`. Paths are those of a worker whose first
-    /// link has the path `here` ([`LinkRef::first_of`](longwire_block::path::LinkRef::first_of)), and which has no media. What leaves at once is given
-    /// to `pass`, which says whether it has no room for another. How many packets have entered, and why no more have.
+    /// Lets packets, at most a batch, enter the links of their paths, in order, at `Meta::arrival`. `here` is
+    /// the path of the first link of a worker without media
+    /// ([`LinkRef::first_of`](longwire_block::path::LinkRef::first_of)). Immediate departures go to `pass`,
+    /// which returns whether it is full. Returns how many packets have entered, and why it stopped.
     #[inline(always)]
     pub fn enter(
         &mut self,
@@ -115,12 +117,12 @@ impl Links {
         let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
         for (at, &handle) in packets.iter().enumerate() {
             let &Meta { path, out_port, .. } = pool.meta(handle);
-            // No link here has the number that another worker's, or none, or a longer path, comes to.
+            // Paths of other workers, empty paths and longer ones give numbers beyond the links here.
             let number = path ^ here;
             let Some(link) = links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
             let mut through =
                 |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
-            // What mostly happens, and what does where somebody was asked.
+            // The common case, with or without blocks that were asked.
             let fate = match link.arrive_plain((dice, number), pool, handle, &mut affected) {
                 Fate::Through if through(link) => return (at + 1, Stop::Full),
                 Fate::Through => continue,
@@ -156,7 +158,7 @@ impl Links {
                     };
                     match arrival {
                         Arrival::Through => out.push(pool, handle),
-                        Arrival::Stirred => firsts.push(number, link.deadline()),
+                        Arrival::DeadlineChanged => firsts.push(number, link.deadline()),
                         Arrival::Kept => {}
                     }
                     if !out.is_empty() {
@@ -168,8 +170,8 @@ impl Links {
         (packets.len(), Stop::Done)
     }
 
-    /// Lets packets leave that leave by `until`, with `Meta::leave` set, one after the other, until `out` says that it has enough. When the
-    /// link wants to be looked at next: by then, if there are more.
+    /// Releases packets that leave by `until`, with `Meta::leave` set, one by one, until `out` returns true.
+    /// Returns the link's next deadline: at most `until`, if there are more.
     #[inline(always)]
     pub fn release_each(
         &mut self,
@@ -183,7 +185,7 @@ impl Links {
 }
 
 impl Link {
-    /// Takes a packet in that arrives at `Meta::arrival`.
+    /// Accepts a packet that arrives at `Meta::arrival`.
     #[inline(always)]
     pub(crate) fn arrive_plain(
         &mut self,
@@ -240,8 +242,8 @@ impl Link {
         self.join_waiting(meta, waiting, bytes, delay)
     }
 
-    /// Asks about a packet to which nothing has happened yet whoever is to be asked: judges, the queue, the transmitter. What judges do to it besides
-    /// goes to `affected`.
+    /// Asks judges, queue and transmitter, as required, about a packet to which nothing has happened yet.
+    /// Further effects of judges go to `affected`.
     #[inline(never)]
     pub(crate) fn ask(
         &mut self,
@@ -262,8 +264,8 @@ impl Link {
         }
     }
 
-    /// Asks the judges before the queue. What they do to the packet besides goes to `affected`. By itself,
-    /// out of the way of links that have none.
+    /// Asks the judges before the queue. Further effects go to `affected`. Out of line, for links without
+    /// judges.
     #[cold]
     #[inline(never)]
     fn judge(
@@ -282,7 +284,7 @@ impl Link {
         if let Verdict::Drop(reason) = verdict { Judged::Lost(reason) } else { Judged::Passes }
     }
 
-    /// The same for a packet that has a band, which is for its queue, if that is one day another.
+    /// Handles a packet with a band, which matters if the queue is replaced later.
     #[inline(never)]
     pub(crate) fn ask_banded(
         &mut self,
@@ -299,7 +301,7 @@ impl Link {
         fate
     }
 
-    /// Before a decided link may begin to serve: its dice are its own again.
+    /// Returns its dice to a decided link, before it may begin to serve.
     pub(crate) fn pick_up_dice(&mut self, (dice, number): Draws<'_>) {
         if self.is_decided()
             && matches!(self.profile.loss, Loss::Chance(_))
@@ -309,7 +311,7 @@ impl Link {
         }
     }
 
-    /// Where a link may have become a decided one: its dice lie beside it then.
+    /// Stores the dice of a link that may have become a decided one beside the links.
     pub(crate) fn lay_down_dice(&mut self, (dice, number): Draws<'_>) {
         if self.is_decided()
             && matches!(self.profile.loss, Loss::Chance(_))
@@ -328,7 +330,7 @@ impl Link {
         })
     }
 
-    /// Counts a packet that has come.
+    /// Counts an arriving packet.
     #[inline(always)]
     fn note_arrival(&mut self, meta: &mut Meta, now: Nanos, frame: u32) {
         self.latest = now;
@@ -338,7 +340,8 @@ impl Link {
         self.in_bytes += u64::from(frame);
     }
 
-    /// Whether a packet that comes now is sent and leaves at that moment, because the link holds nothing and neither takes time there.
+    /// Whether a packet that arrives now is sent and leaves at that moment, because the link is empty and
+    /// neither takes time.
     #[inline(always)]
     fn passes_through(&self) -> bool {
         self.line.features & has::INSTANT != 0 && self.line.next() == Nanos::NEVER
@@ -353,7 +356,8 @@ impl Link {
         self.out_bytes += u64::from(meta.wire_len);
     }
 
-    /// Lets a packet that has been counted, and that no judge holds back, through a decided link, into its queue, or says that it is dropped.
+    /// Takes a packet that has been counted, and that passed the judges, through a decided link, into its
+    /// queue, or returns the drop.
     #[inline(always)]
     pub(crate) fn join_decided(
         &mut self,
@@ -394,7 +398,8 @@ impl Link {
         self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 
-    /// Lets a packet that counts so many bytes, and is sent at [`Link::finish`], wait behind `waiting`, if it does; it is to join the delay line.
+    /// Makes a packet of this size, sent at [`Link::finish`], wait behind `waiting`, if necessary; it must
+    /// then join the delay line.
     #[inline(always)]
     pub(crate) fn join_waiting(
         &mut self,
@@ -410,7 +415,7 @@ impl Link {
         Fate::Joins(leave, waits)
     }
 
-    /// Lets go of packets that leave by `until`, until `out` says that it has enough. When the link wants to be looked at next.
+    /// Releases packets that leave by `until`, until `out` returns true. Returns the link's next deadline.
     #[inline(always)]
     pub(crate) fn release_each(
         &mut self,
@@ -419,7 +424,7 @@ impl Link {
         mut out: impl FnMut(Handle, &Meta) -> bool,
     ) -> Nanos {
         let decided = self.is_decided();
-        // Never is when an empty line lets go of its next.
+        // An empty line's next departure is never.
         let until = until.min(Nanos(Nanos::NEVER.0 - 1));
         loop {
             if !decided {
@@ -442,7 +447,7 @@ impl Link {
         if decided { self.line.next() } else { self.deadline() }
     }
 
-    /// Sends what may be the first to leave by `until` on its way.
+    /// Puts in flight what may be the first to leave by `until`.
     #[inline]
     fn precede(&mut self, pool: &mut Pool, until: Nanos) {
         while self.may_precede(until) && self.wake() <= until.min(self.line.next()) {
@@ -450,13 +455,14 @@ impl Link {
         }
     }
 
-    /// Whether something is still to be sent at `now`. Where sending takes no time, nothing ever is.
+    /// Whether a packet is still being sent at `now`. Never, where transmission takes no time.
     #[inline(always)]
     fn is_sending(&self, now: Nanos) -> bool {
         self.waiting.packets > 0 && self.finish > now
     }
 
-    /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as is known without counting anew.
+    /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as known without a
+    /// recount.
     fn has_room_for(&self, bytes: u64, now: Nanos) -> bool {
         let waiting = if self.is_sending(now) { self.waiting } else { Waiting::default() };
         let Profile { queue, law, asks_transmitter, .. } = *self.profile;

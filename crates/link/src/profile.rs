@@ -1,4 +1,4 @@
-//! What many links have in common: a million of them differ in what they have done, not in what they are.
+//! Shared properties of links: a million of them differ in their state, not in their configuration.
 
 use crate::blocks::Blocks;
 use crate::chain::{Chain, Either};
@@ -14,33 +14,33 @@ use crate::transmit::framing::Framing;
 use longwire_block::Dice;
 use longwire_units::{Nanos, Probability};
 
-/// What links have in common that are alike: they share it.
+/// Properties shared by identical links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Profile {
     /// The rate, if it is constant.
     pub law: Law,
-    /// Whom the queue lets in, if it just drops what finds it full.
+    /// Admission by the queue, if it is a tail drop.
     pub queue: TailDrop,
-    /// Whether the transmitter is to be asked instead.
+    /// Whether the transmitter must be asked instead.
     pub asks_transmitter: bool,
-    /// Whether the discipline is to be asked instead.
+    /// Whether the discipline must be asked instead.
     pub asks_queue: bool,
-    /// No packet travels less; all do so long where all is decided at the arrival.
+    /// The minimum delay; the delay of all packets, if everything is decided on arrival.
     pub delay: Nanos,
     pub loss: Loss,
-    /// Whether judges on the wire are to be asked, and the delay: each packet has its own.
+    /// Whether judges on the wire, and the delay, must be asked for each packet.
     pub asks_wire: bool,
     pub asks_delay: bool,
-    /// What a packet counts, as the transmitter says.
+    /// The framing of the transmitter, which determines what a packet counts.
     pub framing: Framing,
 }
 
-/// How a decided link loses packets before the queue.
+/// Loss of a decided link before the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Never.
     None,
-    /// Each with this probability, by dice that lie beside the links.
+    /// Each packet with this probability, by dice stored beside the links.
     Chance(Probability),
     /// As its judges say.
     Judges,
@@ -56,7 +56,7 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// What is said of a link of these blocks.
+    /// The profile of a link with these blocks.
     pub(crate) fn of(blocks: &mut Blocks) -> Self {
         let (framing, delay) = (blocks.transmit.framing(), blocks.delay.least());
         let (law, asks_transmitter) = Law::of_transmit(&blocks.transmit);
@@ -70,13 +70,13 @@ impl Profile {
         Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
     }
 
-    /// Whether it says all that there is to say of a link of which all is decided when packets arrive.
+    /// Whether it describes everything about a link on which everything is decided on arrival.
     pub(crate) fn is_whole(&self) -> bool {
         let asks_behind = self.asks_queue || self.asks_transmitter || self.asks_wire || self.asks_delay;
         !asks_behind && self.loss != Loss::Judges
     }
 
-    /// The blocks that it stands for, which have done nothing yet.
+    /// New blocks equivalent to the profile.
     pub(crate) fn blocks(&self) -> Blocks {
         let chain = match self.loss {
             Loss::Chance(probability) => {
@@ -90,7 +90,7 @@ impl Profile {
     }
 }
 
-/// The dice of all decided links, and the number of the link that is meant.
+/// The dice of all decided links, and the number of the link.
 pub(crate) type Draws<'a> = (&'a mut [Dice], u32);
 
 impl Loss {
@@ -105,8 +105,8 @@ impl Loss {
         }
     }
 
-    /// Whether the next packet is lost; none if judges are to be asked. Draws once for each, even at 0 %, so that a change of probability leaves
-    /// later draws in place.
+    /// Whether the next packet is lost; none if judges must be asked. Draws once for each, even at 0 %, so
+    /// that a change of probability does not shift later draws.
     #[inline(always)]
     pub(crate) fn strikes(self, (dice, number): Draws<'_>) -> Option<bool> {
         match self {

@@ -1,4 +1,4 @@
-//! All blocks a link can have, and a link's configuration made of them.
+//! The registry of all blocks of links, and a link's configuration.
 
 use longwire_block::{Spec, SpecError, Values};
 
@@ -6,20 +6,20 @@ use longwire_block::{Spec, SpecError, Values};
 pub fn registry() -> Vec<&'static Spec> {
     use crate::{delay::Delay, filter::Filter, impair::Impair, queue::Queue, transmit::Transmit};
     let stages = [Filter::SPECS, Impair::SPECS, Queue::SPECS, Transmit::SPECS, Delay::SPECS];
-    // The blocks of a key stand together, the default of the key first.
+    // The blocks of a key are adjacent, the default first.
     let mut rows = stages.concat();
     rows.extend(longwire_random::process::SPECS);
-    // No link has this by itself: it comes with a medium.
+    // Not available by itself: it comes with a medium.
     rows.retain(|spec| !spec.is(&<crate::transmit::shared::Shared as longwire_block::Block>::SPEC));
     let keys: Vec<&str> = rows.iter().map(|spec| spec.key).collect();
     rows.sort_by_key(|spec| keys.iter().position(|key| *key == spec.key));
     rows
 }
 
-/// The kind that stands for having no block of a key.
+/// The kind that means no block of a key.
 pub const NONE: &str = "none";
 
-/// What stands for having no block of a key: no link has it, but a change to it takes the link's own away.
+/// The row for no block of a key: a change to it removes the link's block.
 const fn nothing(key: &'static str) -> Spec {
     Spec {
         key,
@@ -30,7 +30,7 @@ const fn nothing(key: &'static str) -> Spec {
     }
 }
 
-/// For each key that a link can be without, what takes its block away.
+/// For each optional key, the row that removes its block.
 static WITHOUT: [Spec; 7] = [
     nothing("mtu"),
     nothing("filter"),
@@ -41,19 +41,20 @@ static WITHOUT: [Spec; 7] = [
     nothing(crate::background::KEY),
 ];
 
-/// The row that takes a link's block of this key away; none if a link always has one (a rate, a queue), or one that does nothing by
-/// itself (a state that is up).
+/// The row that removes a link's block of this key; none for keys that are always present (a rate, a queue),
+/// or whose default has no effect (a state that is up).
 pub fn without(key: &str) -> Option<&'static Spec> {
     WITHOUT.iter().find(|spec| spec.key == key)
 }
 
-/// What a link is made of: at most one block a key; keys not named have their default.
+/// Configuration of a link: at most one block per key; other keys have their default.
 #[derive(Debug, Clone, Default)]
 pub struct LinkConfig {
     blocks: Vec<(&'static Spec, Values)>,
     /// Whether the link keeps a histogram of lateness.
     pub histogram: bool,
-    /// Whether it serves packets even where all could be decided when they arrive: the same with more work. Tests compare both.
+    /// Whether it serves packets even where everything could be decided on arrival: the same result with more
+    /// work. Tests compare both.
     #[doc(hidden)]
     pub served: bool,
 }
@@ -64,17 +65,18 @@ impl LinkConfig {
         Self { blocks, histogram, served: false }
     }
 
-    /// The same with the key of `spec` set to `values`.
+    /// The configuration with the key of `spec` set to `values`.
     pub fn with(mut self, spec: &'static Spec, values: Values) -> Self {
         self.blocks.retain(|(other, _)| other.key != spec.key);
         self.blocks.push((spec, values));
         self
     }
 
-    /// The same with `key` set from text, by the default block of that key: for tests and short forms.
+    /// The configuration with `key` set from text, by the default block of that key: for tests and short
+    /// forms.
     ///
     /// # Errors
-    /// If there is no such key or the text is not what its first parameter takes.
+    /// If there is no such key or its first parameter does not accept the text.
     pub fn with_text(self, key: &str, text: &str) -> Result<Self, SpecError> {
         let Some(spec) = registry().into_iter().find(|spec| spec.key == key) else {
             let known = registry().iter().map(|spec| spec.key).collect::<Vec<_>>().join(", ");
@@ -89,7 +91,7 @@ impl LinkConfig {
         &self.blocks
     }
 
-    /// The block for `key`, if one was named.
+    /// The block for `key`, if given.
     pub fn block(&self, key: &str) -> Option<&(&'static Spec, Values)> {
         self.blocks.iter().find(|(spec, _)| spec.key == key)
     }

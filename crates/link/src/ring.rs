@@ -1,19 +1,20 @@
-//! A calendar of short days: buckets of a few times each, in a ring that goes round with time (Brown, "Calendar queues: a fast O(1)
-//! priority queue implementation for the simulation event set problem", 1988).
+//! A calendar of short days: buckets of a few times each, in a ring that rotates with time (Brown, "Calendar
+//! queues: a fast O(1) priority queue implementation for the simulation event set problem", 1988).
 
 use crate::entry::Entry;
 use longwire_packet::Handle;
 use std::collections::BinaryHeap;
 use std::fmt;
 
-/// What an entry is about, and how it lies in a bucket with its place there in 2^[`MAX_SHIFT`] ns: ordered by that place.
+/// The content of an entry, and its representation in a bucket with its position in 2^[`MAX_SHIFT`] ns, by
+/// which it is ordered.
 pub(crate) trait What: Copy + fmt::Debug {
     type Lane: Copy + fmt::Debug;
     const EMPTY: Self::Lane;
-    /// Whether entries of the same time can be told apart, so that their order matters.
+    /// Whether entries of the same time are distinguishable, so that their order matters.
     const DISTINCT: bool;
     fn lane(self, place: u32) -> Self::Lane;
-    /// More than any place if the lane is empty.
+    /// Greater than any position if the lane is empty.
     fn place(lane: Self::Lane) -> u32;
     fn what(lane: Self::Lane) -> Self;
 }
@@ -58,7 +59,7 @@ impl What for Handle {
     }
 }
 
-/// A ring of more blocks than these is given back when it is empty.
+/// Number of blocks above which an empty ring is freed.
 const LARGE: usize = 8;
 
 /// Entries of a bucket.
@@ -67,57 +68,58 @@ const LANES: usize = 4;
 /// A bucket is at most 2³¹ ns long.
 const MAX_SHIFT: u32 = 31;
 
-/// Which bucket is looked at ahead.
+/// Prefetch distance in buckets.
 const AHEAD: u64 = 3;
 
-/// So many blocks are a long way.
+/// Number of blocks that is a long search.
 const FAR: usize = 8;
 
-/// Buckets of 2^`shift` ns, that of a time being its number modulo how many there are.
+/// Buckets of 2^`shift` ns; a time's bucket is its number modulo the number of buckets.
 #[derive(Debug)]
 pub(crate) struct Ring<T: What> {
     first: u64,
     shift: u32,
     held: usize,
-    /// One less than there are buckets.
+    /// Number of buckets minus one.
     mask: u64,
-    /// The number of the bucket from which the last entry was taken. All entries are in buckets from this one on, less than once around.
+    /// Number of the bucket from which the last entry was taken. All entries are in buckets from this one on,
+    /// within one revolution.
     cursor: u64,
-    /// At which cursor [`Ring::recall`] and [`Ring::is_sparse`] have something to say.
+    /// Cursor at which [`Ring::recall`] and [`Ring::is_sparse`] must be checked.
     alarm: u64,
     blocks: Box<[Block<T::Lane>]>,
-    /// What is once around or more from the cursor.
+    /// Entries one revolution or more from the cursor.
     pub(crate) beyond: BinaryHeap<Entry<T>>,
-    /// What did not fit since the cursor was at `mark`, and how many of that are too many.
+    /// Misfits since the cursor was at `mark`, and the limit.
     misfits: usize,
     bearable: usize,
     mark: u64,
-    /// For how many entries it was made.
+    /// Number of entries for which it was made.
     made_for: usize,
-    /// Whether the next entry was far to seek.
+    /// Whether the search for the next entry was long.
     far: bool,
 }
 
-/// Buckets of a block: one to a bit.
+/// Buckets of a block: one per bit.
 const BUCKETS: usize = 64;
 
 #[derive(Debug, Clone)]
 struct Block<L> {
     /// Buckets that hold anything.
     some: u64,
-    /// Those that something did not fit into, until the cursor has left them: what comes later must not come before it.
+    /// Buckets with misfits, until the cursor has left them: later entries must not precede the misfits.
     shut: u64,
-    /// In ascending order, equal times as they were added.
+    /// In ascending order, equal times in order of insertion.
     buckets: [[L; LANES]; BUCKETS],
 }
 
 impl<T: What> Ring<T> {
-    /// A ring for entries like these, in order, in place of `old`: about one to a bucket, and farther than all but the last eighth of
-    /// them reach.
+    /// A ring for entries like these, in order, replacing `old`: about one entry per bucket, and reaching
+    /// beyond all but the last eighth of them.
     pub(crate) fn new(all: &[(u64, T)], old: Option<&Self>) -> Self {
         let first = all.first().map_or(0, |entry| entry.0);
         let reach = all.get(all.len() * 7 / 8).map_or(0, |entry| entry.0) - first;
-        // Between 0.7 and 1.4 of what is between two entries.
+        // Between 0.7 and 1.4 of the mean distance between entries.
         let each = u128::from(reach) * 10 / 7 / all.len().max(1) as u128;
         let shift = each.max(1).ilog2().min(MAX_SHIFT);
         let most = 4 * all.len().max(BUCKETS / 4);
@@ -143,7 +145,7 @@ impl<T: What> Ring<T> {
         }
     }
 
-    /// The earliest time; the end of time if there is none.
+    /// The earliest time; the end of time if it is empty.
     #[inline]
     pub(crate) fn first(&self) -> u64 {
         self.first
@@ -154,7 +156,7 @@ impl<T: What> Ring<T> {
         self.held == 0
     }
 
-    /// What may come a little after the first.
+    /// An entry that may come soon after the first.
     #[inline]
     pub(crate) fn soon(&self) -> Option<T> {
         let (block, bucket) = self.place((self.first >> self.shift).wrapping_add(AHEAD));
@@ -181,7 +183,8 @@ impl<T: What> Ring<T> {
         true
     }
 
-    /// Takes the earliest entry, which there is. Whether to call [`Ring::recall`] and [`Ring::is_sparse`] then.
+    /// Takes the earliest entry, which must exist. Returns whether to call [`Ring::recall`] and
+    /// [`Ring::is_sparse`] next.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> (T, bool) {
         let number = self.first >> self.shift;
@@ -208,7 +211,7 @@ impl<T: What> Ring<T> {
         (T::what(lane), number >= self.alarm)
     }
 
-    /// Takes something that did not fit as it was too late, and is so no longer, or is the first that there is.
+    /// Takes an entry that was too late to fit and no longer is, or is the first of all.
     pub(crate) fn recall(&mut self) -> Option<Entry<T>> {
         let number = self.beyond.peek()?.time >> self.shift;
         if self.held > 0 && number - self.cursor > self.mask {
@@ -218,15 +221,16 @@ impl<T: What> Ring<T> {
         self.beyond.pop()
     }
 
-    /// Turns the ring, in which nothing is, so that it has room before and behind a time; back if it is `alone`, as all is gone that ever
-    /// did not fit.
+    /// Rotates an empty ring, so that it has room before and after a time; backwards if it is `alone`,
+    /// without misfits anywhere.
     pub(crate) fn turn(&mut self, time: u64, alone: bool) {
         let cursor = (time >> self.shift).saturating_sub(self.mask / 2);
         self.leave(if alone { cursor } else { cursor.max(self.cursor) });
         (self.mark, self.misfits) = (self.cursor, 0);
     }
 
-    /// Keeps an entry that did not fit, if that is as it is too late. Other entries at its time go where it goes.
+    /// Keeps an entry that did not fit because it is too late. Other entries at its time go to the same
+    /// place.
     pub(crate) fn defer(&mut self, entry: Entry<T>) -> bool {
         self.misfits += 1;
         let number = entry.time >> self.shift;
@@ -243,24 +247,25 @@ impl<T: What> Ring<T> {
         false
     }
 
-    /// What did not fit of the entries that it was made for is no matter.
+    /// Ignores misfits among the entries that it was made for.
     pub(crate) fn settle(&mut self) {
         self.misfits = 0;
     }
 
-    /// Whether so much did not fit that a ring of other buckets should be tried for the `len` entries that there are.
+    /// Whether there were so many misfits that another bucket size should be tried for the `len` current
+    /// entries.
     pub(crate) fn is_strained(&mut self, len: usize) -> bool {
         if self.misfits < self.bearable {
             return false;
         }
-        // One in ten, or there are many more than there were.
+        // One in ten, or many more entries than before.
         let strained =
             self.misfits as u64 > self.cursor.saturating_sub(self.mark) / 10 || len > 2 * self.made_for;
         (self.mark, self.misfits) = (self.cursor, 0);
         strained
     }
 
-    /// Whether it was noticed that the `len` entries that there are lie far apart, as they have become few.
+    /// Whether the `len` current entries were found to be far apart, because they have become few.
     pub(crate) fn is_sparse(&mut self, len: usize) -> bool {
         if self.beyond.is_empty() {
             self.alarm = u64::MAX;
@@ -268,7 +273,7 @@ impl<T: What> Ring<T> {
         std::mem::take(&mut self.far) && 8 * len < self.made_for
     }
 
-    /// Whether nothing is in it, and it takes much memory.
+    /// Whether it is empty and takes much memory.
     pub(crate) fn is_idle(&self) -> bool {
         self.held == 0 && self.beyond.is_empty() && self.blocks.len() > LARGE
     }
@@ -283,7 +288,7 @@ impl<T: What> Ring<T> {
         })
     }
 
-    /// The time of the first entry, which is in a block after `block`, where the bucket `number` is.
+    /// The time of the first entry, which is in a block after `block`, with the bucket `number`.
     #[inline(never)]
     fn seek(&mut self, mut block: usize, number: u64) -> u64 {
         let last = self.blocks.len() - 1;
@@ -305,7 +310,7 @@ impl<T: What> Ring<T> {
         }
     }
 
-    /// The cursor goes to another bucket, or stays: if something did not fit where it was, that does not matter any more.
+    /// Moves the cursor to another bucket, or leaves it: misfits of the old one no longer matter.
     #[inline(always)]
     fn leave(&mut self, number: u64) {
         if T::DISTINCT {
@@ -315,7 +320,7 @@ impl<T: What> Ring<T> {
         self.cursor = number;
     }
 
-    /// The block and the place there of a bucket.
+    /// The block of a bucket, and its index there.
     #[inline(always)]
     fn place(&self, number: u64) -> (usize, usize) {
         let slot = (number & self.mask) as usize;
@@ -328,7 +333,8 @@ fn is_empty<T: What>(lane: T::Lane) -> bool {
     T::place(lane) == T::place(T::EMPTY)
 }
 
-/// Adds a lane to a bucket that has room, behind those of the same place: without jumps, which nobody could guess.
+/// Inserts a lane into a bucket with room, after those of the same position: without branches, which would be
+/// unpredictable.
 #[inline(always)]
 fn insert<T: What>(lanes: &mut [T::Lane; LANES], new: T::Lane) {
     let [first, second, third, _] = *lanes;

@@ -1,17 +1,17 @@
-//! The way of a packet through a link's queue and transmitter onto its delay line.
+//! A packet's path through a link's queue and transmitter onto its delay line.
 
 use crate::blocks::Blocks;
 use crate::delay::Order;
 use crate::fate::Affected;
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::queue::{Admission, Discipline, Hall, Joining, Next, Queue, Service};
+use crate::queue::{Admission, Discipline, Joining, Next, Queue, QueueContext, Service};
 use crate::transmit::Backlog;
 use longwire_block::{Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
-/// A link whose discipline has been taken out for a moment.
+/// A link whose discipline is temporarily taken out.
 pub(crate) struct Served<'a> {
     pub(crate) link: &'a mut Link,
     pub(crate) pool: &'a mut Pool,
@@ -43,7 +43,7 @@ impl Service for Served<'_> {
         if idle && !by_opportunities && queue.direct() {
             return link.begin(handle, now, bytes, true);
         }
-        queue.push(&mut link.hall(pool, now), handle);
+        queue.push(&mut link.context(pool, now), handle);
         if idle && !by_opportunities {
             self.begin(queue, now, true);
         }
@@ -64,7 +64,7 @@ impl Service for Served<'_> {
     #[inline(always)]
     fn begin<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos, pause: bool) {
         let Self { link, pool } = self;
-        match queue.pop(&mut link.hall(pool, start)) {
+        match queue.pop(&mut link.context(pool, start)) {
             Next::Packet(next) => {
                 if pause {
                     link.line.features &= !has::WAITING;
@@ -77,7 +77,7 @@ impl Service for Served<'_> {
 }
 
 impl Link {
-    /// Lets somebody work with the discipline and the link.
+    /// Calls a function with the discipline and the link.
     #[inline(always)]
     pub(crate) fn with_queue<T>(
         &mut self,
@@ -98,11 +98,11 @@ impl Link {
     #[inline(always)]
     fn give_back(&mut self, mut queue: Queue) {
         std::mem::swap(&mut self.blocks().queue, &mut queue);
-        // What stood in for it has nothing to drop.
+        // The placeholder needs no drop.
         std::mem::forget(queue);
     }
 
-    /// Sends what is sent at once on its way, after a packet has joined the queue, and lets go of it.
+    /// Puts in flight, and releases, what is sent at once after a packet has joined the queue.
     #[inline(always)]
     pub(crate) fn leave_at_once(&mut self, at: &mut Surroundings<'_>, now: Nanos) {
         if !self.has_sent(now) {
@@ -114,8 +114,7 @@ impl Link {
         }
     }
 
-    /// Asks the queue to accept a packet; if it does, lets it join. Else it is dropped. Whether it was
-    /// accepted.
+    /// Asks the queue about a packet, and lets it join or drops it. Returns whether it was accepted.
     #[inline(always)]
     pub(crate) fn enter(&mut self, pool: &mut Pool, packet: Joining) -> bool {
         let Joining { handle, now, bytes } = packet;
@@ -148,15 +147,15 @@ impl Link {
         }
     }
 
-    /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause or at the end of the one
-    /// before.
+    /// Begins to send a packet of `bytes` counted bytes at `start`, after a pause or at the end of the
+    /// previous one.
     #[inline(always)]
     fn begin(&mut self, handle: Handle, start: Nanos, bytes: u64, pause: bool) {
         self.transmit(start, bytes, pause);
         self.blocks().sending = handle;
     }
 
-    /// The transmitter begins a packet of so many bytes at `start`, and says when it is sent:
+    /// Lets the transmitter begin a packet of this size at `start`, and records when it finishes:
     /// [`Link::finish`].
     #[inline(always)]
     pub(crate) fn transmit(&mut self, start: Nanos, bytes: u64, pause: bool) {
@@ -164,20 +163,20 @@ impl Link {
             self.finish = self.blocks().transmit.send(pause, start, bytes);
         } else {
             let law = self.profile.law;
-            // At an unlimited rate what is left over is all, and would grow with each packet of a moment.
+            // At an unlimited rate the remainder would be everything, and grow with each packet of a moment.
             let rest = if pause || law.rate() == Rate::UNLIMITED { 0 } else { self.rest };
             (self.finish, self.rest) = law.send(start, rest, bytes);
         }
     }
 
-    /// The rate at which a queue that holds so much is expected to empty.
+    /// The expected departure rate of a queue with this backlog.
     #[inline(always)]
     fn departure_rate(&self, backlog: Backlog) -> Rate {
         let asked = self.known_blocks().filter(|_| self.profile.asks_transmitter);
         asked.map_or(self.profile.law.rate(), |blocks| blocks.transmit.departure_rate(backlog))
     }
 
-    /// What the discipline is told of a packet or segment that asks to be let in.
+    /// The discipline's view of a packet or segment that asks for admission.
     #[inline(always)]
     fn admission<'p>(&mut self, pool: &'p Pool, packet: Joining, band: u8) -> Admission<'p> {
         let Joining { handle, now, bytes } = packet;
@@ -214,14 +213,14 @@ impl Link {
         verdict
     }
 
-    /// Sends the packet whose last bit is sent at `finish` on its way, and begins the next.
+    /// Puts the packet in flight whose last bit is sent at `finish`, and begins the next.
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
         let mut queue = self.take_queue();
         queue.send(&mut Served { link: self, pool }, finish);
         self.give_back(queue);
     }
 
-    /// Sends the packet on its way whose last bit is sent at `finish`.
+    /// Puts the packet in flight whose last bit is sent at `finish`.
     #[inline(always)]
     fn send_first(&mut self, pool: &mut Pool, finish: Nanos) {
         let handle = self.blocks().sending;
@@ -232,7 +231,7 @@ impl Link {
         }
     }
 
-    /// Lets a packet travel whose last bit is sent at `finish`.
+    /// Delays a packet whose last bit is sent at `finish`.
     #[inline(always)]
     pub(crate) fn set_off(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
@@ -243,7 +242,7 @@ impl Link {
         line.join_heaps((&mut books.rare().heaps, last), pool, handle, (leave, *order));
     }
 
-    /// Sends a packet on its way that is not the one being sent, and whose last bit is sent at `finish`.
+    /// Puts a packet in flight that is not the one being sent, and whose last bit is sent at `finish`.
     #[inline(never)]
     pub(crate) fn send_on(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         self.latest = self.latest.max(finish);
@@ -251,8 +250,7 @@ impl Link {
         self.cross(pool, handle, finish);
     }
 
-    /// Whether a packet goes its way as if the link had nothing that few have: its judges let it pass, and did nothing to it.
-    /// If not, it has been seen to.
+    /// Whether a packet passes the wire without effects of judges. If not, it has been handled.
     #[inline(always)]
     fn passes_wire(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) -> bool {
         let meta = pool.meta(handle);
@@ -267,8 +265,8 @@ impl Link {
         judged.is_none()
     }
 
-    /// Asks the judges on the wire about a packet, and no train, whose last bit is sent at `finish`: none if
-    /// they just let it pass.
+    /// Asks the judges on the wire about a packet, not a train, whose last bit is sent at `finish`: none if
+    /// they simply pass it.
     #[inline(always)]
     pub(crate) fn judge_sent(&mut self, pool: &Pool, handle: Handle, finish: Nanos) -> Option<Affected> {
         let mut offer = Offer::pooled(finish, pool.meta(handle).wire_len, pool, handle);
@@ -280,7 +278,7 @@ impl Link {
         Some((verdict, done.copied().unwrap_or_default()))
     }
 
-    /// Sends a packet on its way to which judges on the wire have done something, or drops it.
+    /// Puts a packet in flight with effects of judges on the wire, or drops it.
     #[inline(never)]
     pub(crate) fn send_off_judged(
         &mut self,
@@ -296,7 +294,7 @@ impl Link {
         }
     }
 
-    /// Sends a packet on its way on a link that has what few have.
+    /// Puts a packet in flight on a link with rare features.
     #[inline(never)]
     fn send_off_otherwise(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         if self.line.features & has::BEYOND != has::DISORDER || pool.meta(handle).is_train() {
@@ -305,7 +303,7 @@ impl Link {
         self.set_off(pool, handle, finish);
     }
 
-    /// Begins to send what the queue has for a transmitter that was idle at `now`.
+    /// Begins to send the queue's next packet for a transmitter that was idle at `now`.
     pub(crate) fn begin_next(&mut self, pool: &mut Pool, now: Nanos) {
         if self.line.features & has::OPPORTUNITIES != 0 {
             return self.await_opportunity(pool, now);
@@ -318,14 +316,14 @@ impl Link {
         self.with_queue(pool, |queue, service| queue.begin(service, finish, false));
     }
 
-    /// The transmitter has nothing to send.
+    /// Records that the transmitter has nothing to send.
     #[inline]
     pub(crate) fn idle(&mut self, next: Next, now: Nanos) {
         self.blocks().sending = Handle::NONE;
         self.blocks().books.idle_since = now;
         self.line.features &= !has::WAITING;
         match next {
-            // Later is not now: a discipline that has rounded a time down would be asked for ever.
+            // Later means after now: a discipline that rounds a time down would otherwise be asked for ever.
             Next::Later(resume) => self.wait(resume.max(now + Nanos(1))),
             _ => self.line.features &= !has::TRAIN,
         }
@@ -341,7 +339,7 @@ impl Link {
         self.known_rare().map_or(Nanos::NEVER, |rare| rare.resume)
     }
 
-    /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay says, or `ahead` of it.
+    /// Puts a packet on the delay line that was sent at `finish`: `longer` than the delay, or `ahead` of it.
     #[inline(never)]
     pub(crate) fn depart(
         &mut self,
@@ -366,10 +364,10 @@ impl Link {
 
     /// What a queue works in.
     #[inline(always)]
-    pub(crate) fn hall<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> Hall<'a> {
+    pub(crate) fn context<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> QueueContext<'a> {
         let backlog = Backlog { packets: u64::from(self.waiting.packets), bytes: self.waiting.bytes };
         let rate = self.departure_rate(backlog);
         let (_, waiting, Blocks { books, .. }) = self.parts();
-        Hall { pool, now, rate, waiting, books, link: None }
+        QueueContext { pool, now, rate, waiting, books, link: None }
     }
 }

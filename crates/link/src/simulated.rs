@@ -1,5 +1,5 @@
-//! What simulated runs ask of links besides: several workers need packets ahead of their time, and when a run ends all links have
-//! come to the same time, whether anybody would have seen it or not.
+//! Further operations for simulated runs: several workers need packets ahead of their time, and at the end of
+//! a run all links must reach the same time, whether or not that is visible.
 
 use crate::fifo::Fifo;
 use crate::has;
@@ -8,23 +8,23 @@ use crate::links::Links;
 use longwire_packet::Pool;
 use longwire_units::Nanos;
 
-/// How far ahead of their time a link lets packets go, which is no longer than they travel.
+/// Lead time by which a link releases packets early, which is at most their delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lead {
     /// So much.
     pub by: Nanos,
-    /// The end of the run: what leaves later is not let go.
+    /// The end of the run: later departures are not released.
     pub until: Nanos,
 }
 
 impl Links {
-    /// When a link wants to be looked at next that lets packets go ahead of their time. Only packets on their way do go ahead: ends
-    /// of transmission, and what else happens at a link, come at their time, because of what may arrive before.
+    /// The next deadline of a link that releases packets early. Only packets in flight are early: ends of
+    /// transmission, and other events of a link, happen at their time, because of what may arrive before.
     pub fn deadline_ahead(&self, link: u32, lead: Lead) -> Nanos {
         self.links[link as usize].deadline_ahead(lead)
     }
 
-    /// Carries out what happens on a link by `now`, and lets go of what leaves within the lead after it, to `out`.
+    /// Executes events of a link by `now`, and releases departures within the lead after it, to `out`.
     pub fn expire_ahead(&mut self, pool: &mut Pool, link: u32, now: Nanos, lead: Lead, out: &mut Fifo) {
         let link = &mut self.links[link as usize];
         if link.line.features & has::MEDIUM == 0 {
@@ -32,7 +32,7 @@ impl Links {
         }
         link.release(pool, (now + lead.by).min(lead.until), out);
         if let Some(last) = out.last().filter(|_| link.is_decided()) {
-            // What is on the line does not say it any more, if a change is to know it.
+            // It will no longer follow from the line's contents, which a change must know.
             let leave = Nanos(pool.meta(last).leave());
             let blocks = link.blocks();
             blocks.last = blocks.last.max(leave);
@@ -45,13 +45,13 @@ impl Links {
         rare.map_or(0, |rare| rare.phantoms)
     }
 
-    /// The last arrival or end of transmission that was carried out on a link; none if it is a medium.
+    /// The last executed arrival or end of transmission of a link; none if it is a medium.
     pub fn latest(&self, link: u32) -> Option<Nanos> {
         self.links.get(link as usize).map(|link| link.latest)
     }
 
-    /// How long a link that may have lost a packet on the wire waits for it all the same. With background traffic it looks when the
-    /// packet is sent.
+    /// How long a link that may have lost a packet on the wire waits for it all the same. With background
+    /// traffic it is served when the packet is sent.
     pub fn vain_wait(&self, link: u32) -> Nanos {
         let link = &self.links[link as usize];
         let lossy = link.line.features & (has::WIRE | has::LOSSY_DELAY) != 0;
@@ -62,7 +62,8 @@ impl Links {
         }
     }
 
-    /// Carries out everything up to `now` but leaving, on a link: background traffic, too, that nobody has waited for.
+    /// Executes everything up to `now` except departures on a link, including background traffic that did not
+    /// wake it.
     pub fn catch_up(&mut self, pool: &mut Pool, link: u32, now: Nanos) {
         self.advance_station(pool, link, now);
         self.links[link as usize].catch_up(pool, now);
@@ -79,7 +80,7 @@ impl Link {
         if deadline == on_line {
             return deadline.since(lead.by);
         }
-        // The next to leave is still to be sent, or the queue to be asked again.
+        // The next to leave is still to be sent, or the queue must be asked again.
         let sent = if self.serves() { self.finish } else { deadline };
         let seen = deadline.since(lead.by).max(sent);
         if on_line > lead.until { seen } else { seen.min(on_line.since(lead.by)) }

@@ -1,10 +1,10 @@
-//! What makes a stage of its blocks.
+//! The macro that makes a stage of its blocks.
 
-/// Makes a stage: an enum over its blocks, each in a file of its own, with the calls that the link makes on them.
+/// Makes a stage: an enum of its blocks, each in its own file, with the link's calls to them.
 ///
-/// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small blocks that
-/// most links have lie in the link's own record (`inline`), all others behind a pointer (`boxed`). Calls
-/// behind `ask` change nothing; those behind `apart` are too long to be put in place for either.
+/// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small
+/// blocks that most links have are stored in the link's own record (`inline`), all others behind a pointer
+/// (`boxed`). Calls behind `ask` change nothing; those behind `apart` are too long to be inlined for either.
 macro_rules! stage {
     (
         $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt
@@ -51,7 +51,7 @@ macro_rules! stage {
         #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
         #[inline(always)]
         pub fn $call(&self $(, $arg: $type)*) $(-> $ret)? {
-            /// The blocks that few links have are distinguished here, out of the way of the others.
+            /// Selects among rare blocks, out of line.
             #[inline(never)]
             fn $call(stage: &$name $(, $arg: $type)*) $(-> $ret)? {
                 match stage {
@@ -71,10 +71,10 @@ macro_rules! stage {
         #[doc = concat!("See [`", stringify!($trait), "::", stringify!($call), "`].")]
         #[inline(always)]
         pub fn $call(&mut self $(, $arg: $type)*) $(-> $ret)? {
-            /// The blocks that few links have are distinguished here, out of the way of the others.
+            /// Selects among rare blocks, out of line.
             #[inline(never)]
             fn $call(stage: &mut $name $(, $arg: $type)*) $(-> $ret)? {
-                /// Each by itself: telling them apart is but a jump then, that saves no registers for any of them.
+                /// Separate functions: selecting one is then only a jump, without saving registers.
                 trait Apart: $trait {
                     #[inline(never)]
                     fn apart(&mut self $(, $arg: $type)*) $(-> $ret)? {
@@ -110,7 +110,7 @@ macro_rules! stage {
                 $(&<$large as longwire_block::Block>::SPEC,)*
             ];
 
-            /// The block that `spec` describes, or none if it is of another stage.
+            /// The block for `spec`, or none if it belongs to another stage.
             pub fn build(
                 spec: &longwire_block::Spec,
                 values: &longwire_block::Values,
@@ -135,7 +135,7 @@ macro_rules! stage {
                 }
             }
 
-            /// Bytes of its record, if that lies behind a pointer.
+            /// Size of its record, if that is behind a pointer.
             pub fn record_bytes(&self) -> usize {
                 match self {
                     $(Self::$inline(_) => 0,)+
@@ -143,7 +143,7 @@ macro_rules! stage {
                 }
             }
 
-            /// Takes new parameters; what the block has gathered so far stays.
+            /// Applies new parameters; accumulated state stays.
             pub fn change(&mut self, values: &longwire_block::Values) {
                 use longwire_block::{Block, Settings};
                 match self {

@@ -1,26 +1,26 @@
-//! Links that are stations of a shared medium: what they tell it, and what it does to them.
+//! Links that are stations of a shared medium: what they report to it, and its effects on them.
 
 use crate::fate::Arrival;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::links::Links;
-use crate::medium::{Frame, Medium, Seat, Step, check_medium, framing, medium_rate};
+use crate::medium::{Frame, Medium, StationRef, Step, check_medium, framing, medium_rate};
 use crate::transmit::Transmit;
 use crate::transmit::shared::{Share, Shared};
 use longwire_block::{Dice, DropReason, Spec, Values};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// Where media stand in the order of what happens at one time: behind all links.
+/// Place of media in the order of one time: after all links.
 const PLACE: u32 = (1 << 31) - 2;
 
 impl Links {
-    /// Adds a shared medium whose stations are these links, which were added before, with their names. The dice of each
-    /// are named by `name` and its own.
+    /// Adds a shared medium with these links, added before, as its stations, with their names. The dice of
+    /// each are named by `name` and its own.
     ///
     /// # Panics
-    /// If `spec` is none of [`MEDIA`](crate::MEDIA).
+    /// If `spec` is not in [`MEDIA`](crate::MEDIA).
     pub fn add_medium(&mut self, name: &str, (spec, values): (&Spec, &Values), stations: &[(u32, &str)]) {
         let dice = stations.iter().map(|(_, link)| Dice::named(self.seed, &format!("media/{name}/{link}")));
         let dice: Vec<Dice> = dice.collect();
@@ -37,18 +37,18 @@ impl Links {
             link.note_transmit();
             link.line.features |= has::MEDIUM;
             link.note_decidable();
-            link.rare().seat = Some(Seat { medium, station });
+            link.rare().station_ref = Some(StationRef { medium, station });
         }
         let members: Vec<u32> = stations.iter().map(|(link, _)| *link).collect();
         self.media.push(Medium::new((spec, values), members, dice));
-        // Each is in there once at most.
-        self.stirred.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
+        // Each is in the list at most once.
+        self.dirty.reserve(self.media.iter().map(|medium| medium.members.len() + 1).sum());
     }
 
-    /// Gives a medium, by its number behind those of the links, other values of its row from `now` on.
+    /// Changes the values of a medium, by its number after those of the links, from `now` on.
     ///
     /// # Errors
-    /// If they don't go together; nothing has changed then.
+    /// If they are inconsistent; nothing has changed then.
     #[cold]
     pub fn change_medium(
         &mut self,
@@ -68,24 +68,24 @@ impl Links {
                 shared.share(medium_rate(values), framing);
             }
             self.links[link as usize].note_transmit();
-            self.stir(link);
+            self.mark_dirty(link);
         }
-        self.stir(number);
+        self.mark_dirty(number);
         Ok(())
     }
 
-    /// How many numbers the timing wheel needs: those of links, and of media behind them.
+    /// Numbers used in the timing wheel: links, followed by media.
     pub fn slots(&self) -> usize {
         self.links.len() + self.media.len()
     }
 
-    /// A link, or medium, whose deadline has changed because of what happened to another.
+    /// Takes a link, or medium, whose deadline has changed because of an event elsewhere.
     #[inline]
-    pub fn take_stirred(&mut self) -> Option<u32> {
-        self.stirred.pop()
+    pub fn take_dirty(&mut self) -> Option<u32> {
+        self.dirty.pop()
     }
 
-    /// A packet arrives at a station.
+    /// Lets a packet arrive at a station.
     #[cold]
     pub(crate) fn arrive_at_station(
         &mut self,
@@ -104,48 +104,48 @@ impl Links {
         arrival
     }
 
-    /// Carries out all that happens by `now` on the medium of a link, if it has one.
+    /// Executes all events by `now` on the medium of a link, if it has one.
     pub(crate) fn advance_station(&mut self, pool: &mut Pool, link: u32, now: Nanos) {
-        if let Some(seat) = self.links[link as usize].seat() {
-            self.advance(pool, seat.medium, now);
+        if let Some(at) = self.links[link as usize].station_ref() {
+            self.advance(pool, at.medium, now);
             self.note_share(link);
         }
     }
 
-    /// Tells a station how much of the medium it can expect, before something happens at it.
+    /// Informs a station of its expected share of the medium, before an event.
     fn note_share(&mut self, link: u32) {
         let link = &mut self.links[link as usize];
-        if let Some(seat) = link.seat()
+        if let Some(at) = link.station_ref()
             && let Transmit::Shared(shared) = &mut link.blocks().transmit
         {
-            shared.expect(self.media[seat.medium as usize].share(seat.station));
+            shared.expect(self.media[at.medium as usize].share(at.station));
         }
     }
 
-    /// The time of the last step on a link's medium.
+    /// Time of the last step on a link's medium.
     #[cold]
     pub(crate) fn latest_on_medium(&self, link: u32) -> Nanos {
-        let seat = self.links[link as usize].seat();
-        seat.map_or(Nanos::ZERO, |seat| self.media[seat.medium as usize].latest)
+        let at = self.links[link as usize].station_ref();
+        at.map_or(Nanos::ZERO, |at| self.media[at.medium as usize].latest)
     }
 
-    /// Tells the medium of a link, if it has one, what the link wants to send.
+    /// Informs the medium of a link, if it has one, of what the link wants to send.
     pub(crate) fn hand_in(&mut self, pool: &Pool, link: u32) {
         let of = &mut self.links[link as usize];
-        let Some(Seat { medium, station }) = of.seat() else { return };
+        let Some(StationRef { medium, station }) = of.station_ref() else { return };
         let of_medium = &mut self.media[medium as usize];
         of_medium.backlogs.note(station, of.waiting.bytes, of.latest.max(of_medium.latest));
         if let Transmit::Shared(shared) = &mut of.blocks().transmit
-            && let Some((since, bytes)) = shared.take_wish()
+            && let Some((since, bytes)) = shared.take_request()
         {
             let arrived = Nanos(pool.meta(of.blocks().sending).arrival);
             let medium = &mut self.media[medium as usize];
             medium.access.request(station, since.max(medium.latest), Frame { bytes, arrived });
         }
-        self.stir(self.links.len() as u32 + medium);
+        self.mark_dirty(self.links.len() as u32 + medium);
     }
 
-    /// When a medium wants to be looked at: at its next step, if anybody sees what comes of it.
+    /// The time at which a medium must be served: its next step, if that has visible effects.
     #[cold]
     pub(crate) fn medium_deadline(&self, number: u32) -> Nanos {
         let medium = number - self.links.len() as u32;
@@ -156,7 +156,7 @@ impl Links {
         members.map(|&link| self.links[link as usize].keep_up()).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Carries out what is due on a medium by `until`.
+    /// Executes due events of a medium by `until`.
     #[cold]
     pub(crate) fn expire_medium(&mut self, pool: &mut Pool, number: u32, until: Nanos) {
         if self.medium_deadline(number) > until {
@@ -167,7 +167,7 @@ impl Links {
         self.advance(pool, medium, until);
     }
 
-    /// A medium's place in the order of what happens at one time.
+    /// A medium's place in the order of one time.
     #[cold]
     pub(crate) fn medium_place(&self) -> u32 {
         PLACE
@@ -177,13 +177,13 @@ impl Links {
         &mut self.media[number as usize - self.links.len()].armed
     }
 
-    /// How often a link has sent in vain.
+    /// Number of failed transmissions of a link.
     pub(crate) fn collisions(&self, link: u32) -> u64 {
-        let seat = self.links[link as usize].seat();
-        seat.map_or(0, |seat| self.media[seat.medium as usize].access.collisions(seat.station))
+        let at = self.links[link as usize].station_ref();
+        at.map_or(0, |at| self.media[at.medium as usize].access.collisions(at.station))
     }
 
-    /// Whether a station has a packet, or gets one, that is more than background traffic.
+    /// Whether a station has, or will get, a packet other than background traffic.
     fn is_seen(&self, medium: u32) -> bool {
         let mut members = self.media[medium as usize].members.iter();
         members.any(|&link| {
@@ -192,7 +192,7 @@ impl Links {
         })
     }
 
-    /// What happens first on a medium: a step of its own, or something at the queue of a link.
+    /// The first event on a medium: its own step, or an event at the queue of a link.
     fn first(&self, medium: u32) -> (Nanos, Option<u32>) {
         let medium = &self.media[medium as usize];
         if medium.ended {
@@ -208,7 +208,7 @@ impl Links {
         first
     }
 
-    /// Carries out all that happens on a medium by `until`, in its order: ends of transmissions come before arrivals.
+    /// Executes all events on a medium by `until`, in order: ends of transmissions precede arrivals.
     fn advance(&mut self, pool: &mut Pool, number: u32, until: Nanos) {
         loop {
             let (now, link) = self.first(number);
@@ -233,25 +233,25 @@ impl Links {
             self.note_share(link);
             self.links[link as usize].end_at_station(pool, now, sent);
             self.hand_in(pool, link);
-            self.stir(link);
+            self.mark_dirty(link);
         }
     }
 
-    /// Notes that a link's or medium's deadline may have changed.
-    fn stir(&mut self, number: u32) {
-        if !self.stirred.contains(&number) {
-            self.stirred.push(number);
+    /// Marks a link's or medium's deadline as changed.
+    fn mark_dirty(&mut self, number: u32) {
+        if !self.dirty.contains(&number) {
+            self.dirty.push(number);
         }
     }
 }
 
 impl Link {
-    /// Its place at a medium, if it has one.
-    fn seat(&self) -> Option<Seat> {
-        self.known_rare()?.seat
+    /// Its station at a medium, if any.
+    fn station_ref(&self) -> Option<StationRef> {
+        self.known_rare()?.station_ref
     }
 
-    /// The medium is done with the packet at the head: it was sent, or given up.
+    /// Ends the head packet at the medium: it was sent, or given up.
     fn end_at_station(&mut self, pool: &mut Pool, now: Nanos, sent: bool) {
         if let Transmit::Shared(shared) = &mut self.blocks().transmit {
             shared.end(now);

@@ -1,7 +1,8 @@
 //! Trains of segments: each segment is judged, queued and timed as if it had arrived by itself.
 //!
-//! Segments whose leaving times lie within the spread stay together and leave with the last one; the rest is cut
-//! into the fewest sub-trains for which that holds. Lost segments are cut out; what is done to some segments and not to others parts them.
+//! Segments with departures within the spread stay together and leave with the last one; the rest is split
+//! into the fewest sub-trains with that property. Lost segments are cut out; effects on some segments and not
+//! on others separate them.
 
 use crate::fifo::Fifo;
 use crate::has;
@@ -20,7 +21,7 @@ struct Run {
     effects: Effects,
 }
 
-/// One segment of a train: length of its frame, and the bytes it counts.
+/// One segment of a train: frame length and counted bytes.
 #[derive(Clone, Copy)]
 struct Segment {
     frame: u32,
@@ -28,7 +29,7 @@ struct Segment {
 }
 
 impl Link {
-    /// Takes in a train, whole or cut up.
+    /// Accepts a train, whole or split.
     #[inline(never)]
     pub(crate) fn arrive_train(&mut self, at: &mut Surroundings<'_>, train: Handle, now: Nanos) {
         let meta = *at.pool.meta(train);
@@ -81,7 +82,7 @@ impl Link {
         at.pool.free(train);
     }
 
-    /// What the judges do to a segment, or why it is dropped.
+    /// Effects of the judges on a segment, or the reason of its drop.
     fn judge_segment(
         &mut self,
         at: &mut Surroundings<'_>,
@@ -104,7 +105,7 @@ impl Link {
         }
     }
 
-    /// Lets a segment into the queue, unless it goes elsewhere; with the queue's mark, if it is given one.
+    /// Lets a segment into the queue, unless it goes elsewhere; with the queue's mark, if any.
     fn admit_segment(
         &mut self,
         at: &mut Surroundings<'_>,
@@ -124,7 +125,7 @@ impl Link {
         }
     }
 
-    /// Makes a packet of one segment to which the judges do something, before the queue sees it.
+    /// Makes a packet of one segment with effects of judges, before the queue sees it.
     fn single_out(
         &mut self,
         at: &mut Surroundings<'_>,
@@ -141,7 +142,7 @@ impl Link {
         }
     }
 
-    /// Makes a packet of the segments gathered in `run` and queues it.
+    /// Makes a packet of the segments collected in `run` and queues it.
     fn close(&mut self, at: &mut Surroundings<'_>, train: Handle, run: &mut Run, now: Nanos) {
         let run = std::mem::take(run);
         if run.count == 0 {
@@ -149,7 +150,7 @@ impl Link {
         }
         match longwire_wire::segment(at.pool, train, run.first, run.count) {
             Some(handle) => {
-                // Pieces of a train have an order among themselves, too.
+                // Pieces of a train are ordered, too.
                 at.pool.meta_mut(handle).seq += u64::from(run.first);
                 self.proceed(at, handle, run, now);
             }
@@ -162,7 +163,7 @@ impl Link {
         }
     }
 
-    /// Queues a packet made of the segments of `run`, with what the judges do to it.
+    /// Queues a packet made of the segments of `run`, with the effects of the judges.
     fn proceed(&mut self, at: &mut Surroundings<'_>, handle: Handle, run: Run, now: Nanos) {
         if run.effects.any() && self.affect(at, handle, now, &run.effects) {
             return;
@@ -172,14 +173,14 @@ impl Link {
         self.leave_at_once(at, now);
     }
 
-    /// After a change: takes waiting trains apart whose segments no longer leave together.
+    /// After a change: splits waiting trains whose segments no longer leave together.
     pub(crate) fn part_waiting(&mut self, pool: &mut Pool, spread: Nanos) {
         let waiting = self.blocks().books.list.take();
         let parted = self.parted(pool, waiting, spread);
         self.blocks().books.list = parted;
     }
 
-    /// Takes trains apart, as they would have been had they arrived now. One for whose segments the pool has no room stays whole.
+    /// Splits trains as if they arrived now. A train stays whole if the pool has no room for its segments.
     pub(crate) fn parted(&mut self, pool: &mut Pool, mut waiting: Fifo, spread: Nanos) -> Fifo {
         let mut parted = Fifo::EMPTY;
         while let Some(handle) = waiting.pop(pool) {
@@ -194,8 +195,9 @@ impl Link {
         parted
     }
 
-    /// After a change of the rate at `now`: takes apart the train being sent, of which `sent` segments are sent, if the others
-    /// no longer leave together. What is sent goes on its way. Returns the bytes of the pieces that now wait.
+    /// After a change of the rate at `now`: splits the train being sent, of which `sent` segments are sent,
+    /// if the others no longer leave together. Sent segments are put in flight. Returns the bytes of the
+    /// pieces that now wait.
     pub(crate) fn part_sending(&mut self, pool: &mut Pool, now: Nanos, spread: Nanos, sent: u16) -> u64 {
         let train = self.blocks().sending;
         let whole = *pool.meta(train);
@@ -220,14 +222,14 @@ impl Link {
         left - pool.meta(first).counted()
     }
 
-    /// The fewest pieces that a waiting train makes from segment `from` on; none if those leave together, or the pool has no room.
-    /// With the segments before they count the bytes that the train counts.
+    /// The fewest pieces of a waiting train from segment `from` on; none if those leave together, or the pool
+    /// has no room. Together with earlier segments their counted bytes are those of the train.
     fn pieces(&mut self, pool: &mut Pool, train: Handle, from: u16, spread: Nanos) -> Option<Fifo> {
         let meta = *pool.meta(train);
         if !meta.is_train() {
             return None;
         }
-        // What packets count may have changed since the train came.
+        // Counted sizes may have changed since the train came.
         let full = self.counted(pool, train, meta.first_bytes());
         let longest = self.segments_within(spread, full).min(u64::from(u16::MAX)) as u16;
         if meta.segments - from <= longest {
@@ -255,7 +257,7 @@ impl Link {
         Some(made)
     }
 
-    /// How many segments of `bytes` counted bytes are sent so close together that first and last leave within `spread`.
+    /// Number of segments of `bytes` counted bytes for which the first and last leave within `spread`.
     fn segments_within(&mut self, spread: Nanos, bytes: u64) -> u64 {
         if !self.blocks().queue.whole_trains()
             || !self.blocks().transmit.whole_trains()
@@ -274,9 +276,9 @@ impl Link {
         }
     }
 
-    /// Segments (and their counted bytes) of the train being sent whose last bit has gone by `now`: each leaves the
-    /// queue at its own f, though the train is one packet. Where sending takes no time, all that counts as waiting is
-    /// segments of the train that is arriving, each sent before the next asks.
+    /// Segments (and their counted bytes) of the train being sent whose last bit is sent by `now`: each
+    /// leaves the queue at its own f, though the train is one packet. Where transmission takes no time, only
+    /// segments of the arriving train are waiting, each sent before the next is admitted.
     #[inline]
     pub(crate) fn sent_of_train(&mut self, pool: &Pool, now: Nanos, rate: Rate) -> (u64, u64) {
         if rate == Rate::UNLIMITED {
@@ -292,7 +294,8 @@ impl Link {
         self.sent_of_this_train(pool, now)
     }
 
-    /// Segments of the packet being sent whose last bit has gone by `now`, if it is a train; never all of them.
+    /// Segments of the packet being sent whose last bit is sent by `now`, if it is a train; never all of
+    /// them.
     pub(crate) fn sent_segments(&mut self, pool: &Pool, now: Nanos) -> u16 {
         self.sent_of_this_train(pool, now).0 as u16
     }

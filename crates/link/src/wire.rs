@@ -1,4 +1,4 @@
-//! What judges do to packets: before the queue, and on the wire.
+//! Effects of judges on packets: before the queue, and on the wire.
 
 use crate::delay::Order;
 use crate::fate::{Affected, Arrival, Fate};
@@ -10,7 +10,7 @@ use longwire_block::{Dice, DropReason, Effects, Flips, Offer, Verdict};
 use longwire_packet::{Checksum, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// Consecutive segments of a train that share their fate on the wire.
+/// Consecutive segments of a train with the same fate on the wire.
 #[derive(Debug, Clone, Copy, Default)]
 struct Piece {
     first: u16,
@@ -19,8 +19,7 @@ struct Piece {
 }
 
 impl Link {
-    /// Goes on with a packet to which judges have done something, before the queue or, as `fate` says, on the
-    /// wire.
+    /// Continues with a packet after effects of judges before the queue or, according to `fate`, on the wire.
     #[inline(never)]
     pub(crate) fn arrive_judged(
         &mut self,
@@ -38,10 +37,10 @@ impl Link {
             let frame = at.pool.meta(handle).wire_len;
             self.arrive_affected(at, handle, (self.latest, frame), affected);
         }
-        Arrival::Stirred
+        Arrival::DeadlineChanged
     }
 
-    /// Goes on with a packet that is sent when it comes, and to which judges on the wire have done something.
+    /// Continues with a packet that is sent on arrival, after effects of judges on the wire.
     #[inline(never)]
     pub(crate) fn send_judged(&mut self, at: &mut Surroundings<'_>, handle: Handle, affected: Affected) {
         let now = self.latest;
@@ -51,7 +50,7 @@ impl Link {
         }
     }
 
-    /// Takes in a packet of `frame` bytes to which the judges have done something.
+    /// Accepts a packet of `frame` bytes with effects of the judges.
     #[inline(never)]
     pub(crate) fn arrive_affected(
         &mut self,
@@ -81,8 +80,8 @@ impl Link {
         }
     }
 
-    /// Sees a packet through the wire that was sent at `finish`, on a link that has judges there, or background
-    /// traffic, or packets that overtake.
+    /// Takes a packet sent at `finish` through the wire, on a link with judges there, or background traffic,
+    /// or packets that overtake.
     #[inline(never)]
     pub(crate) fn cross(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
         if pool.meta(handle).flags & Meta::PHANTOM != 0 {
@@ -106,7 +105,7 @@ impl Link {
         }
     }
 
-    /// Judges each segment; those that share their fate go on together, unless each has a delay of its own.
+    /// Judges each segment; those with the same fate stay together, unless each has its own delay.
     fn cross_train(&mut self, pool: &mut Pool, train: Handle, finish: Nanos, alike: bool) {
         let meta = *pool.meta(train);
         let (full, last) = (meta.first_bytes(), meta.last_bytes());
@@ -159,7 +158,7 @@ impl Link {
         (verdict, offer.done().copied().unwrap_or_default())
     }
 
-    /// Sends a packet, and a copy if there is to be one, on its way.
+    /// Puts a packet, and its copy if there is one, in flight.
     #[inline(never)]
     pub(crate) fn go(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos, effects: &Effects) {
         if !effects.any() {
@@ -173,7 +172,8 @@ impl Link {
         }
     }
 
-    /// Lets a packet leave at `now`, when it has come, past the queue, the transmitter and the delay. Judges on the wire see it all the same.
+    /// Lets a packet leave at `now`, on arrival, without queue, transmitter and delay. Judges on the wire
+    /// still see it.
     #[inline(never)]
     pub(crate) fn pass_by(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         self.serve(at.pool, now);
@@ -196,7 +196,7 @@ impl Link {
         self.release(at.pool, now, at.out);
     }
 
-    /// Does to a packet that arrives what the judges say. Whether it is gone: to another link.
+    /// Applies the effects of judges to an arriving packet. Returns whether it has gone to another link.
     #[inline(never)]
     pub(crate) fn affect(
         &mut self,
@@ -218,8 +218,8 @@ impl Link {
         true
     }
 
-    /// Tells the sender of a packet why it is dropped, if the judge says so. The answer leaves at once, by the port by which the
-    /// packet came in, past all links.
+    /// Informs the sender of a packet of its drop, if the judge requests it. The reply leaves at once, by the
+    /// input port of the packet, without links.
     #[inline(never)]
     pub(crate) fn answer(&mut self, at: &mut Surroundings<'_>, handle: Handle, effects: &Effects) {
         let Some(mtu) = effects.too_big else { return };
@@ -234,7 +234,7 @@ impl Link {
         at.out.push(at.pool, reply);
     }
 
-    /// A second packet like this one.
+    /// Copies a packet.
     pub(crate) fn copy(&mut self, pool: &mut Pool, handle: Handle) -> Option<Handle> {
         let segments = u64::from(pool.meta(handle).segments);
         self.rare().made += segments;
@@ -252,7 +252,7 @@ impl Link {
         }
     }
 
-    /// Changes what stands in a packet.
+    /// Changes the contents of a packet.
     fn rewrite(&mut self, pool: &mut Pool, handle: Handle, effects: &Effects) {
         if effects.mark {
             self.mark(pool, handle);
@@ -267,10 +267,10 @@ impl Link {
     }
 }
 
-/// Flips bits of a packet. What it says of its own checksums is left as it was, and so is wrong.
+/// Flips bits of a packet. Its checksums are not updated, and so are wrong.
 fn flip(pool: &mut Pool, handle: Handle, flips: &Flips) {
     let (meta, frame) = pool.parts_mut(handle);
-    // A checksum that the sender left open is the right one until bits flip.
+    // A checksum that the sender left open is correct until bits flip.
     if longwire_wire::finish_checksum(meta, frame).is_ok() {
         meta.checksum = Checksum::Unknown as u8;
     }
@@ -279,8 +279,8 @@ fn flip(pool: &mut Pool, handle: Handle, flips: &Flips) {
     let bits = 8 * frame.len() as u64;
     let mut wanted = u64::from(flips.count).min(bits);
     let mut dice = Dice::seeded(flips.seed);
-    // Knuth's selection sampling (The Art of Computer Programming, volume 2, 3.4.2, algorithm S): each set of so many
-    // bits is as likely as any other.
+    // Knuth's selection sampling (The Art of Computer Programming, volume 2, 3.4.2, algorithm S): all sets of
+    // this many bits are equally likely.
     for bit in 0..bits {
         if wanted == 0 {
             return;

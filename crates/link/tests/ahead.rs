@@ -1,4 +1,4 @@
-//! Links that let packets go ahead of their time, as simulated runs with several workers need it.
+//! Links that release packets ahead of time, for simulated runs with several workers.
 #![forbid(unsafe_code)]
 
 use longwire_block::Values;
@@ -25,7 +25,7 @@ fn link(more: &[More<'_>]) -> Links {
     links
 }
 
-/// When packets that come at these times leave, looked at whenever the link wants it, and how many are dropped.
+/// Departures of packets that come at these times, served at every deadline, and the number of drops.
 fn leaving(links: &mut Links, times: &[u64], until: Nanos) -> (Vec<(u64, u64)>, u64) {
     let mut pool = Pool::new(1 << 20).unwrap();
     let lead = Lead { by: LEAD, until };
@@ -48,8 +48,8 @@ fn leaving(links: &mut Links, times: &[u64], until: Nanos) -> (Vec<(u64, u64)>, 
     (left, links.stats(&mut pool, 0, Nanos(times[times.len() - 1])).dropped())
 }
 
-/// The second packet comes while the first is being sent, and finds no room; the third finds room at the moment at which the first
-/// has been sent. They go on 5 ms ahead, and no sooner.
+/// The second packet comes during the first transmission, and finds no room; the third finds room at the
+/// moment at which the first is complete. They are released exactly 5 ms ahead.
 #[test]
 fn what_is_not_yet_sent_stays_in_the_queue() {
     let rare: &[(&str, &str)] = &[("rate", "300 bit/s"), ("size", "996 B")];

@@ -1,4 +1,4 @@
-//! Background traffic: phantom packets that take their place in the queue and their time to be sent.
+//! Background traffic: phantom packets that occupy the queue and transmission time.
 #![forbid(unsafe_code)]
 
 use longwire_block::Values;
@@ -12,7 +12,8 @@ fn config(keys: &[(&str, &str)], kind: &str, given: &[(&str, &str)]) -> LinkConf
     keys.iter().fold(LinkConfig::default(), with).with(spec, Values::read(spec, given).unwrap())
 }
 
-/// Sends a packet of 996 bytes, 1000 with FCS, at each of `times`, far enough apart to leave alone; answers when each left.
+/// Sends a packet of 996 bytes, 1000 with FCS, at each of `times`, far enough apart not to queue; returns
+/// each departure.
 fn leaving(config: &LinkConfig, times: &[u64], pool: &mut Pool) -> (Vec<u64>, Links) {
     let mut links = Links::with_capacity(1, 1, Nanos::ZERO);
     links.add(0, "test", config);
@@ -34,8 +35,8 @@ fn leaving(config: &LinkConfig, times: &[u64], pool: &mut Pool) -> (Vec<u64>, Li
     (left, links)
 }
 
-/// 1000-byte packets at 8 Mbit/s take 1 ms each. Background comes every 4 ms (2 Mbit/s of 1000 bytes, counted with 4 more: here
-/// 996 + 4) and is sent first when it came first.
+/// 1000-byte packets at 8 Mbit/s take 1 ms each. Background comes every 4 ms (2 Mbit/s of 1000 bytes, counted
+/// with 4 more: here 996 + 4) and is sent first when it came first.
 #[test]
 fn real_packets_wait_for_phantoms() {
     let keys = [("rate", "8 Mbit/s")];
@@ -54,7 +55,8 @@ fn real_packets_wait_for_phantoms() {
     assert_eq!(pool.live(), 0);
 }
 
-/// Phantoms fill the queue like any other packet: at twice the rate, real packets find it full half of the time or more.
+/// Phantoms fill the queue like any other packet: at twice the rate, real packets find it full half of the
+/// time or more.
 #[test]
 fn phantoms_take_room() {
     let keys = [("rate", "8 Mbit/s"), ("queue", "5 packets")];
@@ -70,7 +72,7 @@ fn phantoms_take_room() {
     }
     let stats = links.stats(&mut pool, 0, Nanos(1_000_000_000));
     assert!(stats.is_conserved(), "{stats:?}");
-    // A packet comes every 0.5 ms from the background and every 1 ms from without; one is sent every 1 ms.
+    // A packet comes every 0.5 ms from the background and every 1 ms from outside; one is sent every 1 ms.
     assert!(stats.dropped() > 1900 && stats.made_packets >= 2000, "{stats:?}");
     links.flush(&mut pool);
     while let Some(handle) = out.pop(&pool) {
@@ -79,8 +81,8 @@ fn phantoms_take_room() {
     assert_eq!(pool.live(), 0);
 }
 
-/// M/D/1: Poisson background at load ρ makes a packet wait ρ/(2(1 − ρ)) service times in the mean (Pollaczek and Khinchine),
-/// as seen by real packets so rare that they don't count, coming at random.
+/// M/D/1: Poisson background at load ρ makes a packet wait ρ/(2(1 − ρ)) service times on average (Pollaczek
+/// and Khinchine), as seen by negligibly rare real packets at random times.
 #[test]
 fn rare_packets_see_the_mean_wait_of_m_d_1() {
     let keys = [("rate", "8 Mbit/s"), ("queue", "unlimited")];
@@ -100,13 +102,15 @@ fn rare_packets_see_the_mean_wait_of_m_d_1() {
     let waits = left.iter().zip(&times).map(|(left, time)| (left - time) as f64 / 1e6 - 1.0);
     let mean = waits.sum::<f64>() / times.len() as f64;
     let wanted = load / (2.0 * (1.0 - load));
-    // The wait's variance is ρ/(3(1 − ρ)) + wanted², in service times squared; the probes are far apart. Four deviations.
+    // The wait's variance is ρ/(3(1 − ρ)) + wanted², in service times squared; the probes are far apart. Four
+    // deviations.
     let deviation = ((load / (3.0 * (1.0 - load)) + wanted * wanted) / times.len() as f64).sqrt();
     assert!((mean - wanted).abs() < 4.0 * deviation, "{mean} {wanted} ± {deviation}");
 }
 
-/// Opportunities every 10 ms of 1504 bytes, and phantoms of 2004 bytes every 8 ms that take most of them: a part of one is on the wire nearly all the time.
-/// Every packet is accounted for at any time, and those that wait are no more than may.
+/// Opportunities every 10 ms of 1504 bytes, and phantoms of 2004 bytes every 8 ms that take most of them: a
+/// part of one is nearly always on the wire. Every packet is accounted for at any time, and the queue limit
+/// holds.
 #[test]
 fn phantoms_use_opportunities() {
     let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("rate", "trace")).unwrap();

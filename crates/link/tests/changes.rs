@@ -1,5 +1,5 @@
-//! Changes of the queue while packets wait: what has been let in stays in, unmarked and in order, whatever the new discipline would have
-//! let in; an arrival that finds more waiting than the new limit allows costs no more than it brings.
+//! Changes of the queue while packets wait: admitted packets stay, unmarked and in order, whatever the new
+//! discipline would have admitted; an arrival at a queue above the new limit drops no more than it adds.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Spec, Values};
@@ -17,7 +17,7 @@ const FLOWS: u16 = 12;
 const BURST: usize = 720;
 const SENT: usize = 89;
 
-/// How fast the link is, and in how large trains packets come.
+/// The link's rate, and the sizes of trains.
 #[derive(Debug, Clone, Copy)]
 struct Traffic {
     rate: &'static str,
@@ -33,15 +33,16 @@ const TRAFFIC: [Traffic; 3] = [
     Traffic { rate: "10 Gbit/s", each: 1_000, train: 6 },
 ];
 
-/// What the classes of the schedulers are told apart by; `limit` stands in each.
+/// Conditions that distinguish the schedulers' classes; each has this `limit`.
 fn classes(kind: &str, limit: &str) -> String {
     let share = share(kind);
     format!(
-        "a {share} {limit} if tcp src port 0 or 1 or 2\nb {share} {limit} if tcp src port 5\nc {share} {limit}"
+        "a {share} {limit} if tcp src port 0 or 1 or 2\nb {share} {limit} if tcp src port 5\n\
+         c {share} {limit}"
     )
 }
 
-/// Other classes: the flows of each of the first go to several of these.
+/// Other classes: the flows of each of the first are split over several of these.
 fn other_classes(kind: &str, limit: &str) -> String {
     let share = share(kind);
     format!("c {share} {limit} if tcp src port 1 or 3 or 5\na {share} {limit}")
@@ -85,7 +86,7 @@ fn roomy(spec: &Spec) -> Setting {
     setting(spec.kind, &given)
 }
 
-/// Every kind with this limit, also as that of classes.
+/// Every kind with this limit, also as the limit of classes.
 fn limited(limit: &str) -> Vec<Setting> {
     let mut all = Vec::new();
     for spec in kinds() {
@@ -101,7 +102,7 @@ fn limited(limit: &str) -> Vec<Setting> {
     all
 }
 
-/// All that may become less in a kind, or be something else.
+/// All limits of a kind that can be lowered, or changed.
 fn lowered(spec: &Spec, traffic: Traffic) -> Vec<Setting> {
     let time = format!("{} ns", 10 * traffic.each);
     let mut all = Vec::new();
@@ -137,7 +138,7 @@ struct Bench {
     pool: Pool,
     links: Links,
     traffic: Traffic,
-    /// Number, flow and segments of what has left.
+    /// Number, flow and segments of departed packets.
     left: Vec<(u64, u16, u16)>,
     next: u64,
 }
@@ -153,7 +154,7 @@ impl Bench {
         Self { pool: Pool::new(8 << 20).unwrap(), links, traffic, left: Vec::new(), next: 0 }
     }
 
-    /// So many segments of a flow arrive in one packet.
+    /// Lets segments of a flow arrive in one packet.
     fn arrive(&mut self, at: u64, flow: u16, segments: usize) {
         let mut frame = vec![0u8; HEADERS + segments * SEGMENT];
         frame[12] = 8;
@@ -205,7 +206,7 @@ impl Bench {
         stats
     }
 
-    /// Lets a burst in and some of it out, and says when that is.
+    /// Lets a burst in and some of it out, and returns the time.
     fn fill(&mut self) -> u64 {
         for number in 0..BURST / self.traffic.train {
             self.arrive(0, number as u16 % FLOWS, self.traffic.train);
@@ -221,7 +222,7 @@ fn is_fifo(spec: &Spec) -> bool {
     ["tail-drop", "head-drop", "red", "ared", "rio", "fred", "sred", "codel", "pie"].contains(&spec.kind)
 }
 
-/// Kinds in which segments of a train wait as one packet.
+/// Kinds in which the segments of a train wait as one packet.
 fn keeps_trains(spec: &Spec) -> bool {
     ["tail-drop", "red", "ared", "sred"].contains(&spec.kind)
 }
@@ -235,12 +236,13 @@ fn try_change(old: &Setting, new: &Setting, traffic: Traffic) {
     bench.change(at, new);
     let mut changed = bench.stats(at);
     if new.2.contains("queue dualpi2") {
-        // Each of the three classes chooses its next packet at once, and that is where DualPI2 marks what has waited for its step.
+        // Each of the three classes chooses its next packet at once, which is when DualPI2 marks packets that
+        // have waited for its step.
         assert!(changed.marked_packets <= before.marked_packets + 3, "{name}: {changed:?}");
         changed.marked_packets = before.marked_packets;
     }
     assert_eq!(changed, before, "{name}: at the change");
-    // Flow 4 has packets waiting wherever it belongs: each that comes costs one, itself or another. Other flows may find room.
+    // Flow 4 has packets waiting in any class: each arrival drops one packet. Other flows may find room.
     for number in 1..=11 + u64::from(FLOWS) {
         bench.arrive(at, if number <= 11 { 4 } else { number as u16 - 12 }, 1);
         let stats = bench.stats(at);
@@ -278,7 +280,7 @@ fn another_kind_takes_over_what_waits() {
     }
 }
 
-/// The same with limits in bytes and in time, from the plainest.
+/// Changes of limits in bytes and in time, from the plainest kind.
 #[test]
 fn another_kind_keeps_what_its_limit_would_not_have_let_in() {
     for traffic in TRAFFIC {
@@ -303,12 +305,14 @@ fn the_same_kind_keeps_what_waits() {
     }
 }
 
-/// What a discipline then does is its own law, begun at the change. 720 packets came at 0; 631 of them wait at 89.5 ms, and one goes each millisecond.
+/// Afterwards a discipline follows its own law, started at the change. 720 packets came at 0; 631 of them
+/// wait at 89.5 ms, and one goes each millisecond.
 ///
-/// CoDel sees the first of them at 90 ms and drops an interval later, at 190; then after 100 ms/√n each, n = 1, 2, …: at 290.0, 360.7, 418.4, 468.4,
-/// 513.1, 553.9, 591.7, 627.1, 660.4 and 692.0. PIE drops arrivals only. DualPI2's p' rises every 16 ms by 0.16·(wait − 15 ms) + 3.2·16 ms,
-/// the wait being the time since 0: .0657, .1339, .2047, .2781, .3541, .4325. The squares, for 16 packets each and for 4 of the last, make 5.02 drops in 100 ms. If
-/// the wait at the change counted as growth, 22.
+/// CoDel sees the first of them at 90 ms and drops an interval later, at 190; then after 100 ms/√n each, n =
+/// 1, 2, …: at 290.0, 360.7, 418.4, 468.4, 513.1, 553.9, 591.7, 627.1, 660.4 and 692.0. PIE drops arrivals
+/// only. DualPI2's p' rises every 16 ms by 0.16·(wait − 15 ms) + 3.2·16 ms, the wait being the time since 0:
+/// .0657, .1339, .2047, .2781, .3541, .4325. The squares, for 16 packets each and for 4 of the last, make
+/// 5.02 drops in 100 ms. If the wait at the change were treated as growth, 22.
 #[test]
 fn what_follows_is_the_new_law() {
     let table = [
@@ -332,8 +336,8 @@ fn what_follows_is_the_new_law() {
     }
 }
 
-/// Flow 0 has 30 packets waiting when flow 1 begins. Where flows are kept apart, its packet goes among the next; spread over a single flow, all go in the order in
-/// which they came, those that waited before the change included.
+/// Flow 0 has 30 packets waiting when flow 1 begins. With separate flows, its packet is among the next; with
+/// a single flow, all leave in order of arrival, those from before the change included.
 #[test]
 fn another_number_of_flows_holds_for_what_waits() {
     for kind in ["drr", "fq-codel", "fq-pie"] {
@@ -349,8 +353,9 @@ fn another_number_of_flows_holds_for_what_waits() {
     }
 }
 
-/// What a discipline counts of its packets, it counts anew where a change makes other packets count: FRED lets a flow have five, and of six that came, the
-/// one being sent no longer counts when there are more flows; ten packets that are In now are more than 6, where RIO with a weight of 1 lets no other In packet in.
+/// Counters of a discipline are recomputed when a change makes other packets count: FRED lets a flow have
+/// five, and of six that came, the one being sent no longer counts when there are more flows; ten packets
+/// that are In now are more than 6, where RIO with a weight of 1 admits no other In packet.
 #[test]
 fn what_is_counted_is_counted_anew() {
     let rio = [("weight", "1"), ("in-min", "5"), ("in-max", "6"), ("out-min", "50"), ("out-max", "60")];

@@ -1,9 +1,9 @@
-//! What every block owes, for every row of the registry and values of every parameter: the same packets leave at the
-//! same times however often and in whatever portions a link is looked at, nothing is lost uncounted, nothing leaves
-//! early, and a change in between neither loses nor reorders.
+//! The contract of every block, for every row of the registry and values of every parameter: departures do
+//! not depend on how often or in which portions a link is served, no loss is uncounted, no packet leaves
+//! early, and a change in between neither loses nor reorders packets.
 //!
-//! A new block is covered by its row; a new kind of parameter needs its values in [`values_of`], and a block that lets
-//! packets overtake each other, its line in [`keeps_order`].
+//! A new block is covered by its row; a new kind of parameter needs its values in [`values_of`], and a block
+//! that lets packets overtake each other, its line in [`keeps_order`].
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
@@ -17,10 +17,10 @@ const SPREAD: Nanos = Nanos::from_micros(10);
 /// Bytes of Ethernet, IPv4 and TCP headers of the frames here.
 const HEADERS: usize = 54;
 const END: u64 = u64::MAX - 1;
-/// Room for all that the traffic here can have waiting.
+/// Room for all waiting packets of this traffic.
 const POOL: u64 = 32 << 20;
 
-/// Values that a parameter takes, its extremes among them, as a scenario writes them.
+/// Values of a parameter, extremes included, in scenario syntax.
 fn values_of(spec: &Spec, param: &Param) -> Vec<String> {
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     match param.kind {
@@ -66,7 +66,7 @@ fn keeps_order(config: &LinkConfig) -> bool {
         && config.block("duplicate").is_none()
 }
 
-/// Every value of every parameter of `spec` at least once, and some in company.
+/// Every value of every parameter of `spec` at least once, some in combination.
 fn settings(spec: &'static Spec) -> Vec<Values> {
     let lists: Vec<_> = spec.params.iter().map(|param| values_of(spec, param)).collect();
     let read = |pick: &dyn Fn(usize) -> usize| {
@@ -78,7 +78,7 @@ fn settings(spec: &'static Spec) -> Vec<Values> {
     };
     let mut all = Vec::new();
     for (param, list) in lists.iter().enumerate() {
-        // The others at their second value: the first is often the one that does nothing.
+        // The others at their second value: the first is often the one without effect.
         all.extend((0..list.len()).map(|value| read(&|index| if index == param { value } else { 1 })));
     }
     let mut dice = Dice::named(1, spec.kind);
@@ -89,11 +89,12 @@ fn settings(spec: &'static Spec) -> Vec<Values> {
     all
 }
 
-/// The blocks of a link beside the one that is tried: none, and some of each stage.
+/// The other blocks of a link around the tested one: none, and some of each stage.
 fn surroundings() -> [LinkConfig; 3] {
     let busy =
         [("mtu", "1500"), ("loss", "10 %"), ("queue", "9 packets"), ("rate", "8 Mbit/s"), ("delay", "3 ms")];
-    // Several segments of a train are sent within the spread, so that it goes in pieces while others ask for room.
+    // Several segments of a train are sent within the spread, so that it is split while others ask for
+    // admission.
     let fast = [("queue", "9 packets"), ("rate", "2 Gbit/s"), ("delay", "50 us")];
     let with = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
     let of = |words: &[(&str, &str)]| words.iter().fold(LinkConfig::default(), with);
@@ -115,7 +116,7 @@ fn cases() -> Vec<(String, LinkConfig)> {
     cases
 }
 
-/// Does something with every case, on all processors, each of which has a pool of its own. The number of a case is its seed.
+/// Runs a check on every case, on all processors, each with its own pool. The number of a case is its seed.
 fn each_case(check: impl Fn(&mut Pool, u64, &str, &LinkConfig) + Sync) {
     let (cases, next) = (cases(), AtomicUsize::new(0));
     let work = || {
@@ -134,7 +135,7 @@ fn each_case(check: impl Fn(&mut Pool, u64, &str, &LinkConfig) + Sync) {
     });
 }
 
-/// What arrives: at a time, so many payload bytes, in segments of so many if a train.
+/// An arrival: time, payload bytes, and segment size if it is a train.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     at: u64,
@@ -142,7 +143,8 @@ struct Arrival {
     mss: Option<usize>,
 }
 
-/// Packets in bursts and with pauses from nanoseconds to tens of milliseconds; `trains` makes some of them trains.
+/// Packets in bursts and with pauses from nanoseconds to tens of milliseconds; `trains` makes some of them
+/// trains.
 fn traffic(seed: u64, count: usize, trains: bool) -> Vec<Arrival> {
     let mut dice = Dice::named(seed, "traffic");
     let mut at = 1_000_000;
@@ -155,7 +157,8 @@ fn traffic(seed: u64, count: usize, trains: bool) -> Vec<Arrival> {
             8 => dice.below(2_000_000),
             _ => dice.below(40_000_000),
         };
-        // Shorter segments at 400 Gbit/s take no whole nanosecond: by itself, each would find the link idle.
+        // Shorter segments at 400 Gbit/s take less than a nanosecond: individually, each would find the link
+        // idle.
         let mss = 64 + dice.below(1383) as usize;
         match trains && dice.below(4) == 0 {
             true => Arrival { at, payload: mss + 1 + dice.below(12 * mss as u64) as usize, mss: Some(mss) },
@@ -165,24 +168,24 @@ fn traffic(seed: u64, count: usize, trains: bool) -> Vec<Arrival> {
     (0..count).map(arrival).collect()
 }
 
-/// How a link is looked at between arrivals; nothing of it may show in what leaves.
+/// How a link is served between arrivals, which must not affect departures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Looks {
-    /// Whenever it wants to be, and before every arrival.
+    /// At every deadline, and before every arrival.
     Exact,
-    /// After so many arrivals, up to the last of them, as a worker with a clock does.
+    /// After this many arrivals, up to the last of them, like a worker with a clock.
     Every(usize),
-    /// Exactly, and at other times besides.
+    /// At every deadline, and at other times.
     Often,
     /// After seven arrivals, with its statistics read at random times.
     Asked,
 }
 
-/// A link under test, and what has left it.
+/// A link under test, with its departures.
 struct Bench<'a> {
     pool: &'a mut Pool,
     links: Links,
-    /// When each left: leaving time, number, segments and length.
+    /// Each departure: time, number, segments and length.
     left: Vec<(u64, u64, u16, u32)>,
     /// When each came.
     came: Vec<u64>,
@@ -215,7 +218,7 @@ impl<'a> Bench<'a> {
         frame[46] = 0x50;
         let handle = self.pool.insert(&frame).unwrap();
         let meta = self.pool.meta_mut(handle);
-        // As ports do it: the numbers between are for the pieces of a train.
+        // As for ports: the numbers between are for the pieces of a train.
         (meta.arrival, meta.seq) = (arrival.at, seq << 16);
         if let Some(mss) = arrival.mss {
             let (segments, gso_size) = (arrival.payload.div_ceil(mss) as u16, mss as u16);
@@ -267,7 +270,7 @@ impl<'a> Bench<'a> {
         stats
     }
 
-    /// Ends the run after `until`: what is still held is dropped, and then there must be nothing.
+    /// Ends the run after `until`: held packets are dropped, and then there must be none.
     fn finish(mut self, until: u64) -> Trace {
         self.links.flush(self.pool);
         let stats = self.stats(until);
@@ -287,7 +290,8 @@ struct Trace {
     stats: LinkStats,
 }
 
-/// Sends `arrivals` through a link; with `until` the run is stopped there, else everything leaves that ever does.
+/// Sends `arrivals` through a link; with `until` the run is stopped there, otherwise all possible departures
+/// happen.
 fn run(
     (config, seed): (&LinkConfig, u64),
     arrivals: &[Arrival],
@@ -360,13 +364,13 @@ fn looks_and_portions_change_nothing() {
     });
 }
 
-/// How many packets are sent through a link: background packets come by the million where a bit of time passes, at the rates that
-/// are tried here.
+/// Number of packets for a link: background packets come by the million over longer times, at the rates
+/// tested here.
 fn count(config: &LinkConfig) -> usize {
     if config.block("background").is_some() { 12 } else { 80 }
 }
 
-/// Blocks know the time since the run began, and nothing else of the clock: a run that is recorded can be replayed.
+/// Blocks only know the time since the run began: a recorded run can be replayed.
 #[test]
 fn when_a_run_begins_changes_nothing() {
     each_case(|pool, seed, name, config| {
@@ -390,7 +394,7 @@ fn when_a_run_begins_changes_nothing() {
     });
 }
 
-/// A train is the same to a link as its segments, arriving together.
+/// A train is equivalent to its segments arriving together.
 #[test]
 fn a_train_meets_the_fate_of_its_segments() {
     each_case(|pool, seed, name, config| {

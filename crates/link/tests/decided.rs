@@ -1,6 +1,7 @@
-//! A link on which all is decided when packets arrive, beside one that serves them: the same seed, arrivals and changes give the same trace.
+//! Compares a link on which everything is decided on arrival with one that serves packets: the same seed,
+//! arrivals and changes give the same trace.
 //!
-//! The served one is told to serve, so that its packets wait until they are sent.
+//! The latter is configured to serve, so that its packets wait until they are sent.
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, Links, registry};
@@ -79,7 +80,7 @@ impl Side {
     fn collect(&mut self, mut out: Fifo) {
         while let Some(handle) = out.pop(&self.pool) {
             let meta = self.pool.meta(handle);
-            // When it counts as having come: not before what was done by then.
+            // Its effective arrival: not before what was executed by then.
             self.trace.push(format!("{} came at {} and leaves at {}", meta.seq, meta.arrival, meta.leave()));
             self.pool.free(handle);
         }
@@ -189,7 +190,7 @@ fn usual(rate: &str) -> u64 {
     (8_000_000_000 * 300 / bits).max(2)
 }
 
-/// One run of both; the number of packets that were dropped.
+/// Runs both, and returns the number of dropped packets.
 fn compare(case: u64) -> usize {
     let mut dice = Dice::named(case, "decided");
     let (transmitter, mut usual) = match case % 4 {
@@ -198,7 +199,7 @@ fn compare(case: u64) -> usize {
     };
     let loss = ("loss", "independent", vec![("probability", one_of(&mut dice, &["0 %", "0 %", "10 %"]))]);
     let mut blocks = vec![transmitter, delay(&mut dice), queue(&mut dice), loss];
-    // Where sending takes no time, what judges on the wire, and what draws a delay, is asked when a packet arrives.
+    // If transmission takes no time, judges on the wire and random delays are asked on arrival.
     if case.is_multiple_of(2) {
         blocks.extend(on_the_wire(&mut dice));
     }
@@ -213,7 +214,7 @@ fn compare(case: u64) -> usize {
         if dice.below(40) == 0 {
             now += dice.below(gap * 100);
         }
-        // A stamp may lie before one that was there already.
+        // A stamp may be earlier than a previous one.
         let stamp = if dice.below(20) == 0 { now - dice.below(gap.min(now)) } else { now };
         let (bytes, segments) = (20 + dice.below(1500) as usize, [1, 1, 1, 1, 7][dice.below(5) as usize]);
         let segments = if case.is_multiple_of(3) { segments } else { 1 };

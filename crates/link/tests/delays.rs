@@ -1,5 +1,5 @@
-//! What delays with a distribution do to packets on a link: whose delays are distributed as stated, whose mean stays, and
-//! whose order is kept where it is asked for.
+//! Effects of delays with a distribution on packets of a link: the stated distribution, the stated mean, and
+//! order if requested.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Spec, Values};
@@ -18,7 +18,7 @@ fn link(keys: &[(&str, &str)], kind: &str, given: &[(&str, &str)], seed: u64) ->
     links
 }
 
-/// What came out: when it was sent and when it left, by its number, in the order of leaving.
+/// Output: transmission and departure time by number, in order of departure.
 struct Outcome {
     left: Vec<(u64, u64, u64)>,
     stats: LinkStats,
@@ -125,11 +125,11 @@ fn keeping_the_order_keeps_the_mean_and_the_least_delay() {
         let kept = run(link(&[], "jitter", &jitter(shape, "keep"), 2), N, 10_000);
         let free = run(link(&[], "jitter", &jitter(shape, "reorder"), 2), N, 10_000);
         assert!(kept.in_order() && !free.in_order());
-        // The same draws, so the same times at which something leaves: the same mean, to the last bit.
+        // The same draws, so the same set of departures: exactly the same mean.
         let times = |outcome: &Outcome| outcome.left.iter().map(|(.., leave)| *leave).collect::<Vec<_>>();
         assert_eq!(times(&kept), times(&free), "{shape}");
         assert!((kept.mean() - free.mean()).abs() < 1e-6, "{shape}: {} {}", kept.mean(), free.mean());
-        // Four deviations of the mean of so many: 20 ms is at least the deviation of each.
+        // Four standard errors of the mean: each delay has a deviation of at most 20 ms.
         let bound = 4.0 * 20.0 / (N as f64).sqrt();
         assert!((kept.mean() - 100.0).abs() < bound, "{shape}: {}", kept.mean());
         let least = |outcome: &Outcome| outcome.delays().into_iter().fold(f64::MAX, f64::min);
@@ -156,7 +156,7 @@ fn correlated_delays_keep_their_distribution() {
     let delays = outcome.delays();
     let mean = outcome.mean();
     let product = |lag: usize| delays.windows(lag + 1).map(|w| (w[0] - mean) * (w[lag] - mean)).sum::<f64>();
-    // So many independent ones are left of them as there are draws that were not repeated: a quarter.
+    // The number of independent draws is that of draws that were not repeated: a quarter.
     let (rho, bound) = (product(1) / product(0), 4.0 * (7.0 / N as f64).sqrt());
     assert!((rho - 0.75).abs() < bound, "{rho}");
     assert!((mean - 100.0).abs() < 4.0 * 20.0 * (7.0 / N as f64).sqrt(), "{mean}");
@@ -183,7 +183,7 @@ fn a_dummynet_profile_loses_its_share() {
     let outcome = run(link(&[], "distribution", &profile, 6), N, 10_000);
     let lost = outcome.stats.drops.iter().find(|(reason, _)| *reason == "loss").unwrap().1 as f64 / N as f64;
     assert!((lost - 0.2).abs() < 4.0 * (0.16 / N as f64).sqrt(), "{lost}");
-    // What is not lost takes what lies below the loss level: 10 to 50 ms.
+    // Packets that are not lost have delays below the loss level: 10 to 50 ms.
     assert_follows(outcome.delays(), |x| (x - 10.0) / 40.0, "the rest");
 }
 
@@ -238,7 +238,7 @@ fn model((kind, given): Model<'_>) -> (&'static Spec, Values) {
     (spec, Values::read(spec, given).unwrap())
 }
 
-/// When each packet leaves, by its number: they arrive at these times, in ns, and the delays change at others.
+/// Departure of each packet, by number: they arrive at these times, in ns, and the delays change at others.
 fn departures(
     keys: &[(&str, &str)],
     first: Model<'_>,
@@ -274,7 +274,8 @@ fn departures(
     left.into_iter().map(Option::unwrap).collect()
 }
 
-/// Six packets come at 0 and are sent at 1, 2, … 6 ms (1000 counted bytes at 8 Mbit/s); after 3.5 ms another delay holds.
+/// Six packets come at 0 and are sent at 1, 2, … 6 ms (1000 counted bytes at 8 Mbit/s); after 3.5 ms another
+/// delay applies.
 #[test]
 fn packets_on_their_way_keep_their_times_when_the_delay_changes() {
     const KEEP: (&str, &str) = ("jitter", "0 ms");
@@ -307,7 +308,7 @@ fn packets_on_their_way_keep_their_times_when_the_delay_changes() {
             assert_eq!(left, wanted, "{kind} {before:?}, then {other} {after:?}");
         }
     }
-    // A longer delay holds up nobody: 4 + 20, 5 + 20, 6 + 20.
+    // A longer delay does not hold back others: 4 + 20, 5 + 20, 6 + 20.
     for (kind, before, _) in all(("5 ms", "5 ms; 5 ms", "0 s 5 ms")) {
         for (other, after, _) in all(("20 ms", "20 ms; 20 ms", "0 s 20 ms")) {
             let change = [(3_500_000, (other, &after[..]))];
@@ -324,7 +325,8 @@ fn packets_on_their_way_keep_their_times_when_the_delay_changes() {
     assert_eq!(left, [21, 22, 8, 9, 22, 22]);
 }
 
-/// At 5 ms the first four packets are sent, and leave 20 ms after; what is sent then takes 1 to 3 ms, and leaves behind them.
+/// At 5 ms the first four packets are sent, and leave 20 ms later; packets sent then take 1 to 3 ms, and
+/// leave behind them.
 #[test]
 fn jitter_that_comes_later_does_not_hasten_what_is_on_its_way() {
     let jitter = [("delay", "2 ms"), ("jitter", "1 ms")];
@@ -334,9 +336,11 @@ fn jitter_that_comes_later_does_not_hasten_what_is_on_its_way() {
     assert_eq!(left[5..], [25_000_000; 3]);
 }
 
-/// Whatever the delays are and become: what was sent before leaves when it would if nothing came after it, and what is sent then, if it keeps its order, at the times at
-/// which it would have left had it been allowed to overtake, sorted, and none before a packet that was sent before it. Only jitter that stays jitter lends its
-/// shorter times as before: what was sent before leaves then no sooner than without the change, and no later than if nothing came after it.
+/// For all delays before and after a change: packets sent before it leave as if nothing came after them.
+/// Packets sent afterwards, if they keep their order, leave at the sorted times at which they would have left
+/// with overtaking, and none before a packet sent before it. Only jitter that stays jitter lends its shorter
+/// times as before: packets sent before then leave no earlier than without the change, and no later than if
+/// nothing came after them.
 #[test]
 fn a_change_of_delay_parts_what_was_sent_from_what_comes() {
     let mut dice = Dice::named(1, "changes of delay");
@@ -395,8 +399,9 @@ fn a_change_of_delay_parts_what_was_sent_from_what_comes() {
     }
 }
 
-/// A change to what is there already is none, and one in small steps leaves the mean where it should be: a second at 200 ± 100 ms, then down to 100 ± 100 ms within
-/// four, in steps of 40 ms. Where it falls the mean is that of the packets still on their way, 0.3 s ago at most (7.5 ms).
+/// A change to the current values has no effect, and one in small steps keeps the mean correct: a second at
+/// 200 ± 100 ms, then down to 100 ± 100 ms within four, in steps of 40 ms. While it falls the mean is that of
+/// packets still in flight, at most 0.3 s old (7.5 ms).
 #[test]
 fn jitter_keeps_its_mean_while_it_changes() {
     let arrivals: Vec<u64> = (0..6000).map(|number| number * 1_000_000).collect();
@@ -418,7 +423,8 @@ fn jitter_keeps_its_mean_while_it_changes() {
         let delays: Vec<_> = std::iter::zip(left, &arrivals).map(|(left, at)| left - at).collect();
         delays.chunks(1000).map(|second| second.iter().sum::<u64>() / 1_000_000_000).collect()
     };
-    // Means of 1000 uniform draws: 57.7 ms / sqrt(1000) = 1.8 ms of deviation, and order moves sums between neighbours.
+    // Means of 1000 uniform draws: 57.7 ms / sqrt(1000) = 1.8 ms of deviation, and order moves sums between
+    // neighbours.
     for (means, late) in [(ramp(&mut (0..=100)), 7.5), (ramp(&mut (0..=100).rev()), 0.0)] {
         for (second, mean) in means.iter().enumerate() {
             let step = (second as f64 - 0.5).clamp(0.0, 4.0) * 25.0;

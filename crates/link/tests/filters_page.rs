@@ -1,4 +1,4 @@
-//! The book's page on filters is true: its examples are read, and its error is told as shown.
+//! The book's page on filters: its examples are parsed, and its error message is compared.
 
 use longwire_expression::Expression;
 use longwire_link::filter::RuleSet;
@@ -12,7 +12,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
     divided.filter(|(found, _)| *found == language).map(|(_, text)| text).collect()
 }
 
-/// What stands between backticks in the first column of the tables.
+/// Code in the first column of the tables.
 fn table_cells() -> impl Iterator<Item = &'static str> {
     let rows = PAGE.lines().filter(|line| line.starts_with("| `"));
     rows.flat_map(|row| row.split(" | ").next().unwrap().split('`').skip(1).step_by(2))

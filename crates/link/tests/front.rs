@@ -1,4 +1,4 @@
-//! Delays before the queue: a packet comes to the queue when it has travelled, and leaves when it has been sent.
+//! Delays before the queue: a packet reaches the queue after its delay, and leaves after transmission.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Spec, Values};
@@ -73,7 +73,8 @@ impl Bench {
     }
 }
 
-/// 1246-byte frames count 1250 bytes: 1 ms at 10 Mbit/s. Three come to the queue at 5 ms, where there is room for two.
+/// 1246-byte frames count 1250 bytes: 1 ms at 10 Mbit/s. Three come to the queue at 5 ms, where there is room
+/// for two.
 #[test]
 fn packets_come_to_the_queue_when_they_have_travelled() {
     let rate = |rate| block("rate", "constant", &[("rate", rate)]);
@@ -86,7 +87,7 @@ fn packets_come_to_the_queue_when_they_have_travelled() {
     assert_eq!((stats.queued_packets, stats.travelling_packets, stats.dropped()), (2, 0, 1));
     assert_eq!(link.end(), [6, 7]);
 
-    // The rate that holds when they come to the queue is theirs, while filters judge them when they come to the link.
+    // The rate at their arrival at the queue applies, while filters judge them at their arrival at the link.
     let mut link = Bench::new(&[rate("10 Mbit/s"), queue, before("5 ms")]);
     (0..2).for_each(|number| link.arrive(0, number, 1246));
     link.set(3 * MS, rate("1 Mbit/s"));
@@ -121,7 +122,7 @@ fn a_change_leaves_those_on_their_way_alone() {
     assert_eq!(link.end(), [3, 3, 6]);
 }
 
-/// Such a link is two in a row: one that judges and delays, and one that has the queue and the rate.
+/// Such a link is equivalent to two in series: one with judges and delay, and one with queue and rate.
 #[test]
 fn it_is_a_link_with_the_delay_before_one_without() {
     let delays: [(&str, &[(&str, &str)]); 5] = [
@@ -193,8 +194,8 @@ fn a_station_sends_what_has_travelled_to_its_queue() {
     assert_eq!(bench.left, [(6 * MS, 0)], "{looks:?}");
 }
 
-/// netem's times (net/sched/sch_netem.c, `netem_enqueue`): a packet is sent when the last one is, or when it has been delayed, and takes its
-/// time; every fifth is sent at once. 8 bytes take 6400 ns at 10 Mbit/s.
+/// netem's times (net/sched/sch_netem.c, `netem_enqueue`): transmission of a packet begins after the previous
+/// one, or after its delay; every fifth is sent at once. 8 bytes take 6400 ns at 10 Mbit/s.
 #[test]
 fn what_passes_by_the_link_leaves_when_it_comes() {
     let rate = block("rate", "constant", &[("rate", "10 Mbit/s")]);
@@ -219,7 +220,8 @@ fn what_passes_by_the_link_leaves_when_it_comes() {
     link.end();
 }
 
-/// A delay behind the queue and judges: what passes by leaves at once, but not unseen; its copy comes with it.
+/// A delay after the queue, and judges: a packet that bypasses them leaves at once, but is judged, and its
+/// copy with it.
 #[test]
 fn what_passes_by_is_judged_all_the_same() {
     let past = || block("reorder", "independent", &[("probability", "100 %"), ("past", "link")]);
@@ -242,7 +244,7 @@ fn what_passes_by_is_judged_all_the_same() {
         );
         assert_eq!(link.end(), wanted, "{}", judge.0.key);
     }
-    // Taken away while the link stalls, it lets the next one wait as the others do.
+    // Removed while the link stalls, the block lets the next packet wait like others.
     let mut link = Bench::new(&[rate(), past(), delay()]);
     link.arrive(MS, 0, 1246);
     link.set(2 * MS, block("reorder", "independent", &[("probability", "0 %")]));

@@ -1,4 +1,4 @@
-//! Links that share a medium: real packets, their queues, and what the medium does to them.
+//! Links that share a medium: real packets, their queues, and the medium's effects.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, DropReason, Values};
@@ -49,7 +49,7 @@ impl Net {
         assert!(out.is_empty());
     }
 
-    /// Everything by `until`, as the engine's wheel would have it: in the order of time, links before media.
+    /// Executes everything by `until`, as the engine's wheel does: in time order, links before media.
     fn advance(&mut self, until: u64) {
         loop {
             let first = (0..self.links.slots() as u32).map(|link| (self.links.deadline(link), link)).min();
@@ -58,7 +58,7 @@ impl Net {
             };
             let mut out = Fifo::EMPTY;
             self.links.expire(&mut self.pool, link, now, &mut out);
-            while self.links.take_stirred().is_some() {}
+            while self.links.take_dirty().is_some() {}
             while let Some(handle) = out.pop(&self.pool) {
                 let meta = self.pool.meta(handle);
                 self.left.push((meta.leave(), link, meta.seq));
@@ -80,7 +80,7 @@ impl Net {
 fn two_directions_share_one_transmitter() {
     let mut net =
         Net::new("half-duplex", &[("rate", "8 Mbit/s")], &[&[("delay", "1 ms")], &[("delay", "2 ms")]]);
-    // Forward, back, and both at the same time: the first link's goes first.
+    // Forward, backward, and both at the same time: the first link's goes first.
     net.arrive(0, 0, 96, 1);
     net.arrive(10_000, 0, 96, 2);
     net.arrive(20_000, 1, 96, 3);
@@ -93,8 +93,8 @@ fn two_directions_share_one_transmitter() {
     net.conserved(10 * MS);
 }
 
-/// Frames that end at a time are gone before one that arrives then, and a packet stamped before what the medium has done
-/// counts as coming after it.
+/// Frames that end at a time are gone before an arrival at that time, and a packet stamped before the
+/// medium's last step is treated as arriving after it.
 #[test]
 fn arrivals_do_not_come_before_what_has_been_done() {
     let mut net = Net::new("half-duplex", &[("rate", "8 Mbit/s")], &[&[("queue", "1 packets")], &[]]);
@@ -110,8 +110,8 @@ fn arrivals_do_not_come_before_what_has_been_done() {
     net.conserved(MS);
 }
 
-/// Stations on a wire and in a cell, with all that a link may have besides: every packet is accounted for, and leaves after it
-/// came and its transmission could have taken.
+/// Stations on a wire and in a cell, with all other blocks of a link: every packet is accounted for, and
+/// leaves no earlier than its transmission allows.
 #[test]
 fn every_packet_is_accounted_for() {
     for (kind, given) in [
@@ -152,7 +152,8 @@ fn every_packet_is_accounted_for() {
             .filter(|(reason, _)| *reason == DropReason::Collisions.name())
             .map(|(_, packets)| packets)
             .sum();
-        // Also on an overloaded wire: who collides often draws from large windows, and those who do not go first.
+        // Also on an overloaded wire: stations with many collisions draw from large windows, and others go
+        // first.
         assert_eq!(given_up > 0, kind != "half-duplex", "{kind}: {given_up}");
         net.links.flush(&mut net.pool);
         assert_eq!(net.pool.live(), 0);
@@ -160,7 +161,7 @@ fn every_packet_is_accounted_for() {
     }
 }
 
-/// Media know the time since the run began, and nothing else of the clock. The shift is no multiple of a slot.
+/// Media only know the time since the run began. The shift is not a multiple of a slot.
 #[test]
 fn when_a_run_begins_changes_nothing() {
     for (kind, given) in [
@@ -187,7 +188,7 @@ fn when_a_run_begins_changes_nothing() {
     }
 }
 
-/// Asking what links have done so far changes nothing.
+/// Reading statistics changes nothing.
 #[test]
 fn looking_changes_nothing() {
     let run = |looks: bool| {
@@ -211,8 +212,8 @@ fn looking_changes_nothing() {
     assert_eq!(run(false), run(true));
 }
 
-/// Bianchi's cell with real packets in real queues: 10 stations, 8184 bits of payload. As of the machine by itself, within a per cent
-/// and three standard errors.
+/// Bianchi's cell with real packets in real queues: 10 stations, 8184 bits of payload. Compared as for the
+/// state machine alone, within one per cent and three standard errors.
 #[test]
 fn a_saturated_cell_carries_what_the_model_says() {
     let keys: [&[(&str, &str)]; 10] = [&[]; 10];
@@ -234,9 +235,9 @@ fn a_saturated_cell_carries_what_the_model_says() {
 /// Background packets of one station take their turns among the packets of another.
 #[test]
 fn background_traffic_takes_its_turns() {
-    // 1000 bytes every millisecond from the beginning on, of 803.2 µs each with their check sequence; and as often 1250 bytes
-    // of 1 ms. In the order of arrival, at equal times the first link's first: before the last go 99 others and, the first of
-    // which found nobody else, 99 of the background's.
+    // 1000 bytes every millisecond from the beginning on, of 803.2 µs each with their check sequence; and as
+    // often 1250 bytes of 1 ms. In the order of arrival, at equal times the first link's first: before the
+    // last go 99 others and, the first of which found nobody else, 99 of the background's.
     let mut net = Net::new("half-duplex", &[("rate", "10 Mbit/s")], &[&[], &[("background", "8 Mbit/s")]]);
     for seq in 0..100 {
         net.arrive(seq * MS, 0, 1246, seq);
@@ -264,8 +265,9 @@ fn a_medium_stays_what_it_is_and_the_rest_can_change() {
     assert!(registry().iter().all(|spec| spec.kind != "shared"), "no link has it by itself");
 }
 
-/// Eight stations, each with two packets of 1000 bytes every millisecond, share 8 Mbit/s: a millisecond a packet. Without a limit in time
-/// they would wait for seconds. Returns the longest and the mean wait, after the first second, of those that were sent by `end` ms.
+/// Eight stations, each with two packets of 1000 bytes every millisecond, share 8 Mbit/s: a millisecond a
+/// packet. Without a time limit they would wait for seconds. Returns the longest and the mean wait, after the
+/// first second, of those that were sent by `end` ms.
 fn waits(kind: &str, given: &[(&str, &str)], queue: (&str, &[(&str, &str)]), end: u64) -> (f64, f64) {
     let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("queue", queue.0)).unwrap();
     let values = Values::read(spec, queue.1).unwrap();
@@ -291,8 +293,9 @@ fn waits(kind: &str, given: &[(&str, &str)], queue: (&str, &[(&str, &str)]), end
     (most, waits.iter().sum::<u64>() as f64 / waits.len() as f64 / MS as f64)
 }
 
-/// On a half-duplex medium packets are sent in the order of their arrival: what waits at all stations is what one waits for, and a limit
-/// of 50 ms lets none wait for longer, but for one that finds its own station's queue empty.
+/// On a half-duplex medium packets are sent in the order of their arrival: each waits for the backlogs of all
+/// stations, and a limit of 50 ms bounds the wait, except for a packet that finds its own station's queue
+/// empty.
 #[test]
 fn a_limit_in_time_counts_what_waits_at_other_stations() {
     let (most, _) = waits("half-duplex", &[("rate", "8 Mbit/s")], ("tail-drop", &[("limit", "50 ms")]), 3000);
@@ -308,14 +311,15 @@ fn a_limit_in_time_counts_what_waits_at_other_stations() {
     net.conserved(1000 * MS);
 }
 
-/// PIE on eight stations that take turns: its target is 15 ms, and it was 138 ms when each station took the whole rate for its own.
+/// PIE on eight stations that take turns: its target is 15 ms; with each station assuming the whole rate the
+/// delay would be 138 ms.
 #[test]
 fn pie_steers_stations_to_its_target() {
     let (_, mean) = waits("half-duplex", &[("rate", "8 Mbit/s")], ("pie", &[("limit", "unlimited")]), 20_000);
     assert!((7.5..30.0).contains(&mean), "{mean}");
 }
 
-/// Where the medium decides by chance, the rate is estimated: waits are about what was asked for.
+/// If the medium is random, the rate is estimated: delays are near the target.
 #[test]
 fn stations_estimate_their_departure_rate() {
     for (kind, given) in [("dcf", &[("rate", "11 Mbit/s")][..]), ("csma-cd", &[])] {

@@ -1,4 +1,4 @@
-//! What judged on the wire judges before the queue from a change on, while packets travel that it has put out of order.
+//! A change of judges on the wire to judges before the queue, while packets in flight are out of order.
 #![forbid(unsafe_code)]
 
 use longwire_block::Values;
@@ -6,7 +6,8 @@ use longwire_link::{Fifo, LinkConfig, Links, registry};
 use longwire_packet::Pool;
 use longwire_units::Nanos;
 
-/// The packet of 0 ms leaves at once, its copy 10 ms later; that of 2 ms is not copied any more, and does not wait for the copy.
+/// The packet of 0 ms leaves at once, its copy 10 ms later; that of 2 ms is no longer copied, and does not
+/// wait for the copy.
 #[test]
 fn those_that_travel_keep_their_times() {
     let spec = registry().into_iter().find(|spec| spec.key == "duplicate").unwrap();

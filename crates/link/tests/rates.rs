@@ -1,4 +1,4 @@
-//! Links that send by token buckets, traces and slots, seen from outside.
+//! Links with token buckets, traces and slots, observed from outside.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Spec, Values};
@@ -16,7 +16,7 @@ fn link(kind: &str, given: &[(&str, &str)], queue: &str) -> LinkConfig {
     config.with(spec, Values::read(spec, given).unwrap())
 }
 
-/// Links that take packets and let them go at every deadline.
+/// Links that accept packets and release them at every deadline.
 struct Bench {
     pool: Pool,
     links: Links,
@@ -34,7 +34,7 @@ impl Bench {
         Self { pool: Pool::new(96 << 20).unwrap(), links, left: Vec::new(), next: 0 }
     }
 
-    /// Lets a frame of so many bytes arrive at `at` nanoseconds.
+    /// Lets a frame of this size arrive at `at` nanoseconds.
     fn arrive(&mut self, link: u32, at: u64, bytes: usize) {
         self.advance(link, at);
         let handle = self.pool.insert(&vec![0; bytes]).unwrap();
@@ -70,8 +70,8 @@ impl Bench {
 
 const MILLI: u64 = 1_000_000;
 
-/// What mahimahi's link does, as its code has it: before a packet is queued, the opportunities up to then are spent on those
-/// that wait; each is worth 1504 bytes, and what is left of it when the queue is empty is lost.
+/// A model of mahimahi's link from its code: before a packet is queued, earlier opportunities are spent on
+/// waiting packets; each is worth 1504 bytes, and its rest is lost when the queue is empty.
 fn mahimahi(times: &[u64], packets: &[(u64, u64)]) -> Vec<u64> {
     let length = times[times.len() - 1];
     let (mut waiting, mut ends, mut arrivals) =
@@ -118,7 +118,7 @@ fn a_link_with_delivery_opportunities_does_what_mahimahi_does() {
         let packets: Vec<(u64, usize)> = (0..2000)
             .map(|_| {
                 now += [0, dice.below(MILLI), dice.below(20 * MILLI)][dice.below(3) as usize];
-                // Some at the very moment of an opportunity.
+                // Some at the exact time of an opportunity.
                 now = if dice.below(4) == 0 { now.next_multiple_of(MILLI) } else { now };
                 (now, 34 + dice.below(1481) as usize)
             })
@@ -133,8 +133,8 @@ fn a_link_with_delivery_opportunities_does_what_mahimahi_does() {
     }
 }
 
-/// 100 µs of 12 Mbit/s every millisecond. One link is busy from the start, another has its first packet in the 500th
-/// round, and the run begins at 3 s of the engine's clock.
+/// 100 µs of 12 Mbit/s every millisecond. One link is busy from the start, another has its first packet in
+/// the 500th round, and the run begins at 3 s of the engine's clock.
 #[test]
 fn links_with_the_same_trace_are_in_step() {
     let begin = 3_000 * MILLI;
@@ -157,7 +157,8 @@ fn links_with_the_same_trace_are_in_step() {
     }
 }
 
-/// Packets that wait for an opportunity, a slot or tokens count against the queue's limit although sending takes no time.
+/// Packets that wait for an opportunity, a slot or tokens count towards the queue's limit although
+/// transmission takes no time.
 #[test]
 fn who_waits_takes_room_in_the_queue() {
     for (kind, given) in [
@@ -180,8 +181,8 @@ fn who_waits_takes_room_in_the_queue() {
     }
 }
 
-/// A rate that changes every 10 µs, followed through a whole link over a million steps: every packet ends when the integral
-/// of the rate says so.
+/// A rate that changes every 10 µs, over a million steps through a whole link: every packet ends when the
+/// integral of the rate says.
 #[test]
 fn a_trace_of_ten_microseconds_is_followed_exactly() {
     let rate = |step: u64| 1_000_000 + step * 7919 % 99_000_000;

@@ -1,4 +1,5 @@
-//! No text of a rule, a class or a list makes anything panic: the fuzzer's corpus, and its words in any order.
+//! Arbitrary texts of rules, classes or lists never cause a panic: the fuzzer's corpus, and its words in any
+//! order.
 #![forbid(unsafe_code)]
 
 #[path = "../../../fuzz/corpus.rs"]
@@ -28,7 +29,8 @@ fn reads_its_examples() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn words_in_any_order(
@@ -40,7 +42,8 @@ proptest! {
         let (one, two) = (one.get(&files), two.get(&files));
         let words: Vec<&str> =
             one.split_inclusive([' ', '\n']).chain(two.split_inclusive([' ', '\n'])).collect();
-        let text: String = places.iter().filter(|_| !words.is_empty()).map(|place| *place.get(&words)).collect();
+        let places = places.iter().filter(|_| !words.is_empty());
+        let text: String = places.map(|place| *place.get(&words)).collect();
         exercise::run(text.as_bytes());
     }
 }

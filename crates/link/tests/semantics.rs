@@ -1,4 +1,4 @@
-//! What a link does to packets, in tables that can be checked by hand: the formula of the design, to the nanosecond.
+//! A link's formula, in tables that can be checked by hand: as in the design, to the nanosecond.
 #![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Values};
@@ -14,7 +14,7 @@ struct Bench {
     pool: Pool,
     links: Links,
     left: Vec<(u64, u32)>,
-    /// How many segments were in each that left.
+    /// Number of segments of each departure.
     segments: Vec<u16>,
     next: u32,
 }
@@ -40,7 +40,7 @@ impl Bench {
         self.collect(out);
     }
 
-    /// Everything leaves that leaves by `until`.
+    /// Executes all departures by `until`.
     fn advance(&mut self, until: u64) {
         while self.links.deadline(0) <= Nanos(until) {
             let at = self.links.deadline(0);
@@ -163,7 +163,8 @@ fn a_change_of_delay_is_for_packets_whose_transmission_ends_later_and_never_reor
     (0..3).for_each(|_| link.arrive(0, 1246));
     link.set(3 * MS / 2, "delay", "5 ms");
     link.advance(u64::MAX - 1);
-    // The first is on its way (21 ms). The second ends at 2 + 5 = 7, the third at 8, but both wait for the first.
+    // The first is in flight (21 ms). The second ends at 2 + 5 = 7, the third at 8, but both wait for the
+    // first.
     assert_eq!(link.left, [(21 * MS, 0), (21 * MS, 1), (21 * MS, 2)]);
 }
 
@@ -199,7 +200,7 @@ fn flushing_accounts_for_everything() {
     assert_eq!(link.pool.live(), 0);
 }
 
-/// A TCP train as a driver hands it over: `payload` bytes in segments of `mss`.
+/// A TCP train as from a driver: `payload` bytes in segments of `mss`.
 fn train(bench: &mut Bench, at: u64, payload: usize, mss: u16) {
     let header_len = 54;
     let mut frame = vec![0u8; header_len + payload];
@@ -278,14 +279,15 @@ fn a_lost_segment_is_cut_out_and_the_rest_goes_on() {
     train(&mut link, 0, 1192 * 20, 1192);
     let stats = link.stats(0);
     assert!(stats.dropped() > 0 && stats.out_packets > 0);
-    // The verdicts are those that single packets would have met.
+    // The verdicts are those on single packets.
     let mut single = Bench::new(&[("loss", "30 %")]);
     (0..20).for_each(|_| single.arrive(0, 1246));
     assert_eq!(single.stats(0).dropped(), stats.dropped());
     assert_eq!(link.pool.live(), 0);
 }
 
-/// Two trains of nine segments of 1 µs each at 10 Gbit/s come at 0, and the rate changes at 4.5 µs: four and a half segments of the first are sent.
+/// Two trains of nine segments of 1 µs each at 10 Gbit/s come at 0, and the rate changes at 4.5 µs: four and
+/// a half segments of the first are sent.
 #[test]
 fn trains_are_cut_where_a_change_of_rate_parts_their_segments() {
     let slow = |first: u64, step: u64, count: u64| (0..count).map(move |n| (first + n * step, 1u16));
@@ -317,7 +319,8 @@ fn trains_are_cut_where_a_change_of_rate_parts_their_segments() {
     }
 }
 
-/// Segments of a train that waits have delays of their own where delays become jitter, and tokens of their own where the rate becomes a bucket.
+/// Segments of a waiting train get individual delays if the delay becomes jitter, and individual tokens if
+/// the rate becomes a bucket.
 #[test]
 fn trains_are_cut_where_another_kind_parts_their_segments() {
     let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
@@ -329,7 +332,8 @@ fn trains_are_cut_where_another_kind_parts_their_segments() {
     let wanted: Vec<_> = [MS + 9_000; 9].into_iter().chain(second).collect();
     assert_eq!(link.times(), wanted, "the one being sent is sent as a whole");
 
-    // One and a half of three segments are sent. What is left of the second takes 625 of 1250 tokens, and the third waits for as many more.
+    // One and a half of three segments are sent. What is left of the second takes 625 of 1250 tokens, and the
+    // third waits for as many more.
     let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
     train(&mut link, 0, 1192 * 3, 1192);
     link.set_kind(1_500, "rate", "token-bucket", &[("rate", "10 Mbit/s"), ("burst", "1250 B")]);
@@ -337,7 +341,8 @@ fn trains_are_cut_where_another_kind_parts_their_segments() {
     assert_eq!(link.times(), [1_500, 1_500, 1_500 + MS / 2]);
 }
 
-/// 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms half of the first is left, which takes tokens of a bucket that is full.
+/// 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms half of the first is left, which takes tokens from a full
+/// bucket.
 #[test]
 fn what_is_left_of_a_packet_takes_tokens() {
     let table = [
@@ -357,7 +362,7 @@ fn what_is_left_of_a_packet_takes_tokens() {
     }
 }
 
-/// The formula, written down once more as plainly as possible, with exact fractions of a nanosecond.
+/// The formula, implemented as plainly as possible, with exact fractions of a nanosecond.
 struct Formula {
     rate: u128,
     delay: u64,

@@ -1,15 +1,15 @@
-//! The carriers of a namespace's interfaces: what a program there sees of the wire.
+//! Carriers of a namespace's interfaces: the link state that programs there see.
 
 use longwire_lab::{LabError, Namespace};
 use longwire_netlink::{LinkSettings, Socket, link};
 use std::io;
 
-/// Takes carriers off a namespace's interfaces, and puts them back.
+/// Control over the carriers of a namespace's interfaces.
 #[derive(Debug)]
 pub struct Carriers(Socket);
 
 impl Carriers {
-    /// Those of `namespace`.
+    /// Opens the interfaces of `namespace`.
     ///
     /// # Errors
     /// The namespace can't be entered.
@@ -18,11 +18,11 @@ impl Carriers {
         namespace.run(Socket::route)?.map(Self).map_err(doing)
     }
 
-    /// Gives the interface with this index a carrier, or takes it away (linux/if_link.h, `IFLA_CARRIER`). Whether it is up by its owner's will
-    /// stays as it is.
+    /// Sets the carrier of the interface with this index on or off (linux/if_link.h, `IFLA_CARRIER`). Its
+    /// administrative state is not changed.
     ///
     /// # Errors
-    /// What the kernel refuses: there is no such interface, or it is of a kind whose carrier is its own business.
+    /// The kernel's refusal: there is no such interface, or its kind controls its own carrier.
     pub fn set(&self, index: u32, on: bool) -> io::Result<()> {
         self.0.request(link::change(index, &LinkSettings { carrier: Some(on), ..LinkSettings::default() }))
     }

@@ -1,4 +1,4 @@
-//! What a router is told, and by whom it is carried out.
+//! Changes for a router, and their execution.
 
 use longwire_router::prefix::Prefix;
 use longwire_router::{InterfaceAddress, Known, Router, Way};
@@ -6,7 +6,7 @@ use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network that routes lead to: an address whose bits behind the prefix are zero.
+/// A destination network: an address whose bits behind the prefix are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
     address: IpAddr,
@@ -14,7 +14,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The network of `prefix` bits that `address` is in; none if that is more than the address has.
+    /// The network of `prefix` bits that contains `address`; none if `prefix` is too long.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let address = match address {
             IpAddr::V4(v4) => {
@@ -40,7 +40,7 @@ impl Destination {
     }
 }
 
-/// A number with its lowest bits zero.
+/// Clears the lowest bits of a number.
 fn cleared(bits: u128, lowest: u32) -> u128 {
     bits.checked_shr(lowest).and_then(|bits| bits.checked_shl(lowest)).unwrap_or(0)
 }
@@ -51,7 +51,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Something that a router is to know from now on.
+/// A change of a router's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A port is up, or down.
@@ -61,7 +61,7 @@ pub enum Change {
         /// Whether it is up.
         up: bool,
     },
-    /// A port has these addresses, and no others.
+    /// A port has exactly these addresses.
     Addresses {
         /// The port's place in the plan.
         port: u16,
@@ -70,26 +70,27 @@ pub enum Change {
         /// Those of IPv6.
         v6: Vec<InterfaceAddress<u128>>,
     },
-    /// Where a network is; none if nowhere.
+    /// The next hops of a network; none removes the route.
     Route {
         /// The network.
         to: Destination,
-        /// Where packets go.
+        /// The destination of packets.
         way: Option<Way>,
     },
-    /// A neighbour's link address; none if it is not known any more.
+    /// The link address of a neighbour; none if it is no longer known.
     Neighbour {
-        /// The place in the plan of the port that it is behind.
+        /// Place in the plan of the neighbour's port.
         port: u16,
         /// Its address.
         address: IpAddr,
-        /// Its link address, and how it is known.
+        /// Its link address with its state.
         mac: Option<([u8; 6], Known)>,
     },
 }
 
 impl Change {
-    /// Tells a router. False if it refuses: a table is full, or there is no such port.
+    /// Applies the change to a router. Returns false if it refuses: a table is full, or there is no such
+    /// port.
     pub fn carry_out(self, router: &mut Router, now: Nanos) -> bool {
         match self {
             Self::Up { port, up } => router.set_up(port, up),
@@ -142,12 +143,12 @@ pub fn routes_of(router: &Router) -> Vec<(Destination, Way)> {
     v4.chain(v6).collect()
 }
 
-/// Who tells the router, between two batches of packets.
+/// The recipient of changes, which applies them between two batches of packets.
 pub trait Target: Send {
-    /// The routes that the router has; none if it has ended.
+    /// The routes of the router; none if it has ended.
     fn routes(&mut self) -> Option<Vec<(Destination, Way)>>;
 
-    /// Carries changes out in order, and answers which were; none if the router has ended.
+    /// Applies changes in order, and returns which succeeded; none if the router has ended.
     fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>>;
 }
 

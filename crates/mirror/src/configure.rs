@@ -1,4 +1,4 @@
-//! A new namespace as a scenario describes the router: interfaces up, with addresses and routes.
+//! Configuration of a new namespace from the scenario's router: interfaces up, with addresses and routes.
 
 use longwire_lab::Cidr;
 use longwire_netlink::{
@@ -19,27 +19,27 @@ pub struct PortSpec {
 /// A route of the namespace.
 #[derive(Debug, Clone)]
 pub struct RouteSpec {
-    /// Where to.
+    /// The destination.
     pub to: Cidr,
-    /// Where packets go, each flow by one of these; if there are none, they are dropped.
+    /// Next hops that share the flows; if there are none, packets are dropped.
     pub hops: Vec<HopSpec>,
 }
 
-/// Where packets of a route go.
+/// A next hop of a route.
 #[derive(Debug, Clone)]
 pub struct HopSpec {
-    /// The neighbour that knows the way.
+    /// The gateway.
     pub via: Option<IpAddr>,
     /// The name of the interface.
     pub port: String,
-    /// Its share of the flows: 1 to 256; more is taken for that.
+    /// Its share of the flows: 1 to 256; more is treated as 256.
     pub weight: u16,
 }
 
-/// Sets up what there is in the calling thread's namespace, and answers the interfaces' indices in order.
+/// Configures the calling thread's namespace, and returns the interfaces' indices in order.
 ///
 /// # Errors
-/// What the kernel refuses, with what was asked for.
+/// The kernel's refusal, with the request.
 pub fn configure(ports: &[PortSpec], routes: &[RouteSpec]) -> io::Result<Vec<u32>> {
     let socket = Socket::route()?;
     let up = LinkSettings { up: true, ..LinkSettings::default() };

@@ -1,4 +1,4 @@
-//! The thread that listens to the kernel and tells the router.
+//! The thread that listens to the kernel and updates the router.
 
 use crate::change::{Change, Destination, Target};
 use crate::message::{RTNLGRP_NEXTHOP, read};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The groups that are listened to.
+/// The multicast groups subscribed to.
 const GROUPS: [u32; 7] = [
     libc::RTNLGRP_LINK,
     libc::RTNLGRP_NEIGH,
@@ -25,22 +25,23 @@ const GROUPS: [u32; 7] = [
     RTNLGRP_NEXTHOP,
 ];
 
-/// Room for messages that are not read yet: a route takes about 500 bytes of it.
+/// Receive buffer: a route takes about 500 bytes of it.
 const ROOM: usize = 32 << 20;
-/// How often the thread looks whether it is to end.
+/// Interval between checks whether the thread should end.
 const LOOK: Duration = Duration::from_millis(100);
-/// Datagrams that are read before the router is told: of what changes back and forth it hears the end.
+/// Datagrams read before the router is updated: of repeated changes it only receives the last.
 const MOST_READ: usize = 1024;
-/// Changes that a router carries out between two batches of packets: these wait for it.
+/// Changes per update, which the router applies between two batches of packets, and which delay these.
 const TOGETHER: usize = 64;
-/// The least time between two dumps, and how many times as long as the last took: a namespace that makes dumps necessary all the time costs a fifth of
-/// a processor at most.
+/// The shortest time between two dumps, also as a multiple of the last dump's duration: a namespace that
+/// continuously requires dumps costs at most a fifth of a processor.
 const BETWEEN: Duration = Duration::from_millis(50);
 const TIMES: u32 = 4;
-/// How often a dump is begun anew because something changed meanwhile, before it is taken as it is: the changes are told besides.
+/// Attempts at a dump that is interrupted by changes, before it is accepted: the changes are received as
+/// well.
 const ATTEMPTS: usize = 3;
 
-/// A port of the router and the interface beside it.
+/// A port of the router and its interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
     /// The interface's index in the namespace.
@@ -49,7 +50,7 @@ pub struct Pair {
     pub port: u16,
 }
 
-/// A namespace that is being mirrored. Dropping it ends that; the router keeps what it knows.
+/// A namespace that is being mirrored. Dropping it stops the mirroring; the router keeps its state.
 #[derive(Debug)]
 pub struct Mirror {
     counters: Arc<Counters>,
@@ -58,16 +59,16 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Begins to mirror `namespace`, whose interfaces are beside the ports of the router that `target` tells.
+    /// Starts mirroring `namespace`, whose interfaces belong to the ports of the router behind `target`.
     ///
     /// # Errors
-    /// The namespace can't be entered or listened to, or there is no thread to be had.
+    /// The namespace can't be entered or listened to, or no thread is available.
     pub fn start(namespace: &Namespace, ports: &[Pair], target: Box<dyn Target>) -> Result<Self, LabError> {
         Self::with_room(namespace, ports, target, ROOM)
     }
 
-    /// The same with `room` bytes for messages that are not read yet, of which the kernel makes twice as many: when there is no more, all is
-    /// asked for anew.
+    /// Starts mirroring with a receive buffer of `room` bytes, which the kernel doubles. When it overflows,
+    /// everything is dumped again.
     ///
     /// # Errors
     /// As [`Mirror::start`].
@@ -105,7 +106,7 @@ impl Mirror {
         Ok(Self { counters, ending, thread: Some(thread) })
     }
 
-    /// What it has done so far.
+    /// Counters so far.
     pub fn stats(&self) -> MirrorStats {
         self.counters.read()
     }
@@ -115,7 +116,7 @@ impl Drop for Mirror {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // What it ends with is nobody's business any more.
+            // The thread's result is no longer needed.
             let _ = thread.join();
         }
     }
@@ -125,9 +126,9 @@ struct Follower {
     heard: Socket,
     asked: Socket,
     view: View,
-    /// Routes that the router has.
+    /// Routes of the router.
     told: BTreeMap<Destination, Way>,
-    /// Whether the view is of everything: the last dump has come to its end.
+    /// Whether the view is complete: the last dump was finished.
     sound: bool,
     target: Box<dyn Target>,
     counters: Arc<Counters>,
@@ -135,11 +136,11 @@ struct Follower {
 }
 
 impl Follower {
-    /// Until it is to end, or the router has ended.
+    /// Runs until it should end, or the router has ended.
     fn run(&mut self) -> Option<()> {
         let mut buffer = vec![0; LONGEST];
         self.told = self.target.routes()?.into_iter().collect();
-        // What the router has and the kernel has not is to go.
+        // Routes of the router that the kernel does not have must be removed.
         self.view.touch(self.told.keys().copied());
         let mut wants_dump = true;
         let mut next_dump = Instant::now();
@@ -160,7 +161,8 @@ impl Follower {
         Some(())
     }
 
-    /// Reads what the kernel says, waiting for the first word. False if something was lost, or must be asked for.
+    /// Reads the kernel's messages, waiting for the first one. Returns false if some were lost, or a dump is
+    /// needed.
     fn hear(&mut self, buffer: &mut [u8]) -> bool {
         let mut complete = true;
         for number in 0..MOST_READ {
@@ -185,7 +187,7 @@ impl Follower {
         complete
     }
 
-    /// Asks for everything. False if not everything was answered.
+    /// Dumps everything. Returns false if the dump is incomplete.
     fn dump(&mut self, buffer: &mut [u8]) -> bool {
         count(&self.counters.dumps);
         self.skip(buffer);
@@ -197,11 +199,11 @@ impl Follower {
                 Err(_) => return false,
             }
         }
-        // What changed while it was asked for will be heard.
+        // Changes made during the dump are received later.
         true
     }
 
-    /// Reads over what was said so far: if some of it was lost, the rest says what does not hold any more.
+    /// Reads the messages received so far, some of which were lost: the others report removals.
     fn skip(&self, buffer: &mut [u8]) {
         while !self.ending.load(Ordering::Relaxed) {
             match self.heard.try_receive(buffer) {
@@ -219,7 +221,7 @@ impl Follower {
             whole &= asked.dump(listing, |kind, body| {
                 count(&counters.messages);
                 match read(kind, 0, body) {
-                    // A dump says what is there, and never that something is gone.
+                    // A dump only contains what exists, never removals.
                     Ok(told) => told.into_iter().for_each(|told| _ = view.note(told)),
                     Err(_) => count(&counters.malformed),
                 }
@@ -228,7 +230,7 @@ impl Follower {
         Ok(whole)
     }
 
-    /// Tells the router what is different from what it knows. None if it has ended.
+    /// Sends the router the differences to its state. None if it has ended.
     fn tell(&mut self) -> Option<()> {
         let mut changes = self.view.take_changes();
         changes.retain(|change| match change {
@@ -256,7 +258,7 @@ impl Follower {
     }
 }
 
-/// Reads a datagram of the kernel. False if something must be asked for.
+/// Reads a datagram of the kernel. Returns false if a dump is needed.
 fn note(view: &mut View, counters: &Counters, datagram: &[u8]) -> bool {
     let (mut rest, mut complete) = (datagram, true);
     while !rest.is_empty() {

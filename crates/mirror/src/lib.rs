@@ -1,11 +1,16 @@
-//! The control plane of a router: a network namespace in which routing protocols run as on any Linux machine. What the kernel there knows (link
-//! state, addresses, routes, neighbours) is mirrored into the router's tables while packets flow.
+//! The control plane of a router: a network namespace in which routing protocols run as on any Linux machine.
+//! The kernel's state there (links, addresses, routes, neighbours) is mirrored into the router's tables while
+//! packets flow.
 //!
-//! - [`configure`] gives the namespace's interfaces, one for each port of the router, the addresses and routes that the scenario gives the router;
-//! - a [`Mirror`] listens to the kernel from then on: first a dump of everything, then what changes, and a dump again when messages were lost;
-//! - what it hears is [`read`] once, with every length checked, into [`Told`]; a [`View`] keeps what holds and says what the router is to know;
-//! - [`Carriers`] take the carrier off an interface whose link is down;
-//! - differences to what the router knows become [`Change`]s, a few at a time, that a [`Target`] carries out between two batches of packets.
+//! - [`configure`] gives the namespace's interfaces, one for each port of the router, the scenario's
+//!   addresses and routes.
+//! - A [`Mirror`] listens to the kernel: first a dump of everything, then changes, and another dump when
+//!   messages were lost.
+//! - Each message is [`read`] once, with every length checked, into [`Told`]. A [`View`] keeps the current
+//!   state and derives the router's.
+//! - [`Carriers`] switch off the carrier of an interface whose link is down.
+//! - Differences to the router's state become [`Change`]s, which a [`Target`] applies a few at a time between
+//!   two batches of packets.
 #![forbid(unsafe_code)]
 
 mod carrier;

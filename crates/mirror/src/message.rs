@@ -1,5 +1,5 @@
-//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), as a router takes them: what it has no use
-//! for is left out.
+//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), as a router takes
+//! them: what it has no use for is left out.
 
 use crate::change::Destination;
 use longwire_netlink::{Address, Hop, Link, Malformed, Neighbour, Route};
@@ -13,47 +13,47 @@ pub enum Told {
     Link {
         /// Its index.
         index: u32,
-        /// Whether it was set up.
+        /// Administrative state.
         up: bool,
-        /// Whether it has a carrier: what it leads to is there.
+        /// Whether it has a carrier.
         carrier: bool,
     },
-    /// An interface is there no more.
+    /// An interface was removed.
     LinkGone {
         /// Its index.
         index: u32,
     },
-    /// An interface has an address, or has it no more.
+    /// An interface has got or lost an address.
     Address {
         /// The interface's index.
         index: u32,
         /// The address.
         address: IpAddr,
-        /// Bits of its network's prefix.
+        /// Prefix length of its network.
         prefix: u8,
-        /// Whether it is there.
+        /// Whether it exists.
         there: bool,
     },
-    /// There is a route, or there is none any more.
+    /// A route was added or removed.
     Route {
         /// The route.
         route: KernelRoute,
-        /// Whether it is there.
+        /// Whether it exists.
         there: bool,
-        /// Whether it takes the place of those with the same destination and metric.
+        /// Whether it replaces those with the same destination and metric.
         replaces: bool,
     },
-    /// Routes may have changed without a word about each.
+    /// Routes may have changed without individual messages.
     RoutesUncertain,
-    /// Something is known of a neighbour, or no more.
+    /// A neighbour's state.
     Neighbour {
         /// The interface's index.
         index: u32,
         /// The neighbour's address.
         address: IpAddr,
-        /// Its link address and how it is known; none if it is not known any more.
+        /// Its link address with its state; none if it is no longer known.
         mac: Option<([u8; 6], Known)>,
-        /// Whether it was asked and has not answered.
+        /// Whether its resolution failed.
         failed: bool,
     },
 }
@@ -61,26 +61,27 @@ pub enum Told {
 /// A route of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelRoute {
-    /// Where to.
+    /// The destination.
     pub to: Destination,
-    /// Whether it stands in the table of local addresses, which is asked first.
+    /// Whether it is in the table of local addresses, which is looked up first.
     pub is_local_table: bool,
-    /// Of several to one destination the lowest counts.
+    /// Of several to one destination the lowest metric wins.
     pub metric: u32,
-    /// Where packets go.
+    /// The destination of packets.
     pub hop: KernelHop,
 }
 
-/// Where a route of the kernel leads.
+/// The target of a kernel route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelHop {
     /// To the machine itself.
     Local,
-    /// To all hosts of a network.
+    /// Broadcast to all hosts of a network.
     Broadcast,
-    /// Nowhere: blackholes, and what is unreachable or prohibited.
+    /// Dropped: blackhole, unreachable or prohibited.
     Discard,
-    /// Out of an interface, or of several: one for each flow. None is left of a route that is gone and whose next hops were dead.
+    /// Out of an interface, or of several that share the flows. Empty for a removed route whose next hops
+    /// were dead.
     Via(Vec<KernelMember>),
 }
 
@@ -89,23 +90,25 @@ pub enum KernelHop {
 pub struct KernelMember {
     /// The interface's index.
     pub index: u32,
-    /// The neighbour that knows the way; none if the destination is one itself.
+    /// The gateway; none if the destination is a neighbour itself.
     pub gateway: Option<IpAddr>,
     /// Its share of the flows, 1 to 256.
     pub weight: u16,
 }
 
-/// Next hops as objects of their own (linux/nexthop.h, linux/rtnetlink.h); one that is removed takes its routes along without a word about each.
+/// Removal of a next-hop object (linux/nexthop.h, linux/rtnetlink.h), which removes its routes without
+/// individual messages.
 pub(crate) const RTM_DELNEXTHOP: u16 = 105;
 pub(crate) const RTNLGRP_NEXTHOP: u32 = 32;
 
-/// The metric of the route that the kernel writes down for "there is none".
+/// The metric of the kernel's entry for "no route".
 const NO_ROUTE: u32 = u32::MAX;
 
-/// Reads a message of type `kind` with these flags and what follows its header. None if it is nothing for a router.
+/// Parses a message of type `kind` with these flags and the body after its header. None if it is irrelevant
+/// for a router.
 ///
 /// # Errors
-/// It is too short, or says what can't be.
+/// It is too short, or has impossible contents.
 pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malformed> {
     match kind {
         libc::RTM_NEWLINK | libc::RTM_DELLINK => link(kind == libc::RTM_NEWLINK, body),
@@ -114,7 +117,7 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
             let replaces = i32::from(flags) & libc::NLM_F_REPLACE != 0;
             let there = kind == libc::RTM_NEWROUTE;
             Ok(match route(body)? {
-                // It is there and not used; what it has taken the place of is there no more.
+                // It exists but is unused; what it has replaced is gone.
                 Some(route) if there && is_dead(&route) => replaces.then_some(Told::RoutesUncertain),
                 route => route.map(|route| Told::Route { route, there, replaces: there && replaces }),
             })
@@ -165,7 +168,7 @@ fn is_plain(route: &Route) -> bool {
     route.source_prefix == 0 && route.tos == 0 && !route.is_cloned
 }
 
-/// Of several next hops those that are not dead.
+/// The next hops that are not dead.
 fn live(hops: &[Hop]) -> Vec<KernelMember> {
     let member = |&Hop { index, gateway, weight, .. }: &Hop| KernelMember { index, gateway, weight };
     hops.iter().filter(|hop| !hop.is_dead).map(member).collect()
@@ -176,7 +179,7 @@ fn is_dead(route: &KernelRoute) -> bool {
     matches!(&route.hop, KernelHop::Via(live) if live.is_empty())
 }
 
-/// What routers treat by themselves: addresses within a link, groups, and the loopback.
+/// Traffic that routers handle by themselves: addresses within a link, groups, and the loopback.
 fn is_within_link(to: &Destination) -> bool {
     match to.address() {
         IpAddr::V4(address) => to.prefix() > 3 && (address.is_loopback() || address.octets()[0] >= 224),

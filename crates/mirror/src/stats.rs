@@ -1,27 +1,27 @@
-//! What a mirror has done.
+//! Statistics of a mirror.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a mirror has done so far.
+/// Counters of a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MirrorStats {
-    /// Messages of the kernel that were read, those of dumps included.
+    /// Messages read from the kernel, dumps included.
     pub messages: u64,
-    /// Dumps of everything: the first, and those after messages were lost or the kernel may have kept something to itself.
+    /// Dumps of everything: the first, and those after lost messages or unannounced changes.
     pub dumps: u64,
-    /// How often messages were lost because too many came at once.
+    /// Overflows of the receive buffer.
     pub overflows: u64,
-    /// Messages that are none: too short, or with lengths that can't be.
+    /// Malformed messages: too short, or with impossible lengths.
     pub malformed: u64,
-    /// Datagrams that came from somebody else than the kernel.
+    /// Datagrams from senders other than the kernel.
     pub foreign: u64,
-    /// Changes that the router has carried out.
+    /// Changes applied by the router.
     pub changes: u64,
-    /// Changes that it has refused: a table was full.
+    /// Changes refused by the router: a table was full.
     pub refused: u64,
-    /// Routes that the router has from the mirror now.
+    /// Current routes in the router from the mirror.
     pub routes: u64,
-    /// Neighbours that it has from the mirror now.
+    /// Current neighbours in the router from the mirror.
     pub neighbours: u64,
 }
 
@@ -42,7 +42,7 @@ impl MirrorStats {
     }
 }
 
-/// The same, counted by the mirror's thread and read by others.
+/// Shared counters, written by the mirror's thread and read by others.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub messages: AtomicU64,
@@ -56,7 +56,7 @@ pub struct Counters {
     pub neighbours: AtomicU64,
 }
 
-/// One more. Only the mirror's thread counts, and nothing else hangs on the order.
+/// Increments a counter. Only the mirror's thread does, and no other memory access depends on the order.
 pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

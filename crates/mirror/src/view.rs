@@ -1,4 +1,4 @@
-//! What the kernel has said that still holds, and what of it a router is to know.
+//! The current state of the kernel according to its messages, and the router's state derived from it.
 
 use crate::change::{Change, Destination};
 use crate::message::{KernelHop, KernelMember, KernelRoute, Told};
@@ -6,15 +6,15 @@ use longwire_router::{InterfaceAddress, Known, MOST_MEMBERS, Member, NextHop, Wa
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Most addresses of an interface that its port has: each is compared with what neighbours ask for.
+/// Most addresses of an interface that its port gets: neighbour requests are compared with each.
 const MOST_ADDRESSES: usize = 64;
 
-/// What holds in the kernel. What changes is remembered as *touched*, until it is taken.
+/// The kernel's state. Changed parts are *touched* until they are taken.
 #[derive(Debug, Default)]
 pub struct View {
-    /// Places of the router's ports by the index of the interface beside each.
+    /// Places of the router's ports, by the index of their interface.
     ports: BTreeMap<u32, u16>,
-    /// Whether each interface is up, and has a carrier.
+    /// Whether each interface is up, and whether it has a carrier.
     links: BTreeMap<u32, (bool, bool)>,
     addresses: BTreeMap<u32, BTreeSet<(IpAddr, u8)>>,
     routes: BTreeMap<Destination, Vec<KernelRoute>>,
@@ -31,12 +31,12 @@ struct Touched {
 }
 
 impl View {
-    /// Nothing yet, of a router whose ports at these places have interfaces with these indices: (index, place).
+    /// An empty view for a router with these ports: (interface index, place).
     pub fn new(ports: impl IntoIterator<Item = (u32, u16)>) -> Self {
         Self { ports: ports.into_iter().collect(), ..Self::default() }
     }
 
-    /// Forgets everything, and touches it, so that a dump tells what still holds.
+    /// Clears and touches everything, so that a dump fills it again.
     pub fn forget(&mut self) {
         let touched = &mut self.touched;
         touched.links.extend(self.ports.keys());
@@ -48,19 +48,21 @@ impl View {
         *self = Self { ports, touched, ..Self::default() };
     }
 
-    /// Touches networks, so that what is to be said of them is said.
+    /// Touches networks, so that their state is sent.
     pub fn touch(&mut self, networks: impl IntoIterator<Item = Destination>) {
         self.touched.routes.extend(networks);
     }
 
-    /// Notes what the kernel says. False if from now on it can't be relied upon that everything is known, and a dump is needed.
+    /// Applies a message of the kernel. Returns false if the view may be incomplete from now on, and a dump
+    /// is needed.
     #[must_use]
     pub fn note(&mut self, told: Told) -> bool {
         match told {
             Told::Link { index, up, carrier } => {
                 let before = self.links.insert(index, (up, carrier));
                 self.touched.links.insert(index);
-                // The kernel takes the routes of an interface away, and its next hops out of routes and back in, without a word about each of IPv4.
+                // The kernel removes the IPv4 routes of an interface, and takes its next hops out of routes
+                // and back in, without individual messages.
                 before.is_none_or(|before| before == (up, carrier))
             }
             Told::LinkGone { index } => {
@@ -100,7 +102,7 @@ impl View {
                 (Some(at), true) => list[at] = route,
                 (None, true) => list.push(route),
                 (Some(at), false) => drop(list.remove(at)),
-                // One that is not known by its next hop but may be by its metric: somebody has changed it in the meantime.
+                // A route with a known metric but another next hop: it was changed in the meantime.
                 (None, false) => sound &= !list.iter().any(|other| is_alike(other, &route)),
             }
         }
@@ -118,7 +120,8 @@ impl View {
         if before == mac {
             return;
         }
-        // The kernel forgets whom it has not sent anything to for a while; the router may be sending all the time.
+        // The kernel forgets neighbours to which it has not sent for a while; the router may be sending all
+        // the time.
         let is_idle = mac.is_none() && !failed && before.is_some_and(|(_, known)| known != Known::Permanent);
         if !is_idle {
             self.touched.neighbours.insert(key);
@@ -129,7 +132,7 @@ impl View {
         };
     }
 
-    /// Where packets to a network go.
+    /// The next hops of a network.
     pub fn way(&self, to: &Destination) -> Option<Way> {
         let list = self.routes.get(to)?;
         let best = list.iter().min_by_key(|route| (!route.is_local_table, route.metric))?;
@@ -139,17 +142,18 @@ impl View {
             KernelHop::Discard => return Some(NextHop::Discard.into()),
             KernelHop::Via(members) => members.iter(),
         };
-        // Of IPv6 each next hop is a route; those of one metric with gateways go together. Of IPv4 the first route counts, with all its next hops.
+        // With IPv6 each next hop is a route of its own; those of one metric with gateways are combined. With
+        // IPv4 the first route wins, with all its next hops.
         let others = list.iter().filter(|other| is_sibling(best, other)).flat_map(|other| match &other.hop {
             KernelHop::Via(members) => members.iter(),
             _ => [].iter(),
         });
         let reached = members.chain(others).filter_map(|member| self.reached(member)).take(MOST_MEMBERS);
-        // Behind interfaces that are none of the router's ports there is nothing that it could reach.
+        // Interfaces that belong to no port of the router lead nowhere.
         Some(Way::among(reached).unwrap_or(NextHop::Discard.into()))
     }
 
-    /// A next hop that is behind a port of the router.
+    /// A next hop behind a port of the router.
     fn reached(&self, member: &KernelMember) -> Option<Member> {
         let &KernelMember { index, gateway, weight } = member;
         let &port = self.ports.get(&index)?;
@@ -157,12 +161,12 @@ impl View {
         Some(Member { hop, weight })
     }
 
-    /// How many neighbours are known.
+    /// Number of known neighbours.
     pub fn neighbours(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// What the router is to be told, in the order in which it is to be told; nothing is touched any more.
+    /// Changes for the router, in the order of application; afterwards nothing is touched.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let touched = std::mem::take(&mut self.touched);
         let place = |index: &u32| self.ports.get(index).copied();
@@ -184,7 +188,7 @@ impl View {
     fn addresses_of(&self, index: u32) -> (Vec<InterfaceAddress<u32>>, Vec<InterfaceAddress<u128>>) {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for &(address, len) in self.addresses.get(&index).into_iter().flatten() {
-            // What the router's ports can't have they are not given, instead of nothing at all.
+            // Addresses that the router's ports can't have are left out.
             match address {
                 _ if len == 0
                     || address.is_loopback()
@@ -199,13 +203,14 @@ impl View {
                 _ => {}
             }
         }
-        // The link-local one comes last: errors come from the first.
+        // Link-local addresses come last: errors are sent from the first address.
         v6.sort_by_key(|own| Ipv6Addr::from_bits(own.address).is_unicast_link_local());
         (v4, v6)
     }
 }
 
-/// What is told of a route as the view keeps it: of IPv6 each next hop is a route, which is told apart, and comes and goes alone.
+/// The parts of a route in the view: with IPv6 each next hop is a separate route, announced and removed
+/// separately.
 fn parts(route: KernelRoute) -> Vec<KernelRoute> {
     match &route.hop {
         KernelHop::Via(members) if route.to.address().is_ipv6() && members.len() > 1 => {
@@ -217,12 +222,12 @@ fn parts(route: KernelRoute) -> Vec<KernelRoute> {
     }
 }
 
-/// Whether two routes to one network have one metric.
+/// Whether two routes to one network have the same metric.
 fn is_alike(one: &KernelRoute, other: &KernelRoute) -> bool {
     (one.is_local_table, one.metric) == (other.is_local_table, other.metric)
 }
 
-/// Whether they are one route: weights are not told of a next hop that goes alone.
+/// Whether two routes are the same: removals of a single next hop have no weight.
 fn is_same(one: &KernelRoute, other: &KernelRoute) -> bool {
     let hops = |route: &KernelRoute| match &route.hop {
         KernelHop::Via(members) => members.iter().map(|member| (member.index, member.gateway)).collect(),
@@ -232,9 +237,12 @@ fn is_same(one: &KernelRoute, other: &KernelRoute) -> bool {
     is_alike(one, other) && same && hops(one) == hops(other)
 }
 
-/// Whether another route of IPv6 shares the flows of `best` (linux/net/ipv6/ip6_fib.c: those with gateways do).
+/// Whether another IPv6 route shares the flows of `best` (linux/net/ipv6/ip6_fib.c: those with gateways do).
 fn is_sibling(best: &KernelRoute, other: &KernelRoute) -> bool {
-    let has_gateway = |route: &KernelRoute| matches!(&route.hop, KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()));
+    let has_gateway = |route: &KernelRoute| {
+        matches!(&route.hop,
+        KernelHop::Via(members) if members.iter().all(|member| member.gateway.is_some()))
+    };
     let both = has_gateway(best) && has_gateway(other);
     best.to.address().is_ipv6() && both && is_alike(best, other) && !is_same(best, other)
 }

@@ -1,4 +1,5 @@
-//! A router that follows a namespace of this machine. Without the right to make one the tests say so, and pass.
+//! A router that follows a namespace of this machine. Without the right to make one the tests are skipped
+//! with a message.
 
 use longwire_lab::{Namespace, abilities};
 use longwire_mirror::{
@@ -13,11 +14,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Longest wait for what should be there soon: other tests may have the processors.
+/// Longest wait for expected events: other tests may use the processors.
 const PATIENCE: Duration = Duration::from_secs(120);
 const PLACE: u16 = 10;
 
-/// A namespace with two interfaces, `p0` and `other`, beside the router's ports at [`PLACE`] and behind it, and the router that follows it.
+/// A namespace with two interfaces, `p0` and `other`, for the router's ports at [`PLACE`] and after it, and
+/// the router that follows it.
 struct World {
     name: String,
     namespace: Namespace,
@@ -34,9 +36,9 @@ struct Direct {
 /// What the mirror does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// It is about to tell the router something, and waits for it.
+    /// The mirror waits to update the router.
     Waits,
-    /// It has told it.
+    /// It has updated the router.
     Told,
 }
 
@@ -46,7 +48,7 @@ impl Target for Direct {
     }
 
     fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>> {
-        // The test may have seen enough.
+        // The test may have ended.
         let _ = self.told.send(Event::Waits);
         let mut router = self.router.lock().unwrap();
         let done: Vec<bool> =
@@ -61,7 +63,7 @@ impl World {
         Self::with_room(test, None)
     }
 
-    /// With so many bytes for what the mirror has not read yet.
+    /// With this receive buffer of the mirror, in bytes.
     fn with_room(test: &str, room: Option<usize>) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces] {
@@ -74,7 +76,8 @@ impl World {
         let namespace = Namespace::create(&name).unwrap();
         sh(
             &namespace,
-            "ip link add p0 type veth peer name p1 && ip link set p1 up && ip link add other type veth peer name far",
+            "ip link add p0 type veth peer name p1 && ip link set p1 up && ip link add other type veth peer \
+             name far",
         );
         let port = PortSpec { name: "p0".into(), addresses: vec!["10.0.0.1/24".parse().unwrap()] };
         let route = |to: &str, hops: &[(Option<&str>, u16)]| {
@@ -96,7 +99,7 @@ impl World {
         let config =
             RouterConfig { ports: [PLACE, PLACE + 1].map(port_at).into(), ..RouterConfig::default() };
         let mut router = Router::new(config).unwrap();
-        // The namespace does not know of it: it goes.
+        // The namespace does not have it, so it is removed.
         router.add_route_v4("10.99.0.0/16".parse().unwrap(), NextHop::Direct { port: PLACE }).unwrap();
         let router = Arc::new(Mutex::new(router));
         let (sender, told) = channel();
@@ -121,7 +124,7 @@ impl World {
         routes.into_iter().find(|(known, _)| known.to_string() == to).map(|(_, way)| way)
     }
 
-    /// Where a route leads that leads to one next hop.
+    /// The next hop of a route that has only one.
     fn hop(&self, to: &str) -> Option<NextHop> {
         match self.way(to) {
             Some(Way::One(hop)) => Some(hop),
@@ -133,7 +136,7 @@ impl World {
         self.router.lock().unwrap().routes_v4().count()
     }
 
-    /// Waits until the router has been told what makes `is` true.
+    /// Waits until an update of the router makes `is` true.
     fn until(&self, what: &str, is: impl Fn(&Self) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !is(self) {
@@ -145,7 +148,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Nothing is left but the name, which would be seen.
+        // Only the name is left, which would be noticed.
         let _ = Namespace::remove(&self.name);
     }
 }
@@ -187,7 +190,8 @@ fn what_is_there_then_what_changes() {
     world.until("a neighbour", |w| w.router.lock().unwrap().stats().neighbours == 1);
     world.sh("ip neigh del 10.0.0.9 dev p0");
     world.until("no neighbour", |w| w.router.lock().unwrap().stats().neighbours == 0);
-    // The kernel says nothing of the IPv4 routes that go with an address, or with an interface that is set down.
+    // The kernel does not announce that IPv4 routes are removed with an address, or with an interface that is
+    // set down.
     world.sh("ip addr add 10.7.0.1/16 dev p0; ip route add 10.8.0.0/16 via 10.0.0.9 src 10.7.0.1");
     world.until("more addresses", |w| {
         w.hop("10.8.0.0/16").is_some() && w.hop("10.7.0.1/32") == Some(NextHop::Local)
@@ -220,16 +224,18 @@ fn routes_to_several_next_hops() {
     world.until("others", |w| w.way("10.3.0.0/16") == ways(&[(b, 2), (c, 5)]));
     world.sh("ip route replace 10.3.0.0/16 via 10.0.0.4");
     world.until("one", |w| w.way("10.3.0.0/16") == ways(&[(c, 1)]));
-    // Of IPv6 next hops come and go alone.
+    // IPv6 next hops come and go separately.
     world.sh("ip -6 addr add fd00::1/64 dev p0 nodad; ip -6 route add fd07::/16 via fd00::2 metric 7");
     world.until("one of IPv6", |w| w.way("fd07::/16") == ways(&[("fd00::2", 1)]));
-    world.sh("ip -6 route append fd07::/16 via fd00::3 metric 7; ip -6 route append fd07::/16 via fd00::4 metric 7");
+    world.sh("ip -6 route append fd07::/16 via fd00::3 metric 7; ip -6 route append fd07::/16 via fd00::4 \
+        metric 7");
     let all = ways(&[("fd00::2", 1), ("fd00::3", 1), ("fd00::4", 1)]);
     world.until("three of IPv6", |w| w.way("fd07::/16") == all);
     world.sh("ip -6 route del fd07::/16 via fd00::3 metric 7");
     world.until("two of IPv6", |w| w.way("fd07::/16") == ways(&[("fd00::2", 1), ("fd00::4", 1)]));
-    // Next hops that are objects of their own.
-    world.sh("ip nexthop add id 2 via 10.0.0.2 dev p0; ip nexthop add id 3 via 10.0.0.3 dev p0; ip nexthop add id 9 group 2,4/3");
+    // Next-hop objects.
+    world.sh("ip nexthop add id 2 via 10.0.0.2 dev p0; ip nexthop add id 3 via 10.0.0.3 dev p0; ip nexthop \
+        add id 9 group 2,4/3");
     world.sh("ip route add 10.9.0.0/16 nhid 9");
     world.until("a group", |w| w.way("10.9.0.0/16") == ways(&[(a, 4), (b, 1)]));
     world.sh("ip nexthop replace id 9 group 2/3,7");
@@ -250,15 +256,17 @@ fn next_hops_that_were_dead_come_back() {
     let both = Way::among([near, far].map(|hop| Member { hop, weight: 1 })).ok();
     let one = Some(Way::One(near));
     world.sh("ip link set far up; ip link set other up; ip addr add 10.5.0.1/24 dev other");
-    world.sh("ip route add 10.6.0.0/16 nexthop via 10.0.0.2 nexthop via 10.5.0.2; ip route add 10.7.0.0/16 via 10.5.0.2");
+    world.sh("ip route add 10.6.0.0/16 nexthop via 10.0.0.2 nexthop via 10.5.0.2; ip route add 10.7.0.0/16 \
+        via 10.5.0.2");
     world.until("two next hops", |w| w.way("10.6.0.0/16") == both);
-    // The kernel keeps the route, and says nothing about it; single next hops go.
+    // The kernel keeps the route without a message; single next hops are removed.
     world.sh("ip link set other down");
     world.until("one is dead", |w| w.way("10.6.0.0/16") == one && w.way("10.7.0.0/16").is_none());
     world.sh("ip link set other up");
     world.until("it is back", |w| w.way("10.6.0.0/16") == both);
-    // Without a carrier a next hop is used, unless it is said that it is not to be.
-    world.sh("echo 1 > /proc/sys/net/ipv4/conf/other/ignore_routes_with_linkdown; ip route add 10.7.0.0/16 via 10.5.0.2");
+    // A next hop without a carrier is used, unless that is disabled.
+    world.sh("echo 1 > /proc/sys/net/ipv4/conf/other/ignore_routes_with_linkdown; ip route add 10.7.0.0/16 \
+        via 10.5.0.2");
     world.until("a single next hop", |w| w.way("10.7.0.0/16") == Some(Way::One(far)));
     world.sh("ip link set far down");
     world.until("no carrier", |w| w.way("10.6.0.0/16") == one && w.way("10.7.0.0/16").is_none());
@@ -274,7 +282,7 @@ fn a_hundred_thousand_routes_at_once() {
     world.until("the first dump", |w| w.hop("10.1.0.0/16") == via(2));
     let before = world.routes();
     let most = 100_000;
-    // While the router answers nothing, messages are lost, however much room there is for them.
+    // While the router does not answer, messages are lost, whatever the size of the buffer.
     let busy = world.router.lock().unwrap();
     flood(&world.namespace, most);
     drop(busy);
@@ -297,7 +305,7 @@ fn what_was_lost_is_asked_for_anew() {
     world.until("the first dump", |w| w.hop("10.1.0.0/16") == via(2));
     let before = world.routes();
     let busy = world.router.lock().unwrap();
-    // The mirror is about to tell of one route, and reads nothing while the router does not answer.
+    // The mirror waits to send one route, and does not read while the router does not answer.
     world.sh("ip route add 10.77.0.0/16 via 10.0.0.7");
     let mut last = world.told.try_iter().last();
     while last != Some(Event::Waits) {
@@ -313,7 +321,7 @@ fn what_was_lost_is_asked_for_anew() {
     assert_eq!((stats.malformed, stats.refused), (0, 0), "{stats:?}");
 }
 
-/// Routes to so many networks of 24 bits from 20.0.0.0 on.
+/// Routes to up to `most` /24 networks from 20.0.0.0 on.
 fn flood(namespace: &Namespace, most: u32) {
     let add = || {
         let index = interface_index("p0").unwrap();

@@ -1,4 +1,4 @@
-//! Messages of the kernel, by hand, cut short and made of anything.
+//! Handmade, truncated and arbitrary messages of the kernel.
 
 use longwire_mirror::{Change, KernelHop, KernelMember, Told, View, read};
 use longwire_netlink::Malformed;
@@ -20,7 +20,7 @@ fn route_v4(prefix: u8, table: u8, kind: u8, attributes: &[(u16, &[u8])]) -> Vec
     route(libc::AF_INET, prefix, table, kind, attributes)
 }
 
-/// The same of either family.
+/// `struct rtmsg` of a route of either family, and attributes.
 fn route(family: libc::c_int, prefix: u8, table: u8, kind: u8, attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![family as u8, prefix, 0, 0, table, 0, 0, kind, 0, 0, 0, 0];
     attributes.iter().for_each(|(kind, value)| bytes.extend(attribute(*kind, value)));
@@ -51,7 +51,7 @@ fn out_of(index: u32, gateway: Option<&str>) -> KernelHop {
     KernelHop::Via(vec![KernelMember { index, gateway: gateway.map(ip), weight: 1 }])
 }
 
-/// A view of a router whose ports at the places 10 and 20 have the interfaces 3 and 4.
+/// A view of a router whose ports at places 10 and 20 have the interfaces 3 and 4.
 fn view() -> View {
     View::new([(3, 10), (4, 20)])
 }
@@ -69,7 +69,7 @@ fn via(last: u8, metric: u32) -> Vec<u8> {
     route_v4(16, MAIN, UNICAST, &parts)
 }
 
-/// Where the view sends packets to 10.1.0.0/16, if it says anything of it.
+/// The changes of the next hops for 10.1.0.0/16.
 fn changes(view: &mut View) -> Vec<Option<Way>> {
     let hop = |change| match change {
         Change::Route { to, way } if to.to_string() == "10.1.0.0/16" => Some(way),
@@ -127,7 +127,7 @@ fn routes_are_read() {
     }
 }
 
-/// `struct rtnexthop`: length, flags, weight less one, interface, and its gateway.
+/// `struct rtnexthop`: length, flags, weight minus one, interface, and its gateway.
 fn next_hop(flags: u8, weight: u8, index: u32, gateway: &str) -> Vec<u8> {
     let gateway = attribute(libc::RTA_GATEWAY, &ip_bytes(gateway));
     let length = 8 + gateway.len() as u16;
@@ -147,7 +147,7 @@ fn of_several_next_hops_all_count_that_are_not_dead() {
         weight,
     };
     assert_eq!(route.hop, KernelHop::Via(vec![member(9, 6, 1), member(3, 7, 256)]));
-    // An interface that is none of the ports leads nowhere: the other is left.
+    // An interface without a port leads nowhere: the other next hop is left.
     let mut view = view();
     assert!(view.note(told(&body).unwrap()));
     assert_eq!(changes(&mut view), [Some(NextHop::via(10, ip("10.0.0.7")).into())]);
@@ -161,7 +161,7 @@ fn of_several_next_hops_all_count_that_are_not_dead() {
         .unwrap()
     };
     assert_eq!(changes(&mut view), [Some(several(&[("10.0.0.6", 2), ("10.0.0.7", 1)]))]);
-    // Of IPv4 another route of the same metric, which was appended, does not count.
+    // Another IPv4 route of the same metric, which was appended, is ignored.
     assert!(view.note(told(&via(9, 0)).unwrap()));
     assert_eq!(changes(&mut view), [Some(several(&[("10.0.0.6", 2), ("10.0.0.7", 1)]))]);
     for length in [0u16, 7, 17, 200] {
@@ -190,7 +190,7 @@ fn routes_whose_next_hops_are_all_dead_are_left_out() {
         assert!(view.note(told(&via(2, 0)).unwrap()));
         assert!(!view.note(gone()), "another may be meant");
     }
-    // Without a carrier only it is used.
+    // Without a carrier it is the only one used.
     single[8] = 16;
     let mut view = view();
     assert!(view.note(told(&single).unwrap()));
@@ -231,10 +231,10 @@ fn ipv6_next_hops_come_and_go_alone_and_share_flows() {
     let (new, gone) = (libc::RTM_NEWROUTE, libc::RTM_DELROUTE);
     let both = together(&[next_hop(0, 2, 3, a), next_hop(0, 0, 3, b)], 1024);
     assert_eq!(note(new, 0, &both), (true, way(&[(a, 3), (b, 1)])));
-    // One is appended: the kernel tells of all.
+    // One is appended: the kernel reports all.
     let all = together(&[next_hop(0, 2, 3, a), next_hop(0, 0, 3, b), next_hop(0, 0, 3, c)], 1024);
     assert_eq!(note(new, libc::NLM_F_APPEND, &all), (true, way(&[(a, 3), (b, 1), (c, 1)])));
-    // Another metric is another route.
+    // Another metric makes another route.
     assert_eq!(note(new, 0, &alone("fe80::d", 2048)), (true, way(&[(a, 3), (b, 1), (c, 1)])));
     assert_eq!(note(gone, 0, &alone(a, 1024)), (true, way(&[(b, 1), (c, 1)])));
     assert_eq!(note(gone, 0, &alone(a, 1024)), (false, way(&[(b, 1), (c, 1)])), "it is not known");
@@ -285,7 +285,7 @@ fn of_routes_to_one_network_the_lowest_metric_counts() {
     assert_eq!(note(new, 0, &via(3, 10)), (true, vec![hop(3)]));
     assert_eq!(note(new, libc::NLM_F_REPLACE, &via(4, 10)), (true, vec![hop(4)]));
     assert_eq!(note(gone, 0, &via(4, 10)), (true, vec![hop(2)]));
-    // One that is not known, beside one of the same metric: a dump is to say what holds.
+    // An unknown one, beside one of the same metric: a dump is needed.
     assert_eq!(note(gone, 0, &via(9, 20)), (false, vec![hop(2)]));
     assert_eq!(note(gone, 0, &via(2, 20)), (true, vec![None]));
 }
@@ -306,7 +306,8 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
     let up = read(libc::RTM_NEWLINK, 0, &link(libc::IFF_UP as u32)).unwrap().unwrap();
     assert!(view.note(up.clone()) && view.note(up));
     assert_eq!(view.take_changes(), [Change::Up { port: 10, up: true }]);
-    // (flags, whether it is up, whether nothing is to be asked for): IPv4 routes and next hops go with it and come back, and nobody says so.
+    // (flags, whether it is up, whether no dump is needed): IPv4 routes and next hops come and go with it
+    // without messages.
     let (set_up, running, lower_up) = (libc::IFF_UP as u32, libc::IFF_RUNNING as u32, 1 << 16);
     for (flags, up, sound) in [
         (0, false, false),
@@ -327,9 +328,8 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
     let header = [&[libc::AF_INET as u8, 24, 0, 0][..], &THIRD].concat();
     let own = [header, attribute(libc::IFA_LOCAL, &[10, 0, 0, 1])].concat();
     assert!(view.note(read(libc::RTM_NEWADDR, 0, &own).unwrap().unwrap()));
-    assert!(
-        matches!(&view.take_changes()[..], [Change::Addresses { port: 10, v4, v6 }] if v4[0].len == 24 && v6.is_empty())
-    );
+    assert!(matches!(&view.take_changes()[..], [Change::Addresses { port: 10, v4,
+            v6 }] if v4[0].len == 24 && v6.is_empty()));
     assert!(!view.note(read(libc::RTM_DELADDR, 0, &own).unwrap().unwrap()));
 
     let neighbour = |state: u16| {
@@ -339,7 +339,7 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
     };
     let _ = view.take_changes();
     let mac = [2, 0, 0, 0, 0, 9];
-    // (type, state, what the router is told): idle ones that the kernel forgets the router keeps.
+    // (type, state, update of the router): idle neighbours that the kernel forgets stay in the router.
     for (kind, state, expected) in [
         (libc::RTM_NEWNEIGH, libc::NUD_REACHABLE, Some(Some((mac, Known::Answered)))),
         (libc::RTM_NEWNEIGH, libc::NUD_REACHABLE, None),
@@ -371,7 +371,8 @@ impl NoteIf for View {
 proptest! {
     #[test]
     fn messages_made_of_anything_do_no_harm(
-        messages in prop::collection::vec((16u16..110, any::<u16>(), prop::collection::vec(any::<u8>(), 0..120)), 1..20)
+        messages in prop::collection::vec((16u16..110, any::<u16>(),
+            prop::collection::vec(any::<u8>(), 0..120)), 1..20)
     ) {
         let mut view = view();
         for (kind, flags, body) in messages {

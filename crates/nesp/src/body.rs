@@ -1,4 +1,4 @@
-//! Bodies of the four kinds of messages. A hello's is the client's nonce alone.
+//! Bodies of the four kinds of messages. A hello's body is only the client's nonce.
 
 use crate::item::{Item, Items, read_all};
 use crate::message::{MOST_BODY, Malformed};
@@ -8,9 +8,9 @@ use crate::message::{MOST_BODY, Malformed};
 pub enum Operation {
     /// The settings of objects.
     Get,
-    /// Other values for settings: all that are named, or none.
+    /// Changes settings: all named ones, or none.
     Set,
-    /// The names of objects, of one kind or of all.
+    /// Lists the names of objects, of one kind or of all.
     List,
 }
 
@@ -21,28 +21,28 @@ impl Operation {
 /// A request, or one part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request<'b> {
-    /// The group that it is a part of: the client's number.
+    /// The group that it belongs to: the client's number.
     pub group: u32,
     /// Which part, from 0.
     pub part: u8,
-    /// How many parts the group has, 1 to [`Request::MOST_PARTS`].
+    /// Number of parts of the group, 1 to [`Request::MOST_PARTS`].
     pub parts: u8,
     /// What is asked for.
     pub operation: Operation,
-    /// When it is to be carried out, in nanoseconds from the start of the run; 0 for at once.
+    /// Execution time, in nanoseconds from the start of the run; 0 for at once.
     pub time: u64,
     /// What is meant.
     pub items: Items<'b>,
 }
 
-/// Whether a request was carried out.
+/// Result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It was, or it will be at its time.
+    /// It was executed, or will be at its time.
     Done,
-    /// It was refused, and nothing has changed; the first item says why.
+    /// It was refused, and nothing has changed; the first item gives the reason.
     Refused,
-    /// This part is there, and others of its group are missing.
+    /// This part was received, and others of its group are missing.
     Partial,
 }
 
@@ -53,39 +53,40 @@ impl Status {
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer<'b> {
-    /// Whether it was carried out.
+    /// The result.
     pub status: Status,
-    /// The emulator's time, in nanoseconds from the start of the run: when the change took effect or will, else when it answered.
+    /// The emulator's time, in nanoseconds from the start of the run: when the change took or takes effect,
+    /// else the time of the answer.
     pub time: u64,
-    /// What was asked for, or why it was refused.
+    /// The requested items, or the reason of a refusal.
     pub items: Items<'b>,
 }
 
 /// A new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
-    /// The nonce of the hello that it answers.
+    /// The nonce of the answered hello.
     pub nonce: [u8; 16],
-    /// A random number of this start of the emulator: what was recorded before is worth nothing after it.
+    /// A random number of this start of the emulator, which invalidates earlier recordings.
     pub instance: [u8; 16],
     /// The emulator's time, in nanoseconds from the start of the run.
     pub time: u64,
 }
 
-/// The bytes of a body before its items.
+/// Size of a body before its items.
 const REQUEST: usize = 16;
 const ANSWER: usize = 12;
 
 impl<'b> Request<'b> {
     /// Most parts of a group.
     pub const MOST_PARTS: u8 = 16;
-    /// The most that the items of one part take.
+    /// Most bytes for the items of one part.
     pub const ROOM: usize = MOST_BODY - REQUEST;
 
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// If a field or an item can't be that.
+    /// If a field or an item is invalid.
     pub fn read(body: &'b [u8]) -> Result<Self, Malformed> {
         let (head, items) = body.split_first_chunk::<REQUEST>().ok_or(Malformed::Short)?;
         let [g0, g1, g2, g3, part, parts, operation, reserved, time @ ..] = *head;
@@ -117,13 +118,13 @@ impl<'b> Request<'b> {
 }
 
 impl<'b> Answer<'b> {
-    /// The most that its items take.
+    /// Most bytes for its items.
     pub const ROOM: usize = MOST_BODY - ANSWER;
 
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// If a field or an item can't be that.
+    /// If a field or an item is invalid.
     pub fn read(body: &'b [u8]) -> Result<Self, Malformed> {
         let (head, items) = body.split_first_chunk::<ANSWER>().ok_or(Malformed::Short)?;
         let [status, reserved @ .., _, _, _, _, _, _, _, _] = *head;
@@ -146,7 +147,7 @@ impl<'b> Answer<'b> {
 }
 
 impl Welcome {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
     /// If it has another length.

@@ -1,4 +1,5 @@
-//! What carries messages: Ethernet frames of an experimental type, or UDP over IPv4 or IPv6; with VLAN tags or without.
+//! Carriers of messages: Ethernet frames of an experimental type, or UDP over IPv4 or IPv6; with or without
+//! VLAN tags.
 
 mod resolution;
 
@@ -9,11 +10,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The first of the two EtherTypes for local experiments (IEEE 802, clause 9.2.3).
 pub const ETHERTYPE: u16 = 0x88b5;
-/// Where clients send Ethernet frames to: a locally administered group address.
+/// Destination of clients' Ethernet frames: a locally administered group address.
 pub const GROUP_ADDRESS: [u8; 6] = [0x03, 0x4e, 0x45, 0x53, 0x50, 0x01];
-/// Where the emulator's frames come from: the individual address of the same bits.
+/// Source of the emulator's frames: the individual address with the same bits.
 pub(crate) const OWN_ADDRESS: [u8; 6] = [0x02, 0x4e, 0x45, 0x53, 0x50, 0x01];
-/// The UDP port unless another is chosen.
+/// The default UDP port.
 pub const PORT: u16 = 8805;
 
 const IPV4: u16 = 0x0800;
@@ -21,7 +22,7 @@ const IPV6: u16 = 0x86dd;
 const ARP: u16 = 0x0806;
 /// EtherTypes of VLAN tags: of customers and of services (IEEE 802.1Q, clause 9.5).
 const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
-/// Most tags of a frame that is looked into.
+/// Most tags that are parsed.
 const MOST_TAGS: usize = 2;
 const UDP: u8 = 17;
 /// Bytes of the fixed header of IPv6.
@@ -29,12 +30,12 @@ const IPV6_HEADER: usize = 40;
 /// Shorter frames are padded.
 const SHORTEST_FRAME: usize = 60;
 
-/// What an emulator's port looks out for.
+/// Addresses that an emulator's port listens for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The address and port of the UDP form over IPv4, if it is on.
+    /// Address and port for UDP over IPv4, if enabled.
     pub udp: Option<(Ipv4Addr, u16)>,
-    /// The same over IPv6.
+    /// Address and port for UDP over IPv6, if enabled.
     pub udp6: Option<(Ipv6Addr, u16)>,
 }
 
@@ -45,11 +46,11 @@ pub enum Carrier {
     Ethernet,
     /// A UDP datagram.
     Udp,
-    /// Nothing: somebody asks for the hardware address of the UDP form's address.
+    /// Not a message, but a request to resolve the UDP address.
     Resolution,
 }
 
-/// VLAN tags as they stand in a frame, outermost first.
+/// VLAN tags of a frame, outermost first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tags {
     bytes: [u8; 4 * MOST_TAGS],
@@ -57,7 +58,7 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// The tags in `bytes`. None if these are not whole tags, or more than two.
+    /// Parses the tags in `bytes`. None if they are incomplete, or more than two.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (each, rest) = bytes.as_chunks::<4>();
         let is_tag = |tag: &[u8; 4]| TAG_TYPES.contains(&u16::from_be_bytes([tag[0], tag[1]]));
@@ -75,14 +76,14 @@ impl Tags {
     }
 }
 
-/// Both ends of a message, as whoever is to send one sees them.
+/// Both ends of a message from the sender's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
     /// Hardware addresses: from, to.
     pub macs: ([u8; 6], [u8; 6]),
     /// The frame's VLAN tags.
     pub tags: Tags,
-    /// Addresses and ports of the UDP form; none for an Ethernet frame.
+    /// Addresses and ports for UDP; none for an Ethernet frame.
     pub udp: Option<UdpEnds>,
 }
 
@@ -112,7 +113,7 @@ impl Ends {
     }
 }
 
-/// A frame's EtherType behind its VLAN tags, and where its payload begins.
+/// The EtherType after VLAN tags, and the offset of the payload.
 #[inline]
 pub(crate) fn payload(frame: &[u8]) -> Option<(u16, usize)> {
     let mut at = 12;
@@ -126,8 +127,8 @@ pub(crate) fn payload(frame: &[u8]) -> Option<(u16, usize)> {
     None
 }
 
-/// Whether a frame is for the emulator itself, and how it is carried. Frames with the EtherType that do not begin as messages do are
-/// somebody else's experiment, and so are those to other addresses.
+/// Whether a frame is for the emulator itself, and its carrier. Frames with the EtherType but without a
+/// message's beginning belong to another experiment, as do those to other addresses.
 #[inline]
 pub fn carried(frame: &[u8], wanted: &Wanted) -> Option<Carrier> {
     let (ethertype, at) = payload(frame)?;
@@ -157,7 +158,7 @@ pub fn carried(frame: &[u8], wanted: &Wanted) -> Option<Carrier> {
     }
 }
 
-/// The ends of the answer to a message, and the message, of a frame that is [`carried`] so.
+/// The ends of the answer, and the message, of a frame that is [`carried`] in this way.
 pub fn unwrap<'f>(frame: &'f [u8], wanted: &Wanted) -> Option<(Ends, &'f [u8])> {
     let carrier = carried(frame, wanted)?;
     let from_mac: [u8; 6] = *frame.get(6..)?.first_chunk()?;
@@ -169,7 +170,7 @@ pub fn unwrap<'f>(frame: &'f [u8], wanted: &Wanted) -> Option<(Ends, &'f [u8])> 
     if carrier == Carrier::Resolution {
         return None;
     }
-    // Whoever routed it here gets the answer; a group address is nobody's.
+    // The answer goes to the router that forwarded the message; a group address can't be a source.
     let own_mac = *frame.first_chunk::<6>()?;
     let own_mac = if own_mac[0] & 1 == 1 { OWN_ADDRESS } else { own_mac };
     let (udp, datagram) = if ethertype == IPV4 {
@@ -184,12 +185,12 @@ pub fn unwrap<'f>(frame: &'f [u8], wanted: &Wanted) -> Option<(Ends, &'f [u8])> 
     Some((Ends { macs: (own_mac, from_mac), tags, udp: Some(udp) }, &datagram[8..]))
 }
 
-/// The port at a place of a UDP header, which is whole.
+/// The port at an offset of a complete UDP header.
 fn port_at(udp: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([udp[at], udp[at + 1]])
 }
 
-/// The IPv4 header and the datagram of an unfragmented UDP packet, the lengths of both checked.
+/// The IPv4 header and the datagram of an unfragmented UDP packet, with both lengths checked.
 fn udp_of_v4(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     let header = packet.first_chunk::<20>()?;
     let (length, whole) = (usize::from(header[0] & 15) * 4, u16::from_be_bytes([header[2], header[3]]));
@@ -201,7 +202,7 @@ fn udp_of_v4(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((ip, datagram(rest)?))
 }
 
-/// The same of IPv6. With an extension header it is another's.
+/// The IPv6 header and the datagram of a UDP packet. One with an extension header is not for the emulator.
 fn udp_of_v6(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     let (ip, rest) = packet.split_first_chunk::<IPV6_HEADER>()?;
     if ip[0] >> 4 != 6 || ip[6] != UDP {
@@ -211,7 +212,7 @@ fn udp_of_v6(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((ip, datagram(rest)?))
 }
 
-/// A UDP datagram, as long as it says.
+/// A UDP datagram of the length in its header.
 fn datagram(bytes: &[u8]) -> Option<&[u8]> {
     let length = u16::from_be_bytes([*bytes.get(4)?, *bytes.get(5)?]);
     bytes.get(..usize::from(length)).filter(|datagram| datagram.len() >= 8)
@@ -248,7 +249,8 @@ pub fn wrap(ends: &Ends, message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A UDP datagram between these ports, whose checksum is also over both `addresses` (RFC 768, RFC 8200 section 8.1).
+/// Writes a UDP datagram between these ports, whose checksum includes both `addresses` (RFC 768, RFC 8200
+/// section 8.1).
 fn write_datagram((from, to): (u16, u16), message: &[u8], addresses: &[u8]) -> Vec<u8> {
     let length = (8 + message.len()) as u16;
     let mut udp = [from.to_be_bytes(), to.to_be_bytes(), length.to_be_bytes(), [0, 0]].concat();
@@ -258,13 +260,13 @@ fn write_datagram((from, to): (u16, u16), message: &[u8], addresses: &[u8]) -> V
     udp
 }
 
-/// What the pseudo header adds to a checksum: both addresses, the protocol, the length of what is carried.
+/// The pseudo-header's part of a checksum: both addresses, the protocol, the payload length.
 pub(crate) fn pseudo_header(addresses: &[u8], protocol: u8, length: usize) -> u32 {
     let words = addresses.as_chunks::<2>().0.iter().map(|&word| u32::from(u16::from_be_bytes(word)));
     words.sum::<u32>() + u32::from(protocol) + length as u32
 }
 
-/// The Internet checksum (RFC 1071) of `bytes` and of what `sum` has already.
+/// The Internet checksum (RFC 1071) of `bytes` added to `sum`.
 pub(crate) fn checksum(bytes: &[u8], mut sum: u32) -> u16 {
     for pair in bytes.chunks(2) {
         sum += u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
@@ -323,7 +325,8 @@ mod tests {
 
     #[test]
     fn checksums_are_right() {
-        // The sum over a header with its checksum is zero (RFC 1071), and so is that over datagram and pseudo header.
+        // The sum over a header with its checksum is zero (RFC 1071), and so is that over datagram and
+        // pseudo-header.
         let frame = wrap(&udp4(), b"message");
         assert_eq!(checksum(&frame[14..34], 0), 0);
         let pseudo = [&frame[26..34], &[0, 17, 0, 15]].concat();
@@ -350,7 +353,7 @@ mod tests {
         };
         let group = Ends::ethernet(HOST, GROUP_ADDRESS);
         others(group, Carrier::Ethernet, &[(0, 5), (13, 0xb6), (14, b'n')], 18);
-        // Three tags are one too many, and half a tag is none.
+        // Three tags are too many, and half a tag is invalid.
         let tagged = Ends { tags: Tags::read(&TAGGED).unwrap(), ..group };
         let tagged = others(tagged, Carrier::Ethernet, &[(12, 0x91), (20, 0x89), (22, b'n')], 26);
         let thrice = [&tagged[..12], &TAGGED[..4], &tagged[12..]].concat();

@@ -1,4 +1,4 @@
-//! The operator's side: a session, and the answers to its requests.
+//! The client: a session, and the answers to its requests.
 
 use crate::body::{Answer, Request, Status, Welcome};
 use crate::item::{ErrorCode, Item};
@@ -6,7 +6,7 @@ use crate::key::{Key, MacKey};
 use crate::message::{Message, MessageKind, seal};
 use std::fmt;
 
-/// A client before and in its session. Messages are given and taken as bytes.
+/// A client before and in its session. Messages are passed as bytes.
 pub struct Client {
     key: Key,
     nonce: [u8; 16],
@@ -44,13 +44,13 @@ impl Client {
         Self { key, nonce, session: None, group: 0 }
     }
 
-    /// The message that asks for a session.
+    /// The message that requests a session.
     pub fn hello(&self) -> Vec<u8> {
         let sealed = seal(MessageKind::Hello, 0, 0, &self.nonce, &self.key.of_hello());
         sealed.unwrap_or_else(|| unreachable!("a hello is short"))
     }
 
-    /// Takes the welcome to this client's hello; false if the bytes are something else.
+    /// Accepts the welcome to this client's hello; none for any other message.
     pub fn take_welcome(&mut self, bytes: &[u8]) -> Option<Welcome> {
         let message = Message::open(bytes, MessageKind::Welcome, &self.key.of_welcome())?;
         let welcome = Welcome::read(message.body).ok().filter(|welcome| welcome.nonce == self.nonce)?;
@@ -69,14 +69,15 @@ impl Client {
         self.group
     }
 
-    /// The next message of the session; none without a session, or if the request is too long. Sending it again is a retransmission.
+    /// The next message of the session; none without a session, or if the request is too long. Sending it
+    /// again is a retransmission.
     pub fn request(&mut self, request: &Request<'_>) -> Option<Vec<u8>> {
         let session = self.session.as_mut()?;
         session.sequence = session.sequence.checked_add(1)?;
         seal(MessageKind::Request, session.number, session.sequence, &request.write(), &session.requests)
     }
 
-    /// The answer to the last request, if the bytes are that.
+    /// The answer to the last request, if the bytes are one.
     pub fn take_answer<'b>(&self, bytes: &'b [u8]) -> Option<Answer<'b>> {
         let session = self.session.as_ref()?;
         let message = Message::open(bytes, MessageKind::Answer, &session.answers)?;
@@ -86,7 +87,7 @@ impl Client {
 }
 
 impl Answer<'_> {
-    /// Why it was refused, if it was.
+    /// The reason, if it was refused.
     pub fn refusal(&self) -> Option<Refused> {
         if self.status != Status::Refused {
             return None;

@@ -1,12 +1,12 @@
-//! Groups: requests whose parts come in messages of their own, and are carried out together.
+//! Groups: requests whose parts come in separate messages and are executed together.
 
 use crate::body::{Operation, Request};
 use crate::item::{ErrorCode, Item, Items};
 
-/// How long the parts of a group are waited for, in nanoseconds.
+/// Time limit for the parts of a group, in nanoseconds.
 const PATIENCE: u64 = 30_000_000_000;
 
-/// A group some of whose parts have come. Its size is bounded by that of a message and by the number of parts.
+/// An incomplete group. Its size is bounded by that of a message and by the number of parts.
 #[derive(Debug)]
 pub(crate) struct Group {
     number: u32,
@@ -20,13 +20,14 @@ pub(crate) struct Group {
 pub(crate) enum Assembled {
     /// Others are missing.
     Partial,
-    /// It was the last: all items, in the order of the parts.
+    /// The last part: all items, in the order of the parts.
     Whole(Items<'static>),
-    /// It does not fit the others.
+    /// The part is inconsistent with the others.
     Refused(ErrorCode, &'static str),
 }
 
-/// Adds a part to the group that a session is sending. A part of another group begins that, and the one before is forgotten.
+/// Adds a part to a session's open group. A part of another group starts that one, and discards the previous
+/// group.
 pub(crate) fn add(open: &mut Option<Group>, request: Request<'_>, now: u64) -> Assembled {
     let items = request.items.into_iter().map(Item::into_owned).collect();
     if request.parts == 1 {

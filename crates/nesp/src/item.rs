@@ -55,13 +55,13 @@ pub enum ErrorCode {
     BadValue,
     /// Requests may only read here.
     NotPermitted,
-    /// The time is past, or too far away.
+    /// The time is in the past, or too far in the future.
     BadTime,
-    /// There is no room for it now.
+    /// Resources are exhausted now.
     TooMany,
-    /// The emulator can't do it now.
+    /// Not possible now.
     Unavailable,
-    /// The request makes no sense as a whole.
+    /// The request is inconsistent.
     BadRequest,
 }
 
@@ -98,15 +98,15 @@ impl ErrorCode {
 /// One item of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item<'b> {
-    /// The object that the settings after it are of.
+    /// The object of the following settings.
     Object(Kind, Cow<'b, str>),
     /// A setting's name and value.
     Setting(Cow<'b, str>, Cow<'b, str>),
-    /// A setting's name: only such are asked for.
+    /// A setting's name, in a request to read it.
     Name(Cow<'b, str>),
     /// Why nothing was done.
     Error(ErrorCode, Cow<'b, str>),
-    /// Where a list goes on; in a request, where it is to begin.
+    /// Where a list continues; in a request, where to begin.
     Next(u32),
 }
 
@@ -121,7 +121,7 @@ const ERROR: u8 = 4;
 const NEXT: u8 = 5;
 
 impl Item<'_> {
-    /// The same, owning its texts.
+    /// A copy that owns its texts.
     pub fn into_owned(self) -> Item<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
@@ -133,7 +133,7 @@ impl Item<'_> {
         }
     }
 
-    /// Appends it to a body. Texts longer than 1000 bytes, and names longer than 255, are cut.
+    /// Appends it to a body. Texts longer than 1000 bytes, and names longer than 255, are truncated.
     pub fn write(&self, body: &mut Vec<u8>) {
         let start = body.len();
         let mut begin = |number: u8| body.extend_from_slice(&[number, 0, 0]);
@@ -168,7 +168,7 @@ impl Item<'_> {
         body[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// How many bytes it takes.
+    /// Its size in bytes.
     pub fn size(&self) -> usize {
         let mut body = Vec::new();
         self.write(&mut body);
@@ -181,15 +181,15 @@ pub const MOST_NAME: usize = 255;
 /// The longest value, and the longest text of an error, in bytes.
 pub const MOST_TEXT: usize = 1000;
 
-/// The beginning of a text that is no longer than `most` bytes.
+/// The prefix of a text with at most `most` bytes.
 fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// Reads a body's items.
+/// Parses a body's items.
 ///
 /// # Errors
-/// If one is not whole, of no type that there is, or its text is no UTF-8 or has control characters.
+/// If one is incomplete, of an unknown type, or its text is invalid UTF-8 or has control characters.
 pub(crate) fn read_all(mut bytes: &[u8]) -> Result<Items<'_>, Malformed> {
     let mut items = Vec::new();
     while let Some((&[number, high, low], rest)) = bytes.split_first_chunk::<3>() {
@@ -237,7 +237,7 @@ fn read_name(bytes: &[u8]) -> Result<Cow<'_, str>, Malformed> {
     read_text(bytes)
 }
 
-/// Text that can be printed as it is: it may have come from anybody who has the key.
+/// Parses printable text, which may come from anyone with the key.
 fn read_text(bytes: &[u8]) -> Result<Cow<'_, str>, Malformed> {
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::Body("a text is not UTF-8"))?;
     if bytes.len() > MOST_TEXT {

@@ -1,4 +1,4 @@
-//! The shared key, and the keys that messages are authenticated with, one for each direction and purpose.
+//! The shared key, and the keys for authenticating messages, one for each direction and purpose.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -13,14 +13,14 @@ const LONGEST_KEY: usize = 64;
 /// Bytes of an authenticator.
 pub const TAG: usize = 16;
 
-/// What an operator and an emulator share. It is never printed.
+/// Secret shared by operator and emulator. It is never printed.
 #[derive(Clone)]
 pub struct Key(Vec<u8>);
 
 /// Text that is no key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// It has another character than hexadecimal digits.
+    /// It contains a character other than hexadecimal digits.
     #[error("a key is hexadecimal digits on one line; make one with: longwire nesp key FILE")]
     NotHexadecimal,
     /// It is too short or too long.
@@ -37,10 +37,10 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// Reads a key as a key file has it: hexadecimal digits, and white space around them.
+    /// Parses the contents of a key file: hexadecimal digits, surrounded by white space.
     ///
     /// # Errors
-    /// If it is something else, or too short or too long.
+    /// Other contents, or a key that is too short or too long.
     pub fn read(text: &str) -> Result<Self, KeyError> {
         let digits = text.trim().as_bytes();
         let value = |digit: u8| (digit as char).to_digit(16).map(|value| value as u8);
@@ -53,17 +53,17 @@ impl Key {
         Ok(Self(bytes))
     }
 
-    /// How a key file has it.
+    /// The contents of a key file.
     pub fn text_of(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).chain(["\n".into()]).collect()
     }
 
-    /// The key of hellos, by which a client asks for a session.
+    /// The key of hellos, which request a session.
     pub fn of_hello(&self) -> MacKey {
         self.derive(&[b"NESP1 hello"])
     }
 
-    /// The key of welcomes, by which a server gives a session.
+    /// The key of welcomes, which grant a session.
     pub fn of_welcome(&self) -> MacKey {
         self.derive(&[b"NESP1 welcome"])
     }
@@ -85,7 +85,7 @@ impl Key {
     }
 }
 
-/// A key that messages of one direction and purpose are authenticated with.
+/// A key that authenticates messages of one direction and purpose.
 #[derive(Clone)]
 pub struct MacKey(Hmac<Sha256>);
 
@@ -106,7 +106,7 @@ impl MacKey {
         tag
     }
 
-    /// Whether `tag` is that of `bytes`, in a time that does not depend on where they differ.
+    /// Verifies `tag` for `bytes`, in constant time.
     pub fn verify(&self, bytes: &[u8], tag: &[u8; TAG]) -> bool {
         let mut mac = self.0.clone();
         mac.update(bytes);
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// RFC 4231, test case 2, cut to 16 bytes: but for the derivation the authenticator is HMAC-SHA-256.
+    /// RFC 4231, test case 2, cut to 16 bytes: apart from the derivation the authenticator is HMAC-SHA-256.
     #[test]
     fn the_authenticator_is_hmac_sha_256() {
         let key = MacKey(hmac(b"Jefe"));

@@ -1,8 +1,10 @@
-//! NESP, the network emulator setting protocol: settings of a running emulator, read and changed by frames that a host sends
-//! into one of its ports. The idea and the name are those of "Realizing a Network Emulator System with Intel IXP1200 Network
-//! Processor" (II-C.2), which leaves the protocol itself open; `docs/book/nesp.md` is its specification.
+//! NESP, the network emulator setting protocol: settings of a running emulator, read and changed by frames
+//! that a host sends into one of its ports. Idea and name are from "Realizing a Network Emulator System with
+//! Intel IXP1200 Network Processor" (II-C.2), which leaves the protocol itself open; `docs/book/nesp.md` is
+//! its specification.
 //!
-//! This crate has no sockets and no clock. Every message is checked once, when it is opened; everything that is kept has a bound.
+//! This crate has no sockets and no clock. Every message is checked once, when it is opened; all stored state
+//! is bounded.
 #![forbid(unsafe_code)]
 
 mod body;

@@ -1,4 +1,4 @@
-//! The outermost layer: a header, a body, and the authenticator over both.
+//! The outermost layer: header, body, and authenticator over both.
 
 use crate::key::{MacKey, TAG};
 use thiserror::Error;
@@ -7,7 +7,8 @@ use thiserror::Error;
 pub const MAGIC: [u8; 4] = *b"NESP";
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
-/// The longest message, header and authenticator included: it fits a UDP datagram in an Ethernet frame, with room for tags.
+/// The longest message, header and authenticator included: it fits a UDP datagram in an Ethernet frame, with
+/// room for tags.
 pub const MOST: usize = 1400;
 /// Bytes before the body.
 const HEADER: usize = 20;
@@ -34,10 +35,10 @@ impl MessageKind {
     }
 }
 
-/// Bytes that are no message, or one whose body breaks the rules.
+/// Bytes that are not a message, or a message with an invalid body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// It ends before its header does, or before its length says.
+    /// It ends within its header, or before its stated length.
     #[error("it is cut short")]
     Short,
     /// It does not begin with the magic number.
@@ -52,33 +53,34 @@ pub enum Malformed {
     /// Its length is not possible.
     #[error("its length {0} is not possible")]
     Length(u16),
-    /// A field of the body can't have this value.
+    /// A field of the body has an invalid value.
     #[error("{0}")]
     Body(&'static str),
 }
 
-/// A message whose header has been checked; its authenticator has not, unless it comes from [`Message::open`].
+/// A message whose header has been checked. Its authenticator has only been verified if it comes from
+/// [`Message::open`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'b> {
-    /// What it is for.
+    /// Its kind.
     pub kind: MessageKind,
     /// Its session; 0 in a hello.
     pub session: u64,
-    /// Its number in the session; 0 in hello and welcome. An answer has that of its request.
+    /// Its number in the session; 0 in hello and welcome. An answer repeats that of its request.
     pub sequence: u32,
-    /// What is between header and authenticator.
+    /// The bytes between header and authenticator.
     pub body: &'b [u8],
-    /// What is authenticated: header and body.
+    /// The authenticated bytes: header and body.
     signed: &'b [u8],
     /// The authenticator.
     pub tag: &'b [u8; TAG],
 }
 
 impl<'b> Message<'b> {
-    /// Reads a header. What follows the message, such as the padding of a short Ethernet frame, is left out.
+    /// Parses a header. Bytes after the message, such as the padding of a short Ethernet frame, are ignored.
     ///
     /// # Errors
-    /// If the bytes are no message of this version.
+    /// If the bytes are not a message of this version.
     pub fn read(bytes: &'b [u8]) -> Result<Self, Malformed> {
         let (magic, rest) = bytes.split_first_chunk::<4>().ok_or(Malformed::Short)?;
         if *magic != MAGIC {
@@ -113,7 +115,7 @@ impl<'b> Message<'b> {
         key.verify(self.signed, self.tag)
     }
 
-    /// Reads a message of one kind whose authenticator is right; none if it is anything else.
+    /// Opens a message of one kind with a valid authenticator; none for anything else.
     pub fn open(bytes: &'b [u8], kind: MessageKind, key: &MacKey) -> Option<Self> {
         Self::read(bytes).ok().filter(|message| message.kind == kind && message.is_signed_with(key))
     }

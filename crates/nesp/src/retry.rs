@@ -1,37 +1,38 @@
 //! When a client sends again.
 
-/// What is to be done now.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// Send it.
     Send,
-    /// Wait for an answer until this time.
+    /// Wait until this time for an answer.
     Wait(u64),
     /// Nobody answers.
     GiveUp,
 }
 
-/// The first wait for an answer, and the longest, in nanoseconds.
+/// The first and the longest waiting time for an answer, in nanoseconds.
 const FIRST: u64 = 200_000_000;
 const LONGEST: u64 = 2_000_000_000;
 
-/// The transmissions of one message: each wait is twice as long as the one before it. Times are nanoseconds on any clock.
+/// Retransmission schedule of one message: each wait is twice as long as the previous one. Times are
+/// nanoseconds on any clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     end: u64,
     next: u64,
     wait: u64,
-    /// How often it has been sent.
+    /// Number of transmissions.
     pub sent: u32,
 }
 
 impl Retry {
-    /// For a message that is given up `patience` after `now`.
+    /// A schedule that gives up `patience` after `now`.
     pub const fn new(now: u64, patience: u64) -> Self {
         Self { end: now.saturating_add(patience), next: now, wait: FIRST, sent: 0 }
     }
 
-    /// What is to be done at `now`. After [`Due::Send`] it is taken to have been sent.
+    /// The action at `now`. After [`Due::Send`] the message is treated as sent.
     pub fn due(&mut self, now: u64) -> Due {
         if now >= self.end {
             return Due::GiveUp;

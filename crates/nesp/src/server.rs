@@ -1,10 +1,10 @@
-//! The emulator's side: sessions, and which message is a new request.
+//! The emulator's side: sessions, and detection of new requests.
 //!
-//! A client has to say hello first, and is given a number that has not been given before in this start of the emulator. The keys of
-//! its messages derive from the number and from a random number of the start, so that nothing that was recorded in another session
-//! or before a restart is authentic. A hello keeps no state here, however often it is replayed: a session is kept from its first
-//! authentic request on. When there is no room for it the session that was quiet for longest ends, and no number up to
-//! its own begins a session any more.
+//! A client first sends a hello and is assigned a number that is unique in this start of the emulator. The
+//! keys of its messages derive from the number and from a random number of the start, so that recordings of
+//! another session or from before a restart are not authentic. A hello creates no state, however often it is
+//! replayed: a session is stored from its first authentic request on. If there is no room for it, the session
+//! that was idle for longest ends, and all numbers up to its own become invalid.
 
 use crate::body::{Answer, Operation, Request, Status, Welcome};
 use crate::group::{Assembled, Group, add};
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 /// Sessions that are kept.
 const MOST_SESSIONS: usize = 32;
-/// Answers that each session keeps for retransmissions.
+/// Answers that each session stores for retransmissions.
 const MOST_ANSWERS: usize = 16;
 
 /// What has come.
@@ -25,21 +25,21 @@ const MOST_ANSWERS: usize = 16;
 pub struct Counters {
     /// Hellos that were answered.
     pub hellos: u64,
-    /// Requests, and parts of them, that were new.
+    /// New requests and parts.
     pub requests: u64,
-    /// Requests that had come before and were answered as before: retransmissions, or replays of such.
+    /// Repeated requests that got the same answer again: retransmissions, or replays of them.
     pub repeated: u64,
-    /// Authentic requests that had come before, or are too old to tell, and that were not answered.
+    /// Authentic requests that were repeated, or too old to decide, and were not answered.
     pub replayed: u64,
     /// Messages whose authenticator was wrong.
     pub bad_authenticator: u64,
-    /// Requests of sessions that have ended or that never were.
+    /// Requests of unknown or ended sessions.
     pub unknown_session: u64,
-    /// What is no message of a client, or breaks the rules.
+    /// Invalid messages.
     pub malformed: u64,
 }
 
-/// An authentic request that has not come before, with all its parts.
+/// A new authentic request with all its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     session: u64,
@@ -47,20 +47,20 @@ pub struct Job {
     tag: [u8; TAG],
     /// What is asked for.
     pub operation: Operation,
-    /// When it is to be carried out; 0 for at once.
+    /// Execution time; 0 for at once.
     pub time: u64,
     /// What is meant.
     pub items: Items<'static>,
 }
 
-/// What is to be done about a message.
+/// Result of receiving a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing: it was counted.
+    /// Nothing to do; it was counted.
     Nothing,
-    /// This is to be sent back.
+    /// A reply to be sent.
     Reply(Vec<u8>),
-    /// It is to be carried out, and then [`Server::finish`]ed, before the next message.
+    /// A job to be executed and [`Server::finish`]ed before the next message.
     Work(Job),
 }
 
@@ -80,9 +80,9 @@ pub struct Server {
     hello: MacKey,
     welcome: MacKey,
     instance: [u8; 16],
-    /// Those that were quiet for longest first.
+    /// The longest idle ones first.
     sessions: Vec<Session>,
-    /// The number of sessions that were offered.
+    /// Number of sessions offered.
     offered: u64,
     /// The highest number of a session that has ended.
     ended: u64,
@@ -102,13 +102,13 @@ impl Server {
         &self.counters
     }
 
-    /// Sees to a message that came at `now`, in nanoseconds from the start of the run.
+    /// Handles a message that came at `now`, in nanoseconds from the start of the run.
     pub fn receive(&mut self, bytes: &[u8], now: u64) -> Outcome {
         let Ok(message) = Message::read(bytes) else { return self.malformed() };
         match message.kind {
             MessageKind::Hello => self.greet(&message, now),
             MessageKind::Request => self.request(&message, now),
-            // What servers send: an echo, or another emulator's.
+            // Messages of servers: an echo, or another emulator's.
             MessageKind::Welcome | MessageKind::Answer => self.malformed(),
         }
     }
@@ -153,7 +153,7 @@ impl Server {
         outcome
     }
 
-    /// A session that begins with this request, if that is authentic.
+    /// A session that begins with this request, if it is authentic.
     fn begin(&mut self, message: &Message<'_>) -> Option<Session> {
         let requests = self.key.of_requests(&self.instance, message.session);
         if !message.is_signed_with(&requests) {
@@ -173,7 +173,7 @@ impl Server {
         })
     }
 
-    /// The answer to a job, which is kept for retransmissions of the request.
+    /// Makes the answer to a job, which is stored for retransmissions of the request.
     pub fn finish(&mut self, job: &Job, answer: &Answer<'_>) -> Option<Vec<u8>> {
         let session = self.sessions.iter_mut().find(|session| session.number == job.session)?;
         session.answer(job.sequence, job.tag, answer)

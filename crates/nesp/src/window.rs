@@ -1,30 +1,30 @@
-//! Which requests of a session have come already (RFC 4303, section 3.4.3, with numbers that do not wrap).
+//! Replay window of a session (RFC 4303, section 3.4.3, with numbers that do not wrap).
 
 /// What a number is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// It has not come before.
+    /// Not received before.
     New,
-    /// It has come before: a retransmission, or a replay of one.
+    /// Received before: a retransmission, or a replay.
     Repeated,
-    /// It is too old to tell.
+    /// Too old to decide.
     Old,
 }
 
-/// How far back numbers are remembered.
+/// Size of the window.
 const SPAN: u32 = 64;
 
 /// The last numbers of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Window {
-    /// The highest that has come; 0 if none has.
+    /// The highest number received; 0 if none.
     highest: u32,
-    /// Bit `n`: whether `highest - n` has come.
+    /// Bit `n`: whether `highest - n` was received.
     seen: u64,
 }
 
 impl Window {
-    /// What a number is. There is no number 0.
+    /// Classifies a number. There is no number 0.
     pub const fn look(&self, number: u32) -> Freshness {
         if number > self.highest {
             return Freshness::New;
@@ -39,7 +39,7 @@ impl Window {
         }
     }
 
-    /// Notes that a number has come, which was authentic and new.
+    /// Records a new, authentic number.
     pub const fn note(&mut self, number: u32) {
         if number > self.highest {
             let ahead = number - self.highest;
@@ -57,9 +57,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Against a set of all numbers that have come.
+        /// Compares with a set of all numbers received.
         #[test]
-        fn is_what_a_set_says(numbers in prop::collection::vec(prop_oneof![0u32..200, any::<u32>()], 0..300)) {
+        fn is_what_a_set_says(numbers in prop::collection::vec(prop_oneof![0u32..200, any::<u32>()],
+            0..300)) {
             let (mut window, mut come) = (Window::default(), BTreeSet::new());
             for number in numbers {
                 let highest = come.last().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `docs/nesp.lua` in tshark, on the specification's test vectors. Says so where there is no tshark.
+//! `docs/nesp.lua` in tshark, on the specification's test vectors. Skipped with a message without tshark.
 
 mod page;
 
@@ -24,7 +24,7 @@ fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// What tshark says of a field of each frame.
+/// Output of tshark for fields of each frame.
 fn said(file: &std::path::Path, fields: &[&str]) -> Option<Vec<String>> {
     let lua = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/nesp.lua");
     let mut command = Command::new("tshark");
@@ -67,7 +67,7 @@ fn tshark_shows_the_vectors() {
     let mut frames: Vec<_> =
         names.iter().map(|name| wrap(&Ends::ethernet(HOST, GROUP_ADDRESS), &page[name])).collect();
     frames.extend(["vlan", "udp", "udp6"].map(|name| page[name].clone()));
-    // Cut short within an item, and of another version.
+    // Truncated within an item, and of another version.
     let mut cut = wrap(&Ends::ethernet(HOST, GROUP_ADDRESS), &page["set"]);
     cut[14 + 37..14 + 39].copy_from_slice(&[1, 0]);
     frames.push(cut);

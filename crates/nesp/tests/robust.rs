@@ -1,4 +1,5 @@
-//! No bytes make either side panic or act; authentic messages are carried out once, whatever the network does to them.
+//! Arbitrary bytes never cause a panic or an action on either side; authentic messages are executed once,
+//! whatever the network does to them.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
@@ -19,7 +20,7 @@ fn key() -> Key {
     Key::read(&"a5".repeat(32)).unwrap()
 }
 
-/// A server with `sessions` clients that have been welcomed.
+/// A server and `sessions` clients with a session.
 fn welcomed(sessions: usize) -> (Server, Vec<Client>) {
     let mut server = Server::new(key(), INSTANCE);
     let clients = (0..sessions).map(|number| {
@@ -37,7 +38,7 @@ fn set(group: u32, part: u8, parts: u8, value: &str) -> Request<'_> {
     Request { group, part, parts, operation: Operation::Set, time: 0, items }
 }
 
-/// Carries out what is to be done, and answers.
+/// Executes the job of a message, and answers.
 fn work(server: &mut Server, sealed: &[u8], now: u64) -> (usize, Option<Vec<u8>>) {
     match server.receive(sealed, now) {
         Outcome::Nothing => (0, None),
@@ -64,7 +65,7 @@ fn a_retransmission_is_answered_as_before_and_carried_out_once() {
     assert_eq!(done, 2);
     assert_eq!(work(&mut server, &request, 9), (0, answer.clone()));
     assert_eq!(clients[0].take_answer(&answer.clone().unwrap()).unwrap().time, 5);
-    // Sixteen answers are kept: the one before them is a replay, and not answered.
+    // Sixteen answers are stored: an older request is a replay, and not answered.
     for number in 2..=18 {
         let request = clients[0].request(&set(number, 0, 1, "1 Mbit/s")).unwrap();
         assert_eq!(work(&mut server, &request, 10).0, 2);
@@ -83,11 +84,11 @@ fn what_was_recorded_is_worth_nothing_in_another_session_or_after_a_restart() {
     let mut restarted = Server::new(key(), [4; 16]);
     assert_eq!(restarted.receive(&request, 0), Outcome::Nothing);
     assert_eq!(restarted.counters().unknown_session, 1);
-    // A replayed hello offers a session of the same number, whose keys are others.
+    // A replayed hello offers a session with the same number, but other keys.
     assert!(matches!(restarted.receive(&hello, 0), Outcome::Reply(_)));
     assert_eq!(restarted.receive(&request, 0), Outcome::Nothing);
     assert_eq!(restarted.counters().bad_authenticator, 1);
-    // And here: however many sessions the replays of a hello are offered, the one that is open goes on.
+    // However many sessions the replays of a hello are offered, the open one continues.
     assert_eq!(work(&mut server, &request, 1).0, 2);
     for _ in 0..100 {
         assert!(matches!(server.receive(&hello, 2), Outcome::Reply(_)));
@@ -124,7 +125,7 @@ fn a_group_is_carried_out_when_its_last_part_comes() {
         let (done, reply) = work(&mut server, &request, 1);
         assert_eq!((done, status(&clients, reply)), expected);
     }
-    // Parts that do not agree; another group in between; parts that come too late.
+    // Inconsistent parts; another group in between; late parts.
     let request = clients[0].request(&set(8, 0, 2, "1kbit")).unwrap();
     assert_eq!(status(&clients, work(&mut server, &request, 1).1), Status::Partial);
     let request = clients[0].request(&Request { time: 5, ..set(8, 1, 2, "1kbit") }).unwrap();
@@ -172,8 +173,10 @@ fn items() -> impl Strategy<Value = Vec<Item<'static>>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(group in any::<u32>(), time in any::<u64>(), part in 0u8..16, items in items()) {
-        let request = Request { group, part, parts: 16, operation: Operation::Get, time, items: items.clone() };
+    fn what_is_written_is_read(group in any::<u32>(), time in any::<u64>(), part in 0u8..16,
+        items in items()) {
+        let request = Request { group, part, parts: 16, operation: Operation::Get, time,
+            items: items.clone() };
         let body = request.write();
         prop_assert_eq!(Request::read(&body).unwrap(), request);
         let answer = Answer { status: Status::Done, time, items };
@@ -181,7 +184,7 @@ proptest! {
         prop_assert_eq!(Answer::read(&body).unwrap(), answer);
     }
 
-    /// Whichever bit is changed on the way, of whatever message, nothing is done and nothing answered.
+    /// With any bit changed, no message is executed or answered.
     #[test]
     fn a_changed_bit_is_refused(at in any::<prop::sample::Index>(), bit in 0u8..8, cut in any::<bool>()) {
         let (mut server, mut clients) = welcomed(1);
@@ -195,7 +198,7 @@ proptest! {
         prop_assert_eq!(work(&mut server, &request, 0).0, 2);
     }
 
-    /// Requests that are lost, repeated and overtaken are carried out once each, if they come within the window.
+    /// Lost, repeated and reordered requests are executed once each, if they come within the window.
     #[test]
     fn the_network_changes_nothing(order in prop::collection::vec(0usize..40, 0..120)) {
         let (mut server, mut clients) = welcomed(1);

@@ -1,4 +1,4 @@
-//! The specification's test vectors: `docs/book/nesp.md` is read, and every byte of it compared.
+//! Test vectors of the specification: `docs/book/nesp.md` is read, and every byte compared.
 
 mod page;
 
@@ -18,7 +18,7 @@ fn hex(bytes: &[u8]) -> String {
     Key::text_of(bytes).trim_end().to_owned()
 }
 
-/// What both sides say in the page's example, by the vectors' names.
+/// Messages of both sides in the page's example, by the vectors' names.
 fn spoken() -> BTreeMap<&'static str, Vec<u8>> {
     let key = Key::read("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f").unwrap();
     let (nonce, instance) =

@@ -90,7 +90,8 @@ pub fn delete_group(group: u32) -> Message {
     m
 }
 
-/// The outcome of removing links, for which those that are gone already are no error: a veth's other end may take them along at any moment.
+/// The outcome of removing links, for which those that are gone already are no error: a veth's other end may
+/// take them along at any moment.
 ///
 /// # Errors
 /// Any other.

@@ -50,7 +50,8 @@ impl Message {
         self.bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
     }
 
-    /// A part of fixed layout. Every such part is a multiple of four bytes long, so attributes that follow stay aligned.
+    /// A part of fixed layout. Every such part is a multiple of four bytes long, so attributes that follow
+    /// stay aligned.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -19,7 +19,7 @@ const RTM_F_CLONED: u32 = 0x200;
 /// A route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Where to.
+    /// The destination.
     pub to: IpAddr,
     /// Bits of the destination's prefix.
     pub prefix: u8,

@@ -17,7 +17,8 @@ const TOGETHER: usize = 64;
 /// Bytes that fit every datagram of the kernel's: it makes none longer than 32 KiB (netlink(7)).
 pub const LONGEST: usize = 64 * 1024;
 
-/// A netlink socket in the network namespace of the thread that opened it, whatever namespace its users are in later.
+/// A netlink socket in the network namespace of the thread that opened it, whatever namespace its users are
+/// in later.
 #[derive(Debug)]
 pub struct Socket {
     socket: netlink_sys::Socket,
@@ -63,7 +64,8 @@ impl Socket {
         self.replies(sequence..=sequence, |_| {})
     }
 
-    /// Sends requests in one go, and answers with what error each of them ended, if it did. The rest is carried out all the same.
+    /// Sends requests in one go, and answers with what error each of them ended, if it did. The rest is
+    /// carried out all the same.
     ///
     /// # Errors
     /// When the kernel does not take them, or does not answer.
@@ -105,8 +107,8 @@ impl Socket {
         self.replies(first..=first + acknowledged as u32, |_| {})
     }
 
-    /// Sends a request for a listing and hands each entry's type and body to `each`, which must not use this socket. Whether the listing is
-    /// of one moment: if not, something changed while it was made.
+    /// Sends a request for a listing and hands each entry's type and body to `each`, which must not use this
+    /// socket. Whether the listing is of one moment: if not, something changed while it was made.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -148,8 +150,8 @@ impl Socket {
         Ok(reply)
     }
 
-    /// Listens to what the kernel tells these groups (`RTNLGRP_…`), with `room` bytes for what is not read yet, waiting at most
-    /// `patience` for the next message.
+    /// Listens to what the kernel tells these groups (`RTNLGRP_…`), with `room` bytes for what is not read
+    /// yet, waiting at most `patience` for the next message.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -163,8 +165,8 @@ impl Socket {
         groups.iter().try_for_each(|&group| self.socket.add_membership(group))
     }
 
-    /// Waits for the next datagram: its bytes in `buffer`, and whether the kernel itself has sent it. A datagram that was longer than `buffer`
-    /// is cut short.
+    /// Waits for the next datagram: its bytes in `buffer`, and whether the kernel itself has sent it. A
+    /// datagram that was longer than `buffer` is cut short.
     ///
     /// # Errors
     /// `WouldBlock` if none comes within the socket's patience; `ENOBUFS` if some were lost for want of room.
@@ -191,7 +193,8 @@ impl Socket {
         self.socket.send(bytes, 0).map(drop)
     }
 
-    /// Hands every reply to `each`, up to the first acknowledgement, error, or end of a dump, and that one too.
+    /// Hands every reply to `each`, up to the first acknowledgement, error, or end of a dump, and that one
+    /// too.
     fn replies(&self, sequences: RangeInclusive<u32>, mut each: impl FnMut(Reply<'_>)) -> io::Result<()> {
         let mut buffer = vec![0u8; LONGEST];
         loop {

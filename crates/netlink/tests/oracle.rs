@@ -1,4 +1,5 @@
-//! `netlink-packet-route` reads what is written here, writes what is read here, and reads the kernel's own messages beside this crate.
+//! `netlink-packet-route` reads what is written here, writes what is read here, and reads the kernel's own
+//! messages beside this crate.
 
 use longwire_netlink::{
     Address, Hop, Link, LinkSettings, Message, Neighbour, Route, Socket, address, link, neighbour, route,

@@ -8,8 +8,10 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts for each thread how often it is asked. A program that wants the count makes
-/// it its `#[global_allocator]`; an increment of a thread's own variable is all it adds.
+/// The system's allocator with a counter of allocations per thread.
+///
+/// A program that needs the count makes it its `#[global_allocator]`. The overhead is one increment of a
+/// thread-local variable.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
@@ -40,11 +42,11 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 fn count() {
-    // A thread that is ending has no counter left, and nobody to ask for it.
+    // A thread that is ending has no counter left, and no code that reads it.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
-/// How often this thread has asked for memory; 0 in a program whose allocator is not [`CountingAllocator`].
+/// Number of allocations by this thread; 0 if the program's allocator is not [`CountingAllocator`].
 pub fn allocations() -> u64 {
     COUNT.get()
 }

@@ -1,4 +1,5 @@
-//! The pool's memory: whole lines, mapped as zeros; the part that shall be there from the start is on huge pages and touched.
+//! The pool's memory: whole cache lines, mapped as zeros. The resident part is on huge pages and touched at
+//! the start.
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::{Advice, MmapMut};
@@ -14,7 +15,7 @@ pub(crate) const LINE: usize = 64;
 #[repr(C, align(64))]
 pub(crate) struct Line(pub [u8; LINE]);
 
-/// Why a pool can't be made.
+/// A pool that could not be allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolError {
     /// Bytes asked for.
@@ -33,27 +34,29 @@ impl fmt::Display for PoolError {
 
 impl std::error::Error for PoolError {}
 
-/// So many lines. What is not touched takes no memory until it is used.
+/// Lines of memory. Untouched lines take no physical memory until they are used.
 pub(crate) struct Arena {
     lines: NonNull<Line>,
     count: usize,
-    /// What `lines` points to.
+    /// The mapping that `lines` points to.
     _map: MmapMut,
 }
 
-// SAFETY: the memory belongs to this alone, as a box's does; a line can be sent.
+// SAFETY: the arena is the only owner of the memory, as with a box, and a line is `Send`.
 #[allow(unsafe_code)]
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// `count` lines of zeros, of which the first `resident` are there at once; none if the system does not give them.
+    /// Maps `count` lines of zeros and makes the first `resident` resident; none if the system refuses.
     pub(crate) fn new(count: usize, resident: usize) -> Option<Self> {
         let mut map = MmapMut::map_anon(count * LINE).ok()?;
         let resident = resident.min(count) * LINE;
-        // Before anything is touched: what small pages hold stays on them. A refusal costs speed only.
+        // Advised before the first touch, because pages that are already small stay small. A refusal only
+        // costs speed.
         let _ = map.advise_range(Advice::HugePage, 0, resident);
         for page in map[..resident].chunks_mut(4096) {
-            // A volatile-like write the optimiser keeps: black_box makes the page resident now, not on the path.
+            // black_box keeps the optimizer from removing the write: the page becomes resident now, not on
+            // the packet path.
             page[0] = std::hint::black_box(0);
         }
         let lines: &mut [Line] = bytemuck::cast_slice_mut(&mut map);
@@ -67,7 +70,8 @@ impl Deref for Arena {
     #[inline]
     #[allow(unsafe_code)]
     fn deref(&self) -> &[Line] {
-        // SAFETY: the map is as long as this is there, aligned (its start was cast to lines), and nothing else refers to it.
+        // SAFETY: the map lives as long as `self`, is aligned (its start was cast to lines), and has no other
+        // references.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr(), self.count) }
     }
 }
@@ -76,7 +80,7 @@ impl DerefMut for Arena {
     #[inline]
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [Line] {
-        // SAFETY: as above, and `self` is borrowed for as long as the lines are.
+        // SAFETY: as above, and `self` is borrowed mutably for the lifetime of the slice.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_ptr(), self.count) }
     }
 }
@@ -85,7 +89,7 @@ impl DerefMut for Arena {
 mod tests {
     use super::*;
 
-    /// Kilobytes that the system holds of the mappings in which the lines lie.
+    /// Resident memory, in kilobytes, of the mappings that contain the lines.
     fn resident_kb(lines: &[Line]) -> u64 {
         let range = lines.as_ptr_range();
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -109,7 +113,7 @@ mod tests {
         let count = (64 << 20) / LINE;
         let mut arena = Arena::new(count, count / 4).unwrap();
         let first = resident_kb(&arena);
-        // A neighbour of this may lie in the same mapping.
+        // Another test's arena may be in the same mapping.
         assert!((16 << 10..48 << 10).contains(&first), "{first} kB of 16 MiB");
         assert!(arena.iter().all(|line| line.0 == [0; LINE]));
         arena.iter_mut().for_each(|line| line.0[0] = 1);

@@ -1,15 +1,15 @@
-//! A handful of packets that move together.
+//! A batch of packets that are processed together.
 
 use crate::Handle;
 
-/// How many packets a batch holds.
+/// Most packets in a batch.
 pub const BATCH: usize = 64;
 
-/// After how many bytes a driver stops filling a batch, though more packets would fit: 64 trains of 64 KiB would not
-/// fit the cache, and the first would wait for the last to be read.
+/// Bytes after which a driver stops filling a batch even if it has room: 64 trains of 64 KiB would not fit
+/// the cache, and the first would wait until the last was read.
 pub const BATCH_BYTES: u64 = 192 << 10;
 
-/// Up to [`BATCH`] packet handles in order. It owns nothing: dropping it does not free the packets.
+/// Up to [`BATCH`] packet handles in order. A batch does not own its packets: dropping it does not free them.
 #[derive(Debug, Clone)]
 pub struct Batch {
     handles: [Handle; BATCH],
@@ -31,14 +31,14 @@ impl Batch {
     /// Adds a packet at the end.
     ///
     /// # Panics
-    /// If the batch is full: ask [`Batch::room`] first.
+    /// If the batch is full: check [`Batch::room`] first.
     #[inline]
     pub fn push(&mut self, handle: Handle) {
         self.handles[self.len] = handle;
         self.len += 1;
     }
 
-    /// Adds packets at the end, as many of `packets` as there is room for, and answers how many.
+    /// Adds as many of `packets` as fit, and returns how many.
     #[inline]
     pub fn extend(&mut self, packets: impl ExactSizeIterator<Item = Handle>) -> usize {
         let places = &mut self.handles[self.len..];
@@ -72,7 +72,7 @@ impl Batch {
         self.len == BATCH
     }
 
-    /// Forgets all packets.
+    /// Removes all handles.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;

@@ -1,4 +1,5 @@
-//! Size classes of the pool's slots: exact up to 2 KiB, and growing in steps of at most a third above (decision 8).
+//! Size classes of the pool's slots: exact up to 2 KiB, and growing in steps of at most a third above
+//! (decision 8).
 
 use crate::arena::LINE;
 

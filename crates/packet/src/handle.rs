@@ -1,4 +1,4 @@
-//! What stands for a packet in the pool.
+//! Handles of packets in the pool.
 
 /// A packet in the pool. Copying it does not copy the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,14 +1,14 @@
-//! What processor and system are told about memory: hints, without effect on results.
+//! Hints to the processor and the system about memory. They have no effect on results.
 
 use crate::arena::LINE;
 
-/// Reads the cache line where `target` begins ahead of use; a hint without effect on results.
+/// Prefetches the cache line in which `target` begins.
 #[inline]
 pub fn prefetch<T>(target: &T) {
     fetch(std::ptr::from_ref(target).cast());
 }
 
-/// The same for all cache lines of `target`, which begins with one.
+/// Prefetches all cache lines of `target`, which must start on a cache line.
 #[inline]
 pub fn prefetch_whole<T>(target: &T) {
     let start = std::ptr::from_ref(target).cast::<u8>();
@@ -28,8 +28,8 @@ fn fetch(address: *const u8) {
     let _ = address;
 }
 
-/// Asks for huge pages for `bytes` of memory from `start` on: without them a million links and their packets miss
-/// the TLB at every step. A hint without effect on results.
+/// Asks for huge pages for `bytes` of memory from `start` on. Without them a million links and their packets
+/// miss the TLB at every step.
 #[allow(unsafe_code)]
 fn advise_huge(start: *const u8, bytes: usize) {
     const HUGE: usize = 1 << 21;
@@ -37,8 +37,8 @@ fn advise_huge(start: *const u8, bytes: usize) {
     let end = (start.addr() + bytes) & !(HUGE - 1);
     if first < end {
         let at = start.cast_mut().with_addr(first);
-        // SAFETY: the range lies inside an allocation that the caller owns; MADV_HUGEPAGE changes no contents. A
-        // refusal costs speed only, so its result is not looked at.
+        // SAFETY: the range lies inside an allocation that the caller owns, and MADV_HUGEPAGE changes no
+        // contents. A refusal only costs speed, so the result is ignored.
         unsafe { libc::madvise(at.cast(), end - first, libc::MADV_HUGEPAGE) };
     }
 }

@@ -1,8 +1,8 @@
-//! Where packets lie while Longwire holds them: a bounded pool, handles into it, batches of handles, and what
-//! is known of each packet.
+//! Packet memory: a bounded pool, handles into it, batches of handles, and the metadata of each packet.
 //!
-//! A packet is one cache line of [`Meta`] followed by its bytes in whole lines, so that a waiting 64-byte packet
-//! costs 128 bytes. All memory is mapped when the pool is made, and touched, but for what a pool that may grow keeps for later.
+//! A packet is one cache line of [`Meta`] followed by its bytes in whole lines, so a waiting 64-byte packet
+//! costs 128 bytes. All memory is mapped when the pool is made. All of it is touched then, except the part
+//! that a growing pool keeps for later.
 
 mod allocations;
 mod arena;

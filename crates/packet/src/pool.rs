@@ -1,9 +1,9 @@
-//! The packet pool: pages of equal slots, one size class a page, mapped at the start.
+//! The packet pool: pages of equal slots, one size class per page, mapped at the start.
 //!
-//! A slot is a line of [`Meta`] and enough lines for the bytes. Classes are exact up to 2 KiB and grow in steps of
-//! at most a third above. A page with no packet in it can serve any class again, so memory wanders between classes.
-//! Each exact class has a shelf of free slots in front of its pages: what was freed last is taken first, while it is in the cache, and pages
-//! are looked at once for many packets.
+//! A slot is a line of [`Meta`] followed by enough lines for the bytes. Classes are exact up to 2 KiB and
+//! grow in steps of at most a third above. An empty page can serve any class, so memory moves between
+//! classes. Each exact class has a shelf of free slots in front of its pages: the slot freed last is taken
+//! first, while it is in the cache, and pages are searched once for many packets.
 
 mod runs;
 
@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Longest frame the pool holds: a 64 KiB IP packet with Ethernet and two VLAN headers, in whole lines.
 pub const MAX_FRAME: usize = 1026 * LINE;
 
-/// As many of a packet's first bytes as a cache line has: those of Ethernet, IPv6 and the ports, or of Ethernet, IPv4 and TCP.
+/// The first cache line of a packet's bytes: Ethernet, IPv6 and ports, or Ethernet, IPv4 and TCP.
 pub type FirstLine = [u8; LINE];
 
 const PAGE_LINES: u32 = 4096;
@@ -32,20 +32,20 @@ const NONE: u32 = u32::MAX;
 struct Page {
     /// First freed slot, as a line index into the arena.
     free: u32,
-    /// Line within the page from which no slot was handed out yet.
+    /// First line of the page that was never handed out.
     fresh: u32,
     live: u32,
     class: u32,
-    /// Neighbours among the pages of this class with room.
+    /// Previous and next page of this class with room.
     next: u32,
     previous: u32,
 }
 
-/// Memory for packets, bounded, of one worker.
+/// Bounded packet memory of one worker.
 pub struct Pool {
     arena: Arena,
     pages: Box<[Page]>,
-    /// By class, of those that are exact.
+    /// One per exact class.
     shelves: Box<[Shelf]>,
     /// Pages that serve no class.
     empty: Vec<u32>,
@@ -60,7 +60,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `bytes` of memory (rounded down to whole pages of 256 KiB), all of it touched now.
+    /// Allocates a pool of `bytes` (rounded down to whole pages of 256 KiB), all of it touched now.
     ///
     /// # Errors
     /// Below 1 MiB, above 256 GiB, or more than the system gives.
@@ -68,8 +68,8 @@ impl Pool {
         Self::growing(bytes, bytes)
     }
 
-    /// A pool of `bytes` (rounded down to whole pages of 256 KiB), of which the first `resident` are touched now, and the others when
-    /// packets need them, for what the system takes to give 4 KiB each time.
+    /// Allocates a pool of `bytes` (rounded down to whole pages of 256 KiB). The first `resident` bytes are
+    /// touched now; the others when packets need them, at the system's cost of a page fault per 4 KiB.
     ///
     /// # Errors
     /// Below 1 MiB, above 256 GiB, or more than the system gives.
@@ -97,8 +97,8 @@ impl Pool {
         })
     }
 
-    /// A packet of `len` bytes with fresh metadata and arbitrary contents, or none if the pool is full or the
-    /// length above [`MAX_FRAME`].
+    /// Allocates a packet of `len` bytes with fresh metadata and arbitrary contents; none if the pool is full
+    /// or `len` is above [`MAX_FRAME`].
     #[inline]
     pub fn alloc(&mut self, len: usize) -> Option<Handle> {
         if len > MAX_FRAME {
@@ -118,7 +118,8 @@ impl Pool {
         Some(Handle(index))
     }
 
-    /// Adds up to `count` packets to a batch as [`Pool::alloc`] makes them, as long as there is room in it and in the pool.
+    /// Allocates up to `count` packets into a batch, limited by the room in the batch and in the pool. See
+    /// [`Pool::alloc`].
     #[inline]
     pub fn alloc_batch(&mut self, len: usize, count: usize, batch: &mut Batch) {
         let mut left = count.min(batch.room());
@@ -131,7 +132,7 @@ impl Pool {
         }
     }
 
-    /// Adds packets to a batch from the shelf of their class, and answers how many: `count` or less.
+    /// Allocates up to `count` packets from the shelf of their class into a batch, and returns how many.
     #[inline]
     fn alloc_from_shelf(&mut self, len: usize, count: usize, batch: &mut Batch) -> usize {
         let class = class_of(len);
@@ -152,7 +153,7 @@ impl Pool {
         count
     }
 
-    /// A packet holding a copy of `frame`.
+    /// Allocates a packet with a copy of `frame`.
     #[inline]
     pub fn insert(&mut self, frame: &[u8]) -> Option<Handle> {
         let handle = self.alloc(frame.len())?;
@@ -160,7 +161,7 @@ impl Pool {
         Some(handle)
     }
 
-    /// A second packet with the same bytes and metadata.
+    /// Duplicates a packet with its bytes and metadata.
     pub fn duplicate(&mut self, handle: Handle) -> Option<Handle> {
         let meta = *self.meta(handle);
         let twin = self.alloc(meta.len as usize)?;
@@ -172,7 +173,7 @@ impl Pool {
         Some(twin)
     }
 
-    /// Copies `bytes` of one packet over another's, from its byte `at` on, without going through a buffer.
+    /// Copies `bytes` of one packet over another's, from its byte `at` on, without a buffer between them.
     ///
     /// # Panics
     /// If either packet is too short.
@@ -185,13 +186,13 @@ impl Pool {
         arena.copy_within(source + bytes.start..source + bytes.end, target + at);
     }
 
-    /// Gives a freshly allocated packet the metadata of one of the same length in another pool.
+    /// Copies metadata from a packet of the same length in another pool to a freshly allocated packet.
     pub fn adopt(&mut self, handle: Handle, from: &Meta) {
         let Meta { lines, len, .. } = *self.meta(handle);
         *self.meta_mut(handle) = from.placed(lines, len);
     }
 
-    /// Gives a packet's memory back.
+    /// Frees a packet.
     #[inline]
     pub fn free(&mut self, handle: Handle) {
         let meta = bytemuck::cast_mut::<Line, Meta>(&mut self.arena[handle.0 as usize]);
@@ -204,7 +205,7 @@ impl Pool {
         }
     }
 
-    /// Gives the memory of all packets of a batch back.
+    /// Frees all packets of a batch.
     #[inline]
     pub fn free_batch(&mut self, batch: &Batch) {
         let mut rest = batch.as_slice();
@@ -217,7 +218,8 @@ impl Pool {
         }
     }
 
-    /// Puts the first packets, as many as take up as many lines as the first, on their shelf, as far as there is room, and says how many these are.
+    /// Puts the leading packets that have as many lines as the first onto their shelf while it has room, and
+    /// returns how many.
     #[inline]
     fn shelve_alike(&mut self, handles: &[Handle]) -> usize {
         let Self { arena, shelves, .. } = self;
@@ -241,12 +243,12 @@ impl Pool {
         count
     }
 
-    /// A slot of a class whose shelf is empty, or that has none.
+    /// Takes a slot of a class that has no shelf or an empty one.
     #[cold]
     fn take(&mut self, class: usize) -> Option<u32> {
         let slot = match self.take_from_page(class) {
             Some(slot) => slot,
-            // What lies on shelves may be all that is missing to an empty page.
+            // Slots on the shelves may be all that keeps a page from being empty.
             None => {
                 self.clear_shelves();
                 self.take_from_page(class)?
@@ -259,7 +261,7 @@ impl Pool {
         Some(slot)
     }
 
-    /// Gives what lies on shelves back to its pages.
+    /// Returns the slots on all shelves to their pages.
     fn clear_shelves(&mut self) {
         for class in 0..=EXACT_LINES {
             while let Some(slot) = self.shelves[class].pop() {
@@ -291,7 +293,7 @@ impl Pool {
         Some(index)
     }
 
-    /// Gives a slot back to its page.
+    /// Returns a slot to its page.
     #[cold]
     fn put_into_page(&mut self, slot: u32) {
         let page = slot >> PAGE_SHIFT;
@@ -310,20 +312,21 @@ impl Pool {
         }
     }
 
-    /// What is known of a packet.
+    /// The metadata of a packet.
     #[inline]
     pub fn meta(&self, handle: Handle) -> &Meta {
         meta_of(&self.arena[handle.0 as usize])
     }
 
-    /// What is known of a packet, to change. `len` may be lowered (bytes are cut from the end), never raised but by [`Pool::resize`].
+    /// The metadata of a packet, mutable. `len` may be lowered, which truncates the packet, but only
+    /// [`Pool::resize`] may raise it.
     #[inline]
     pub fn meta_mut(&mut self, handle: Handle) -> &mut Meta {
         bytemuck::cast_mut(&mut self.arena[handle.0 as usize])
     }
 
-    /// Gives a packet another length, if its place has room for that. What comes in at its end is arbitrary; the length on the wire is left
-    /// as it is.
+    /// Changes a packet's length, if its slot has room. New bytes at the end are arbitrary; the length on the
+    /// wire is not changed.
     #[must_use]
     pub fn resize(&mut self, handle: Handle, len: usize) -> bool {
         let meta = self.meta_mut(handle);
@@ -342,13 +345,13 @@ impl Pool {
         &bytemuck::cast_slice::<Line, u8>(&self.arena[first..])[..len]
     }
 
-    /// A packet's first bytes. What comes behind its end, if it is shorter, is arbitrary: so nobody looks at its length.
+    /// A packet's first bytes, whatever its length: bytes beyond the end of a shorter packet are arbitrary.
     #[inline]
     pub fn first_line(&self, handle: Handle) -> &FirstLine {
         self.arena.get(handle.0 as usize + 1).map_or(&[0; LINE], |line| &line.0)
     }
 
-    /// Metadata and the first bytes, as [`Pool::first_line`] has them, at once, to change.
+    /// Metadata and the first bytes (see [`Pool::first_line`]) at once, mutable.
     ///
     /// # Panics
     /// If there is no such packet.
@@ -361,7 +364,7 @@ impl Pool {
         }
     }
 
-    /// A packet's bytes, to change.
+    /// A packet's bytes, mutable.
     #[inline]
     pub fn data_mut(&mut self, handle: Handle) -> &mut [u8] {
         self.parts_mut(handle).1
@@ -376,13 +379,14 @@ impl Pool {
         (meta, &mut bytemuck::cast_slice_mut::<Line, u8>(tail)[..len])
     }
 
-    /// With which line of 64 bytes the packet's bytes begin among all of the pool's (see [`Pool::bytes_mut`]).
+    /// Index of the 64-byte line at which the packet's bytes begin, among all lines of the pool (see
+    /// [`Pool::bytes_mut`]).
     #[inline]
     pub const fn line(handle: Handle) -> u32 {
         handle.0 + 1
     }
 
-    /// All bytes of the pool, packets' metadata among them, for who works on packet after packet.
+    /// All bytes of the pool, metadata included, for code that processes one packet after another.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut::<Line, u8>(&mut self.arena)
@@ -393,7 +397,7 @@ impl Pool {
         self.live
     }
 
-    /// Bytes in use now, slots whole.
+    /// Bytes in use now, in whole slots.
     pub fn used_bytes(&self) -> u64 {
         self.used_lines * LINE as u64
     }
@@ -413,7 +417,7 @@ impl Pool {
         u64::from(lines_of_class(class_of(len.min(MAX_FRAME)))) * LINE as u64
     }
 
-    /// Reads a packet's metadata and first bytes into the cache ahead of use.
+    /// Prefetches a packet's metadata and first bytes.
     #[inline]
     pub fn prefetch(&self, handle: Handle) {
         let at = handle.0 as usize;
@@ -423,7 +427,7 @@ impl Pool {
         }
     }
 
-    /// Finds a page for a class that has none with room.
+    /// Finds a page for a class that has no page with room.
     #[cold]
     fn page_for(&mut self, class: usize) -> Option<u32> {
         if self.empty.is_empty() {
@@ -436,7 +440,7 @@ impl Pool {
         Some(page)
     }
 
-    /// Takes back the vacant page that each class keeps to avoid taking and returning it for every packet.
+    /// Reclaims the empty page that each class keeps to avoid taking and returning it for every packet.
     fn reclaim(&mut self) {
         for class in 0..CLASSES {
             let page = self.room[class];
@@ -534,7 +538,7 @@ mod tests {
         let held: Vec<_> = std::iter::from_fn(|| pool.alloc(64)).collect();
         assert_eq!(held.len(), (1 << 20) / 128);
         held.iter().for_each(|&handle| pool.free(handle));
-        // The pages wander to another class.
+        // The pages move to another class.
         let large: Vec<_> = std::iter::from_fn(|| pool.alloc(MAX_FRAME)).collect();
         assert_eq!(large.len(), 4 * (4096 / 1027));
     }
@@ -542,7 +546,7 @@ mod tests {
     #[test]
     fn what_lies_on_shelves_is_not_lost() {
         let mut pool = pool(1 << 20);
-        // Every page serves a class of its own, and has packets on the shelf only.
+        // Every page serves its own class, and its packets are only on the shelf.
         for len in [64, 128, 192, 256] {
             let handle = pool.alloc(len).unwrap();
             pool.free(handle);

@@ -1,8 +1,9 @@
-//! Free slots of a class in front of its pages, which count them as taken: what was put there last is taken first, while it is in the cache.
+//! Free slots of a class in front of its pages, which treat them as taken. The slot added last is taken
+//! first, while it is in the cache.
 
-/// Most slots on a shelf: as many as a delay line's swings, and more. What has not been needed takes no memory.
+/// Most slots on a shelf: more than the occupancy of a delay line varies by. Unused capacity takes no memory.
 const SHELF: usize = 1 << 16;
-/// How many slots an empty shelf gets from the pages.
+/// Slots that an empty shelf takes from the pages at once.
 pub(crate) const LOT: usize = 512;
 
 /// See the module.
@@ -21,7 +22,7 @@ impl Shelf {
         self.count
     }
 
-    /// Adds a slot. Whether there was room for it.
+    /// Adds a slot. Returns false if the shelf is full.
     #[inline]
     pub fn push(&mut self, slot: u32) -> bool {
         let Some(place) = self.slots.get_mut(self.count) else { return false };
@@ -30,35 +31,35 @@ impl Shelf {
         true
     }
 
-    /// Takes the slot that was added last.
+    /// Takes the slot added last.
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
-        // Of an empty one there is no such place.
+        // The index wraps for an empty shelf, and the lookup finds nothing.
         let last = self.count.wrapping_sub(1);
         let &slot = self.slots.get(last)?;
         self.count = last;
         Some(slot)
     }
 
-    /// The slots that were added last, at most so many.
+    /// The slots added last, at most `most`.
     #[inline]
     pub fn last(&self, most: usize) -> &[u32] {
         &self.slots[self.count - most.min(self.count)..self.count]
     }
 
-    /// So many of [`Shelf::last`] were taken.
+    /// Removes the last `taken` slots, after they were read through [`Shelf::last`].
     #[inline]
     pub fn forget(&mut self, taken: usize) {
         self.count -= taken;
     }
 
-    /// Where slots can be added.
+    /// The free part of the shelf.
     #[inline]
     pub fn room(&mut self) -> &mut [u32] {
         &mut self.slots[self.count..]
     }
 
-    /// So many were written to the first places of [`Shelf::room`].
+    /// Keeps the first `added` slots that were written to [`Shelf::room`].
     #[inline]
     pub fn keep(&mut self, added: usize) {
         self.count += added;

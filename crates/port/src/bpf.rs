@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 const PROGRAM_LOAD: libc::c_int = 5;
 
-/// What a program is for: `enum bpf_prog_type`.
+/// Types of programs: `enum bpf_prog_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It looks at a packet and returns a number.
@@ -60,8 +60,8 @@ impl Arguments {
     }
 
     pub(crate) fn call(&mut self, command: libc::c_int) -> io::Result<libc::c_long> {
-        // SAFETY: the arguments are as long as we say, and what they point to outlives the call, as each caller
-        // below sees to; the kernel reads it only.
+        // SAFETY: the arguments are as long as we say, and what they point to outlives the call, as each
+        // caller below sees to; the kernel reads it only.
         let result =
             unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(self), size_of::<Self>()) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

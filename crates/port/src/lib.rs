@@ -1,5 +1,5 @@
-//! Where frames come in and go out: drivers for real interfaces, captures and memory, and the offload settings of
-//! interfaces with their restoring.
+//! Where frames come in and go out: drivers for real interfaces, captures and memory, and the offload
+//! settings of interfaces with their restoring.
 //!
 //! Each driver is a [`longwire_block::Port`] in a file of its own under [`driver`].
 

@@ -1,8 +1,9 @@
-//! A port that understands NESP: messages that come in by it leave the path of packets here, and answers enter it.
+//! A port that understands NESP: messages that come in by it leave the path of packets here, and answers
+//! enter it.
 //!
-//! It wraps another port, so that ports that allow no settings pay nothing. The worker compares a few bytes of each frame. A
-//! message is copied into a bounded channel, as long as a token bucket allows, and its frame freed: whether it is authentic is
-//! found out on the thread at the other end.
+//! It wraps another port, so that ports that allow no settings pay nothing. The worker compares a few bytes
+//! of each frame. A message is copied into a bounded channel, as long as a token bucket allows, and its frame
+//! freed: whether it is authentic is found out on the thread at the other end.
 
 use crate::wrapped::{Before, Wrapped};
 use longwire_block::{Port, PortError, PortStats};
@@ -37,7 +38,7 @@ impl Arrived {
     }
 }
 
-/// What a port has done with messages.
+/// A port's counters of messages.
 #[derive(Debug, Default)]
 pub struct Intake {
     taken: AtomicU64,
@@ -60,7 +61,7 @@ impl Intake {
 pub struct NespEnd {
     /// Place in the plan of the port.
     pub port: u16,
-    /// What it has done with messages.
+    /// Its counters of messages.
     pub intake: Arc<Intake>,
     answers: Producer<Vec<u8>>,
 }

@@ -1,4 +1,5 @@
-//! A packet socket for frames of one EtherType: what a client of NESP sends by. It leaves the interface's settings alone.
+//! A packet socket for frames of one EtherType: what a client of NESP sends by. It leaves the interface's
+//! settings alone.
 #![allow(unsafe_code)]
 
 use std::io::{Error, Result};

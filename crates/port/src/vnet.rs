@@ -1,5 +1,5 @@
-//! What drivers with the virtio network header have in common: keeping a frame that came in with its facts, and the
-//! limits of frames that go out.
+//! What drivers with the virtio network header have in common: keeping a frame that came in with its facts,
+//! and the limits of frames that go out.
 
 use longwire_block::PortStats;
 use longwire_packet::{Batch, Gso, Handle, MAX_FRAME, Meta, Pool};
@@ -88,8 +88,8 @@ impl Found<'_> {
     }
 }
 
-/// Takes a frame that is in the pool, of an Ethernet header's length at least, into the batch with what its header says. If that can't be
-/// right, it is counted and freed.
+/// Takes a frame that is in the pool, of an Ethernet header's length at least, into the batch with what its
+/// header says. If that can't be right, it is counted and freed.
 #[inline]
 pub(crate) fn take(
     header: &[u8; LEN],
@@ -144,8 +144,8 @@ fn locate_checksum(meta: &mut Meta, frame: &[u8]) {
     }
 }
 
-/// Whether an interface with this MTU carries the frame, each segment if it is a train. As in the kernel, one VLAN tag
-/// does not count.
+/// Whether an interface with this MTU carries the frame, each segment if it is a train. As in the kernel, one
+/// VLAN tag does not count.
 #[inline]
 pub(crate) fn fits(mtu: u32, meta: &Meta, frame: &[u8]) -> bool {
     let longest = if meta.is_train() { meta.first_bytes() } else { meta.len };
@@ -250,7 +250,8 @@ mod tests {
             prop_assert_eq!(batch.is_empty(), stats.in_frames == 0);
             prop_assert!(stats.in_frames + stats.in_bad >= 1);
             for &handle in batch.as_slice() {
-                prop_assert_eq!(pool.meta(handle).len as usize, bytes.len() + if tag.is_some() { TAG } else { 0 });
+                prop_assert_eq!(pool.meta(handle).len as usize,
+                    bytes.len() + if tag.is_some() { TAG } else { 0 });
             }
         }
     }

@@ -4,7 +4,7 @@ use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
-/// What stands before a port.
+/// A wrapper before a port.
 pub trait Before: Send {
     /// How the port with it is described.
     fn describe(&self, port: &dyn Port) -> String;

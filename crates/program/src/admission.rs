@@ -1,9 +1,9 @@
 //! Whether what is to be installed fits beside what is: the arithmetic of a router's budget per packet.
 //!
 //! Every packet meets the classifier, then at most one per-flow program, then all general programs. So
-//! classifier + most expensive per-flow program + sum of the general ones must be within the budget, for each resource by itself. The store of instructions
-//! holds all programs at once, and there all of them are added up. ("Building a Robust Software-Based Router Using Network Processors", sections
-//! 4.3, 4.5 and 4.6.)
+//! classifier + most expensive per-flow program + sum of the general ones must be within the budget, for each
+//! resource by itself. The store of instructions holds all programs at once, and there all of them are added
+//! up. ("Building a Robust Software-Based Router Using Network Processors", sections 4.3, 4.5 and 4.6.)
 
 use crate::verify::{Item, Prices, Verified};
 use std::fmt;
@@ -14,7 +14,8 @@ use thiserror::Error;
 pub enum Resource {
     /// Cycles of the paper's processor: instructions.
     Cycles,
-    /// Reads or writes of 4 bytes of state, or of maps' values and keys. (The buckets of hash maps count as part of the hash.)
+    /// Reads or writes of 4 bytes of state, or of maps' values and keys. (The buckets of hash maps are
+    /// part of the hash.)
     Transfers,
     /// Hashes: the program's own, and those of hash maps.
     Hashes,
@@ -54,8 +55,8 @@ impl Resource {
 pub struct Demand([u64; Resource::ALL.len()]);
 
 impl Demand {
-    /// The paper's classifier: 56 instructions and 20 bytes of state (section 4.5), two hashes, of the IP and the TCP header. Its slots
-    /// are those of its instructions.
+    /// The paper's classifier: 56 instructions and 20 bytes of state (section 4.5), two hashes, of the IP and
+    /// the TCP header. Its slots are those of its instructions.
     pub const VRP_CLASSIFIER: Self = Self([56, 5, 2, 20, 56, 0]);
 
     /// What a program needs. `picoseconds` are this machine's prices.
@@ -117,7 +118,8 @@ impl Budget {
     /// Bytes that the shortest Ethernet frame takes on the wire: 64, preamble 8, gap 12.
     const SHORTEST: u64 = 84;
 
-    /// The time that is left between two of the shortest frames at this rate, in bits per second. A rate of 0 leaves any.
+    /// The time that is left between two of the shortest frames at this rate, in bits per second. A rate of 0
+    /// leaves any.
     pub fn line_rate(bits_per_second: u64) -> Self {
         let picoseconds = (Self::SHORTEST * 8 * 1_000_000_000_000).checked_div(bits_per_second);
         let mut budget = Self::default();
@@ -125,13 +127,14 @@ impl Budget {
         budget
     }
 
-    /// The highest rate, in bits per second, that leaves so many picoseconds between two of the shortest frames: at least 1 of them.
+    /// The highest rate, in bits per second, that leaves so many picoseconds between two of the shortest
+    /// frames: at least 1 of them.
     pub fn rate_for(picoseconds: u64) -> u64 {
         Self::SHORTEST * 8 * 1_000_000_000_000 / picoseconds.max(1)
     }
 
-    /// What is left of time and cycles where so many nanoseconds of each second are set aside for something else, up to all of them. All else is
-    /// there for each packet, whatever is done beside it.
+    /// What is left of time and cycles where so many nanoseconds of each second are set aside for something
+    /// else, up to all of them. All else is there for each packet, whatever is done beside it.
     #[must_use]
     pub fn setting_aside(mut self, nanoseconds: u64) -> Self {
         const SECOND: u128 = 1_000_000_000;
@@ -182,7 +185,8 @@ pub fn admit(
 
 /// A budget that does not suffice.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the budget per packet does not suffice: {}; remove a program, or choose a larger budget", joined(.sums))]
+#[error("the budget per packet does not suffice: {}; remove a program, or choose a larger budget",
+    joined(.sums))]
 pub struct Overdrawn {
     /// The resources of which there is too little.
     pub sums: Vec<Sum>,
@@ -193,11 +197,12 @@ pub struct Overdrawn {
 pub struct Sum {
     /// The resource.
     pub resource: Resource,
-    /// What is added up: names and amounts. The per-flow program is the most expensive one, but where all of them count.
+    /// What is added up: names and amounts. The per-flow program is the most expensive one, but where all of
+    /// them count.
     pub terms: Vec<(Box<str>, u64)>,
     /// All of it.
     pub total: u64,
-    /// What there is.
+    /// The known ones.
     pub limit: Option<u64>,
 }
 
@@ -261,7 +266,8 @@ mod tests {
         assert_eq!(one.or(Demand::default()), one);
     }
 
-    /// A forwarder of the paper's table 5: bytes of state, instructions. It gives no number of slots; as many as instructions.
+    /// A forwarder of the paper's table 5: bytes of state, instructions. It gives no number of slots; as many
+    /// as instructions.
     fn forwarder(name: &str, bytes: u64, instructions: u64) -> Installed {
         let mut demand = Demand::default();
         demand
@@ -289,7 +295,8 @@ mod tests {
         let per_flow = [wavelet.clone(), splicer.clone(), ack.clone()];
         let general = [syn.clone(), ports.clone(), ip.clone()];
         let total = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &per_flow, &general).unwrap();
-        // 56 + 45 + 5 + 26 + 32 of 240; 20 + 24 + 4 + 20 + 24 of 96; 5 + 6 + 1 + 5 + 6 of 24; 2 of 3; with wavelet 28 and ack 15 too.
+        // 56 + 45 + 5 + 26 + 32 of 240; 20 + 24 + 4 + 20 + 24 of 96; 5 + 6 + 1 + 5 + 6 of 24; 2 of 3; with
+        // wavelet 28 and ack 15 too.
         assert_eq!(total, Demand([164, 23, 2, 92, 207, 0]));
 
         // The ACK monitor for every packet is too much, though there are cycles enough.
@@ -299,8 +306,8 @@ mod tests {
             overdrawn.to_string(),
             "the budget per packet does not suffice: \
              classifier 5 + splicer 6 + syn 1 + ports 5 + ack 3 + ip 6 = 26 4-byte transfers, 24 allowed; \
-             classifier 20 + splicer 24 + syn 4 + ports 20 + ack 12 + ip 24 = 104 bytes of state, 96 allowed; \
-             remove a program, or choose a larger budget"
+             classifier 20 + splicer 24 + syn 4 + ports 20 + ack 12 + ip 24 = 104 bytes of state, 96 \
+             allowed; remove a program, or choose a larger budget"
         );
     }
 

@@ -1,8 +1,7 @@
 //! Instructions from text: the notation that they are printed in, with names for places.
 //!
-//! One instruction a line; `name:` before one names its place for `goto`, `if … goto`, `call` and `r2 = pc name ll` (the address of a
-//! function); what follows `;` is a comment.
-//! Helpers may be called by their name.
+//! One instruction a line; `name:` before one names its place for `goto`, `if … goto`, `call` and `r2 = pc
+//! name ll` (the address of a function); what follows `;` is a comment. Helpers may be called by their name.
 
 use crate::{
     Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Helper, Instruction, Narrow, Operand,

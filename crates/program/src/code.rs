@@ -6,11 +6,12 @@ use thiserror::Error;
 
 /// Instructions in order, all jumps and local calls leading to the beginning of an instruction.
 ///
-/// Instructions are counted from 0 without gaps, so that tables over them are plain arrays; [`Code::slot`] gives the number
-/// that people know, which counts a 16-byte instruction twice, as the kernel and llvm-objdump do.
+/// Instructions are counted from 0 without gaps, so that tables over them are plain arrays; [`Code::slot`]
+/// gives the number that people know, which counts a 16-byte instruction twice, as the kernel and
+/// llvm-objdump do.
 ///
-/// What is *not* known of a `Code`: that it ends, that it runs into no other function, and that it does nothing forbidden.
-/// That is the verifier's to say.
+/// What is *not* known of a `Code`: that it ends, that it runs into no other function, and that it does
+/// nothing forbidden. That is the verifier's to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
     instructions: Box<[Instruction]>,
@@ -18,7 +19,8 @@ pub struct Code {
     slots: Box<[u32]>,
     /// Where each instruction jumps to or what it calls; `NOWHERE` if it does not.
     targets: Box<[u32]>,
-    /// First instructions of the programs that tail calls may lead to, by the numbers that program arrays have for them.
+    /// First instructions of the programs that tail calls may lead to, by the numbers that program arrays
+    /// have for them.
     programs: BTreeMap<u32, u32>,
 }
 
@@ -51,7 +53,8 @@ pub enum CodeError {
     },
     /// The frame pointer would be changed.
     #[error(
-        "instruction {slot}: `{instruction}` writes r10; use another register and leave the frame pointer alone"
+        "instruction {slot}: `{instruction}` writes r10; use another register and leave the frame pointer \
+         alone"
     )]
     FramePointer {
         /// The number of the instruction.
@@ -124,8 +127,8 @@ impl Code {
         Ok(Self { instructions, slots, targets, programs: BTreeMap::new() })
     }
 
-    /// With programs that tail calls may lead to: their first instructions, by the numbers that program arrays have for them, from 1.
-    /// Where no instruction is, none begins.
+    /// With programs that tail calls may lead to: their first instructions, by the numbers that program
+    /// arrays have for them, from 1. Where no instruction is, none begins.
     #[must_use]
     pub fn with_programs(mut self, programs: impl IntoIterator<Item = (u32, usize)>) -> Self {
         let there = programs.into_iter().filter(|&(number, start)| number > 0 && start < self.len());
@@ -163,8 +166,8 @@ impl Code {
         self.targets.get(index).filter(|&&t| t != NOWHERE).map(|&t| t as usize)
     }
 
-    /// The number of instruction `index` as the kernel and llvm-objdump count, in slots of 8 bytes. Beyond the end: the
-    /// number of slots.
+    /// The number of instruction `index` as the kernel and llvm-objdump count, in slots of 8 bytes. Beyond
+    /// the end: the number of slots.
     pub fn slot(&self, index: usize) -> usize {
         match self.slots.get(index) {
             Some(&slot) => slot as usize,
@@ -183,8 +186,8 @@ impl Code {
         self.slots[last] as usize + self.instructions[last].slots()
     }
 
-    /// First instructions of functions, in order: those of the program and of others that tail calls may lead to, and those that are
-    /// called or whose address is taken.
+    /// First instructions of functions, in order: those of the program and of others that tail calls may lead
+    /// to, and those that are called or whose address is taken.
     pub fn entries(&self) -> Vec<usize> {
         let named = (0..self.len()).filter(|&i| self.instructions[i].names_function());
         let mut entries: Vec<usize> = named.filter_map(|i| self.target(i)).collect();

@@ -13,7 +13,8 @@ pub enum ContextField {
     Ingress,
     /// The receive queue there.
     Queue,
-    /// The port that it goes out by, for a program at a port's exit; 0 for others, which run before that is known.
+    /// The port that it goes out by, for a program at a port's exit; 0 for others, which run before that is
+    /// known.
     Egress,
 }
 
@@ -61,8 +62,8 @@ pub struct Context {
     pub egress: u32,
     /// Its time, in nanoseconds: what `ktime_get_ns` gives.
     pub now: u64,
-    /// The number of the worker that runs the program, from 0: what `get_smp_processor_id` gives, and which copy of a per-CPU
-    /// map's values is meant.
+    /// The number of the worker that runs the program, from 0: what `get_smp_processor_id` gives, and which
+    /// copy of a per-CPU map's values is meant.
     pub worker: u32,
     /// Its mark, as programs before have set it: what `lw_read_mark` gives.
     pub mark: u32,

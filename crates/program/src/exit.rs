@@ -1,8 +1,9 @@
-//! Programs that entries of maps name: they run on packets that are redirected by such an entry (struct bpf_devmap_val and
-//! struct bpf_cpumap_val of linux/bpf.h).
+//! Programs that entries of maps name: they run on packets that are redirected by such an entry (struct
+//! bpf_devmap_val and struct bpf_cpumap_val of linux/bpf.h).
 //!
-//! A value of 8 bytes has the port, or a size of no meaning here, in its first four, and the program in its last four: in the kernel a
-//! file descriptor, here the program's place, from 1, among those that the program was put together with.
+//! A value of 8 bytes has the port, or a size of no meaning here, in its first four, and the program in its
+//! last four: in the kernel a file descriptor, here the program's place, from 1, among those that the program
+//! was put together with.
 
 use crate::MapKind;
 

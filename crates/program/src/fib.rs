@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of the structure.
 pub(crate) const PARAMETERS: usize = 64;
-/// BPF_FIB_LOOKUP_DIRECT and BPF_FIB_LOOKUP_OUTPUT, which make no difference where there is one table, and BPF_FIB_LOOKUP_SKIP_NEIGH.
+/// BPF_FIB_LOOKUP_DIRECT and BPF_FIB_LOOKUP_OUTPUT, which make no difference where there is one table, and
+/// BPF_FIB_LOOKUP_SKIP_NEIGH.
 pub(crate) const FLAGS: u64 = 1 | 2 | SKIP_NEIGHBOUR;
 const SKIP_NEIGHBOUR: u64 = 4;
 

@@ -1,6 +1,7 @@
 //! The hash that maps and `lw_hash` use: the same on every machine, and a different one for every seed.
 
-/// A 64-bit hash of `bytes`: each eight are multiplied into the state, 64 × 64 to 128 bits, and the halves joined.
+/// A 64-bit hash of `bytes`: each eight are multiplied into the state, 64 × 64 to 128 bits, and the halves
+/// joined.
 ///
 /// Not for secrets. With a seed that senders don't know, they can't choose packets that fall together.
 pub fn hash(seed: u64, bytes: &[u8]) -> u64 {

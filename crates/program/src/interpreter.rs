@@ -1,5 +1,5 @@
-//! Running a program instruction by instruction, with every access and every register checked: the oracle that compiled
-//! programs are held against, and what runs programs where there is no compiler.
+//! Running a program instruction by instruction, with every access and every register checked: the oracle
+//! that compiled programs are held against, and what runs programs where there is no compiler.
 
 use crate::call::rounds;
 use crate::memory::{Fault, MAX_FRAMES, Region, frame_pointer};

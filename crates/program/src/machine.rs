@@ -39,7 +39,8 @@ pub enum Redirect {
 pub struct Effects {
     /// Where to, if it returns XDP_REDIRECT.
     pub redirect: Option<Redirect>,
-    /// The number of the program that the entry names by which the packet was redirected, from 1; 0 if it names none.
+    /// The number of the program that the entry names by which the packet was redirected, from 1; 0 if it
+    /// names none.
     pub exit: u8,
     /// The output queue.
     pub queue: Option<u16>,
@@ -47,7 +48,7 @@ pub struct Effects {
     pub mark: Option<u32>,
     /// The link that the packet takes if it is routed, by its number among those that the installation names.
     pub link: Option<u32>,
-    /// The program's own reason for a drop, 0 to 63; 64 stands for all numbers beyond.
+    /// The program's own reason for a drop, 0 to 63; 64 means any number beyond.
     pub reason: Option<u8>,
     /// How often it called `trace_printk`.
     pub traces: u32,
@@ -60,8 +61,8 @@ impl Effects {
     pub const REASONS: u8 = 64;
 }
 
-/// A program's surroundings while it works on one packet. The interpreter reaches everything through it; compiled programs call
-/// their helpers through it, and do the rest as [`Region`] says.
+/// A program's surroundings while it works on one packet. The interpreter reaches everything through it;
+/// compiled programs call their helpers through it, and do the rest as [`Region`] says.
 pub struct Machine<'a> {
     /// What is known of the packet besides its bytes.
     pub context: Context,
@@ -96,8 +97,8 @@ impl<'a> Machine<'a> {
     /// The address of a program's first argument.
     pub const CONTEXT: u64 = Region::Context.address(0);
 
-    /// What a load gives: the bytes at `address` as a number, zeros above. A field of the context is loaded whole, and the first
-    /// three give an address of 64 bits.
+    /// What a load gives: the bytes at `address` as a number, zeros above. A field of the context is loaded
+    /// whole, and the first three give an address of 64 bits.
     ///
     /// # Errors
     /// If the program may not do this.
@@ -140,7 +141,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Carries out an atomic operation, and gives what was there before. `r0` is what a compare-and-exchange compares with.
+    /// Carries out an atomic operation, and gives what was there before. `r0` is what a compare-and-exchange
+    /// compares with.
     ///
     /// # Errors
     /// If the program may not do this: in a packet or the context, nowhere.
@@ -168,8 +170,8 @@ impl<'a> Machine<'a> {
     /// Carries out a helper's call. Arguments that the helper doesn't take are ignored.
     ///
     /// # Errors
-    /// If there is no such helper, or it was given what it does not take. What may go wrong in a correct program is in the result,
-    /// as helpers have it.
+    /// If there is no such helper, or it was given what it does not take. What may go wrong in a correct
+    /// program is in the result, as helpers have it.
     pub fn call(&mut self, helper: u32, arguments: [u64; 5]) -> Result<u64, Fault> {
         let helper = Helper::from_number(helper).ok_or(Fault::Helper(helper))?;
         self.check_arguments(helper.signature().arguments, arguments)?;
@@ -206,7 +208,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The map that a handle stands for, and its number.
+    /// The map of a handle, and its number.
     pub(crate) fn map(&self, handle: u64) -> Option<(u16, &'a Map)> {
         match Region::of(handle)? {
             (Region::Handle(index), 0) => Some((index, self.maps.at(u32::from(index))?)),
@@ -239,8 +241,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Finds bytes, and checks that the program may touch them in this way. (That a stack's bytes were written is checked when
-    /// they are read.)
+    /// Finds bytes, and checks that the program may touch them in this way. (That a stack's bytes were
+    /// written is checked when they are read.)
     fn resolve(&self, address: u64, size: u32, access: Access) -> Result<Place<'a>, Fault> {
         let outside = Fault::OutOfBounds { address, size };
         let (region, offset) = Region::of(address).ok_or(outside)?;

@@ -1,9 +1,9 @@
 //! Addresses: what the pointers of a program are, and where they may point.
 //!
-//! An address is a region's number in the upper 32 bits and a place in the region in the lower 32. The same values are in the
-//! registers whether a program is interpreted or compiled, so the two can be compared register by register, and no address
-//! of the process is ever seen by a program. To a program they behave as pointers do: sums and differences, comparisons
-//! within a region, and 0 for none.
+//! An address is a region's number in the upper 32 bits and a place in the region in the lower 32. The same
+//! values are in the registers whether a program is interpreted or compiled, so the two can be compared
+//! register by register, and no address of the process is ever seen by a program. To a program they behave as
+//! pointers do: sums and differences, comparisons within a region, and 0 for none.
 //!
 //! | region | 0 is | accesses | alignment | atomics |
 //! |---|---|---|---|---|
@@ -15,9 +15,9 @@
 //! | handle n | — | none: what a map load gives, for helpers | | |
 //! | code | the program's first instruction | none: what a function's address is, for helpers | | |
 //!
-//! [`Machine`](crate::Machine) checks every access against this table. A compiler that knows an access's region from the
-//! verifier adds the low half of the address to the region's real base and compares with its length: one comparison an access,
-//! whatever the register holds.
+//! [`Machine`](crate::Machine) checks every access against this table. A compiler that knows an access's
+//! region from the verifier adds the low half of the address to the region's real base and compares with its
+//! length: one comparison an access, whatever the register holds.
 
 /// A part of a program's memory, or a map's handle, or the program's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -155,7 +155,8 @@ pub enum Fault {
     /// More calls within calls than there are frames.
     #[error("calls are nested too deeply")]
     Depth,
-    /// A function that the program calls would go on with another program, or there is none of the number that a map holds.
+    /// A function that the program calls would go on with another program, or there is none of the number
+    /// that a map holds.
     #[error("no other program can go on from there")]
     TailCall,
     /// It ran into the end of the program.

@@ -14,15 +14,16 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// The packet that lies at `data` in `buffer`; what is before and behind it may be used when it grows. A range that does
-    /// not lie in the buffer is cut to it, and a buffer to its first 4 GiB.
+    /// The packet that lies at `data` in `buffer`; what is before and behind it may be used when it grows. A
+    /// range that does not lie in the buffer is cut to it, and a buffer to its first 4 GiB.
     pub fn new(buffer: &'a mut [u8], data: Range<usize>) -> Self {
         let length = buffer.len().min(u32::MAX as usize);
         let end = data.end.min(length);
         Self { start: data.start.min(end) as u32, end: end as u32, buffer }
     }
 
-    /// Where it lies in its buffer, in bytes: `data` and `data_end` as places in [`Region::Packet`](crate::Region).
+    /// Where it lies in its buffer, in bytes: `data` and `data_end` as places in
+    /// [`Region::Packet`](crate::Region).
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -42,8 +43,8 @@ impl<'a> Packet<'a> {
         self.buffer
     }
 
-    /// Moves its beginning by `offset` bytes; what comes in keeps what was in the buffer. False, and nothing is done, if there
-    /// is no room or less than [`MIN_PACKET`] bytes would be left.
+    /// Moves its beginning by `offset` bytes; what comes in keeps what was in the buffer. False, and nothing
+    /// is done, if there is no room or less than [`MIN_PACKET`] bytes would be left.
     #[must_use]
     pub fn adjust_head(&mut self, offset: i32) -> bool {
         let start = i64::from(self.start) + i64::from(offset);
@@ -54,8 +55,8 @@ impl<'a> Packet<'a> {
         fits
     }
 
-    /// Moves its end by `offset` bytes; what comes in is zero. False, and nothing is done, if there is no room or less than
-    /// [`MIN_PACKET`] bytes would be left.
+    /// Moves its end by `offset` bytes; what comes in is zero. False, and nothing is done, if there is no
+    /// room or less than [`MIN_PACKET`] bytes would be left.
     #[must_use]
     pub fn adjust_tail(&mut self, offset: i32) -> bool {
         let end = i64::from(self.end) + i64::from(offset);

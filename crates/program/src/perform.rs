@@ -21,8 +21,8 @@ const FRAGMENT: u64 = 0x100;
 const UNSEEN: u64 = -0x1_0000_i64 as u64;
 
 impl Machine<'_> {
-    /// Carries out a helper as [`Machine::call`] does, for a program whose arguments were verified: what the verifier knows of them
-    /// is not checked again, but nothing is touched that is not the program's.
+    /// Carries out a helper as [`Machine::call`] does, for a program whose arguments were verified: what the
+    /// verifier knows of them is not checked again, but nothing is touched that is not the program's.
     ///
     /// # Errors
     /// If an argument is not what the helper takes.
@@ -291,9 +291,10 @@ impl Buffer {
     }
 }
 
-/// What `lw_transport` tells of a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper half of 32 bits the offset of the protocol's
-/// header, 0 if that is not in this packet, or all ones ([`UNSEEN`]), if it ends within its headers, or has more of them than are walked over. None if it
-/// is no IP packet.
+/// The result of `lw_transport` for a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper
+/// half of 32 bits the offset of the protocol's header, 0 if that is not in this packet, or all ones
+/// ([`UNSEEN`]), if it ends within its headers, or has more of them than are walked over. None if it is no IP
+/// packet.
 fn transport(frame: &[u8]) -> Option<u64> {
     let ethernet = Ethernet::check(frame).ok()?;
     let packet = ethernet.payload();

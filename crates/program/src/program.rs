@@ -49,7 +49,8 @@ pub struct Line {
 }
 
 impl Program {
-    /// A program of nothing but code, with maps that it may name. Functions are called after their first instruction's number.
+    /// A program of nothing but code, with maps that it may name. Functions are called after their first
+    /// instruction's number.
     pub fn new(name: &str, code: Code, maps: impl Into<Arc<[MapSpec]>>) -> Self {
         let function = |entry| Function {
             name: if entry == 0 { name.into() } else { format!("function_{}", code.slot(entry)).into() },

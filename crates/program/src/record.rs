@@ -1,4 +1,5 @@
-//! What programs write into rings: the records that they have reserved and not yet given back, and the helpers.
+//! What programs write into rings: the records that they have reserved and not yet given back, and the
+//! helpers.
 
 use crate::Helper;
 use crate::machine::Machine;
@@ -111,7 +112,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Throws away the records that a program has left behind, which no verified program does, so that the reader does not wait for them.
+    /// Throws away the records that a program has left behind, which no verified program does, so that the
+    /// reader does not wait for them.
     pub fn abandon_records(&mut self) {
         while let Some(record) = self.stack.records.pop() {
             self.finish(record, End::Discarded);

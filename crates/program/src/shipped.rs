@@ -1,4 +1,5 @@
-//! The forwarders that come with Longwire: objects made from `forwarders/*.c`, so that nobody needs a compiler to use them.
+//! The forwarders that come with Longwire: objects made from `forwarders/*.c`, so that nobody needs a
+//! compiler to use them.
 
 /// A forwarder that comes with Longwire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,14 +21,14 @@ pub struct Stack {
 struct Aligned([u8; STACK_SIZE]);
 
 impl Stack {
-    /// A stack that notices when bytes are read that were not written, and frames touched that are not in use: for programs
-    /// that nobody has verified.
+    /// A stack that notices when bytes are read that were not written, and frames touched that are not in
+    /// use: for programs that nobody has verified.
     pub fn checked() -> Self {
         Self { written: Some(Box::new([0; STACK_SIZE / 64])), ..Self::trusting() }
     }
 
-    /// A stack that only sees to it that accesses lie within it: for verified programs, compiled ones above all, which keep
-    /// no account of what they write.
+    /// A stack that only sees to it that accesses lie within it: for verified programs, compiled ones above
+    /// all, which keep no account of what they write.
     pub fn trusting() -> Self {
         Self {
             bytes: Box::new(Aligned([0; STACK_SIZE])),

@@ -4,8 +4,8 @@ use crate::words::Words;
 
 /// Some bytes of shared memory, zero at the beginning.
 ///
-/// Programs read and write it word by word. Between two batches of the worker that runs them, [`State::get`] and [`State::set`]
-/// are whole.
+/// Programs read and write it word by word. Between two batches of the worker that runs them, [`State::get`]
+/// and [`State::set`] are whole.
 #[derive(Debug)]
 pub struct State {
     words: Words,

@@ -1,14 +1,16 @@
-//! Memory that programs, other workers and the control half share: 64-bit atomic words of a size that is fixed when it is
-//! made. A word is never torn; several words together may be, if somebody else writes them meanwhile.
+//! Memory that programs, other workers and the control half share: 64-bit atomic words of a size that is
+//! fixed when it is made. A word is never torn; several words together may be, if somebody else writes them
+//! meanwhile.
 
 use crate::{Atomic, Size, Width};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A block of shared memory, zeroed when it is made.
 ///
-/// Bytes lie in the words in little-endian order, so that compiled programs can use plain loads and stores. Places are in
-/// bytes from its beginning; those of [`Words::load`], [`Words::store`] and [`Words::change`] are multiples of the size that is
-/// touched, which the caller has checked, as it has that they lie within: what lies beyond reads as 0 and is not written.
+/// Bytes lie in the words in little-endian order, so that compiled programs can use plain loads and stores.
+/// Places are in bytes from its beginning; those of [`Words::load`], [`Words::store`] and [`Words::change`]
+/// are multiples of the size that is touched, which the caller has checked, as it has that they lie within:
+/// what lies beyond reads as 0 and is not written.
 #[derive(Debug)]
 pub struct Words {
     words: Box<[AtomicU64]>,
@@ -42,7 +44,8 @@ impl Words {
         size.cut(word.load(Ordering::Relaxed) >> shift(place))
     }
 
-    /// Writes the low bytes of `value`. Bytes beside them in the same word stay what others make them meanwhile.
+    /// Writes the low bytes of `value`. Bytes beside them in the same word stay what others make them
+    /// meanwhile.
     #[inline]
     pub fn store(&self, place: usize, size: Size, value: u64) {
         let Some(word) = self.words.get(place / 8) else { return };
@@ -103,7 +106,8 @@ fn shift(place: usize) -> u32 {
     (place % 8 * 8) as u32
 }
 
-/// Replaces the bits under `mask`, which lie `shift` bits up, by what `new` makes of them; gives what they were.
+/// Replaces the bits under `mask`, which lie `shift` bits up, by what `new` makes of them; gives what they
+/// were.
 fn replace(word: &AtomicU64, mask: u64, shift: u32, order: Ordering, new: impl Fn(u64) -> u64) -> u64 {
     let mut seen = word.load(Ordering::Relaxed);
     loop {

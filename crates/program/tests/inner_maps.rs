@@ -1,4 +1,5 @@
-//! Maps in maps: what objects say of them, what the verifier lets in and refuses, and what the interpreter makes of it.
+//! Maps in maps: what objects say of them, what the verifier lets in and refuses, and what the interpreter
+//! makes of it.
 
 mod harness;
 
@@ -36,7 +37,8 @@ fn check(text: &str) -> Result<Verified, (usize, Rejection)> {
 /// Searches the outer map for a key and goes on with what it finds, or leaves with 9.
 fn with_inner(key: u32, then: &str) -> String {
     format!(
-        "*(u32 *)(r10 - 4) = {key}\n r1 = map[3] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 != 0 goto found
+        "*(u32 *)(r10 - 4) = {key}\n r1 = map[3] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 != \
+         0 goto found
          r0 = 9\n exit\n found: {then}"
     )
 }
@@ -98,7 +100,8 @@ fn attacks_are_refused() {
         ),
         (
             format!(
-                "{lookup} r6 = r0\n {lookup} if r0 == 0 goto out\n r1 = r6\n r2 = r10\n r2 += -4\n call map_lookup_elem\n out: r0 = 2\n exit"
+                "{lookup} r6 = r0\n {lookup} if r0 == 0 goto out\n r1 = r6\n r2 = r10\n r2 += -4\n call \
+                 map_lookup_elem\n out: r0 = 2\n exit"
             ),
             17,
             argument(found),
@@ -123,7 +126,8 @@ fn attacks_are_refused() {
         // Programs write no map of maps.
         (
             format!(
-                "{lookup} r1 = map[3] ll\n r2 = r10\n r2 += -4\n r3 = r2\n r4 = 0\n call map_update_elem\n r0 = 2\n exit"
+                "{lookup} r1 = map[3] ll\n r2 = r10\n r2 += -4\n r3 = r2\n r4 = 0\n call map_update_elem\n \
+                 r0 = 2\n exit"
             ),
             12,
             kind(longwire_program::Helper::MapUpdate),

@@ -26,7 +26,8 @@ fn run(bench: &mut Bench, text: &str) -> Result<u64, Fault> {
 /// Finds the value of key 1 in `r6`, then goes on.
 fn found(map: u32, then: &str) -> String {
     format!(
-        "*(u32 *)(r10 - 4) = 1\n r1 = map[{map}] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 != 0 goto found
+        "*(u32 *)(r10 - 4) = 1\n r1 = map[{map}] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 != \
+         0 goto found
          r0 = 9\n exit\n found: r6 = r0\n {then}"
     )
 }
@@ -56,6 +57,10 @@ fn locked_values_are_changed_and_priced() {
 fn attacks_are_refused() {
     let wanted = |helper, found| Rejection::Argument { helper, number: 1, wanted: Argument::Lock, found };
     let value = "an address of a map's value";
+    let others = "*(u32 *)(r10 - 4) = 2\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n \
+        if r0 == 0 goto out\n r7 = r0\n";
+    let load = "r7 = *(u64 *)(r6 + 8)\n";
+    let update = "r1 = map[0] ll\n r2 = r10\n r2 += -4\n r3 = r6\n r4 = 0\n call map_update_elem\n";
     let bytes = || Rejection::LockBytes { map: "locked".into() };
     for (text, slot, fault) in [
         // Not given back, given back twice, taken twice, another's.
@@ -63,43 +68,63 @@ fn attacks_are_refused() {
         (found(0, &format!("{LOCK} {UNLOCK} {UNLOCK} r0 = 2\n exit")), 18, Rejection::NotLocked),
         (found(0, &format!("{LOCK} {LOCK} {UNLOCK} r0 = 2\n exit")), 15, Rejection::Locked),
         (
-            found(0, &format!("*(u32 *)(r10 - 4) = 2\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 == 0 goto out
-             r7 = r0\n {LOCK} r1 = r7\n r1 += 4\n call spin_unlock\n {UNLOCK} out: r0 = 2\n exit")),
+            found(
+                0,
+                &format!(
+                    "{others} {LOCK} r1 = r7\n r1 += 4\n call spin_unlock\n {UNLOCK} out: r0 = 2\n exit"
+                ),
+            ),
             23,
             Rejection::NotLocked,
         ),
         // On one path only.
         (
-            found(0, &format!("r7 = *(u64 *)(r6 + 8)\n if r7 == 0 goto over\n {LOCK} over: r0 = 2\n r0 = 2\n exit")),
+            found(0, &format!("{load} if r7 == 0 goto over\n {LOCK} over: r0 = 2\n r0 = 2\n exit")),
             17,
             Rejection::Locked,
         ),
         (
-            found(0, &format!("r7 = *(u64 *)(r6 + 8)\n {LOCK} if r7 == 0 goto over\n {UNLOCK} over: r0 = 2\n exit")),
+            found(0, &format!("{load} {LOCK} if r7 == 0 goto over\n {UNLOCK} over: r0 = 2\n exit")),
             19,
             Rejection::Locked,
         ),
         // No calls while it is taken.
         (found(0, &format!("{LOCK} call get_prandom_u32\n {UNLOCK} r0 = 2\n exit")), 13, Rejection::Locked),
-        (found(0, &format!("{LOCK} call f\n {UNLOCK} r0 = 2\n exit\n f: r0 = 1\n exit")), 13, Rejection::Locked),
+        (
+            found(0, &format!("{LOCK} call f\n {UNLOCK} r0 = 2\n exit\n f: r0 = 1\n exit")),
+            13,
+            Rejection::Locked,
+        ),
         // Not the lock, not a lock, not compared with 0.
         (found(0, "r1 = r6\n call spin_lock\n r0 = 2\n exit"), 11, wanted(Helper::SpinLock, value)),
         (found(1, &format!("{LOCK} {UNLOCK} r0 = 2\n exit")), 12, wanted(Helper::SpinLock, value)),
-        ("r1 = r10\n call spin_lock\n r0 = 2\n exit".into(), 1, wanted(Helper::SpinLock, "an address in the stack")),
-        (found(0, "r7 = *(u64 *)(r6 + 8)\n r7 &= 7\n r1 = r6\n r1 += r7\n call spin_lock\n r0 = 2\n exit"), 14, wanted(Helper::SpinLock, value)),
+        (
+            "r1 = r10\n call spin_lock\n r0 = 2\n exit".into(),
+            1,
+            wanted(Helper::SpinLock, "an address in the stack"),
+        ),
+        (
+            found(0, "r7 = *(u64 *)(r6 + 8)\n r7 &= 7\n r1 = r6\n r1 += r7\n call spin_lock\n r0 = 2\n exit"),
+            14,
+            wanted(Helper::SpinLock, value),
+        ),
         // Its bytes are nobody's, not even those of a helper.
         (found(0, "r0 = *(u32 *)(r6 + 4)\n exit"), 10, bytes()),
         (found(0, "*(u8 *)(r6 + 7) = 1\n r0 = 2\n exit"), 10, bytes()),
         (found(0, "r1 = 1\n lock *(u64 *)(r6 + 0) += r1\n r0 = 2\n exit"), 11, bytes()),
         (found(0, "r1 = r6\n r2 = 8\n r3 = 0\n call lw_hash\n r0 = 2\n exit"), 13, bytes()),
-        (found(0, "r1 = map[0] ll\n r2 = r10\n r2 += -4\n r3 = r6\n r4 = 0\n call map_update_elem\n r0 = 2\n exit"), 16, bytes()),
+        (found(0, &format!("{update} r0 = 2\n exit")), 16, bytes()),
     ] {
         match check(&text) {
             Ok(_) => panic!("let in:\n{text}"),
             Err(found) => assert_eq!(found, (slot, fault), "{text}"),
         }
     }
-    // The interpreter lets nobody touch it either.
+}
+
+/// The interpreter lets nobody touch it either.
+#[test]
+fn the_interpreter_stops_what_touches_a_lock() {
     let mut bench = Bench::new(&[7; 64], Maps::new(&maps(), 1, 0).unwrap());
     for text in ["r0 = *(u32 *)(r6 + 4)\n exit", "*(u8 *)(r6 + 7) = 1\n r0 = 2\n exit"] {
         assert!(matches!(run(&mut bench, &found(0, text)), Err(Fault::OutOfBounds { .. })));
@@ -130,7 +155,8 @@ fn a_lock_that_is_never_given_back_stops_the_program() {
 #[test]
 fn threads_have_a_lock_one_after_the_other() {
     const PACKETS: u64 = 20_000;
-    let adds = "r2 = *(u64 *)(r6 + 8)\n r3 = *(u64 *)(r6 + 16)\n r2 += 1\n r3 += 2\n *(u64 *)(r6 + 16) = r3\n *(u64 *)(r6 + 8) = r2\n";
+    let adds = "r2 = *(u64 *)(r6 + 8)\n r3 = *(u64 *)(r6 + 16)\n r2 += 1\n r3 += 2\n *(u64 *)(r6 + 16) = \
+        r3\n *(u64 *)(r6 + 8) = r2\n";
     let text = found(0, &format!("{LOCK} {adds} {UNLOCK} r0 = 2\n exit"));
     let verified = check(&text).unwrap();
     let maps = Maps::new(&maps(), 3, 0).unwrap();

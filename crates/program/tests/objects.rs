@@ -114,7 +114,8 @@ fn constants_are_known_when_a_program_is_verified() {
     let counts: Vec<_> = (0..8).map(|i| number(&counts, i * 8)).collect();
     assert_eq!(counts, [2, 0, 0, 10, 0, 1, 0, 0]);
 
-    // Numbers and arrays of them are told with the program, signed ones as such; not what is of several kinds.
+    // Numbers and arrays of them are told with the program, signed ones as such; not what is of several
+    // kinds.
     let told = |program: &Program| {
         let constants = program.constants.iter();
         constants.map(|(name, numbers)| format!("{name} {numbers:?}")).collect::<Vec<_>>()
@@ -180,7 +181,8 @@ fn what_cannot_be_loaded_is_named() {
     for (name, wanted) in [
         (
             "queue",
-            "program queue, instruction 1, refused.c:43: map waiting: maps of type queue (22) can't be used here",
+            "program queue, instruction 1, refused.c:43: map waiting: maps of type queue (22) can't be used \
+             here",
         ),
         ("relocated", "program relocated, instruction 6, refused.c:54: it needs a CO-RE relocation of flow"),
         ("kernel", "refused.c:62: it calls bpf_xdp_metadata_rx_hash, a function of the kernel"),
@@ -196,7 +198,8 @@ fn what_cannot_be_loaded_is_named() {
         ("other", "program other of section tc is no XDP program; put it in SEC(\"xdp\")"),
         (
             "none",
-            "there is no program none; there are works, ring, queue, relocated, kernel, symbol, function, variable, configured, leaving, on_processor, other",
+            "there is no program none; there are works, ring, queue, relocated, kernel, symbol, function, \
+             variable, configured, leaving, on_processor, other",
         ),
     ] {
         let message = object.program(name).unwrap_err().to_string();
@@ -215,7 +218,8 @@ fn programs_that_entries_name_belong_to_the_one_that_redirects() {
         exits,
         [(ExitKind::Port, "stamp"), (ExitKind::Processor, "onward"), (ExitKind::Port, "refuse")]
     );
-    // Each kind of map has those that run where it leads, by the same numbers; values of four bytes have no room.
+    // Each kind of map has those that run where it leads, by the same numbers; values of four bytes have no
+    // room.
     let of_map = |name: &str| program.maps.iter().find(|map| *map.name == *name).unwrap().exits.join(",");
     assert_eq!([of_map("ports"), of_map("processors"), of_map("plain")], ["stamp,,refuse", ",onward,", ""]);
     // Such a program alone can be looked at, and not installed.
@@ -238,7 +242,8 @@ fn programs_that_entries_name_belong_to_the_one_that_redirects() {
     let told = Object::parse(REFUSED).unwrap().set_exits(&["leaving"]).unwrap_err().to_string();
     assert_eq!(
         told,
-        "no devmap of the object can name program leaving: its values have to be of 8 bytes, struct bpf_devmap_val"
+        "no devmap of the object can name program leaving: its values have to be of 8 bytes, struct \
+         bpf_devmap_val"
     );
 }
 

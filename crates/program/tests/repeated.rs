@@ -18,7 +18,8 @@ fn run(text: &str) -> Result<u64, Fault> {
     bench.run(&assemble(text).unwrap()).map(|ran| ran.returned).map_err(|stopped| stopped.fault)
 }
 
-/// A program that calls `f` at most `count` times with a number on its stack, which is 0 at first and is returned.
+/// A program that calls `f` at most `count` times with a number on its stack, which is 0 at first and is
+/// returned.
 fn calling(count: &str, f: &str) -> String {
     format!(
         "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop
@@ -32,7 +33,8 @@ const ADDS: &str = "r3 = *(u64 *)(r2 + 0)\n r3 += r1\n r3 += 100\n *(u64 *)(r2 +
 fn rounds_are_numbered_and_end_when_the_function_says_so() {
     assert_eq!(run(&calling("5", ADDS)), Ok(10 + 500));
     assert_eq!(run(&calling("0", ADDS)), Ok(0));
-    let ends = "r0 = 0\n if r1 < 3 goto +1\n r0 = 1\n r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = r3\n exit";
+    let ends = "r0 = 0\n if r1 < 3 goto +1\n r0 = 1\n r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = \
+        r3\n exit";
     assert_eq!(run(&calling("9", ends)), Ok(4));
     // What the helper itself returns: rounds, or that there are too many, or flags.
     let returns = |count: &str, flags: i32, f: &str| {
@@ -100,13 +102,15 @@ fn what_is_let_in_runs() {
         calling("5", ADDS),
         calling("300", ADDS),
         // A pointer that moves with the rounds, compared in each.
-        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 16) = r1\n *(u64 *)(r10 - 8) = r2\n r1 = 90
+        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 16) = r1\n *(u64 *)(r10 - 8) = r2\n \
+         r1 = 90
          r2 = pc f ll\n r3 = r10\n r3 += -16\n r4 = 0\n call loop\n exit
          f: r3 = *(u64 *)(r2 + 0)\n r4 = *(u64 *)(r2 + 8)\n r5 = r3\n r5 += 1\n r0 = 1\n if r5 > r4 goto out
          r0 = *(u8 *)(r3 + 0)\n *(u64 *)(r2 + 0) = r5\n r0 = 0\n out: exit"
             .into(),
         // The packet is moved in a round.
-        "r6 = r1\n *(u64 *)(r10 - 8) = r1\n r1 = 3\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n r0 = 2\n exit
+        "r6 = r1\n *(u64 *)(r10 - 8) = r1\n r1 = 3\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call \
+         loop\n r0 = 2\n exit
          f: r1 = *(u64 *)(r2 + 0)\n r2 = 1\n call xdp_adjust_head\n r0 = 0\n exit"
             .into(),
     ] {
@@ -133,18 +137,27 @@ fn attacks_are_refused() {
     let f = "\n r0 = 0\n exit\n f: r0 = 0\n exit";
     for (text, slot, fault) in [
         // How often is not known, or too often; flags.
-        (format!("r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5, range(1, 1 << 23, 0, 0xffff_ffff)),
-        (format!("r1 = 8388609\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5, range(1, 1 << 23, (1 << 23) + 1, (1 << 23) + 1)),
+        (format!("r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5,
+            range(1, 1 << 23, 0, 0xffff_ffff)),
+        (format!("r1 = 8388609\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5,
+            range(1, 1 << 23, (1 << 23) + 1, (1 << 23) + 1)),
         (format!("r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 1\n call loop{f}"), 5, range(4, 0, 1, 1)),
         // What is called, and with what.
-        ("r1 = 1\n r2 = 7\n r3 = 0\n r4 = 0\n call loop\n exit".into(), 4, argument(2, Argument::Function, "a number")),
-        (format!("r6 = r1\n r1 = 1\n r2 = pc f ll\n r3 = r6\n r4 = 0\n call loop{f}"), 6, argument(3, Argument::StackOrNull, "the context")),
+        ("r1 = 1\n r2 = 7\n r3 = 0\n r4 = 0\n call loop\n exit".into(), 4,
+            argument(2, Argument::Function, "a number")),
+        (format!("r6 = r1\n r1 = 1\n r2 = pc f ll\n r3 = r6\n r4 = 0\n call loop{f}"), 6,
+            argument(3, Argument::StackOrNull, "the context")),
         // A function's address that was stored, handed over or returned is a number; nothing is added to one.
-        (format!("r2 = pc f ll\n *(u64 *)(r10 - 8) = r2\n r2 = *(u64 *)(r10 - 8)\n r1 = 1\n r3 = 0\n r4 = 0\n call loop{f}"), 7, argument(2, Argument::Function, "a number")),
-        ("r1 = pc f ll\n call g\n r0 = 0\n exit\n g: r2 = r1\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n f: r0 = 0\n exit".into(), 9, argument(2, Argument::Function, "a number")),
-        ("call g\n r2 = r0\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = pc f ll\n exit\n f: r0 = 0\n exit".into(), 5, argument(2, Argument::Function, "a number")),
-        (format!("r2 = pc f ll\n r2 += 1{f}"), 2, Rejection::PointerArithmetic { register: Register::R2, what: "a function" }),
-        (format!("r0 = pc f ll\n r1 = *(u64 *)(r0 + 0){f}"), 2, Rejection::NotAddress { register: Register::R0, what: "a function" }),
+        (format!("r2 = pc f ll\n *(u64 *)(r10 - 8) = r2\n r2 = *(u64 *)(r10 - 8)\n r1 = 1\n r3 = 0\n r4 = \
+            0\n call loop{f}"), 7, argument(2, Argument::Function, "a number")),
+        ("r1 = pc f ll\n call g\n r0 = 0\n exit\n g: r2 = r1\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = \
+            0\n exit\n f: r0 = 0\n exit".into(), 9, argument(2, Argument::Function, "a number")),
+        ("call g\n r2 = r0\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = pc f ll\n exit\n \
+            f: r0 = 0\n exit".into(), 5, argument(2, Argument::Function, "a number")),
+        (format!("r2 = pc f ll\n r2 += 1{f}"), 2,
+            Rejection::PointerArithmetic { register: Register::R2, what: "a function" }),
+        (format!("r0 = pc f ll\n r1 = *(u64 *)(r0 + 0){f}"), 2,
+            Rejection::NotAddress { register: Register::R0, what: "a function" }),
         ("r0 = pc f ll\n exit\n f: r0 = 0\n exit".into(), 2, Rejection::Returns { what: "a function" }),
         // It returns 0 or 1.
         (calling("3", "r0 = 2\n exit"), 7, returns("2 to 2")),
@@ -152,9 +165,11 @@ fn attacks_are_refused() {
         (calling("3", "r0 = r2\n exit"), 7, returns("an address in the stack")),
         (calling("3", "exit"), 7, returns("nothing")),
         // It calls itself, or too deeply.
-        (calling("3", "r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit"), 11, Rejection::Recursion),
+        (calling("3", "r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit"), 11,
+            Rejection::Recursion),
         // Which one depends on the path.
-        ("r6 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r6 == 0 goto +2\n r2 = pc g ll\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit
+        ("r6 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r6 == 0 goto +2\n r2 = pc g ll\n r1 = 1\n r3 = 0\n r4 = \
+            0\n call loop\n r0 = 0\n exit
           f: r0 = 0\n exit\n g: r0 = 1\n exit".into(), 9, Rejection::Callbacks { helper: Helper::Loop }),
     ] {
         match check(&text) {
@@ -170,9 +185,11 @@ fn later_rounds_are_followed() {
     // The place on the stack that is touched moves on with each round: beyond it in the ninth.
     let moves = |count: u32| {
         format!(
-            "*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -64\n *(u64 *)(r10 - 72) = r1\n r1 = {count}\n r2 = pc f ll\n r3 = r10
+            "*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -64\n *(u64 *)(r10 - 72) = r1\n r1 = {count}\n r2 = pc \
+             f ll\n r3 = r10
              r3 += -72\n r4 = 0\n call loop\n r0 = 0\n exit
-             f: r3 = *(u64 *)(r2 + 0)\n *(u64 *)(r3 + 0) = 1\n r3 += 8\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n exit"
+             f: r3 = *(u64 *)(r2 + 0)\n *(u64 *)(r3 + 0) = 1\n r3 += 8\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n \
+             exit"
         )
     };
     assert!(check(&moves(8)).is_ok());
@@ -183,8 +200,10 @@ fn later_rounds_are_followed() {
         format!(
             "{}\n f: r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n exit",
             format_args!(
-                "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop
-                 r1 = *(u64 *)(r10 - 8)\n r2 = r10\n r2 += -16\n r2 += r1\n *(u8 *)(r2 + 0) = 1\n r0 = 0\n exit"
+                "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call \
+                 loop
+                 r1 = *(u64 *)(r10 - 8)\n r2 = r10\n r2 += -16\n r2 += r1\n *(u8 *)(r2 + 0) = 1\n r0 = 0\n \
+                 exit"
             )
         )
     };
@@ -209,7 +228,8 @@ fn later_rounds_are_followed() {
 /// Lines are touched for the first time in each round, as a round may come before others.
 #[test]
 fn no_round_is_spared_a_line() {
-    let text = "r1 = 64\n call lw_flow_state\n r1 = *(u8 *)(r0 + 0)\n r1 = 5\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n exit
+    let text = "r1 = 64\n call lw_flow_state\n r1 = *(u8 *)(r0 + 0)\n r1 = 5\n r2 = pc f ll\n r3 = 0\n r4 = \
+        0\n call loop\n exit
          f: r1 = 64\n call lw_flow_state\n r1 = *(u8 *)(r0 + 0)\n r0 = 0\n exit";
     assert_eq!(check(text).unwrap().most()[Item::StateLine], 1 + 5);
 }
@@ -219,9 +239,12 @@ fn no_round_is_spared_a_line() {
 fn hostile_loops_end_soon() {
     let began = std::time::Instant::now();
     // Packet addresses that are never the same, in ever other rounds.
-    let text = "r2 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 8) = r2\n r1 = 8388608\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0
+    let text =
+        "r2 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 8) = r2\n r1 = 8388608\n r2 = pc f ll\n r3 = r10\n r3 \
+        += -8\n r4 = 0
          call loop\n r0 = 0\n exit
-         f: r6 = r2\n call get_prandom_u32\n r0 &= 255\n r3 = *(u64 *)(r6 + 0)\n r3 += r0\n *(u64 *)(r6 + 0) = r3
+         f: r6 = r2\n call get_prandom_u32\n r0 &= 255\n r3 = *(u64 *)(r6 + 0)\n r3 += r0\n *(u64 *)(r6 + 0) \
+         = r3
          r0 &= 1\n exit";
     // After some rounds, what is stored may be anything, and numbers can be added to that.
     check(text).unwrap();

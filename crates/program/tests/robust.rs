@@ -1,4 +1,5 @@
-//! Hostile input: damaged objects, and programs that nobody has verified. Nothing panics, hangs, or touches what is not the program's.
+//! Hostile input: damaged objects, and programs that nobody has verified. Nothing panics, hangs, or touches
+//! what is not the program's.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
@@ -47,7 +48,8 @@ fn objects_that_are_cut_off_are_refused_or_loaded() {
     }
 }
 
-/// Instructions whose jumps are short and forward, and whose accesses may be anything, so that many programs run for a while.
+/// Instructions whose jumps are short and forward, and whose accesses may be anything, so that many programs
+/// run for a while.
 fn instruction() -> impl Strategy<Value = Instruction> {
     any::<([u8; 8], u8, u64)>().prop_map(|(mut bytes, near, wide)| {
         bytes[1] = ((bytes[1] % 11) << 4) | (bytes[1] / 16 % 10);
@@ -124,7 +126,8 @@ proptest! {
     }
 
     #[test]
-    fn words_are_bytes(writes in prop::collection::vec((0..60usize, prop::collection::vec(any::<u8>(), 0..20)), 0..10)) {
+    fn words_are_bytes(writes in prop::collection::vec((0..60usize,
+        prop::collection::vec(any::<u8>(), 0..20)), 0..10)) {
         let (words, mut bytes) = (Words::new(80), [0; 80]);
         for (place, data) in writes {
             words.write(place, &data);

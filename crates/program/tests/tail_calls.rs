@@ -1,4 +1,5 @@
-//! Programs that go on with others: what the verifier lets in and refuses, what it costs, and what the interpreter makes of it.
+//! Programs that go on with others: what the verifier lets in and refuses, what it costs, and what the
+//! interpreter makes of it.
 
 mod harness;
 
@@ -114,7 +115,9 @@ fn what_goes_on_is_priced() {
 #[test]
 fn all_programs_are_verified() {
     let first = goes_to("0");
-    let state = "r1 = 40\n call lw_flow_state\n r1 = *(u64 *)(r0 + 32)\n r1 = 4\n call lw_choose_link\n call f\n r0 = 2\n exit
+    let state =
+        "r1 = 40\n call lw_flow_state\n r1 = *(u64 *)(r0 + 32)\n r1 = 4\n call lw_choose_link\n call \
+        f\n r0 = 2\n exit
          f: r0 = 1\n exit";
     let verified = check(&[&first, state], &[2]).unwrap();
     assert_eq!((verified.state_size(), verified.links(), verified.frames()), (40, 5, 2));
@@ -123,7 +126,8 @@ fn all_programs_are_verified() {
     assert!(check(&[&first, bad], &[0, 2]).is_ok());
     assert!(matches!(check(&[&first, bad], &[2]), Err((6, Rejection::ContextField { .. }))));
     // What the first one knew of the packet, the next does not.
-    let checks = "r2 = *(u32 *)(r1 + 4)\n r3 = *(u32 *)(r1 + 0)\n r3 += 8\n r0 = 2\n if r3 > r2 goto out\n r2 = map[0] ll
+    let checks = "r2 = *(u32 *)(r1 + 4)\n r3 = *(u32 *)(r1 + 0)\n r3 += 8\n r0 = 2\n if r3 > r2 goto out\n \
+        r2 = map[0] ll
          r3 = 0\n call tail_call\n r0 = 2\n out: exit";
     let reads = "r1 = *(u32 *)(r1 + 0)\n r0 = *(u8 *)(r1 + 0)\n exit";
     assert!(matches!(check(&[checks, reads], &[2]), Err((12, Rejection::PacketUnchecked { .. }))));

@@ -42,23 +42,29 @@ fn accesses_are_counted_by_what_they_touch() {
         ),
         // 8 bytes are two transfers, 1 byte is one; the second is in the line of the first, the third is not.
         (
-            "r1 = 128\n call lw_flow_state\n r1 = *(u64 *)(r0 + 8)\n *(u8 *)(r0 + 0) = 1\n r1 = *(u32 *)(r0 + 64)
+            "r1 = 128\n call lw_flow_state\n r1 = *(u64 *)(r0 + 8)\n *(u8 *)(r0 + 0) = 1\n r1 = *(u32 *)(r0 \
+             + 64)
              r0 = 0\n exit",
-            &[(Instruction, 7), (Call, 1), (StateAccess, 3), (StateTransfer, 4), (StateByte, 13), (StateLine, 2)],
+            &[(Instruction, 7), (Call, 1), (StateAccess, 3), (StateTransfer, 4), (StateByte, 13),
+                (StateLine, 2)],
         ),
         // Memory adds by itself, and is sent the number.
         (
             "r1 = 8\n call lw_flow_state\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n r0 = 0\n exit",
-            &[(Instruction, 6), (Call, 1), (StateAccess, 2), (StateTransfer, 2), (StateByte, 8), (StateLine, 1), (Atomic, 1)],
+            &[(Instruction, 6), (Call, 1), (StateAccess, 2), (StateTransfer, 2), (StateByte, 8),
+                (StateLine, 1), (Atomic, 1)],
         ),
         // What was there comes back: a read and a write at once.
         (
-            "r1 = 8\n call lw_flow_state\n r1 = 1\n r1 = atomic_fetch_add((u64 *)(r0 + 0), r1)\n r0 = 0\n exit",
-            &[(Instruction, 6), (Call, 1), (StateAccess, 2), (StateTransfer, 4), (StateByte, 16), (StateLine, 1), (Atomic, 1)],
+            "r1 = 8\n call lw_flow_state\n r1 = 1\n r1 = atomic_fetch_add((u64 *)(r0 + 0), r1)\n r0 = 0\n \
+             exit",
+            &[(Instruction, 6), (Call, 1), (StateAccess, 2), (StateTransfer, 4), (StateByte, 16),
+                (StateLine, 1), (Atomic, 1)],
         ),
         // Which of two lines is not known: it may be a new one each time.
         (
-            "call get_prandom_u32\n r0 &= 127\n r1 = map[0][0]+0 ll\n r1 += r0\n r2 = *(u8 *)(r1 + 0)\n r2 = *(u8 *)(r1 + 0)
+            "call get_prandom_u32\n r0 &= 127\n r1 = map[0][0]+0 ll\n r1 += r0\n r2 = *(u8 *)(r1 + 0)\n r2 = \
+             *(u8 *)(r1 + 0)
              r0 = 0\n exit",
             &[(Instruction, 8), (Random, 1), (MapAccess, 2), (MapTransfer, 2), (MapLine, 2)],
         ),

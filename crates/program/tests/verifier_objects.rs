@@ -1,4 +1,5 @@
-//! What clang makes of ordinary XDP programs is let in, by clang 14 for -mcpu=v3 and by clang 19 for -mcpu=v4.
+//! What clang makes of ordinary XDP programs is let in, by clang 14 for -mcpu=v3 and by clang 19 for
+//! -mcpu=v4.
 
 use longwire_program::{Fact, Instruction, Item, Object, Prices, Region, verify};
 
@@ -49,8 +50,9 @@ fn check_fact(instruction: Instruction, fact: &Fact) {
     }
 }
 
-/// Loops that are not unrolled, and what they are said to take at most, as counted in their listings: a checksum takes 10 instructions before
-/// its loop, 10 rounds of 6, and 10 behind it; sorting takes 8, 11 rounds of 3 + 11 * 13 + 3, and 1.
+/// Loops that are not unrolled, and what they are said to take at most, as counted in their listings: a
+/// checksum takes 10 instructions before its loop, 10 rounds of 6, and 10 behind it; sorting takes 8, 11
+/// rounds of 3 + 11 * 13 + 3, and 1.
 #[test]
 fn loops_are_let_in() {
     let bytes = include_bytes!("xdp/loops.o");

@@ -1,4 +1,5 @@
-//! Records of rings: what the verifier lets in and refuses, and what programs write. Every record is given back once, on every way.
+//! Records of rings: what the verifier lets in and refuses, and what programs write. Every record is given
+//! back once, on every way.
 
 mod harness;
 
@@ -86,8 +87,8 @@ fn attacks_are_refused() {
         assert_eq!(rejected.fault, fault, "{rejected}\n{text}");
     }
     let message = check(&format!("{RESERVED}{OUT}")).unwrap_err().to_string();
-    let wanted = "the program ends here with a record of ring events, which instruction 5 has reserved; submit or discard it on \
-                  every path";
+    let wanted = "the program ends here with a record of ring events, which instruction 5 has reserved; \
+        submit or discard it on every path";
     assert!(message.ends_with(wanted), "{message}");
 }
 
@@ -97,12 +98,26 @@ fn arguments_are_what_they_have_to_be() {
     let reserve =
         |size: &str| format!("{size}\n r1 = map[0] ll\n r3 = 0\n call ringbuf_reserve\n r0 = 0\n exit");
     for (text, part) in [
-        (reserve("r2 = *(u32 *)(r1 + 12)"), "ringbuf_reserve takes a constant number in r2, which is a number"),
-        (reserve("r2 = 66545"), "ringbuf_reserve takes a number from 0 to 66544 in r2, which is 66545 to 66545"),
-        ("r1 = r10\n r1 += -8\n r2 = 0\n call ringbuf_submit\n exit".into(), "takes a record that ringbuf_reserve gave in r1, which is an address in the stack"),
-        ("r2 = 0\n call ringbuf_discard\n exit".into(), "takes a record that ringbuf_reserve gave in r1, which is the context"),
         (
-            "r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r1 = r0\n r2 = 0\n call ringbuf_submit\n r0 = 0\n exit".into(),
+            reserve("r2 = *(u32 *)(r1 + 12)"),
+            "ringbuf_reserve takes a constant number in r2, which is a number",
+        ),
+        (
+            reserve("r2 = 66545"),
+            "ringbuf_reserve takes a number from 0 to 66544 in r2, which is 66545 to 66545",
+        ),
+        (
+            "r1 = r10\n r1 += -8\n r2 = 0\n call ringbuf_submit\n exit".into(),
+            "takes a record that ringbuf_reserve gave in r1, which is an address in the stack",
+        ),
+        (
+            "r2 = 0\n call ringbuf_discard\n exit".into(),
+            "takes a record that ringbuf_reserve gave in r1, which is the context",
+        ),
+        (
+            "r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r1 = r0\n r2 = 0\n call \
+             ringbuf_submit\n r0 = 0\n exit"
+                .into(),
             "r1 may be 0, as ring events may have no room; compare it with 0 first",
         ),
         (
@@ -110,11 +125,20 @@ fn arguments_are_what_they_have_to_be() {
             "r0 may be 0, as ring events may have no room",
         ),
         (format!("{RESERVED}{SUBMIT} r7 = r0\n {OUT}"), "r0 was not written before"),
-        ("r1 = map[2] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r0 = 0\n exit".into(), "ringbuf_reserve can't use map table, which is a array; it takes a ringbuf"),
-        ("r1 = map[1] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r0 = 0\n exit".into(), "which is a perf_event_array; it takes a ringbuf"),
         (
-            "*(u32 *)(r10 - 4) = 0\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n r0 = 0\n exit".into(),
-            "map_lookup_elem can't use map events, which is a ringbuf; records are written into it, with ringbuf_reserve",
+            "r1 = map[2] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r0 = 0\n exit".into(),
+            "ringbuf_reserve can't use map table, which is a array; it takes a ringbuf",
+        ),
+        (
+            "r1 = map[1] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r0 = 0\n exit".into(),
+            "which is a perf_event_array; it takes a ringbuf",
+        ),
+        (
+            "*(u32 *)(r10 - 4) = 0\n r1 = map[0] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n r0 = 0\n \
+             exit"
+                .into(),
+            "map_lookup_elem can't use map events, which is a ringbuf; records are written into it, with \
+             ringbuf_reserve",
         ),
         (
             "r2 = map[0] ll\n r3 = -1\n r4 = r10\n r5 = 0\n call perf_event_output\n r0 = 0\n exit".into(),
@@ -125,36 +149,51 @@ fn arguments_are_what_they_have_to_be() {
             "perf_event_output takes a map in r2, which is an address in the stack",
         ),
         (
-            "r1 = map[0] ll\n r2 = r10\n r2 += -8\n r3 = 8\n r4 = 0\n call ringbuf_output\n r0 = 0\n exit".into(),
+            "r1 = map[0] ll\n r2 = r10\n r2 += -8\n r3 = 8\n r4 = 0\n call ringbuf_output\n r0 = 0\n exit"
+                .into(),
             "byte -8 of the stack frame was not written",
         ),
     ] {
         let Err(rejected) = check(&text) else { panic!("let in:\n{text}") };
         assert!(rejected.to_string().contains(part), "{rejected}\n{text}");
     }
+}
+
+/// At most eight records are reserved at once.
+#[test]
+fn records_are_reserved_only_so_often() {
     let eight = "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call ringbuf_reserve\n".repeat(9) + "r0 = 0\n exit";
     assert_eq!(check(&eight).unwrap_err().fault, Rejection::TooManyRecords);
     // A loop that reserves in each round comes to no end that would be let in.
-    let rounds = "r6 = 0\n again: r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r6 += 1\n if r6 < 20 goto again\n r0 = 0\n exit";
+    let rounds = "r6 = 0\n again: r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r6 += 1\n if r6 \
+        < 20 goto again\n r0 = 0\n exit";
     assert_eq!(check(rounds).unwrap_err().fault, Rejection::TooManyRecords);
+}
+
+#[test]
+fn a_register_that_was_not_written_is_named_with_the_fix() {
     assert_eq!(
         Rejection::Unwritten { register: R0 }.to_string(),
         "r0 was not written before on every path; set it first (calls make r1 to r5 undefined)"
     );
 }
 
-/// A record may be kept on the stack, handed to functions and helpers, given back in either way, or not be there.
+/// A record may be kept on the stack, handed to functions and helpers, given back in either way, or not be
+/// there.
 #[test]
 fn what_gives_every_record_back_is_let_in() {
     let discard = "r1 = r6\n r2 = 0\n call ringbuf_discard\n";
     let function =
         "r1 = r6\n call give\n out: r0 = 2\n exit\n give: r2 = 0\n call ringbuf_submit\n r0 = 0\n exit";
-    let maybe = "r7 = *(u32 *)(r1 + 12)\n r6 = 0\n if r7 == 3 goto check\n r1 = map[0] ll\n r2 = 16\n r3 = 0\n \
+    let maybe = "r7 = *(u32 *)(r1 + 12)\n r6 = 0\n if r7 == 3 goto check\n r1 = map[0] ll\n r2 = 16\n r3 = \
+        0\n \
                  call ringbuf_reserve\n r6 = r0\n check: if r6 == 0 goto out\n";
-    let second = "r1 = map[3] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n if r0 == 0 goto one\n r1 = r0\n r2 = 0\n \
+    let second = "r1 = map[3] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n if r0 == 0 goto one\n r1 = r0\n \
+        r2 = 0\n \
                   call ringbuf_submit\n one: ";
     let copied = "r1 = map[3] ll\n r2 = r6\n r3 = 16\n r4 = 0\n call ringbuf_output\n";
-    let round = "r7 = 0\n again: r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n if r0 == 0 goto out\n r1 = r0\n r2 = 0\n \
+    let round = "r7 = 0\n again: r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n if r0 == 0 goto \
+        out\n r1 = r0\n r2 = 0\n \
                  call ringbuf_submit\n r7 += 1\n if r7 < 20 goto again\n";
     for text in [
         format!("{RESERVED}{SUBMIT}{OUT}"),
@@ -164,7 +203,8 @@ fn what_gives_every_record_back_is_let_in() {
             "{RESERVED}r7 = r6\n r7 += 8\n *(u64 *)(r7 + 0) = 1\n lock *(u64 *)(r7 + 0) += r7\n {SUBMIT}{OUT}"
         ),
         format!(
-            "{RESERVED}r7 = *(u8 *)(r6 + 0)\n if r7 == 0 goto throw\n {SUBMIT} goto out\n throw: {discard}{OUT}"
+            "{RESERVED}r7 = *(u8 *)(r6 + 0)\n if r7 == 0 goto throw\n {SUBMIT} goto out\n throw: \
+             {discard}{OUT}"
         ),
         format!("{RESERVED}{function}"),
         format!("{maybe}{SUBMIT}{OUT}"),
@@ -226,7 +266,8 @@ fn records_are_read_in_order_and_discarded_ones_are_not() {
     for (value, end) in [(1, "submit"), (2, "discard"), (3, "submit")] {
         assert_eq!(run(&mut bench, &write(value, end)), 2);
     }
-    let output = "*(u64 *)(r10 - 8) = 4\n r1 = map[0] ll\n r2 = r10\n r2 += -8\n r3 = 3\n r4 = 2\n call ringbuf_output\n exit";
+    let output = "*(u64 *)(r10 - 8) = 4\n r1 = map[0] ll\n r2 = r10\n r2 += -8\n r3 = 3\n r4 = 2\n call \
+        ringbuf_output\n exit";
     assert_eq!(run(&mut bench, output), 0);
     let numbered = |value: u8| record(&[[0; 8], [value, 0, 0, 0, 0, 0, 0, 0]].concat());
     let ring = bench.maps.at(0).unwrap();
@@ -288,7 +329,8 @@ fn packets_follow_what_a_program_says_of_them() {
     let mut bench = bench();
     let output = |flags: &str, size: u32| {
         format!(
-            "*(u64 *)(r10 - 8) = 0x0807\n r2 = map[1] ll\n r3 = {flags} ll\n r4 = r10\n r4 += -8\n r5 = {size}\n \
+            "*(u64 *)(r10 - 8) = 0x0807\n r2 = map[1] ll\n r3 = {flags} ll\n r4 = r10\n r4 += -8\n r5 = \
+             {size}\n \
              call perf_event_output\n exit"
         )
     };
@@ -298,7 +340,8 @@ fn packets_follow_what_a_program_says_of_them() {
         ("0x1", 2, 0),
         ("0x6ffffffff", 2, 0),
         ("0x40ffffffff", 0, 0),
-        // More than the packet has; another worker's; none of the two; flags that mean nothing: in the kernel's order.
+        // More than the packet has; another worker's; none of the two; flags that mean nothing: in the
+        // kernel's order.
         ("0x41ffffffff", 2, error(14)),
         ("0x0", 2, error(95)),
         ("0x2", 2, error(7)),
@@ -325,13 +368,16 @@ fn large_values_of_maps_are_written_as_they_are() {
     let mut bench = bench();
     let value: Vec<u8> = (0..600u32).map(|at| at as u8).collect();
     bench.maps.at(2).unwrap().set(&[0; 4], 0, &value, 0).unwrap();
-    let text = "*(u32 *)(r10 - 4) = 0\n r1 = map[2] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 == 0 goto out\n \
-                r1 = map[0] ll\n r2 = r0\n r3 = 600\n r4 = 0\n call ringbuf_output\n exit\n out: r0 = 2\n exit";
+    let text = "*(u32 *)(r10 - 4) = 0\n r1 = map[2] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 \
+        == 0 goto out\n \
+                r1 = map[0] ll\n r2 = r0\n r3 = 600\n r4 = 0\n call ringbuf_output\n exit\n out: r0 = 2\n \
+                exit";
     assert_eq!(run(&mut bench, text), 0);
     assert_eq!(bench.maps.at(0).unwrap().take(9, 1 << 20), [record(&value)]);
 }
 
-/// What a program that nobody has verified does wrong stops it, and its records do not stay in the reader's way.
+/// What a program that nobody has verified does wrong stops it, and its records do not stay in the reader's
+/// way.
 #[test]
 fn the_interpreter_notices_what_the_verifier_refuses() {
     let stopped = |bench: &mut Bench, text: &str| bench.run(&assemble(text).unwrap()).unwrap_err().fault;
@@ -366,7 +412,8 @@ fn records_have_a_price() {
     assert_eq!((reserved[Item::MapLine], reserved[Item::CopiedByte]), (4, 0));
     let output = |flags: &str| {
         let text = format!(
-            "*(u64 *)(r10 - 8) = 0\n r3 = *(u32 *)(r1 + 12)\n {flags}\n r2 = map[1] ll\n r4 = r10\n r4 += -8\n r5 = 8\n \
+            "*(u64 *)(r10 - 8) = 0\n r3 = *(u32 *)(r1 + 12)\n {flags}\n r2 = map[1] ll\n r4 = r10\n r4 += \
+             -8\n r5 = 8\n \
              call perf_event_output\n exit"
         );
         most(&text)[Item::CopiedByte]
@@ -407,7 +454,8 @@ fn rounds_leave_the_records_as_they_found_them() {
     let round = "r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n if r0 == 0 goto none\n";
     let looped = |before: &str, data: &str, f: &str, after: &str| {
         format!(
-            "{before}r1 = 20\n r2 = pc f ll\n r3 = {data}\n r4 = 0\n call loop\n {after}{OUT}\n f: {f} none: r0 = 0\n exit"
+            "{before}r1 = 20\n r2 = pc f ll\n r3 = {data}\n r4 = 0\n call loop\n {after}{OUT}\n f: {f} none: \
+             r0 = 0\n exit"
         )
     };
     let good = [

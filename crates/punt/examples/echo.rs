@@ -1,4 +1,4 @@
-//! A control process that sends every packet back out of the port it came in by.
+//! A control process that sends every packet back out of its input port.
 //!
 //! `cargo run --release -p longwire-punt --example echo -- SOCKET NAME [PACKETS_PER_SECOND]`
 

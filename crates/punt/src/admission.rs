@@ -1,16 +1,17 @@
-//! What a level has been promised to, and whether one more promise fits.
+//! Admission control: the guarantees of a level, and whether another one fits.
 //!
-//! "For each such forwarder, the requester specifies the expected packet rate and the expected number of cycles expended on each packet. [...]
-//! The forwarder can be admitted only if the processor has sufficient cycles-per-second are available and the total packet rate remains below the
-//! maximum" (Spalink and others, "Building a robust software-based router using network processors", 4.6).
+//! "For each such forwarder, the requester specifies the expected packet rate and the expected number of
+//! cycles expended on each packet. [...] The forwarder can be admitted only if the processor has sufficient
+//! cycles-per-second are available and the total packet rate remains below the maximum" (Spalink and others,
+//! "Building a robust software-based router using network processors", 4.6).
 
 use std::fmt;
 use thiserror::Error;
 
-/// What a level can do each second.
+/// Capacity of a level per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Packets that can be moved there and back.
+    /// Packets that can be moved up and back.
     pub packets: u64,
     /// Cycles of its processor.
     pub cycles: u64,
@@ -26,7 +27,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether it asks for no more than was promised, of either.
+    /// Whether a request is within `promised` in both respects.
     pub(crate) const fn fits(self, promised: Self) -> bool {
         self.packets <= promised.packets && self.cycles <= promised.cycles
     }
@@ -38,11 +39,12 @@ impl fmt::Display for Request {
     }
 }
 
-/// Why a request is refused, with the sums.
+/// Reason for a refusal, with the computation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotFit {
     /// Too many packets.
-    #[error("{asked} packets/s, and {promised} promised already, make {sum} of {capacity}: {} too many; ask for at most {}",
+    #[error("{asked} packets/s, and {promised} promised already, make {sum} of {capacity}: {} too many; ask \
+        for at most {}",
         sum - capacity, capacity - promised)]
     Packets {
         /// Asked for.
@@ -51,13 +53,13 @@ pub enum DoesNotFit {
         promised: u64,
         /// Both.
         sum: u64,
-        /// What there is.
+        /// The known ones.
         capacity: u64,
     },
     /// Too many cycles.
     #[error("{0}")]
     Cycles(CycleSum),
-    /// The name is promised something already.
+    /// The name already has a guarantee.
     #[error("{name} has been admitted already")]
     Twice {
         /// The name.
@@ -65,14 +67,14 @@ pub enum DoesNotFit {
     },
 }
 
-/// A sum of cycles that is too large.
+/// A sum of cycles that exceeds the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CycleSum {
     /// Asked for.
     pub request: Request,
-    /// Promised to others, cycles a second.
+    /// Guaranteed to others, cycles per second.
     pub promised: u128,
-    /// What there is.
+    /// The known ones.
     pub capacity: u64,
 }
 
@@ -83,7 +85,8 @@ impl fmt::Display for CycleSum {
         let (sum, left) = (own + promised, u128::from(capacity).saturating_sub(promised));
         write!(
             f,
-            "{packets} packets/s x {cycles} cycles = {own} cycles/s, and {promised} promised already, make {sum} of {capacity}: "
+            "{packets} packets/s x {cycles} cycles = {own} cycles/s, and {promised} promised already, make \
+             {sum} of {capacity}: "
         )?;
         write!(
             f,
@@ -107,10 +110,10 @@ impl Admission {
         Self { capacity, promised: Vec::new() }
     }
 
-    /// Promises `name` what it asks for.
+    /// Admits `name` with the requested guarantee.
     ///
     /// # Errors
-    /// It does not fit, or `name` has a promise already.
+    /// It does not fit, or `name` already has a guarantee.
     pub fn admit(&mut self, name: &str, request: Request) -> Result<(), DoesNotFit> {
         if self.promised.iter().any(|(other, _)| other == name) {
             return Err(DoesNotFit::Twice { name: name.into() });
@@ -130,7 +133,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Takes back what was promised to `name`.
+    /// Releases the guarantee of `name`.
     pub fn release(&mut self, name: &str) {
         self.promised.retain(|(other, _)| other != name);
     }
@@ -150,7 +153,8 @@ impl Admission {
         self.promised.iter().map(|&(_, request)| cycles(request)).sum()
     }
 
-    /// The weight of `name` for a scheduler: what was promised to it, and by `shares` (its own and all others' together) its part of the rest.
+    /// The weight of `name` for a scheduler: its guarantee, plus a part of the rest given by `shares` (its
+    /// own and the sum of all).
     pub fn weight(&self, name: &str, shares: (u32, u32)) -> u64 {
         let own =
             self.promised.iter().find(|(other, _)| other == name).map_or(0, |&(_, request)| cycles(request));
@@ -160,7 +164,7 @@ impl Admission {
     }
 }
 
-/// What each of those who are there, by what was promised and its share, gets of what is promised to nobody.
+/// Each attached process's part of the unguaranteed capacity, from its guarantee and its share.
 pub(crate) fn spare_rates(capacity: u64, there: &[(u64, u32)]) -> impl Iterator<Item = u64> {
     let promised: u64 = there.iter().map(|(promised, _)| promised).sum();
     let spare = capacity.saturating_sub(promised);
@@ -188,13 +192,14 @@ mod tests {
         let packets = admission.admit("a", Request { packets: 224_001, cycles: 0 }).unwrap_err();
         assert_eq!(
             packets.to_string(),
-            "224001 packets/s, and 310000 promised already, make 534001 of 534000: 1 too many; ask for at most 224000"
+            "224001 packets/s, and 310000 promised already, make 534001 of 534000: 1 too many; ask for at \
+             most 224000"
         );
         let cycles = admission.admit("a", Request { packets: 100_000, cycles: 1000 }).unwrap_err();
         assert_eq!(
             cycles.to_string(),
-            "100000 packets/s x 1000 cycles = 100000000 cycles/s, and 468100000 promised already, make 568100000 of 500000000: \
-             68100000 too many; ask for at most 31900 packets/s"
+            "100000 packets/s x 1000 cycles = 100000000 cycles/s, and 468100000 promised already, make \
+             568100000 of 500000000: 68100000 too many; ask for at most 31900 packets/s"
         );
         assert!(admission.admit("a", Request { packets: 31_900, cycles: 1000 }).is_ok());
         assert!(matches!(

@@ -1,35 +1,37 @@
-//! The worker's time that moving packets up and down may take: a share, by the time that the worker is told.
+//! Worker time for moving packets up and down: a share of the time passed to the worker.
 //!
-//! "Enough of the StrongARM capacity is set aside to meet its obligations to move data to/from the Pentium" (Spalink and others, "Building a
-//! robust software-based router using network processors", 4.6). What moves packets here is the worker, so it is the worker's time that is set
-//! aside, and what it set aside is all that the levels above get of it. Nobody reads a clock for that: work is counted, and priced.
+//! "Enough of the StrongARM capacity is set aside to meet its obligations to move data to/from the Pentium"
+//! (Spalink and others, "Building a robust software-based router using network processors", 4.6). Here the
+//! worker moves packets, so a share of its time is set aside, which also limits the levels above. No clock is
+//! read: work is counted and priced.
 
 use longwire_units::Nanos;
 
-/// What the worker is taken to need for a packet that goes up and comes back, in nanoseconds: an assumption, of a packet that is copied, answered,
-/// and then classified and forwarded by itself, in no batch. `validate princeton` shows whether it is enough: by its floods at 25 and 100 % a trip takes
-/// some 420 ns on a slow machine, and 200 ns left regular packets 95 to 99 % of their rate.
+/// Assumed worker time for a packet that goes up and comes back, in nanoseconds: it is copied, answered, and
+/// then classified and forwarded individually. `validate princeton` shows whether it is enough: in its floods
+/// at 25 and 100 % a trip takes about 420 ns on a slow machine, and 200 ns left regular packets 95 to 99 % of
+/// their rate.
 pub const TRIP: u64 = 400;
-/// The same for each 64 bytes beyond the first that are copied, in either direction.
+/// Additional time for each 64 bytes beyond the first that are copied, in either direction.
 pub const COPIED_LINE: u64 = 5;
 
 const SECOND: u64 = 1_000_000_000;
-/// How much of the time that was not used may be used later.
+/// Unused time that may be used later.
 const DEPTH: u64 = 10_000_000;
 
-/// What copying so many bytes costs beyond [`TRIP`].
+/// Cost of copying `bytes` bytes beyond [`TRIP`].
 #[inline]
 pub(crate) const fn copying(bytes: usize) -> u64 {
     (bytes.saturating_sub(1) / 64) as u64 * COPIED_LINE
 }
 
-/// A share of the time, as a balance: it grows with the time, and what was done is taken off. What is begun while it is positive is finished, so that in
-/// any interval no more is used than its share of that, 10 ms' share, and one piece of work.
+/// A share of time as a balance: it grows with time, and work is subtracted. Work that begins while it is
+/// positive is finished, so that no interval uses more than its share, a 10 ms share, and one piece of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowance {
-    /// Nanoseconds a second; none if there is no bound.
+    /// Nanoseconds per second; none without a limit.
     rate: Option<u64>,
-    /// In billionths of a nanosecond, so that no share of an interval is rounded.
+    /// In billionths of a nanosecond, so that shares of an interval are exact.
     balance: i64,
     told: Nanos,
 }
@@ -38,13 +40,13 @@ impl Allowance {
     /// Without a bound.
     pub const UNBOUNDED: Self = Self { rate: None, balance: 0, told: Nanos::ZERO };
 
-    /// So many nanoseconds of each second, up to all of them; as much as ever may be left over is there at once.
+    /// An allowance of `rate` nanoseconds per second, with a full balance.
     pub fn new(rate: u64) -> Self {
         let rate = rate.min(SECOND);
         Self { rate: Some(rate), balance: (rate * DEPTH) as i64, told: Nanos::ZERO }
     }
 
-    /// Another rate from now on. What is left stays, as far as the new rate would have left it.
+    /// Changes the rate. The balance stays, up to the new rate's limit.
     pub fn change(&mut self, rate: u64) {
         let rate = rate.min(SECOND);
         let depth = (rate * DEPTH) as i64;
@@ -52,7 +54,7 @@ impl Allowance {
         self.rate = Some(rate);
     }
 
-    /// Whether something may be begun at `now`. Times may be a little out of order.
+    /// Whether work may begin at `now`. Times may be slightly out of order.
     #[inline]
     pub fn has(&mut self, now: Nanos) -> bool {
         let Some(rate) = self.rate else { return true };
@@ -64,7 +66,7 @@ impl Allowance {
         self.balance > 0
     }
 
-    /// Takes off what was done, in nanoseconds.
+    /// Subtracts work in nanoseconds.
     #[inline]
     pub fn spend(&mut self, work: u64) {
         if self.rate.is_some() {
@@ -73,20 +75,20 @@ impl Allowance {
     }
 }
 
-/// A level's time: what is set aside for it, less what its seats were promised of that.
+/// A level's worker time minus the guarantees of its attachments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Common(pub Allowance);
 
 impl Common {
-    /// Whether a seat may begin something: with what it was promised, or with what is promised to nobody.
+    /// Whether an attachment may begin work: with its guarantee, or with unguaranteed time.
     #[inline]
     pub fn allows(&mut self, own: &mut Allowance, now: Nanos) -> bool {
-        // Both are told the time.
+        // Both must advance their time.
         let is_common = self.0.has(now);
         own.has(now) || is_common
     }
 
-    /// Takes off what a seat has done, from its own as long as that lasts.
+    /// Subtracts an attachment's work, from its own guarantee first.
     #[inline]
     pub fn spend(&mut self, own: &mut Allowance, work: u64) {
         if own.rate.is_some() && own.balance > 0 { own.spend(work) } else { self.0.spend(work) }
@@ -99,7 +101,7 @@ mod tests {
 
     #[test]
     fn no_more_is_used_than_the_share() {
-        // A tenth: 1 ms of 10 ms at first, then 400 ns each 4 us. Asked for in each microsecond of a second.
+        // A tenth: 1 ms of 10 ms at first, then 400 ns each 4 us. Requested every microsecond of a second.
         let mut tenth = Allowance::new(SECOND / 10);
         let mut used = 0;
         for at in 1..=1_000_000 {
@@ -113,7 +115,8 @@ mod tests {
 
     #[test]
     fn shares_that_do_not_divide_hold_exactly() {
-        // A third of the time, asked for at each nanosecond: pieces of 7 ns. What is told first finds the balance full.
+        // A third of the time, requested every nanosecond: pieces of 7 ns. The first request finds the
+        // balance full.
         let (rate, asked) = (333_333_333, 2_100_000);
         let mut third = Allowance::new(rate);
         let mut used = 0;
@@ -132,7 +135,7 @@ mod tests {
         assert!(all.has(Nanos::from_secs(9)));
         all.spend(DEPTH);
         assert!(!all.has(Nanos::from_secs(9)) && all.has(Nanos(9 * SECOND + 1)));
-        // A debt is paid back first; a time that was told already pays nothing.
+        // A debt is paid back first; a repeated time adds nothing.
         all.spend(1000);
         assert!(!all.has(Nanos(9 * SECOND + 1000)) && !all.has(Nanos(8 * SECOND)));
         assert!(all.has(Nanos(9 * SECOND + 1001)));
@@ -143,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_has_its_own_first_and_then_what_is_nobodys() {
+    fn an_attachment_uses_its_guarantee_before_the_common_time() {
         let mut common = Common(Allowance::new(SECOND / 10));
         let [mut one, mut other] = [Allowance::new(SECOND / 100); 2];
         let (mut greedy, mut modest) = (0, 0);
-        // One wants all it can have, the other its own: 25 000 packets of 400 ns a second.
+        // One demands everything, the other its own: 25 000 packets of 400 ns a second.
         for at in 1..=1_000_000_u64 {
             let now = Nanos(at * 1000);
             while common.allows(&mut one, now) {
@@ -160,7 +163,8 @@ mod tests {
                 modest += TRIP;
             }
         }
-        // Its own hundredth and the tenth, and 10 ms of both that were there at once; what was begun with a little left is one piece more, of each.
+        // Its own hundredth and the tenth, with the initial 10 ms of both; work begun with a small balance
+        // adds one piece of each.
         assert_eq!(modest, 10_000_000);
         assert!((111_100_000..=111_100_000 + 2 * TRIP).contains(&greedy), "{greedy}");
     }

@@ -1,16 +1,16 @@
-//! Rates that hold exactly: a token bucket as the time at which it is full again.
+//! Exact rate limits: a token bucket stored as the time at which it is full again.
 
 use longwire_units::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How often something may be done (the generic cell rate algorithm of ITU-T I.371). What the interval lacks of a whole number of
-/// nanoseconds is carried over, so that the rate holds exactly.
+/// A rate limit (the generic cell rate algorithm of ITU-T I.371). Fractions of a nanosecond are carried over,
+/// so that the rate is exact.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bucket {
     rate: u64,
     interval: u64,
-    /// What is left of a second after `rate` intervals, in nanoseconds.
+    /// Remainder of a second after `rate` intervals, in nanoseconds.
     rest: u64,
     carried: u64,
     depth: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// `rate` times a second, up to a billion, and `burst` times at once. A rate of 0 is never.
+    /// `rate` times per second, up to a billion, and `burst` times at once. A rate of 0 means never.
     pub fn new(rate: u64, burst: u64) -> Self {
         let rate = rate.min(SECOND);
         let (interval, rest) = match rate {
@@ -29,13 +29,13 @@ impl Bucket {
         Self { rate, interval, rest, carried: 0, depth, full_at: 0 }
     }
 
-    /// Whether it may be done once more at `now`, without doing it.
+    /// Whether a token is available at `now`, without taking it.
     #[inline]
     pub fn has(&self, now: Nanos) -> bool {
         self.full_at.saturating_sub(now.0) <= self.depth && self.rate > 0
     }
 
-    /// Whether it may be done once more at `now`.
+    /// Takes a token at `now`, if available.
     #[inline]
     pub fn take(&mut self, now: Nanos) -> bool {
         if !self.has(now) {
@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn rates_that_do_not_divide_a_second_hold_exactly() {
-        // 3 000 000/s is one in 333⅓ ns. Asked for at every nanosecond of a tenth of a millisecond: 300, and the first.
+        // 3 000 000/s is one in 333⅓ ns. Requested every nanosecond of a tenth of a millisecond: 300, and the
+        // first.
         let mut bucket = Bucket::new(3_000_000, 1);
         let taken = (0..=100_000).filter(|&at| bucket.take(Nanos(at))).count();
         assert_eq!(taken, 301);

@@ -42,20 +42,20 @@ const TEXT: usize = 1024;
 /// Most bytes of a name.
 const NAME: usize = 32;
 
-/// Who a control process is, and what it asks for.
+/// Identity and request of a control process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// The name of its seat; up to 32 bytes.
+    /// The name of its attachment; up to 32 bytes.
     pub name: String,
-    /// Packets a second that it wants to be promised.
+    /// Requested packets per second.
     pub packets: u64,
-    /// Cycles that it needs for each.
+    /// Cycles for each packet.
     pub cycles: u64,
-    /// Its share of what is promised to nobody, beside others'.
+    /// Its share of unguaranteed capacity, relative to others.
     pub share: u32,
 }
 
-/// What can go wrong for a control process.
+/// Errors of a control process.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The name is too long.
@@ -64,33 +64,33 @@ pub enum ClientError {
     /// The socket.
     #[error("the socket of the router: {0}")]
     Socket(#[from] io::Error),
-    /// Longwire refuses it.
+    /// Refused by Longwire.
     #[error("refused: {0}")]
     Refused(String),
-    /// It does not speak this version.
+    /// Protocol version mismatch.
     #[error("the router does not speak version {VERSION} of the protocol")]
     Version,
-    /// Longwire has cut it off, or is gone.
+    /// Cut off by Longwire, or Longwire has ended.
     #[error("cut off: {}", .0.map_or("the router is gone", Cut::name))]
     Ended(Option<Cut>),
-    /// The memory has contents that can't be.
+    /// Invalid contents of the shared memory.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// More bytes than a frame has.
+    /// More bytes than the longest frame.
     #[error("{0} bytes are more than a frame has")]
     TooLong(usize),
 }
 
-/// What comes up.
+/// Events from the router.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A packet, with its first bytes: 64, or all.
     Packet(Facts, &'a [u8]),
-    /// Bytes of a packet that were asked for: its token, from where on, and the bytes; none if it is not up any more.
+    /// Requested bytes of a packet: its token, their offset, and the bytes; empty if it is no longer up.
     Body(u64, u32, &'a [u8]),
 }
 
-/// A control process's place above a router.
+/// A control process attached to a router.
 #[derive(Debug)]
 pub struct Control {
     socket: UnixStream,
@@ -101,10 +101,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks to be let in.
+    /// Attaches to a router.
     ///
     /// # Errors
-    /// It is not: nobody listens there, the name is not known or taken, or what it asks for does not fit.
+    /// Nobody listens there, the name is unknown or taken, or the request does not fit.
     pub fn connect(path: &Path, hello: &Hello) -> Result<Self, ClientError> {
         let socket = UnixStream::connect(path)?;
         shared::send(&socket, &hello.bytes()?, None)?;
@@ -137,11 +137,11 @@ impl Control {
         })
     }
 
-    /// The next packet or body, if there is one.
+    /// The next event, if there is one.
     ///
     /// # Errors
     /// Longwire has cut it off.
-    // An iterator's items can't borrow it, and events do.
+    // Not an iterator, because events borrow from `self`.
     #[expect(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, ClientError> {
@@ -167,7 +167,8 @@ impl Control {
         }
     }
 
-    /// Says what becomes of a packet; `head` replaces its first bytes, and may be empty. False if there is no room: flush, and try again.
+    /// Sends the verdict on a packet; `head` replaces its first bytes, and may be empty. Returns false
+    /// without room: flush, and try again.
     ///
     /// # Errors
     /// The head is longer than a frame, or the ring is broken.
@@ -176,7 +177,8 @@ impl Control {
         self.put(down::VERDICT, [token, verdict.word(), 0], head)
     }
 
-    /// Gives a packet back for which there is too little time left: nothing is said about it, and that is no fault. False if there is no room.
+    /// Returns a packet without a verdict because too little time is left, which is not a fault. Returns
+    /// false without room.
     ///
     /// # Errors
     /// The ring is broken.
@@ -184,13 +186,14 @@ impl Control {
         self.put(down::RETURN, [token, 0, 0], &[])
     }
 
-    /// The router's time, which is that of the packets, when it last looked.
+    /// The router's time, in the same clock as the packets' times, at its last poll.
     pub fn now(&self) -> Nanos {
         Nanos(self.memory.words()[NOW].load(Ordering::Relaxed))
     }
 
-    /// Asks for `count` bytes of a packet, or as many as there are, from `from` on: they come as an [`Event::Body`]. False if there is no room.
-    /// What is said later is heard later than that, so whoever asks has to go on reading.
+    /// Requests `count` bytes of a packet from offset `from`, or as many as there are: they arrive as an
+    /// [`Event::Body`]. Returns false without room. Later messages are processed after it, so the caller must
+    /// keep reading.
     ///
     /// # Errors
     /// The ring is broken.
@@ -206,22 +209,22 @@ impl Control {
         self.put(down::NEW, [0, Verdict::Send { port, band: None }.word(), 0], frame)
     }
 
-    /// Lets Longwire see what was said.
+    /// Makes sent messages visible to Longwire.
     #[inline]
     pub fn flush(&mut self) {
         self.up.release();
         self.down.publish();
     }
 
-    /// Flushes, and sleeps until something comes, for so long at most.
+    /// Flushes, and sleeps until an event comes, at most for `time`.
     ///
     /// # Errors
-    /// Longwire is gone.
+    /// Longwire has ended.
     pub fn wait(&mut self, time: Duration) -> Result<(), ClientError> {
         self.flush();
         let asleep = &self.memory.words()[ASLEEP];
         asleep.store(1, Ordering::Relaxed);
-        // Orders the flag before the look at the ring; who writes into it does the opposite.
+        // Orders the flag before the check of the ring; the writer does the opposite.
         fence(Ordering::SeqCst);
         if self.up.available()? == 0 {
             shared::wait(&[self.socket.as_fd()], time);
@@ -238,12 +241,13 @@ impl Control {
         }
     }
 
-    /// Sends every packet back out of the port it came in by, until it is cut off: what benches and examples do. Those with too little time left it gives back.
+    /// Sends every packet back out of its input port, until it is cut off: for benches and examples. Packets
+    /// with too little time left are returned.
     ///
     /// # Errors
-    /// It was cut off, or something failed.
+    /// It was cut off, or an operation failed.
     pub fn echo(&mut self) -> Result<std::convert::Infallible, ClientError> {
-        /// How often in vain it looks before it sleeps, and after how many answers the router may see them.
+        /// Empty polls before it sleeps, and answers between flushes.
         const LOOKS: u32 = 10_000;
         const TOGETHER: u32 = 32;
         let (mut idle, mut said) = (0, 0);
@@ -316,7 +320,7 @@ impl Hello {
         Ok(bytes)
     }
 
-    /// Reads what a process says of itself.
+    /// Parses a hello.
     pub(crate) fn read(bytes: &[u8; 64]) -> Result<Self, String> {
         let (words, _) = bytes.as_chunks::<8>();
         let word = |index: usize| u64::from_le_bytes(words[index]);
@@ -337,7 +341,7 @@ pub(crate) struct Welcome {
 }
 
 impl Welcome {
-    /// The memory, which goes with it, has so many bytes.
+    /// A welcome, sent with the memory of `memory` bytes.
     pub(crate) fn welcome(memory: u64) -> Vec<u8> {
         Self::bytes(0, 0, memory)
     }

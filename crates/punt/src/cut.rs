@@ -1,24 +1,24 @@
-//! Why who sat in a seat was cut off.
+//! Reasons for cutting off a service or process.
 
 use crate::ring::Broken;
 
-/// Why who sat in a seat was cut off.
+/// Reason why a service or process was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cut {
     /// It closed its socket, or died.
     Left,
-    /// It wrote what can't be into its memory.
+    /// It wrote invalid contents into its memory.
     Broken,
-    /// It said nothing, for as long as it is waited for.
+    /// It was silent for longer than the limit.
     Stalled,
-    /// It was at fault too often.
+    /// Too many faults.
     Flood,
     /// The service panicked.
     Panicked,
     /// The run is over.
     Stopped,
-    /// It took far more of its processor than it was promised, though no packets went up to it any more.
+    /// It used far more processor time than its guarantee, though no packets went up to it.
     Overrun,
 }
 
@@ -26,7 +26,7 @@ impl Cut {
     const ALL: [Self; 7] =
         [Self::Left, Self::Broken, Self::Stalled, Self::Flood, Self::Panicked, Self::Stopped, Self::Overrun];
 
-    /// The cut with this number plus one; none for 0, and for what is none.
+    /// The cut with this number plus one; none for 0 and for invalid numbers.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -1,10 +1,10 @@
-//! Services in virtual time: run in line, by one server, for a declared time a packet.
+//! Services in virtual time: run inline, by one server, with a declared time per packet.
 
 use crate::allowance::{Allowance, Common, TRIP, copying};
+use crate::attachment::{Counts, Refused};
 use crate::layout::{Class, Facts, Verdict};
-use crate::level::{SeatId, Seated};
+use crate::level::{AttachmentId, AttachmentView};
 use crate::limits::Limits;
-use crate::seat::{Counts, Refused};
 use crate::service::{Made, Punted, Service};
 use crate::turns::Turns;
 use crate::way::Way;
@@ -13,23 +13,24 @@ use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
-/// A service and what it is taken to cost.
+/// A service with its declared cost.
 pub struct InlineService {
-    /// What it is called.
+    /// Its name.
     pub name: Box<str>,
     /// The service.
     pub service: Box<dyn Service>,
-    /// How long it has the server for a packet.
+    /// Server time per packet.
     pub time: Nanos,
-    /// Its share of the server, beside others'.
+    /// Its share of the server, relative to others.
     pub weight: u64,
-    /// How many packets may wait for it, how long, and what becomes of them then. Nobody is cut off: a service in line is never silent.
+    /// Queue limit, time limit, and what happens then. An inline service is never cut off, because it is
+    /// never silent.
     pub limits: Limits,
 }
 
-/// One server for all services of a node. What it does depends on nothing but packets and their times.
+/// The server of all services of a node. Its behaviour only depends on packets and their times.
 pub struct Inline {
-    services: Vec<Desk>,
+    services: Vec<QueuedService>,
     turns: Turns,
     serving: Option<Serving>,
     tokens: u64,
@@ -37,14 +38,14 @@ pub struct Inline {
     made: Made,
 }
 
-struct Desk {
+struct QueuedService {
     name: Box<str>,
     service: Box<dyn Service>,
     time: Nanos,
     limits: Limits,
     waiting: VecDeque<(Handle, Facts)>,
-    /// The worker's time that was promised.
-    aside: Allowance,
+    /// Guaranteed worker time.
+    reserved: Allowance,
     counts: Counts,
 }
 
@@ -55,25 +56,25 @@ struct Serving {
     done: Nanos,
 }
 
-/// What comes next.
+/// Next event.
 enum Event {
-    /// The verdict about the packet that is being served.
+    /// The verdict on the packet being served.
     Done,
-    /// The oldest packet of this service's can't be done in time any more.
+    /// The oldest packet of this service can no longer be finished in time.
     Late(usize),
 }
 
 impl Inline {
-    /// For these services, 64 at most, in the turns that a scheduler gives them.
+    /// For these services, at most 64, served in the scheduler's turns.
     pub fn new(services: Vec<InlineService>, mut turns: Turns) -> Self {
         turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
-        let seated = |InlineService { name, service, time, limits, .. }: InlineService| {
+        let attached = |InlineService { name, service, time, limits, .. }: InlineService| {
             let waiting = VecDeque::with_capacity(limits.packets as usize);
-            let aside = Allowance::new(limits.aside);
-            Desk { name, service, time, limits, waiting, aside, counts: Counts::default() }
+            let reserved = Allowance::new(limits.reserved);
+            QueuedService { name, service, time, limits, waiting, reserved, counts: Counts::default() }
         };
         Self {
-            services: services.into_iter().map(seated).collect(),
+            services: services.into_iter().map(attached).collect(),
             turns,
             serving: None,
             tokens: 0,
@@ -82,11 +83,11 @@ impl Inline {
         }
     }
 
-    /// Whether no time is left for a packet of this service's; it is counted then.
+    /// Whether no worker time is left for a packet of this service, which is then counted.
     pub(crate) fn refuses(&mut self, which: usize, common: &mut Common, now: Nanos) -> bool {
-        let Some(seated) = self.services.get_mut(which) else { return false };
-        let is_out_of_time = !common.allows(&mut seated.aside, now);
-        seated.counts.over_time += u64::from(is_out_of_time);
+        let Some(attached) = self.services.get_mut(which) else { return false };
+        let is_out_of_time = !common.allows(&mut attached.reserved, now);
+        attached.counts.over_time += u64::from(is_out_of_time);
         is_out_of_time
     }
 
@@ -98,21 +99,21 @@ impl Inline {
         class: &Class,
         common: &mut Common,
     ) -> Result<(), Refused> {
-        let Some(seated) = self.services.get_mut(which) else { return Err(Refused::Gone) };
-        if seated.waiting.len() >= seated.limits.packets as usize {
-            seated.counts.full += 1;
+        let Some(attached) = self.services.get_mut(which) else { return Err(Refused::Gone) };
+        if attached.waiting.len() >= attached.limits.packets as usize {
+            attached.counts.full += 1;
             return Err(Refused::Full);
         }
         let meta = pool.meta(handle);
-        if !common.allows(&mut seated.aside, Nanos(meta.arrival)) {
-            seated.counts.over_time += 1;
+        if !common.allows(&mut attached.reserved, Nanos(meta.arrival)) {
+            attached.counts.over_time += 1;
             return Err(Refused::Full);
         }
-        seated.spend(common, TRIP + copying(meta.len as usize));
+        attached.spend(common, TRIP + copying(meta.len as usize));
         let facts = Facts {
             token: self.tokens,
             time: meta.arrival,
-            expires: (Nanos(meta.arrival) + seated.limits.answer_within).0,
+            expires: (Nanos(meta.arrival) + attached.limits.answer_within).0,
             in_port: meta.in_port,
             len: meta.len,
             segments: meta.segments,
@@ -120,9 +121,9 @@ impl Inline {
         };
         self.tokens += 1;
         self.kept += u64::from(meta.segments);
-        seated.counts.up += 1;
-        seated.waiting.push_back((handle, facts));
-        let (now, time) = (Nanos(meta.arrival), seated.time.0);
+        attached.counts.up += 1;
+        attached.waiting.push_back((handle, facts));
+        let (now, time) = (Nanos(meta.arrival), attached.time.0);
         self.turns.enter(1 << which, now, |_| Some(time));
         if self.serving.is_none() {
             self.begin(now);
@@ -130,7 +131,8 @@ impl Inline {
         Ok(())
     }
 
-    /// Gives out what is done by `way.now`, and takes back what can't be done in time any more, each at its time.
+    /// Returns packets finished by `way.now`, and takes back those that can't be finished in time, each at
+    /// its time.
     pub(crate) fn collect(&mut self, way: &mut Way<'_>) {
         let now = way.now;
         while way.has_room()
@@ -149,7 +151,7 @@ impl Inline {
         way.now = now;
     }
 
-    /// When something is done next, or is too late to be begun.
+    /// Time of the next completion or expiry.
     pub(crate) fn deadline(&self) -> Nanos {
         self.next().map_or(Nanos::NEVER, |(time, _)| time)
     }
@@ -158,29 +160,31 @@ impl Inline {
         self.kept
     }
 
-    /// What all services were promised of the worker's time, in nanoseconds a second.
-    pub(crate) fn aside(&self) -> u64 {
-        self.services.iter().map(|desk| desk.limits.aside).sum()
+    /// Guaranteed worker time of all services, in nanoseconds per second.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.services.iter().map(|service| service.limits.reserved).sum()
     }
 
-    pub(crate) fn seats(&self) -> impl Iterator<Item = Seated<'_>> {
-        self.services.iter().enumerate().map(|(number, desk)| Seated {
-            seat: SeatId::slow(number),
+    pub(crate) fn attachments(&self) -> impl Iterator<Item = AttachmentView<'_>> {
+        self.services.iter().enumerate().map(|(number, service)| AttachmentView {
+            attachment: AttachmentId::slow(number),
             level: "slow-path",
-            name: &desk.name,
+            name: &service.name,
             is_taken: true,
-            kept: desk.counts.up - desk.counts.verdicts - desk.counts.late,
-            counts: desk.counts,
+            kept: service.counts.up - service.counts.verdicts - service.counts.late,
+            counts: service.counts,
         })
     }
 
     pub(crate) fn counts(&self, which: usize) -> Option<&Counts> {
-        self.services.get(which).map(|seated| &seated.counts)
+        self.services.get(which).map(|attached| &attached.counts)
     }
 
-    /// What comes next, and when. At one time a verdict is heard, and the next packet begun, before packets are taken back.
+    /// The next event and its time. At equal times a verdict is processed, and the next packet begun, before
+    /// packets are taken back.
     fn next(&self) -> Option<(Nanos, Event)> {
-        let late = (0..).zip(&self.services).filter_map(|(which, desk)| Some((desk.latest()?, which))).min();
+        let late =
+            (0..).zip(&self.services).filter_map(|(which, service)| Some((service.latest()?, which))).min();
         match (&self.serving, late) {
             (Some(serving), Some((latest, _))) if serving.done <= latest => Some((serving.done, Event::Done)),
             (_, Some((latest, which))) => Some((latest, Event::Late(which))),
@@ -189,10 +193,11 @@ impl Inline {
         }
     }
 
-    /// Begins the packet whose turn it is, of those that will be done in time.
+    /// Begins the next packet, among those that will be finished in time.
     fn begin(&mut self, at: Nanos) {
-        let ready = (0..).zip(&self.services).fold(0, |ready, (index, desk)| {
-            let is_ready = desk.waiting.front().is_some_and(|(_, facts)| (at + desk.time).0 <= facts.expires);
+        let ready = (0..).zip(&self.services).fold(0, |ready, (index, service)| {
+            let is_ready =
+                service.waiting.front().is_some_and(|(_, facts)| (at + service.time).0 <= facts.expires);
             ready | u64::from(is_ready) << index
         });
         let Self { services, turns, .. } = self;
@@ -205,39 +210,39 @@ impl Inline {
         }
     }
 
-    /// The server is done with a packet: what is said about it is obeyed.
+    /// Completes a packet and executes its verdict.
     fn finish(&mut self, way: &mut Way<'_>) {
         let Some(Serving { which, handle, facts, .. }) = self.serving.take() else { return };
         self.turns.charge(self.services[which].time.0);
-        let seated = &mut self.services[which];
+        let attached = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
         let before = *way.pool.first_line(handle);
         let mut packet = Punted::new(facts, way.pool.data_mut(handle));
-        let verdict = seated.service.handle(&mut packet, &mut self.made);
+        let verdict = attached.service.handle(&mut packet, &mut self.made);
         if packet.is_changed() && verdict == Verdict::Pass {
             way.rewritten.push((handle, before));
         }
         let written = if packet.is_changed() { facts.len as usize } else { 0 };
-        seated.spend(way.common, copying(written));
-        seated.counts.verdicts += 1;
-        seated.counts.faults += u64::from(!way.obey(handle, verdict));
+        attached.spend(way.common, copying(written));
+        attached.counts.verdicts += 1;
+        attached.counts.faults += u64::from(!way.obey(handle, verdict));
         for (port, frame) in self.made.take() {
             let is_made = way.out.room() > 0
-                && way.common.allows(&mut seated.aside, way.now)
+                && way.common.allows(&mut attached.reserved, way.now)
                 && way.may_make(port, frame.len())
                 && way.make(port, None, frame.len(), |bytes| bytes.copy_from_slice(&frame));
-            *if is_made { &mut seated.counts.made } else { &mut seated.counts.unmade } += 1;
-            seated.spend(way.common, TRIP + copying(frame.len()));
+            *if is_made { &mut attached.counts.made } else { &mut attached.counts.unmade } += 1;
+            attached.spend(way.common, TRIP + copying(frame.len()));
         }
     }
 
-    /// Takes back a service's oldest packet, which has cost the server nothing.
+    /// Takes back a service's oldest packet, which has used no server time.
     fn take_back(&mut self, way: &mut Way<'_>, which: usize) {
-        let desk = &mut self.services[which];
-        let Some((handle, facts)) = desk.waiting.pop_front() else { return };
+        let service = &mut self.services[which];
+        let Some((handle, facts)) = service.waiting.pop_front() else { return };
         self.kept -= u64::from(facts.segments);
-        desk.counts.late += 1;
-        if desk.limits.drops {
+        service.counts.late += 1;
+        if service.limits.drops {
             way.out.refuse(way.pool, handle, DropReason::LevelLate);
         } else {
             way.pass(handle);
@@ -245,14 +250,15 @@ impl Inline {
     }
 }
 
-impl Desk {
-    /// Takes off what moving its packets costs the worker.
+impl QueuedService {
+    /// Subtracts the worker's cost of moving its packets.
     fn spend(&mut self, common: &mut Common, work: u64) {
-        common.spend(&mut self.aside, work);
+        common.spend(&mut self.reserved, work);
         self.counts.worker_ns += work;
     }
 
-    /// When its oldest packet has to be begun: what is begun later is not done in time, and would take the server's time from packets that can be.
+    /// Latest start of its oldest packet: a later start would miss the time limit and take server time from
+    /// others.
     fn latest(&self) -> Option<Nanos> {
         let (_, facts) = self.waiting.front()?;
         Some(Nanos(facts.expires.saturating_sub(self.time.0).max(facts.time)))

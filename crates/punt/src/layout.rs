@@ -1,7 +1,8 @@
-//! What stands where in the memory shared with a level above: version 1. The book's page on control processes has it as tables.
+//! Layout of the memory shared with a level above: version 1. The book's page on control processes has it as
+//! tables.
 //!
-//! All numbers are little-endian. The first page holds what a process needs to know and the indices of both rings, each alone in its line;
-//! then come the lines of the ring that leads up, then those of the ring that leads down.
+//! All numbers are little-endian. The first page has the parameters for the process and the indices of both
+//! rings, each alone in its line; then come the lines of the upward ring, then those of the downward ring.
 
 use crate::ring::{LINE, Line, Place};
 use longwire_units::Nanos;
@@ -10,7 +11,7 @@ use longwire_units::Nanos;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LONGWIRE");
 /// The version of all of this.
 pub const VERSION: u32 = 1;
-/// Bytes of a packet that go up to a process by themselves.
+/// Bytes of a packet that are sent to a process without a request.
 pub const HEAD: usize = 64;
 /// Most bytes of a frame.
 pub const MAX_FRAME: usize = longwire_packet::MAX_FRAME;
@@ -19,32 +20,32 @@ pub const MAX_LINES: u64 = 1 + (MAX_FRAME / LINE) as u64;
 
 /// Words of the first page.
 pub(crate) const PAGE_WORDS: usize = 512;
-/// Place, in words, of the index of what Longwire has written into the ring that leads up.
+/// Offset, in words, of Longwire's write index in the upward ring.
 pub(crate) const UP_HEAD: usize = 8;
-/// The same of what the process has read of it.
+/// Offset of the process's read index there.
 pub(crate) const UP_TAIL: usize = 16;
-/// The same of what the process has written into the ring that leads down.
+/// Offset of the process's write index in the downward ring.
 pub(crate) const DOWN_HEAD: usize = 24;
-/// The same of what Longwire has read of it.
+/// Offset of Longwire's read index there.
 pub(crate) const DOWN_TAIL: usize = 32;
-/// Not zero while the process sleeps, or is about to, and wants to be woken.
+/// Non-zero while the process sleeps, or is about to, and must be woken.
 pub(crate) const ASLEEP: usize = 40;
-/// Zero until Longwire is done with the process: then why, a [`crate::Cut`] plus one.
+/// Zero until Longwire has ended the attachment: then the reason, a [`crate::Cut`] plus one.
 pub(crate) const ENDED: usize = 48;
-/// The router's time, which is that of the packets, when it last looked.
+/// The router's time, in the same clock as the packets' times, at its last poll.
 pub(crate) const NOW: usize = 56;
 
 /// Sizes of both rings, in lines: powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Of the ring that leads up.
+    /// Of the upward ring.
     pub up: u32,
-    /// Of the ring that leads down.
+    /// Of the downward ring.
     pub down: u32,
 }
 
 impl Sizes {
-    /// At least so many lines, and the longest record twice.
+    /// At least these numbers of lines, and twice the longest record.
     pub(crate) fn at_least(up: u32, down: u32) -> Self {
         let lines = |wanted: u32| wanted.clamp(2 * MAX_LINES as u32, 1 << 20).next_power_of_two();
         Self { up: lines(up), down: lines(down) }
@@ -64,7 +65,7 @@ impl Sizes {
         Place { head: DOWN_HEAD, tail: DOWN_TAIL, first, lines: self.down as u64 }
     }
 
-    /// What stands in the first line, for the process to read; Longwire never does.
+    /// The first line, which the process reads and Longwire never does.
     pub(crate) const fn first_line(self) -> Line {
         let (up, down) = (self.up_place(), self.down_place());
         let version = VERSION as u64;
@@ -80,7 +81,7 @@ impl Sizes {
         ]
     }
 
-    /// Reads the first line as the client of a process does. None if it is not of this version, or can't be.
+    /// Parses the first line as a client does. None if the version differs, or it is invalid.
     pub(crate) fn read(line: &Line, words: usize) -> Option<Self> {
         let size = |lines: u64| u32::try_from(lines).ok().filter(|lines| lines.is_power_of_two());
         let sizes = Self { up: size(line[3])?, down: size(line[5])? };
@@ -88,57 +89,57 @@ impl Sizes {
     }
 }
 
-/// What is known of a packet that goes up. Nobody has to classify it again.
+/// Classification of a packet that goes up, so that it need not be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Class {
-    /// The forwarder whose packet it is.
+    /// The packet's forwarder.
     pub fid: u32,
-    /// Why it goes up, as its node numbers reasons.
+    /// The reason for going up, in the node's numbering.
     pub class: u16,
-    /// A hash of what makes it part of a flow; 0 if the node has none.
+    /// A hash of the flow; 0 if the node computes none.
     pub flow: u64,
-    /// Where the network header begins, in bytes from the beginning of the frame; 0 if it is not known.
+    /// Offset of the network header in the frame; 0 if unknown.
     pub network: u16,
-    /// Where the transport header begins; 0 if it is not known, or there is none.
+    /// Offset of the transport header; 0 if unknown or absent.
     pub transport: u16,
 }
 
-/// A packet as a level above is told of it.
+/// Metadata of a packet for a level above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// What the verdict on it must say. Numbers count up.
+    /// The token for the verdict. Tokens count up.
     pub token: u64,
     /// When it arrived, in nanoseconds of the engine's clock: the machine's monotonic one.
     pub time: u64,
-    /// When the default forwarder takes it if there is no verdict.
+    /// Time at which the default forwarder takes it without a verdict.
     pub expires: u64,
-    /// Place in the plan of the port that it came in by.
+    /// Place in the plan of its input port.
     pub in_port: u16,
     /// Bytes of the frame.
     pub len: u32,
     /// Segments, if it is a train.
     pub segments: u16,
-    /// What is known of it.
+    /// Its classification.
     pub class: Class,
 }
 
-/// What a record in the ring that leads up is.
+/// Record types of the upward ring.
 pub(crate) mod up {
     /// A packet: its facts, then its first bytes.
     pub const PACKET: u16 = 1;
-    /// Bytes of a packet that were asked for.
+    /// Requested bytes of a packet.
     pub const BODY: u16 = 2;
 }
 
-/// What a record in the ring that leads down is.
+/// Record types of the downward ring.
 pub(crate) mod down {
     /// A verdict, then bytes that replace the first of the frame.
     pub const VERDICT: u16 = 1;
-    /// A wish for bytes of a packet.
+    /// A request for bytes of a packet.
     pub const FETCH: u16 = 2;
     /// A new packet.
     pub const NEW: u16 = 3;
-    /// A packet is given back: there is too little time left for it.
+    /// A packet is returned without a verdict, because too little time is left.
     pub const RETURN: u16 = 4;
 }
 
@@ -147,18 +148,18 @@ pub(crate) mod down {
 pub enum Verdict {
     /// It is dropped.
     Drop,
-    /// The default forwarder takes it, changed if it was.
+    /// The default forwarder takes it, with its changes.
     Pass,
     /// It goes out of a port of the node.
     Send {
         /// The port's place in the plan.
         port: u16,
-        /// The band of the queue there that it belongs to, if not the one that a filter finds.
+        /// The band of the queue there, if it overrides the filters'.
         band: Option<u8>,
     },
 }
 
-/// The beginning of every record: what it is, its lines, and the bytes that follow its first line.
+/// The beginning of every record: its type, its lines, and the number of bytes after its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opening {
     pub kind: u16,
@@ -179,7 +180,7 @@ impl Opening {
         Self { kind: word as u16, lines: (word >> 16) as u16, bytes: (word >> 32) as u32 }
     }
 
-    /// Whether the lengths agree with each other and with how many lines there are.
+    /// Whether the lengths are consistent with each other and with the available lines.
     pub const fn can_be(self, available: u64) -> bool {
         let lines = 1 + (self.bytes as u64).div_ceil(LINE as u64);
         self.lines as u64 == lines && lines <= available && lines <= MAX_LINES
@@ -187,8 +188,8 @@ impl Opening {
 }
 
 impl Facts {
-    /// Whether at `now` less than a quarter of the packet's time is left. Who is swamped and gives such packets back does the others in time; who sees to
-    /// them is late with all.
+    /// Whether less than a quarter of the packet's time is left at `now`. An overloaded process that returns
+    /// such packets finishes the others in time; one that handles them is late with all.
     #[inline]
     pub const fn is_hopeless(&self, now: Nanos) -> bool {
         self.expires.saturating_sub(now.0) < self.expires.saturating_sub(self.time) / 4
@@ -242,7 +243,7 @@ impl Verdict {
         }
     }
 
-    /// None if it can't be.
+    /// None if it is invalid.
     pub(crate) fn read(word: u64) -> Option<Self> {
         let (port, band) = ((word >> 16) as u16, word >> 32 & 0xffff);
         match word as u16 {
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn lengths_that_disagree_cannot_be() {
-        // (bytes, lines, lines there are, whether it can be)
+        // (bytes, lines, available lines, validity)
         let table = [
             (0, 1, 1, true),
             (64, 2, 2, true),

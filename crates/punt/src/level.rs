@@ -1,29 +1,30 @@
-//! The two levels that packets go up to, and their seats as others name and see them.
+//! The two levels that packets go up to, and their attachments as others name and see them.
 
-use crate::seat::Counts;
+use crate::attachment::Counts;
 
-/// A seat of a [`Punt`](crate::Punt).
+/// An attachment of a [`Punt`](crate::Punt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SeatId(pub(crate) Level, pub(crate) usize);
+pub struct AttachmentId(pub(crate) Level, pub(crate) usize);
 
-impl SeatId {
-    /// The seat for a process with this number: they are numbered as they are added, and a number that was given back is used again.
+impl AttachmentId {
+    /// The attachment for a process with this number: they are numbered as they are added, and freed numbers
+    /// are reused.
     pub const fn control(number: usize) -> Self {
         Self(Level::Control, number)
     }
 
-    /// The same for a service.
+    /// The attachment for a service with this number.
     pub const fn slow(number: usize) -> Self {
         Self(Level::Slow, number)
     }
 
-    /// Whether it is one for a process.
+    /// Whether it is for a process.
     pub const fn is_control(self) -> bool {
         matches!(self.0, Level::Control)
     }
 }
 
-/// The two kinds of seats.
+/// The two kinds of attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Level {
     Control,
@@ -39,14 +40,14 @@ impl Level {
     }
 }
 
-/// A seat as statistics show it.
+/// An attachment for statistics.
 #[derive(Debug, Clone, Copy)]
-pub struct Seated<'p> {
+pub struct AttachmentView<'p> {
     /// Which.
-    pub seat: SeatId,
+    pub attachment: AttachmentId,
     /// `slow-path` or `control`.
     pub level: &'static str,
-    /// Whose it is.
+    /// Its name.
     pub name: &'p str,
     /// Whether someone sits there.
     pub is_taken: bool,

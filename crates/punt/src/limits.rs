@@ -1,29 +1,31 @@
-//! How much a seat holds, and how long it waits.
+//! Limits of an attachment.
 
 use longwire_units::Nanos;
 
-/// Bounds of a seat.
+/// Limits of an attachment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Most packets that are up at once, from 16 to 65536; rounded up to a power of two.
     pub packets: u32,
-    /// Bytes of the ring that leads to a service; for a process it follows from `packets`.
+    /// Bytes of the ring to a service; for a process it follows from `packets`.
     pub ring_bytes: u32,
-    /// When the default forwarder takes a packet about which nothing was said. In virtual time it does so when it is clear that nothing will be said by then.
+    /// Time after which the default forwarder takes a packet without a verdict. In virtual time it does so as
+    /// soon as no verdict is possible by then.
     pub answer_within: Nanos,
-    /// How long nothing may be said about any packet before who sits there is cut off.
+    /// Longest silence, without a verdict on any packet, before the service or process is cut off.
     pub patience: Nanos,
-    /// What becomes of a packet about which nothing was said in time, or about which nobody is there to say anything: it is dropped, instead of that
-    /// the default forwarder takes it.
+    /// Whether a packet without a verdict in time, or without an attached process, is dropped instead of
+    /// going to the default forwarder.
     pub drops: bool,
-    /// Faults a second, which are answers that can't be, for which nobody is cut off. Twice that many may come at once.
+    /// Tolerated faults (invalid answers) per second. Twice that many may come at once.
     pub faults: u32,
-    /// Nanoseconds a second of the worker's time that moving this seat's packets is promised, of what is set aside for its level.
-    pub aside: u64,
+    /// Guaranteed worker time for moving its packets, in nanoseconds per second, from the level's part.
+    pub reserved: u64,
 }
 
 impl Default for Limits {
-    /// 1024 packets, 512 KiB, 20 ms, one second, to the default forwarder, 1000 faults a second, and no time of its own.
+    /// 1024 packets, 512 KiB, 20 ms, one second, to the default forwarder, 1000 faults a second, and no
+    /// guaranteed time.
     fn default() -> Self {
         Self {
             packets: 1024,
@@ -32,7 +34,7 @@ impl Default for Limits {
             patience: Nanos::from_secs(1),
             drops: false,
             faults: 1000,
-            aside: 0,
+            reserved: 0,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Lets control processes in, by a Unix socket: who they are, what they ask for, the memory they share; and sees when they leave.
+//! Accepts control processes on a Unix socket: identity, request, shared memory; and detects when they leave.
 
 use crate::admission::{Admission, DoesNotFit, Request};
 use crate::bucket::Bucket;
@@ -6,7 +6,7 @@ use crate::client::{Hello, WELCOME, Welcome};
 use crate::cpu::{Account, Standing};
 use crate::cut::Cut;
 use crate::layout::{HEAD, MAX_LINES, Sizes};
-use crate::level::SeatId;
+use crate::level::AttachmentId;
 use crate::limits::Limits;
 use crate::punt::Door;
 use crate::ring::LINE_WORDS;
@@ -25,16 +25,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long a process may take to say who it is.
+/// Time for a process to identify itself.
 const GREETING: Duration = Duration::from_secs(1);
-/// Most processes that have not said it yet.
+/// Most processes that have not identified themselves.
 const GREETERS: usize = 16;
-/// How often the worker's notes are looked at.
+/// Interval between checks of the worker's notes.
 const LOOK: Duration = Duration::from_millis(20);
-/// Reads a second of what a process writes into its socket, and at once: more is a flood.
+/// Reads per second from a process's socket, and at once: more is a flood.
 const READS: (u64, u64) = (20_000, 20_000);
 
-/// Why processes can't be let in.
+/// Reason why the listener can't be opened.
 #[derive(Debug, Error)]
 pub enum ListenerError {
     /// Another one listens there.
@@ -48,7 +48,7 @@ pub enum ListenerError {
     Socket {
         /// The socket's path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -56,22 +56,22 @@ pub enum ListenerError {
 /// Who is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// What the process calls itself; up to 32 bytes.
+    /// The name that the process must use; up to 32 bytes.
     pub name: String,
-    /// Bounds of its seat.
+    /// Limits of its attachment.
     pub limits: Limits,
-    /// What it is promised from now on, and its share of what is promised to nobody. Without that it is what it asks for when it comes.
+    /// Its guarantee from now on, and its share of the rest. By default it is what the process requests.
     pub promise: Option<(Request, u32)>,
 }
 
-/// Who is expected, by the seats' numbers, and what was promised to them all.
+/// Expected processes, by attachment numbers, and all guarantees.
 #[derive(Debug)]
 struct Book {
-    seats: Vec<Option<Expected>>,
+    attachments: Vec<Option<Expected>>,
     admission: Admission,
 }
 
-/// Lets in control processes of one node. Dropping it ends that, and takes its path away.
+/// Accepts control processes of one node. Dropping it stops that, and removes its path.
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
@@ -81,7 +81,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Opens it; nobody is expected yet. What `admission` says is what all can have together.
+    /// Opens it, without expecting any process. `admission` limits all processes together.
     ///
     /// # Errors
     /// The socket can't be made at `path`.
@@ -98,7 +98,7 @@ impl Listener {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let (stop, stopped) = UnixStream::pair().map_err(failed)?;
-        let book = Arc::new(Mutex::new(Book { seats: Vec::new(), admission }));
+        let book = Arc::new(Mutex::new(Book { attachments: Vec::new(), admission }));
         let mut host = Host {
             listener,
             stopped,
@@ -113,32 +113,33 @@ impl Listener {
         Ok(Self { path: path.into(), book, stop, thread: Some(thread) })
     }
 
-    /// Expects a process for a seat of the node's, and promises it what is to be promised.
+    /// Expects a process for an attachment of the node, and admits its guarantee.
     ///
     /// # Errors
-    /// The arithmetic, if that does not fit; or the name is another's.
-    pub fn expect(&self, seat: SeatId, expected: Expected) -> Result<(), DoesNotFit> {
-        let SeatId(_, number) = seat;
+    /// The computation, if it does not fit; or the name belongs to another.
+    pub fn expect(&self, attachment: AttachmentId, expected: Expected) -> Result<(), DoesNotFit> {
+        let AttachmentId(_, number) = attachment;
         let mut book = lock(&self.book);
         let name = &expected.name;
-        if book.seats.iter().flatten().any(|other| other.name == *name) {
+        if book.attachments.iter().flatten().any(|other| other.name == *name) {
             return Err(DoesNotFit::Twice { name: name.clone() });
         }
         if let Some((request, _)) = expected.promise {
             book.admission.admit(name, request)?;
         }
-        if book.seats.len() <= number {
-            book.seats.resize(number + 1, None);
+        if book.attachments.len() <= number {
+            book.attachments.resize(number + 1, None);
         }
-        book.seats[number] = Some(expected);
+        book.attachments[number] = Some(expected);
         Ok(())
     }
 
-    /// Expects nobody for that seat any more, and takes the promise back. Who sits there is the node's business.
-    pub fn forget(&self, seat: SeatId) {
-        let SeatId(_, number) = seat;
+    /// No longer expects a process for that attachment, and releases its guarantee. The node handles an
+    /// attached process.
+    pub fn forget(&self, attachment: AttachmentId) {
+        let AttachmentId(_, number) = attachment;
         let mut book = lock(&self.book);
-        if let Some(expected) = book.seats.get_mut(number).and_then(Option::take) {
+        if let Some(expected) = book.attachments.get_mut(number).and_then(Option::take) {
             book.admission.release(&expected.name);
         }
     }
@@ -153,15 +154,15 @@ impl Drop for Listener {
     fn drop(&mut self) {
         shared::ring(&self.stop);
         if let Some(thread) = self.thread.take() {
-            // It does nothing that panics; there is nobody to be told.
+            // It never panics.
             let _ = thread.join();
         }
-        // Somebody may have taken it away already.
+        // It may already have been removed.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Nothing that holds it panics.
+/// No holder of the lock panics.
 fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -172,7 +173,8 @@ struct Host {
     book: Arc<Mutex<Book>>,
     way: Door,
     guests: Vec<Guest>,
-    /// Memory of those that have left, until the worker is done with it: else it would be the worker that gives it back.
+    /// Memory of processes that have left, kept until the worker has released it, so that the worker does not
+    /// unmap it.
     left: Vec<Arc<Memory>>,
     begin: Instant,
 }
@@ -183,14 +185,14 @@ struct Guest {
 }
 
 enum State {
-    /// It says who it is: the bytes so far, and when it must be done.
+    /// Identifying itself: the bytes so far, and the time limit.
     Greeting(Vec<u8>, Instant),
-    Seated {
-        seat: usize,
+    Attached {
+        attachment: usize,
         memory: Arc<Memory>,
         status: Arc<Status>,
         reads: Bucket,
-        /// Its share of what is promised to nobody, and, unless it is of this process, which it is and what it may take of its processor.
+        /// Its share of the rest, and, unless it is this process, its process id and processor account.
         share: u32,
         account: Option<(libc::pid_t, Account)>,
     },
@@ -248,7 +250,7 @@ impl Host {
                     self.greet(index, &hello);
                 }
             }
-            State::Seated { reads, .. } => {
+            State::Attached { reads, .. } => {
                 if !reads.take(now) {
                     self.end(index, Cut::Flood);
                 }
@@ -257,11 +259,11 @@ impl Host {
         }
     }
 
-    /// Sees to what is not said through the socket.
+    /// Checks what does not go through the socket.
     fn look_after(&mut self, index: usize) {
         match &self.guests[index].state {
             State::Greeting(_, until) if Instant::now() > *until => self.end(index, Cut::Left),
-            State::Seated { status, .. } => {
+            State::Attached { status, .. } => {
                 let why = status.cut().or_else(|| self.overrun(index).then_some(Cut::Overrun));
                 if let Some(why) = why {
                     self.end(index, why);
@@ -271,23 +273,27 @@ impl Host {
         }
     }
 
-    /// Charges a process what it has taken of its processor. Whether that is far too much.
+    /// Charges a process's processor time. Returns whether it is far overdrawn.
     fn overrun(&mut self, index: usize) -> bool {
         let now = self.begin.elapsed();
         let shares = self.guests.iter().map(|guest| match guest.state {
-            State::Seated { share, .. } => share,
+            State::Attached { share, .. } => share,
             _ => 0,
         });
         let shares = shares.fold(0, u32::saturating_add);
-        let State::Seated { seat, status, share, account: Some((process, account)), .. } =
+        let State::Attached { attachment, status, share, account: Some((process, account)), .. } =
             &mut self.guests[index].state
         else {
             return false;
         };
-        // One that is gone closes its socket.
+        // A process that has ended closes its socket.
         let Some(used) = shared::processor_time(*process) else { return false };
         let book = lock(&self.book);
-        let name = book.seats.get(*seat).and_then(Option::as_ref).map_or("", |seat| &seat.name);
+        let name = book
+            .attachments
+            .get(*attachment)
+            .and_then(Option::as_ref)
+            .map_or("", |attachment| &attachment.name);
         let cycles = book.admission.weight(name, (*share, shares));
         account.promise(cycles, book.admission.capacity().cycles);
         let (had, standing) = account.charge(used, now);
@@ -300,7 +306,7 @@ impl Host {
         match self.admit(&socket, hello) {
             Ok(state) => self.guests[index].state = state,
             Err(why) => {
-                // Who does not listen has not been refused any the less.
+                // A refusal stays valid even if it can't be delivered.
                 let _ = shared::send(&socket, &Welcome::refused(&why), None);
                 self.end(index, Cut::Left);
             }
@@ -311,20 +317,24 @@ impl Host {
         let hello = Hello::read(hello)?;
         let book = Arc::clone(&self.book);
         let mut book = lock(&book);
-        let of_name = |seat: &Option<Expected>| seat.as_ref().is_some_and(|seat| seat.name == hello.name);
-        let Some(number) = book.seats.iter().position(of_name) else {
-            let names: Vec<_> = book.seats.iter().flatten().map(|seat| seat.name.as_str()).collect();
+        let of_name = |attachment: &Option<Expected>| {
+            attachment.as_ref().is_some_and(|attachment| attachment.name == hello.name)
+        };
+        let Some(number) = book.attachments.iter().position(of_name) else {
+            let names: Vec<_> =
+                book.attachments.iter().flatten().map(|attachment| attachment.name.as_str()).collect();
             return Err(format!(
                 "nobody is expected by the name {:?}; expected: {}",
                 hello.name,
                 names.join(", ")
             ));
         };
-        let is_seated = |guest: &Guest| matches!(guest.state, State::Seated { seat, .. } if seat == number);
-        if self.guests.iter().any(is_seated) {
+        let is_attached =
+            |guest: &Guest| matches!(guest.state, State::Attached { attachment, .. } if attachment == number);
+        if self.guests.iter().any(is_attached) {
             return Err(format!("{} is there already", hello.name));
         }
-        let Some(Expected { limits, promise, .. }) = book.seats[number].clone() else {
+        let Some(Expected { limits, promise, .. }) = book.attachments[number].clone() else {
             return Err("nobody is expected any more".into());
         };
         let asked = Request { packets: hello.packets, cycles: hello.cycles };
@@ -347,7 +357,7 @@ impl Host {
                 ));
             }
         };
-        let attached = self.seat(socket, (number, limits), (request.packets, share));
+        let attached = self.attach(socket, (number, limits), (request.packets, share));
         attached.map_err(|error| {
             if promise.is_none() {
                 book.admission.release(&hello.name);
@@ -356,14 +366,15 @@ impl Host {
         })
     }
 
-    fn seat(
+    fn attach(
         &mut self,
         socket: &Arc<UnixStream>,
-        (seat, limits): (usize, Limits),
+        (attachment, limits): (usize, Limits),
         (promised, share): (u64, u32),
     ) -> io::Result<State> {
         let packets = limits.packets.clamp(16, 1 << 16);
-        // A packet takes two lines, a verdict with a changed head two; bodies and new packets have room for the longest.
+        // A packet takes two lines, and so does a verdict with a changed head; bodies and new packets need
+        // room for the longest.
         let lines = 2 * packets.next_power_of_two() + MAX_LINES as u32;
         let sizes = Sizes::at_least(lines, lines);
         let memory = Arc::new(Memory::create(sizes.words())?);
@@ -373,26 +384,38 @@ impl Host {
         let status = Arc::new(Status::default());
         let bell = Bell::Socket(Arc::clone(socket));
         let wire = Wire::new(Arc::clone(&memory), sizes, bell, Arc::clone(&status), false);
-        let attach = Attach { seat, wire, promised, share };
+        let attach = Attach { attachment, wire, promised, share };
         self.way.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))?;
         let now = self.begin.elapsed();
         let account = shared::peer(socket).and_then(|process| {
             let used = shared::processor_time(process)?;
             Some((process, Account::new(0, 1, used, now)))
         });
-        Ok(State::Seated { seat, memory, status, reads: Bucket::new(READS.0, READS.1), share, account })
+        Ok(State::Attached {
+            attachment,
+            memory,
+            status,
+            reads: Bucket::new(READS.0, READS.1),
+            share,
+            account,
+        })
     }
 
     fn end(&mut self, index: usize, why: Cut) {
         let guest = &mut self.guests[index];
-        // It may be closed already.
+        // It may already be closed.
         let _ = guest.socket.shutdown(Shutdown::Both);
-        if let State::Seated { seat, memory, status, .. } = std::mem::replace(&mut guest.state, State::Over) {
+        if let State::Attached { attachment, memory, status, .. } =
+            std::mem::replace(&mut guest.state, State::Over)
+        {
             status.leave(why);
             let mut book = lock(&self.book);
-            let name = book.seats.get(seat).and_then(Option::as_ref);
-            // What was promised beforehand stays promised.
-            if let Some(name) = name.filter(|seat| seat.promise.is_none()).map(|seat| seat.name.clone()) {
+            let name = book.attachments.get(attachment).and_then(Option::as_ref);
+            // A guarantee from the installation is kept.
+            if let Some(name) = name
+                .filter(|attachment| attachment.promise.is_none())
+                .map(|attachment| attachment.name.clone())
+            {
                 book.admission.release(&name);
             }
             self.left.push(memory);

@@ -1,13 +1,13 @@
-//! What a node has to do with the levels above.
+//! A node's side of the levels above.
 
 use crate::admission::spare_rates;
 use crate::allowance::{Allowance, Common};
+use crate::attachment::{Attachment, Counts, Refused};
 use crate::cut::Cut;
 use crate::inline::Inline;
 use crate::layout::Class;
-use crate::level::{Level, SeatId, Seated};
+use crate::level::{AttachmentId, AttachmentView, Level};
 use crate::limits::Limits;
-use crate::seat::{Counts, Refused, Seat};
 use crate::way::Way;
 use crate::wire::Attach;
 use longwire_block::{OUTBOX, Outbox};
@@ -15,34 +15,35 @@ use longwire_packet::{FirstLine, Handle, Pool};
 use longwire_units::Nanos;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// How long the worker does not look while packets are up, while only someone is there, and while nobody is.
+/// The worker's polling intervals: with packets up, with attached processes, and without.
 const POLLS: [Nanos; 3] = [Nanos::from_micros(5), Nanos::from_micros(200), Nanos::from_millis(5)];
-/// Who comes, most at once.
+/// Most pending arrivals.
 const ARRIVALS: usize = 64;
 
-/// Most seats of a level.
+/// Most attachments of a level.
 const MOST: usize = crate::turns::MOST;
 
-/// The way to a level's seats, for who lets others in: a ring to the worker.
+/// A ring to the worker, by which processes or services attach.
 #[derive(Debug)]
 pub struct Door(pub(crate) Producer<Attach>);
 
-/// Packets of one node that are up, and who has them. Belongs to the node, and is used on its worker only.
+/// Packets of one node that are up. Belongs to the node, and is used on its worker only.
 ///
-/// The node calls [`Punt::offer`] for packets that go up, [`Punt::flush`] after each batch, and [`Punt::collect`] then and when
-/// [`Punt::deadline`] has come.
+/// The node calls [`Punt::offer`] for packets that go up, [`Punt::flush`] after each batch, and
+/// [`Punt::collect`] then and when [`Punt::deadline`] has come.
 #[derive(Debug)]
 pub struct Punt {
     ports: Vec<u16>,
-    control: Vec<Seat>,
+    control: Vec<Attachment>,
     slow: Slow,
     arrivals: [Option<Consumer<Attach>>; 2],
-    /// Packets a second for all processes together.
+    /// Packets per second for all processes together.
     capacity: u64,
-    /// Of each level's part of the worker's time, what is promised to nobody; and that part, in nanoseconds a second.
+    /// Of each level's part of the worker's time, the unguaranteed rest; and the whole part, in nanoseconds
+    /// per second.
     common: [Common; 2],
-    aside: [Option<u64>; 2],
-    /// Which process is looked at first.
+    reserved: [Option<u64>; 2],
+    /// The process that is polled first.
     turn: usize,
     next_look: Nanos,
     /// See [`Punt::rewritten`].
@@ -51,12 +52,12 @@ pub struct Punt {
 
 #[derive(Debug)]
 enum Slow {
-    Threads(Vec<Seat>),
+    Threads(Vec<Attachment>),
     Inline(Box<Inline>),
 }
 
 impl Punt {
-    /// For a node with these ports (their places in the plan), with nobody above it yet.
+    /// For a node with these ports (their places in the plan), without attachments.
     pub fn new(mut ports: Vec<u16>) -> Self {
         ports.sort_unstable();
         Self {
@@ -66,7 +67,7 @@ impl Punt {
             arrivals: [None, None],
             capacity: 0,
             common: [Common(Allowance::UNBOUNDED); 2],
-            aside: [None; 2],
+            reserved: [None; 2],
             turn: 0,
             next_look: Nanos::NEVER,
             // No more are passed at a time.
@@ -74,115 +75,131 @@ impl Punt {
         }
     }
 
-    /// The same in virtual time: services run in line, and there are no processes.
+    /// The virtual-time variant: services run inline, and there are no processes.
     pub fn simulated(ports: Vec<u16>, inline: Inline) -> Self {
         let mut punt = Self::new(ports);
         punt.slow = Slow::Inline(Box::new(inline));
         punt
     }
 
-    /// Sets aside so many nanoseconds of each second of the worker's time for moving the packets of processes and of services: no more is taken for
-    /// that, but for 10 ms' part that may be left over. A seat has what it was promised of it ([`Limits::aside`]), and all have the rest together. None is no bound.
+    /// Limits the worker time for moving packets of processes and of services, in nanoseconds per second;
+    /// unused time is kept up to 10 ms' share. An attachment has its guarantee ([`Limits::reserved`]), and
+    /// all share the rest. None means no limit.
     pub fn set_aside(&mut self, control: Option<u64>, slow: Option<u64>) {
-        self.aside = [control, slow];
+        self.reserved = [control, slow];
         self.share_time();
     }
 
-    /// What seats were not promised of their level's time is everybody's.
+    /// Recomputes the unguaranteed part of each level's time.
     fn share_time(&mut self) {
-        let promised = |seats: &[Seat]| -> u64 {
-            seats.iter().filter(|seat| !seat.is_removed).map(|seat| seat.limits.aside).sum()
+        let promised = |attachments: &[Attachment]| -> u64 {
+            attachments
+                .iter()
+                .filter(|attachment| !attachment.is_removed)
+                .map(|attachment| attachment.limits.reserved)
+                .sum()
         };
         let slow = match &self.slow {
-            Slow::Threads(seats) => promised(seats),
-            Slow::Inline(inline) => inline.aside(),
+            Slow::Threads(attachments) => promised(attachments),
+            Slow::Inline(inline) => inline.reserved(),
         };
         let promised = [promised(&self.control), slow];
-        for ((common, aside), promised) in self.common.iter_mut().zip(self.aside).zip(promised) {
-            if let Some(aside) = aside {
-                common.0.change(aside.saturating_sub(promised));
+        for ((common, reserved), promised) in self.common.iter_mut().zip(self.reserved).zip(promised) {
+            if let Some(reserved) = reserved {
+                common.0.change(reserved.saturating_sub(promised));
             }
         }
     }
 
-    /// Sets up a seat for a control process, which calls itself `name`. None if there are 64.
-    pub fn add_control(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
+    /// Adds an attachment for the control process `name`. None if there are 64.
+    pub fn add_control(&mut self, name: &str, limits: Limits) -> Option<AttachmentId> {
         self.next_look = Nanos::ZERO;
-        let seat = add(&mut self.control, name, limits).map(SeatId::control);
+        let attachment = add(&mut self.control, name, limits).map(AttachmentId::control);
         self.share_time();
-        seat
+        attachment
     }
 
-    /// Sets up a seat for a service. None if there are 64, or services run in line: those have their seats from the start.
-    pub fn add_service(&mut self, name: &str, limits: Limits) -> Option<SeatId> {
+    /// Adds an attachment for a service. None if there are 64, or if services run inline, whose attachments
+    /// exist from the start.
+    pub fn add_service(&mut self, name: &str, limits: Limits) -> Option<AttachmentId> {
         self.next_look = Nanos::ZERO;
-        let seat = match &mut self.slow {
-            Slow::Threads(seats) => add(seats, name, limits).map(SeatId::slow),
+        let attachment = match &mut self.slow {
+            Slow::Threads(attachments) => add(attachments, name, limits).map(AttachmentId::slow),
             Slow::Inline(_) => None,
         };
         self.share_time();
-        seat
+        attachment
     }
 
-    /// Takes a seat away: who sits there is cut off, and its packets go to the default forwarder.
-    pub fn remove(&mut self, seat: SeatId) {
-        let SeatId(level, number) = seat;
-        let seats = match (level, &mut self.slow) {
+    /// Removes an attachment: its process is cut off, and its packets go to the default forwarder.
+    pub fn remove(&mut self, attachment: AttachmentId) {
+        let AttachmentId(level, number) = attachment;
+        let attachments = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
-            (Level::Slow, Slow::Threads(seats)) => seats,
+            (Level::Slow, Slow::Threads(attachments)) => attachments,
             (Level::Slow, Slow::Inline(_)) => return,
         };
-        if let Some(seat) = seats.get_mut(number) {
-            seat.cut(Cut::Stopped);
-            seat.is_removed = true;
+        if let Some(attachment) = attachments.get_mut(number) {
+            attachment.cut(Cut::Stopped);
+            attachment.is_removed = true;
             self.next_look = Nanos::ZERO;
         }
         self.share_out();
         self.share_time();
     }
 
-    /// Takes a packet up: the node keeps it, and gets it back from [`Punt::collect`].
+    /// Sends a packet up: the node keeps it, and gets it back from [`Punt::collect`].
     ///
     /// # Errors
-    /// It stays with the node: see [`Refused`].
+    /// The node keeps responsibility: see [`Refused`].
     #[inline]
-    pub fn offer(&mut self, pool: &Pool, handle: Handle, seat: SeatId, class: &Class) -> Result<(), Refused> {
-        let SeatId(level, number) = seat;
+    pub fn offer(
+        &mut self,
+        pool: &Pool,
+        handle: Handle,
+        attachment: AttachmentId,
+        class: &Class,
+    ) -> Result<(), Refused> {
+        let AttachmentId(level, number) = attachment;
         let common = &mut self.common[level as usize];
-        let seats = match (level, &mut self.slow) {
+        let attachments = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
-            (Level::Slow, Slow::Threads(seats)) => seats,
+            (Level::Slow, Slow::Threads(attachments)) => attachments,
             (Level::Slow, Slow::Inline(inline)) => return inline.offer(number, pool, handle, class, common),
         };
-        seats.get_mut(number).map_or(Err(Refused::Gone), |seat| seat.offer(pool, handle, class, common))
+        attachments
+            .get_mut(number)
+            .map_or(Err(Refused::Gone), |attachment| attachment.offer(pool, handle, class, common))
     }
 
-    /// Whether [`Punt::offer`] would refuse a packet of this time for want of room or of the worker's time, or
-    /// beyond the rate; if so, it counts as refused. False where nobody is. Of services in line it says so for want of time only.
+    /// Whether [`Punt::offer`] would refuse a packet at this time for lack of room or worker time, or beyond
+    /// the rate; if so, it is counted as refused. False without an attached process. For inline services it
+    /// only checks time.
     #[inline]
-    pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
-        let SeatId(level, number) = seat;
+    pub fn refuses(&mut self, attachment: AttachmentId, now: Nanos) -> bool {
+        let AttachmentId(level, number) = attachment;
         let common = &mut self.common[level as usize];
-        let seats = match (level, &mut self.slow) {
+        let attachments = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
-            (Level::Slow, Slow::Threads(seats)) => seats,
+            (Level::Slow, Slow::Threads(attachments)) => attachments,
             (Level::Slow, Slow::Inline(inline)) => return inline.refuses(number, common, now),
         };
-        seats.get_mut(number).is_some_and(|seat| seat.refuses(common, now))
+        attachments.get_mut(number).is_some_and(|attachment| attachment.refuses(common, now))
     }
 
-    /// Lets the levels above see what was offered; to be called once after each batch. Who sleeps is woken, with one system call.
+    /// Makes offered packets visible to the levels above; called once after each batch. Sleeping processes
+    /// are woken, with one system call each.
     #[inline]
     pub fn flush(&mut self, now: Nanos) {
-        self.seats_mut().for_each(|seat| seat.publish(now));
+        self.attachments_mut().for_each(|attachment| attachment.publish(now));
         if self.kept() > 0 {
             self.next_look = self.next_look.min(now + POLLS[0]);
         }
     }
 
-    /// Takes back what was decided about, or has waited too long: what is sent or dropped goes into `out`, what the default forwarder is to take into
-    /// `passed`, with `arrival` the time of that. It leaves room in `out` for as many packets again. Processes come before services. Answers how many
-    /// packets were made.
+    /// Takes back packets with a verdict and expired ones: sent or dropped packets go into `out`, those for
+    /// the default forwarder into `passed`, with the current time as `arrival`. It leaves room in `out` for
+    /// as many packets again. Processes come before services. Returns the number of packets made.
     pub fn collect(
         &mut self,
         pool: &mut Pool,
@@ -197,15 +214,17 @@ impl Punt {
         let mut way = Way { pool, out, passed, rewritten, ports: &self.ports, now, made: 0, common: control };
         let first = self.turn.checked_rem(self.control.len()).unwrap_or(0);
         let (after, before) = self.control.split_at_mut(first);
-        before.iter_mut().chain(after).for_each(|seat| collect_one(seat, &mut way));
+        before.iter_mut().chain(after).for_each(|attachment| collect_one(attachment, &mut way));
         self.turn = first + 1;
         way.common = slow;
         match &mut self.slow {
-            Slow::Threads(seats) => seats.iter_mut().for_each(|seat| collect_one(seat, &mut way)),
+            Slow::Threads(attachments) => {
+                attachments.iter_mut().for_each(|attachment| collect_one(attachment, &mut way))
+            }
             Slow::Inline(inline) => inline.collect(&mut way),
         }
         let made = way.made;
-        let is_there = self.seats_mut().any(|seat| seat.is_taken());
+        let is_there = self.attachments_mut().any(|attachment| attachment.is_taken());
         let poll = if self.kept() > 0 {
             0
         } else if is_there {
@@ -213,18 +232,18 @@ impl Punt {
         } else {
             2
         };
-        let has_seats = self.seats_mut().next().is_some();
-        self.next_look = if has_seats { now + POLLS[poll] } else { Nanos::NEVER };
+        let has_attachments = self.attachments_mut().next().is_some();
+        self.next_look = if has_attachments { now + POLLS[poll] } else { Nanos::NEVER };
         made
     }
 
-    /// The packets, of those that [`Punt::collect`] has passed last, whose first bytes were written above, in the same order, with what these were
-    /// before.
+    /// Of the packets last passed by [`Punt::collect`], those whose first bytes were changed above, in the
+    /// same order, with the original bytes.
     pub fn rewritten(&self) -> &[(Handle, FirstLine)] {
         &self.rewritten
     }
 
-    /// When [`Punt::collect`] is to be called though no packet comes.
+    /// Time at which [`Punt::collect`] must be called even if no packet comes.
     #[inline]
     pub fn deadline(&self) -> Nanos {
         match &self.slow {
@@ -233,59 +252,69 @@ impl Punt {
         }
     }
 
-    /// Packets that are up now; segments of a train count one each.
+    /// Packets that are up now; each segment of a train is counted.
     #[inline]
     pub fn kept(&self) -> u64 {
-        let control: u64 = self.control.iter().map(Seat::kept).sum();
+        let control: u64 = self.control.iter().map(Attachment::kept).sum();
         control
             + match &self.slow {
-                Slow::Threads(seats) => seats.iter().map(Seat::kept).sum(),
+                Slow::Threads(attachments) => attachments.iter().map(Attachment::kept).sum(),
                 Slow::Inline(inline) => inline.kept(),
             }
     }
 
-    /// What became of a seat's packets.
-    pub fn counts(&self, seat: SeatId) -> Counts {
-        let SeatId(level, number) = seat;
+    /// Counters of an attachment.
+    pub fn counts(&self, attachment: AttachmentId) -> Counts {
+        let AttachmentId(level, number) = attachment;
         let counts = match (level, &self.slow) {
-            (Level::Control, _) => self.control.get(number).map(|seat| &seat.counts),
-            (Level::Slow, Slow::Threads(seats)) => seats.get(number).map(|seat| &seat.counts),
+            (Level::Control, _) => self.control.get(number).map(|attachment| &attachment.counts),
+            (Level::Slow, Slow::Threads(attachments)) => {
+                attachments.get(number).map(|attachment| &attachment.counts)
+            }
             (Level::Slow, Slow::Inline(inline)) => inline.counts(number),
         };
         counts.copied().unwrap_or_default()
     }
 
     /// Whether someone sits there.
-    pub fn is_taken(&self, seat: SeatId) -> bool {
-        self.seats().any(|one| one.seat == seat && one.is_taken)
+    pub fn is_taken(&self, attachment: AttachmentId) -> bool {
+        self.attachments().any(|one| one.attachment == attachment && one.is_taken)
     }
 
-    /// All seats, those of processes first.
-    pub fn seats(&self) -> impl Iterator<Item = Seated<'_>> {
+    /// All attachments, those for processes first.
+    pub fn attachments(&self) -> impl Iterator<Item = AttachmentView<'_>> {
         let (slow, inline) = match &self.slow {
-            Slow::Threads(seats) => (&seats[..], None),
+            Slow::Threads(attachments) => (&attachments[..], None),
             Slow::Inline(inline) => (&[][..], Some(inline)),
         };
-        let control = self.control.iter().enumerate().map(|(number, seat)| (SeatId::control(number), seat));
-        let slow = slow.iter().enumerate().map(|(number, seat)| (SeatId::slow(number), seat));
-        let there = control.chain(slow).filter(|(_, seat)| !seat.is_removed).map(|(id, seat)| Seated {
-            seat: id,
-            level: id.0.name(),
-            name: &seat.name,
-            is_taken: seat.is_taken(),
-            kept: seat.kept(),
-            counts: seat.counts,
-        });
-        there.chain(inline.into_iter().flat_map(|inline| inline.seats()))
+        let control = self
+            .control
+            .iter()
+            .enumerate()
+            .map(|(number, attachment)| (AttachmentId::control(number), attachment));
+        let slow =
+            slow.iter().enumerate().map(|(number, attachment)| (AttachmentId::slow(number), attachment));
+        let there =
+            control.chain(slow).filter(|(_, attachment)| !attachment.is_removed).map(|(id, attachment)| {
+                AttachmentView {
+                    attachment: id,
+                    level: id.0.name(),
+                    name: &attachment.name,
+                    is_taken: attachment.is_taken(),
+                    kept: attachment.kept(),
+                    counts: attachment.counts,
+                }
+            });
+        there.chain(inline.into_iter().flat_map(|inline| inline.attachments()))
     }
 
-    /// The way in for processes, which can have so many packets a second together. To be made once.
+    /// Makes the ring for attaching processes, which share this packet rate. Called once.
     pub fn control_door(&mut self, packets: u64) -> Door {
         self.capacity = packets;
         self.door(Level::Control)
     }
 
-    /// The way in for services. To be made once.
+    /// Makes the ring for attaching services. Called once.
     pub fn slow_door(&mut self) -> Door {
         self.door(Level::Slow)
     }
@@ -302,19 +331,20 @@ impl Punt {
         let mut has_come = false;
         if let Some(control) = &mut self.arrivals[Level::Control as usize] {
             while let Ok(attach) = control.pop() {
-                if let Some(seat) = self.control.get_mut(attach.seat) {
-                    seat.attach(attach);
+                if let Some(attachment) = self.control.get_mut(attach.attachment) {
+                    attachment.attach(attach);
                     has_come = true;
                 }
             }
         }
-        if let (Some(slow), Slow::Threads(seats)) = (&mut self.arrivals[Level::Slow as usize], &mut self.slow)
+        if let (Some(slow), Slow::Threads(attachments)) =
+            (&mut self.arrivals[Level::Slow as usize], &mut self.slow)
         {
             while let Ok(attach) = slow.pop() {
-                if let Some(seat) = seats.get_mut(attach.seat) {
-                    seat.attach(attach);
-                    // Its thread's scheduler holds it to its share.
-                    seat.set_rate(u64::MAX);
+                if let Some(attachment) = attachments.get_mut(attach.attachment) {
+                    attachment.attach(attach);
+                    // The thread's scheduler enforces its share.
+                    attachment.set_rate(u64::MAX);
                 }
             }
         }
@@ -323,22 +353,26 @@ impl Punt {
         }
     }
 
-    /// What is promised to nobody is shared by those who are there.
+    /// Distributes the unguaranteed rate among attached processes.
     #[cold]
     fn share_out(&mut self) {
         let there: Vec<_> = self
             .control
             .iter()
-            .map(|seat| if seat.is_taken() { (seat.promised, seat.share) } else { (0, 0) })
+            .map(
+                |attachment| {
+                    if attachment.is_taken() { (attachment.promised, attachment.share) } else { (0, 0) }
+                },
+            )
             .collect();
-        for (seat, spare) in self.control.iter_mut().zip(spare_rates(self.capacity, &there)) {
-            seat.set_rate(seat.promised + spare);
+        for (attachment, spare) in self.control.iter_mut().zip(spare_rates(self.capacity, &there)) {
+            attachment.set_rate(attachment.promised + spare);
         }
     }
 
-    fn seats_mut(&mut self) -> impl Iterator<Item = &mut Seat> {
+    fn attachments_mut(&mut self) -> impl Iterator<Item = &mut Attachment> {
         let slow = match &mut self.slow {
-            Slow::Threads(seats) => &mut seats[..],
+            Slow::Threads(attachments) => &mut attachments[..],
             Slow::Inline(_) => &mut [],
         };
         self.control.iter_mut().chain(slow)
@@ -348,27 +382,29 @@ impl Punt {
 impl Drop for Punt {
     fn drop(&mut self) {
         self.let_in();
-        self.seats_mut().for_each(|seat| seat.cut(Cut::Stopped));
+        self.attachments_mut().for_each(|attachment| attachment.cut(Cut::Stopped));
     }
 }
 
-/// A seat, in the place of one that was taken away and whose packets have all come back, if there is such.
-fn add(seats: &mut Vec<Seat>, name: &str, limits: Limits) -> Option<usize> {
-    let seat = Seat::new(name, limits);
-    if let Some(free) = seats.iter().position(|seat| seat.is_removed && seat.kept() == 0) {
-        seats[free] = seat;
+/// Adds an attachment, reusing a removed one whose packets have all come back.
+fn add(attachments: &mut Vec<Attachment>, name: &str, limits: Limits) -> Option<usize> {
+    let attachment = Attachment::new(name, limits);
+    if let Some(free) =
+        attachments.iter().position(|attachment| attachment.is_removed && attachment.kept() == 0)
+    {
+        attachments[free] = attachment;
         return Some(free);
     }
-    (seats.len() < MOST).then(|| {
-        seats.push(seat);
-        seats.len() - 1
+    (attachments.len() < MOST).then(|| {
+        attachments.push(attachment);
+        attachments.len() - 1
     })
 }
 
 #[inline]
-fn collect_one(seat: &mut Seat, way: &mut Way<'_>) {
-    if seat.is_taken() || seat.kept() > 0 {
+fn collect_one(attachment: &mut Attachment, way: &mut Way<'_>) {
+    if attachment.is_taken() || attachment.kept() > 0 {
         way.out.at(way.now);
-        seat.collect(way);
+        attachment.collect(way);
     }
 }

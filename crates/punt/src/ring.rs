@@ -1,7 +1,7 @@
-//! A ring of lines in shared memory: one side writes, the other reads, and neither believes the other.
+//! A ring of lines in shared memory with one writer and one reader, which do not trust each other.
 //!
-//! Indices count lines and only grow. Each side keeps its own index and publishes it; it never reads that one back. The other's is copied
-//! once, and must lie between where it was last and where it can be.
+//! Indices count lines and only grow. Each side keeps its own index and publishes it, but never reads it
+//! back. The other side's index is copied once, and must lie between its last value and its limit.
 
 use crate::shared::Memory;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) const LINE_WORDS: usize = LINE / 8;
 /// A line as words.
 pub(crate) type Line = [u64; LINE_WORDS];
 
-/// The other side has written an index or a length that can't be.
+/// An invalid index or length written by the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the other side has written what can't be: {what} {value}")]
 pub struct Broken {
@@ -26,7 +26,7 @@ pub struct Broken {
     pub value: u64,
 }
 
-/// Where a ring lies, in words from the beginning of the memory.
+/// Position of a ring, in words from the beginning of the memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     /// The writer's index.
@@ -35,7 +35,7 @@ pub(crate) struct Place {
     pub tail: usize,
     /// The first line.
     pub first: usize,
-    /// How many lines: a power of two.
+    /// Number of lines: a power of two.
     pub lines: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Writer {
     place: Place,
     head: u64,
     published: u64,
-    /// The reader's index, when last looked at.
+    /// The reader's index at the last check.
     tail: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Reader {
     place: Place,
     tail: u64,
     released: u64,
-    /// The writer's index, when last looked at.
+    /// The writer's index at the last check.
     head: u64,
 }
 
@@ -66,14 +66,14 @@ impl Writer {
         Self { memory, place, head: 0, published: 0, tail: 0 }
     }
 
-    /// Whether so many lines can be written.
+    /// Whether `lines` lines can be written.
     #[inline]
     pub fn has_room(&mut self, lines: u64) -> Result<bool, Broken> {
         if self.head - self.tail + lines <= self.place.lines {
             return Ok(true);
         }
         let tail = self.memory.words()[self.place.tail].load(Ordering::Acquire);
-        // What is not published yet can't have been read.
+        // Unpublished lines can't have been read.
         if tail.wrapping_sub(self.tail) > self.published - self.tail {
             return Err(Broken { what: "the index of what it has read,", value: tail });
         }
@@ -81,14 +81,14 @@ impl Writer {
         Ok(self.head - self.tail + lines <= self.place.lines)
     }
 
-    /// Writes the line that comes `ahead` lines after those written. There must be room.
+    /// Writes the line `ahead` lines after those written. There must be room.
     #[inline]
     pub fn line(&mut self, ahead: u64, line: &Line) {
         let words = at(&self.memory, &self.place, self.head + ahead);
         words.iter().zip(line).for_each(|(word, value)| word.store(*value, Ordering::Relaxed));
     }
 
-    /// Writes bytes from that line on, in whole lines: zeros follow the last.
+    /// Writes bytes from that line on, in whole lines padded with zeros.
     #[inline]
     pub fn bytes(&mut self, ahead: u64, bytes: &[u8]) {
         for (ahead, chunk) in (ahead..).zip(bytes.chunks(LINE)) {
@@ -101,13 +101,13 @@ impl Writer {
         }
     }
 
-    /// Takes so many lines as written.
+    /// Marks lines as written.
     #[inline]
     pub fn advance(&mut self, lines: u64) {
         self.head += lines;
     }
 
-    /// Lets the other side see them. Whether there were any that it did not.
+    /// Publishes written lines. Returns whether there were any.
     #[inline]
     pub fn publish(&mut self) -> bool {
         if self.head == self.published {
@@ -128,12 +128,12 @@ impl Reader {
         Self { memory, place, tail: 0, released: 0, head: 0 }
     }
 
-    /// How many lines there are to be read.
+    /// Number of lines available for reading.
     #[inline]
     pub fn available(&mut self) -> Result<u64, Broken> {
         if self.head == self.tail {
             let head = self.memory.words()[self.place.head].load(Ordering::Acquire);
-            // What it writes over must have been released.
+            // Overwritten lines must have been released.
             if head.wrapping_sub(self.tail) > self.place.lines - (self.tail - self.released) {
                 return Err(Broken { what: "the index of what it has written,", value: head });
             }
@@ -142,7 +142,7 @@ impl Reader {
         Ok(self.head - self.tail)
     }
 
-    /// A copy of the line that comes `ahead` lines after those read.
+    /// A copy of the line `ahead` lines after those read.
     #[inline]
     pub fn line(&self, ahead: u64) -> Line {
         let words = at(&self.memory, &self.place, self.tail + ahead);
@@ -162,13 +162,13 @@ impl Reader {
         }
     }
 
-    /// Takes so many lines as read.
+    /// Marks lines as read.
     #[inline]
     pub fn advance(&mut self, lines: u64) {
         self.tail += lines;
     }
 
-    /// Lets the other side write over them.
+    /// Releases read lines for overwriting.
     #[inline]
     pub fn release(&mut self) {
         if self.tail != self.released {
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn indices_that_cannot_be_are_noticed() {
-        // (lines written, the reader's index as the reader says, whether it can be)
+        // (lines written, the reader's index as reported, validity)
         for (written, tail, can_be) in
             [(8, 0, true), (8, 8, true), (8, 9, false), (8, u64::MAX, false), (7, 8, false)]
         {
@@ -247,7 +247,7 @@ mod tests {
             memory.words()[PLACE.head].store(head, Ordering::Relaxed);
             assert_eq!(reader.available().is_ok(), can_be, "{head}");
         }
-        // What was read and not released is not to be written over; an index does not go back.
+        // Lines that were read but not released must not be overwritten; an index never decreases.
         let (memory, _, mut reader) = pair();
         for (head, advance, can_be) in [(4, 4, true), (8, 4, true), (9, 0, false), (7, 0, false)] {
             memory.words()[PLACE.head].store(head, Ordering::Relaxed);

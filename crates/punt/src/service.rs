@@ -1,8 +1,8 @@
-//! What runs on the slow path: services, in Rust.
+//! Services on the slow path, in Rust.
 
 use crate::layout::{Facts, Verdict};
 
-/// A packet that a service sees to.
+/// A packet for a service.
 #[derive(Debug)]
 pub struct Punted<'a> {
     facts: Facts,
@@ -15,7 +15,7 @@ impl<'a> Punted<'a> {
         Self { facts, bytes, is_changed: false }
     }
 
-    /// What is known of it.
+    /// Its metadata.
     pub const fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -25,7 +25,7 @@ impl<'a> Punted<'a> {
         self.bytes
     }
 
-    /// Its frame, to be changed; its length stays.
+    /// Its frame, mutable; its length is fixed.
     pub const fn bytes_mut(&mut self) -> &mut [u8] {
         self.is_changed = true;
         self.bytes
@@ -41,7 +41,8 @@ impl<'a> Punted<'a> {
 pub struct Made(Vec<(u16, Box<[u8]>)>);
 
 impl Made {
-    /// A frame, 14 to [`crate::MAX_FRAME`] bytes, that goes out of the port at `port` in the plan. It is not sent if that can't be.
+    /// Sends a frame of 14 to [`crate::MAX_FRAME`] bytes out of the port at `port` in the plan. An invalid
+    /// one is not sent.
     pub fn send(&mut self, port: u16, frame: &[u8]) {
         self.0.push((port, frame.into()));
     }
@@ -55,7 +56,8 @@ impl Made {
     }
 }
 
-/// A service: sees to packets, one after the other. If it panics it is cut off, and the default forwarder takes its packets.
+/// A service that handles packets one by one. If it panics it is cut off, and the default forwarder takes its
+/// packets.
 pub trait Service: Send {
     /// What becomes of a packet.
     fn handle(&mut self, packet: &mut Punted<'_>, made: &mut Made) -> Verdict;

@@ -1,4 +1,5 @@
-//! Memory shared with another process, and the socket that its descriptor goes through. All `unsafe` of this crate is here.
+//! Memory shared with another process, and the socket that its descriptor goes through. All `unsafe` of this
+//! crate is here.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,10 +9,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Seals that both sides want: nobody can make the memory shorter, which would kill whoever reads it, nor undo this.
+/// Required seals: the memory can't shrink, which would kill its readers, and the seals are final.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// Memory that several processes see. It is words, each read and written whole; another process may write any of them at any time.
+/// Shared memory of words that are read and written atomically; another process may write any of them at any
+/// time.
 #[derive(Debug)]
 pub struct Memory {
     first: NonNull<AtomicU64>,
@@ -19,18 +21,19 @@ pub struct Memory {
     fd: OwnedFd,
 }
 
-// SAFETY: all there is to reach through it are atomic words, which threads may share; the mapping belongs to no thread.
+// SAFETY: only atomic words are accessible through it, which threads may share; the mapping belongs to no
+// thread.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// New memory of so many words, all zero, sealed against becoming shorter.
+    /// Allocates `words` zeroed words, sealed against shrinking.
     ///
     /// # Errors
     /// The system has none.
     pub fn create(words: usize) -> io::Result<Self> {
-        // SAFETY: the name is a string that ends with zero; the answer is a new descriptor or -1.
+        // SAFETY: the name is a string that ends with zero; the result is a new descriptor or -1.
         let fd =
             unsafe { libc::memfd_create(c"longwire".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         let fd = owned(fd)?;
@@ -42,12 +45,12 @@ impl Memory {
         Self::map(fd, words)
     }
 
-    /// Memory that another process has made, all of it.
+    /// Maps all of the memory made by another process.
     ///
     /// # Errors
-    /// It can't be mapped, is empty, or could become shorter.
+    /// It can't be mapped, is empty, or could shrink.
     pub fn open(fd: OwnedFd) -> io::Result<Self> {
-        // SAFETY: a plain question about a descriptor that is ours.
+        // SAFETY: a query about a descriptor that is ours.
         let seals = checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) })?;
         if seals & libc::F_SEAL_SHRINK == 0 {
             return Err(io::Error::new(
@@ -66,8 +69,9 @@ impl Memory {
     /// The words.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has so many words, aligned to pages, readable and writable, for as long as `self` lives; the file can't become
-        // shorter (`SEALS`). Any bit pattern is a word, and atomics are allowed to be written to by others.
+        // SAFETY: the mapping has this many words, aligned to pages, readable and writable, for the lifetime
+        // of `self`; the file can't shrink (`SEALS`). Any bit pattern is valid, and atomics may be written by
+        // others.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.words) }
     }
 
@@ -79,7 +83,7 @@ impl Memory {
     fn map(fd: OwnedFd, words: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: asks for a new mapping wherever there is room; nothing that exists is touched.
+        // SAFETY: requests a new mapping at any address, without affecting existing ones.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), words * 8, protection, flags, fd.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
@@ -92,12 +96,12 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and nobody refers to it any more: `words` borrows `self`.
+        // SAFETY: exactly what was mapped, without remaining references: `words` borrows `self`.
         unsafe { libc::munmap(self.first.as_ptr().cast(), self.words * 8) };
     }
 }
 
-/// Sends `bytes` whole without waiting, and a descriptor with them.
+/// Sends all of `bytes` without waiting, with a descriptor.
 ///
 /// # Errors
 /// The socket is closed, or has no room for them.
@@ -109,7 +113,8 @@ pub fn send(socket: &UnixStream, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> io
     (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
     if let Some(fd) = fd {
         (message.msg_control, message.msg_controllen) = (control.0.as_mut_ptr().cast(), ONE_FD as _);
-        // SAFETY: the control buffer is aligned, outlives the message and has room for one header and one descriptor.
+        // SAFETY: the control buffer is aligned, outlives the message and has room for one header and one
+        // descriptor.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&raw const message);
             (*header).cmsg_level = libc::SOL_SOCKET;
@@ -128,7 +133,7 @@ pub fn send(socket: &UnixStream, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> io
     }
 }
 
-/// Receives up to `bytes`, and the first descriptor that comes with them; waits as the socket does.
+/// Receives up to `bytes`, with the first descriptor; waits as the socket does.
 ///
 /// # Errors
 /// The socket failed.
@@ -142,8 +147,8 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Opti
     // SAFETY: `message` points at `bytes` and `control`, with their lengths, and both outlive the call.
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: the kernel has filled in the control buffer, whose first header is valid if there is one; a descriptor that it carries is
-    // new and nobody else's. There is room for one only.
+    // SAFETY: the kernel has filled in the control buffer, whose first header is valid if there is one; its
+    // descriptor is new and ours. There is room for one only.
     let fd = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         let carries = !header.is_null()
@@ -155,8 +160,8 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Opti
     Ok((count, fd))
 }
 
-/// Sends one byte without ever waiting, whatever the other side has done to the socket. What comes of it does not matter: without room
-/// there are bytes in it that wake, and a closed one has nobody to be woken.
+/// Sends one byte without waiting, whatever the state of the socket. Failure does not matter: a full socket
+/// already wakes its reader, and a closed one has no reader.
 #[inline]
 pub fn ring(socket: &UnixStream) {
     let byte = 1u8;
@@ -165,11 +170,12 @@ pub fn ring(socket: &UnixStream) {
     unsafe { libc::send(socket.as_raw_fd(), (&raw const byte).cast(), 1, flags) };
 }
 
-/// The process at the other end of a socket, as the kernel knows it; none if it is this one, as in tests and benchmarks.
+/// The process at the other end of a socket, as reported by the kernel; none if it is this one, as in tests
+/// and benchmarks.
 pub fn peer(socket: &UnixStream) -> Option<libc::pid_t> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `size` bytes, which `peer` has.
+    // SAFETY: the kernel writes at most `size` bytes, the size of `peer`.
     let answer = unsafe {
         let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
         libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut peer).cast(), &raw mut size)
@@ -178,10 +184,10 @@ pub fn peer(socket: &UnixStream) -> Option<libc::pid_t> {
     (answer == 0 && peer.pid > 0 && u32::try_from(peer.pid) != Ok(own)).then_some(peer.pid)
 }
 
-/// The processor time that a process has used, all its threads together; none if it is gone.
+/// Processor time of all threads of a process; none if it has ended.
 pub fn processor_time(process: libc::pid_t) -> Option<Duration> {
     let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
-    // SAFETY: both calls write only what they are pointed at, which is of the type that they write.
+    // SAFETY: both calls only write to their pointers, which have the right types.
     let answers = unsafe {
         match libc::clock_getcpuclockid(process, &raw mut clock) {
             0 => libc::clock_gettime(clock, &raw mut time),
@@ -192,17 +198,17 @@ pub fn processor_time(process: libc::pid_t) -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
 }
 
-/// Waits until one of the sockets can be read or is closed, for so long at most, and answers which.
+/// Waits until one of the sockets is readable or closed, at most for `time`, and returns which.
 pub fn wait(sockets: &[BorrowedFd<'_>], time: Duration) -> Vec<bool> {
     let entry = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<_> = sockets.iter().map(entry).collect();
     let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: `entries` is as long as said.
+    // SAFETY: `entries` has the given length.
     unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, milliseconds) };
     entries.iter().map(|entry| entry.revents != 0).collect()
 }
 
-/// Bytes that a header and one descriptor take.
+/// Size of a header and one descriptor.
 const ONE_FD: usize = {
     // SAFETY: computes a length.
     unsafe { libc::CMSG_SPACE(size_of::<RawFd>() as u32) as usize }
@@ -210,13 +216,13 @@ const ONE_FD: usize = {
 const CONTROL: usize = 64;
 const _: () = assert!(ONE_FD <= CONTROL);
 
-/// Where control messages lie, aligned for their headers.
+/// Buffer for control messages, aligned for their headers.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 
 fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     checked(fd)?;
-    // SAFETY: the system has just made it, and nobody else has it.
+    // SAFETY: a new descriptor that nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

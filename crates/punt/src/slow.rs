@@ -1,8 +1,8 @@
-//! The slow path: a thread that runs services, each with rings of its own, and shares its processor among them.
+//! The slow path: a thread that runs services, each with its own rings, and shares its processor among them.
 
 use crate::cut::Cut;
 use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};
-use crate::level::SeatId;
+use crate::level::AttachmentId;
 use crate::limits::Limits;
 use crate::punt::Door;
 use crate::ring::{LINE, Reader, Writer};
@@ -19,20 +19,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How the thread waits for packets.
+/// Waiting mode of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// It looks all the time: quickest, and takes a core.
+    /// Polls all the time: fastest, but takes a core.
     Polling,
-    /// It sleeps after a while, and is woken.
+    /// Sleeps after a while, and is woken.
     Woken,
 }
 
-/// How long it looks before it sleeps.
+/// Polling time before sleep.
 const LOOK: Duration = Duration::from_micros(50);
-/// The longest sleep: a bound on what a missed wake-up would cost.
+/// The longest sleep, which bounds the cost of a missed wake-up.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
-/// Packets of one service in a row.
+/// Most consecutive packets of one service.
 const TURN: usize = 16;
 
 /// The thread. Dropping it ends and joins it.
@@ -44,14 +44,14 @@ pub struct Slow {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread is told.
+/// Messages to the thread.
 enum Note {
-    Seat(usize, Box<Desk>),
+    Service(usize, Box<RunningService>),
     Weights(Vec<(usize, u64)>),
 }
 
 impl Slow {
-    /// Starts it, with nobody there yet. `turns` shares it among services, by nanoseconds.
+    /// Starts it without services. `turns` schedules them, in nanoseconds.
     ///
     /// # Errors
     /// The thread can't be started.
@@ -59,7 +59,7 @@ impl Slow {
         let stop = Arc::new(AtomicBool::new(false));
         let (notes, told) = channel();
         let mut worker = Worker {
-            desks: Vec::new(),
+            services: Vec::new(),
             turns,
             told,
             stop: Arc::clone(&stop),
@@ -72,18 +72,18 @@ impl Slow {
         Ok(Self { stop, door, notes, thread: Some(thread) })
     }
 
-    /// Gives a service a seat that its node has. It stays until the node takes the seat away.
+    /// Attaches a service to the node. It stays until the node removes the attachment.
     ///
     /// # Errors
-    /// There is no memory for its rings, or the node does not let anyone in.
-    pub fn seat(&mut self, seat: SeatId, limits: &Limits, service: Box<dyn Service>) -> io::Result<()> {
-        let SeatId(_, number) = seat;
+    /// There is no memory for its rings, or the node accepts no attachment.
+    pub fn attach(&mut self, id: AttachmentId, limits: &Limits, service: Box<dyn Service>) -> io::Result<()> {
+        let AttachmentId(_, number) = id;
         let Some(thread) = &self.thread else { return Ok(()) };
         let lines = limits.ring_bytes / LINE as u32;
         let sizes = Sizes::at_least(lines, lines);
         let memory = Arc::new(Memory::create(sizes.words())?);
         let status = Arc::new(Status::default());
-        let desk = Desk {
+        let service = RunningService {
             service,
             up: Reader::new(Arc::clone(&memory), sizes.up_place()),
             down: Writer::new(Arc::clone(&memory), sizes.down_place()),
@@ -92,17 +92,17 @@ impl Slow {
             is_over: false,
         };
         let gone = |_| io::Error::other("the slow path has ended");
-        self.notes.send(Note::Seat(number, Box::new(desk))).map_err(gone)?;
+        self.notes.send(Note::Service(number, Box::new(service))).map_err(gone)?;
         thread.thread().unpark();
         let wire = Wire::new(memory, sizes, Bell::Thread(thread.thread().clone()), status, true);
-        let attach = Attach { seat: number, wire, promised: 0, share: 0 };
+        let attach = Attach { attachment: number, wire, promised: 0, share: 0 };
         self.door.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))
     }
 
     /// Gives services their weights.
-    pub fn weigh(&self, weights: &[(SeatId, u64)]) {
-        let weights = weights.iter().map(|&(SeatId(_, number), weight)| (number, weight)).collect();
-        // It ends only when this does.
+    pub fn weigh(&self, weights: &[(AttachmentId, u64)]) {
+        let weights = weights.iter().map(|&(AttachmentId(_, number), weight)| (number, weight)).collect();
+        // The thread only ends with this object.
         let _ = self.notes.send(Note::Weights(weights));
     }
 }
@@ -112,14 +112,14 @@ impl Drop for Slow {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // Services' panics are caught; there is nobody to be told of another.
+            // Panics of services are caught; another one can't be reported.
             let _ = thread.join();
         }
     }
 }
 
 /// One service and its rings.
-struct Desk {
+struct RunningService {
     service: Box<dyn Service>,
     up: Reader,
     down: Writer,
@@ -129,8 +129,8 @@ struct Desk {
 }
 
 struct Worker {
-    /// By the seats' numbers.
-    desks: Vec<Option<Box<Desk>>>,
+    /// By the attachments' numbers.
+    services: Vec<Option<Box<RunningService>>>,
     turns: Turns,
     told: Receiver<Note>,
     begin: Instant,
@@ -147,15 +147,15 @@ impl Worker {
             self.listen();
             let ready = self.ready();
             self.turns.enter(ready, Nanos(nanoseconds(self.begin)), |_| None);
-            // Others have entered before, so that the scheduler sees no pause between two turns.
+            // Services must enter first, so that the scheduler sees no pause between two turns.
             self.turns.charge(std::mem::take(&mut spent));
             match self.turns.pick(ready) {
                 Some(which) => {
                     idle_since = None;
                     let begin = Instant::now();
-                    let Self { desks, frame, made, stop, .. } = self;
-                    if let Some(desk) = &mut desks[which] {
-                        desk.turn(frame, made, stop);
+                    let Self { services, frame, made, stop, .. } = self;
+                    if let Some(service) = &mut services[which] {
+                        service.turn(frame, made, stop);
                     }
                     spent = nanoseconds(begin);
                 }
@@ -172,42 +172,42 @@ impl Worker {
         }
     }
 
-    /// Which services have packets, as bits.
+    /// Services with packets, as bits.
     fn ready(&mut self) -> u64 {
         let mut ready = 0;
-        for (index, seat) in self.desks.iter_mut().enumerate() {
-            let Some(desk) = seat else { continue };
-            if desk.is_over() {
-                *seat = None;
+        for (index, attachment) in self.services.iter_mut().enumerate() {
+            let Some(service) = attachment else { continue };
+            if service.is_over() {
+                *attachment = None;
             } else {
-                ready |= u64::from(desk.is_ready()) << index;
+                ready |= u64::from(service.is_ready()) << index;
             }
         }
         ready
     }
 
-    /// Lets in who has come, and hears what each weighs.
+    /// Accepts new services and weights.
     fn listen(&mut self) {
         while let Ok(note) = self.told.try_recv() {
             match note {
-                Note::Seat(number, desk) if number < MOST => {
-                    self.desks.resize_with(self.desks.len().max(number + 1), || None);
-                    self.desks[number] = Some(desk);
+                Note::Service(number, service) if number < MOST => {
+                    self.services.resize_with(self.services.len().max(number + 1), || None);
+                    self.services[number] = Some(service);
                 }
-                Note::Seat(..) => {}
+                Note::Service(..) => {}
                 Note::Weights(weights) => self.turns.weigh(&weights),
             }
         }
     }
 
     fn sleep(&mut self) {
-        self.desks.iter().flatten().for_each(|desk| desk.set_asleep(1));
-        // Orders the flags before the look at the rings; who writes into one does the opposite.
+        self.services.iter().flatten().for_each(|service| service.set_asleep(1));
+        // Orders the flags before the check of the rings; the writer does the opposite.
         fence(Ordering::SeqCst);
         if self.ready() == 0 && !self.stop.load(Ordering::Acquire) {
             std::thread::park_timeout(LONGEST_SLEEP);
         }
-        self.desks.iter().flatten().for_each(|desk| desk.set_asleep(0));
+        self.services.iter().flatten().for_each(|service| service.set_asleep(0));
     }
 }
 
@@ -215,8 +215,8 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Desk {
-    /// Whether the node is done with it, or it with itself.
+impl RunningService {
+    /// Whether the node or the service has ended.
     fn is_over(&self) -> bool {
         self.is_over || self.status.cut().is_some()
     }
@@ -248,7 +248,7 @@ impl Desk {
         let line = self.up.line(0);
         let opening = Opening::read(line[0]);
         let facts = Facts::read(&line);
-        // Longwire wrote it itself.
+        // Written by Longwire itself, so it is valid.
         let frame = &mut frame[..opening.bytes as usize];
         self.up.bytes(1, frame);
         self.up.advance(opening.lines.into());
@@ -273,7 +273,7 @@ impl Desk {
         }
     }
 
-    /// Writes a record, when there is room for it.
+    /// Writes a record once there is room.
     fn put(&mut self, kind: u16, token: u64, verdict: Verdict, bytes: &[u8], stop: &AtomicBool) {
         let opening = Opening::new(kind, bytes.len());
         while !self.down.has_room(opening.lines.into()).unwrap_or(false) {

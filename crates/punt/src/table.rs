@@ -1,18 +1,18 @@
-//! Which packets are up with a seat: no list of what is free, and what expires first is in front.
+//! Table of the packets that are up with an attachment: no free list, and the earliest expiry is in front.
 
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 
-/// The packets that are up, by their tokens' remainders.
+/// Packets that are up, indexed by their tokens modulo the size.
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Box<[(Handle, Nanos)]>,
     /// The next token, and the first that may be up.
     next: u64,
     first: u64,
-    /// Tokens below this were a forerunner's.
+    /// Lower tokens belong to a previous process.
     since: u64,
-    /// Packets, segments of trains one each.
+    /// Packets, where each segment of a train is counted.
     pub kept: u64,
 }
 
@@ -45,13 +45,13 @@ impl Table {
         token
     }
 
-    /// The packet with this token, if who sits there has it.
+    /// The packet with this token, if the attached process has it.
     #[inline]
     pub fn at(&self, token: u64) -> Option<Handle> {
         if token < self.since { None } else { self.at_any(token) }
     }
 
-    /// Whether who sits there has, or had, a packet with this token.
+    /// Whether the attached process has, or had, a packet with this token.
     pub fn has_been(&self, token: u64) -> bool {
         (self.since..self.next).contains(&token)
     }
@@ -65,7 +65,7 @@ impl Table {
         (!handle.is_none()).then_some(handle)
     }
 
-    /// Takes out a packet that is there.
+    /// Removes a packet that is there.
     #[inline]
     pub fn take(&mut self, token: u64, segments: u16) {
         let slot = self.slot(token);
@@ -76,14 +76,14 @@ impl Table {
         }
     }
 
-    /// The oldest packet: its token, when it expires, and whether a forerunner had it.
+    /// The oldest packet: its token, its expiry, and whether a previous process had it.
     #[inline]
     pub fn first(&self) -> Option<(u64, Nanos, bool)> {
         (self.first < self.next)
             .then(|| (self.first, self.slots[self.slot(self.first)].1, self.first < self.since))
     }
 
-    /// What is up was a forerunner's.
+    /// Assigns all packets that are up to the previous process.
     pub fn renounce(&mut self) {
         self.since = self.next;
     }

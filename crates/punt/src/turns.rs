@@ -1,50 +1,55 @@
-//! Whose turn it is, of services that share one server: one of the schedulers of `longwire_sched` says.
+//! Turns of services that share one server, under one of the schedulers of `longwire_sched`.
 
 use longwire_sched::{Estimator, PerByte, Resource, Scheduler, Settings, SettingsError, Ticket, Weight};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
-/// Most that share a server: they are bits of a word.
+/// Most services per server: they are bits of a word.
 pub const MOST: usize = 64;
-/// The longest turn that is charged: what schedulers take at most.
+/// Longest turn that is charged, the limit of schedulers.
 const LONGEST: u64 = 1 << 30;
 
-/// Turns that one who has something to do waits with: after one was given to it there is another, so that it does not look idle, and keeps the credit of its round.
+/// Turns that a service with work waits with: after one was taken there is another, so that it does not look
+/// idle, and keeps its round's credit.
 const TURNS: usize = 2;
-/// What a round gives for each unit of weight: the heaviest has at most 66 µs of it.
+/// Quantum for each unit of weight: at most 66 µs for the heaviest.
 const QUANTUM: Nanos = Nanos(1);
-/// The same where weights count by how often turns come, and the lightest has one turn in 2¹⁵ of the heaviest.
+/// The quantum of schedulers in which weights determine the frequency of turns, and the lightest has one turn
+/// in 2¹⁵ of the heaviest.
 const QUANTUM_OF_GROUPS: Nanos = Nanos(1 << 15);
 
-/// Turns of services, by what each has cost.
+/// Turns of services, by the cost of each.
 ///
-/// Who has packets waits in the scheduler with two turns; how much is done in a turn is the caller's business, who says afterwards what it cost.
+/// A service with packets waits in the scheduler with two turns. The caller decides how much work a turn has,
+/// and reports its cost afterwards.
 #[derive(Debug)]
 pub struct Turns {
     scheduler: Scheduler,
-    /// Who waits in it, as bits, and with which turns.
+    /// Waiting services, as bits, and their turns.
     inside: u64,
     waiting: Box<[VecDeque<Ticket>]>,
     turn: Option<Ticket>,
 }
 
 impl Turns {
-    /// By the scheduler of this name, one of [`longwire_sched::SPECS`].
+    /// Turns under the scheduler of this name, one of [`longwire_sched::SPECS`].
     ///
     /// # Errors
-    /// There is none of this name.
+    /// The name is unknown.
     pub fn new(scheduler: &str) -> Result<Self, SettingsError> {
-        // Turns of who has gone away keep their place until he is looked at again; by then he has come back with new ones.
+        // Turns of a service that has left keep their place until their next selection; by then it may have
+        // come back with new ones.
         let flow_limit = 2 * TURNS as u32;
         let settings = Settings {
             flows: MOST as u32,
-            // Half of the places are shared without regard to weights: as many as it may have for each.
+            // Half of the places are shared regardless of weights: as many as the limit for each.
             packets: 2 * (MOST as u32 + 2) * flow_limit,
             flow_limit,
             quantum: if scheduler == "gmr3" { QUANTUM_OF_GROUPS } else { QUANTUM },
             port: PerByte::of_ns(0),
             charged: PerByte::of_ns(0),
-            // What a turn costs depends on what waits, so that the last one says little; what it cost more is charged to the next.
+            // The cost of a turn depends on the queue, so that the last one predicts little; an error is
+            // charged to the next.
             estimator: Estimator::HALF,
             budget: LONGEST,
             ..Settings::default()
@@ -53,7 +58,8 @@ impl Turns {
         Ok(Self { scheduler: Scheduler::new(scheduler, &settings)?, inside: 0, waiting, turn: None })
     }
 
-    /// Gives each its weight. They are brought to a scale of 1 to 65 535, so that the heaviest has at most 65 535 times what the lightest has.
+    /// Sets all weights, scaled to 1 to 65 535, so that the heaviest has at most 65 535 times the share of
+    /// the lightest.
     pub fn weigh(&mut self, weights: &[(usize, u64)]) {
         let most = weights.iter().map(|&(_, weight)| weight).max().unwrap_or(1).max(1);
         for &(who, weight) in weights.iter().filter(|(who, _)| *who < MOST) {
@@ -64,7 +70,8 @@ impl Turns {
         }
     }
 
-    /// These have something to do (bits of `ready`). `known` says what a turn will cost, in nanoseconds, where that is known.
+    /// Enters services with work (bits of `ready`). `known` gives the cost of a turn in nanoseconds, if
+    /// known.
     pub fn enter(&mut self, ready: u64, now: Nanos, known: impl Fn(usize) -> Option<u64>) {
         for who in bits(ready) {
             let turns = &mut self.waiting[who];
@@ -80,10 +87,11 @@ impl Turns {
         }
     }
 
-    /// Of those that have entered and still have something, who is next. None if nobody is. Who was picked before has been charged.
+    /// Picks the next service among those that have entered and still have work. The previous one must have
+    /// been charged.
     pub fn pick(&mut self, ready: u64) -> Option<usize> {
         for who in bits(self.inside & !ready) {
-            // It has nothing left: its turns cost it nothing.
+            // It has no work left: its turns are free.
             self.waiting[who].drain(..).for_each(|ticket| {
                 self.scheduler.revoke(ticket);
             });
@@ -96,17 +104,17 @@ impl Turns {
         Some(who)
     }
 
-    /// Who was picked last has had so many nanoseconds.
+    /// Charges the service picked last, in nanoseconds.
     pub fn charge(&mut self, cost: u64) {
         if let Some(ticket) = self.turn.take() {
             self.scheduler.finish(ticket, cost.min(LONGEST));
-            // Nothing is sent: the turn is over.
+            // There is no port: the turn is over.
             self.scheduler.dequeue(Resource::Port(0));
         }
     }
 }
 
-/// The places of the bits that are set.
+/// Indices of the bits that are set.
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = word.trailing_zeros();
@@ -120,7 +128,7 @@ mod tests {
     use super::*;
     use longwire_sched::SPECS;
 
-    /// What each of three has had after so many turns, of which all want one at any time.
+    /// Service time of each of three after `turns` turns, all of which always have work.
     fn shares(scheduler: &str, weights: [u64; 3], known: bool, turns: usize) -> [u64; 3] {
         const COST: [u64; 3] = [700, 100, 300];
         let mut served = Turns::new(scheduler).unwrap();
@@ -144,7 +152,8 @@ mod tests {
                 let had = shares(spec.name, weights, known, 20_000);
                 let (all, most) = (had.iter().sum::<u64>(), weights.iter().sum::<u64>());
                 for (weight, had) in weights.into_iter().zip(had) {
-                    // Nobody is further from his share than a round and a half of the heaviest, 65 535 ns each.
+                    // No service deviates from its share by more than a round and a half of the heaviest, 65
+                    // 535 ns each.
                     let fair = all * weight / most;
                     assert!(
                         had.abs_diff(fair) < 100_000,
@@ -164,7 +173,7 @@ mod tests {
             turns.weigh(&[(0, 1), (1, 1)]);
             let (mut waiting, mut had) = (0, [0; 2]);
             for time in 0..40_000 {
-                // Of four turns the first asks for one: 200 ns of 500.
+                // The first wants one turn of four: 200 ns of 500.
                 waiting += u64::from(time % 4 == 0);
                 let ready = 0b10 | u64::from(waiting > 0);
                 turns.enter(ready, Nanos(time), |who| Some(COST[who]));
@@ -173,7 +182,7 @@ mod tests {
                 had[who] += COST[who];
                 waiting -= u64::from(who == 0);
             }
-            // He waits for no more than a round of the other, 655 turns.
+            // It waits for at most a round of the other, 655 turns.
             assert!(waiting <= 656 / 4 + 1, "{}: {waiting} wait, {had:?}", spec.name);
         }
     }

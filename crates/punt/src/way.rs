@@ -1,4 +1,4 @@
-//! The way back: what comes of a verdict.
+//! The way back: execution of verdicts.
 
 use crate::allowance::Common;
 use crate::layout::{MAX_FRAME, Verdict};
@@ -6,38 +6,38 @@ use longwire_block::{DropReason, Outbox};
 use longwire_packet::{FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// Where a node's packets go that come back.
+/// Destinations of a node's packets that come back.
 pub(crate) struct Way<'a> {
     pub pool: &'a mut Pool,
     pub out: &'a mut Outbox,
-    /// Those that the default forwarder is to take.
+    /// Packets for the default forwarder.
     pub passed: &'a mut Vec<Handle>,
-    /// Those of them whose first bytes were written above, in their order, with what these were before.
+    /// Those of them whose first bytes were changed above, in order, with the original bytes.
     pub rewritten: &'a mut Vec<(Handle, FirstLine)>,
     /// The node's ports, ascending.
     pub ports: &'a [u16],
     pub now: Nanos,
     /// Packets made.
     pub made: u64,
-    /// What is left of the worker's time for the level whose packets come back.
+    /// Remaining worker time of the level whose packets come back.
     pub common: &'a mut Common,
 }
 
 impl Way<'_> {
-    /// Whether one more may come back: the forwarder may make another packet because of each that is passed.
+    /// Whether another packet may come back: the forwarder may make another packet for each passed one.
     #[inline]
     pub fn has_room(&self) -> bool {
         2 * (self.passed.len() + 1) < self.out.room()
     }
 
-    /// Gives a packet to the default forwarder, now.
+    /// Passes a packet to the default forwarder, now.
     #[inline]
     pub fn pass(&mut self, handle: Handle) {
         self.pool.meta_mut(handle).arrival = self.now.0;
         self.passed.push(handle);
     }
 
-    /// Notes the first bytes of a packet that are about to be written, if it is passed.
+    /// Saves the first bytes of a packet before they are overwritten, if it is passed.
     #[inline]
     pub fn note(&mut self, handle: Handle, verdict: Verdict) {
         if verdict == Verdict::Pass {
@@ -45,7 +45,7 @@ impl Way<'_> {
         }
     }
 
-    /// Makes a packet that goes out of `port`, and lets `fill` write it. False if there is no memory for it.
+    /// Makes a packet that leaves by `port`, and lets `fill` write it. False without memory.
     pub fn make(&mut self, port: u16, band: Option<u8>, len: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         let Some(handle) = self.pool.alloc(len) else { return false };
         fill(self.pool.data_mut(handle));
@@ -58,13 +58,13 @@ impl Way<'_> {
         true
     }
 
-    /// Whether a frame of so many bytes may be sent out of `port`.
+    /// Whether a frame of `len` bytes may be sent out of `port`.
     pub fn may_make(&self, port: u16, len: usize) -> bool {
         const SHORTEST: usize = 14;
         (SHORTEST..=MAX_FRAME).contains(&len) && self.ports.binary_search(&port).is_ok()
     }
 
-    /// Does what a verdict says with a packet. False if it says what can't be; then the default forwarder takes it.
+    /// Executes a verdict on a packet. False if it is invalid; then the default forwarder takes it.
     #[inline]
     pub fn obey(&mut self, handle: Handle, verdict: Verdict) -> bool {
         match verdict {

@@ -1,4 +1,4 @@
-//! What joins a seat to who sits in it: two rings, a bell, and a note from each side why it ended.
+//! The connection between an attachment and its process: two rings, a bell, and status from each side.
 
 use crate::cut::Cut;
 use crate::layout::{ASLEEP, ENDED, NOW, Sizes};
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::thread::Thread;
 
-/// What the worker and who watches the other side tell each other.
+/// Status shared by the worker and the watcher of the other side.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
-    /// Told to the worker: a [`Cut`] plus one, or zero.
+    /// For the worker: a [`Cut`] plus one, or zero.
     gone: AtomicU8,
-    /// Told by the worker.
+    /// From the worker.
     cut: AtomicU8,
-    /// Told to the worker: no packets are to go up for now; how often that began; and the processor time used, in nanoseconds.
+    /// For the worker: whether throttled; how often that began; and the processor time used, in nanoseconds.
     is_throttled: AtomicBool,
     throttled: AtomicU64,
     processor_ns: AtomicU64,
@@ -33,7 +33,7 @@ impl Status {
         Cut::from_number(self.gone.load(Ordering::Relaxed))
     }
 
-    /// Notes that so much more processor time was used, and whether that is too much.
+    /// Adds processor time, and sets whether it exceeds the guarantee.
     pub fn note_processor(&self, had: Nanos, is_beyond: bool) {
         self.processor_ns.fetch_add(had.0, Ordering::Relaxed);
         let was_beyond = self.is_throttled.swap(is_beyond, Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl Status {
         self.is_throttled.load(Ordering::Relaxed)
     }
 
-    /// How often packets were kept from going up, and the processor time used.
+    /// Number of throttlings, and the processor time used.
     pub fn processor(&self) -> (u64, u64) {
         (self.throttled.load(Ordering::Relaxed), self.processor_ns.load(Ordering::Relaxed))
     }
@@ -55,7 +55,7 @@ impl Status {
     }
 }
 
-/// How who sits in a seat is woken.
+/// How the attached process is woken.
 #[derive(Debug)]
 pub(crate) enum Bell {
     /// A process, by a byte.
@@ -81,14 +81,14 @@ impl Wire {
         Self { up, down: Reader::new(memory, sizes.down_place()), bell, status, whole }
     }
 
-    /// Lets the other side see what was written, and what time it is; whether it is to be woken.
+    /// Publishes written lines and the time; returns whether the other side must be woken.
     #[inline]
     pub fn publish(&mut self, now: Nanos) -> bool {
         self.up.memory().words()[NOW].store(now.0, Ordering::Relaxed);
         if !self.up.publish() {
             return false;
         }
-        // Orders what was published before the look at whether it sleeps; who goes to sleep does the opposite.
+        // Orders publishing before the check whether it sleeps; a process going to sleep does the opposite.
         fence(Ordering::SeqCst);
         self.is_asleep()
     }
@@ -106,7 +106,7 @@ impl Wire {
         }
     }
 
-    /// Says why the worker is done with it.
+    /// Records why the worker has ended the attachment.
     #[cold]
     pub fn end(&self, why: Cut) {
         self.status.cut.store(why as u8 + 1, Ordering::Release);
@@ -115,13 +115,13 @@ impl Wire {
     }
 }
 
-/// Who comes to sit in a seat, and what was promised.
+/// A process or service that attaches, with its guarantee.
 #[derive(Debug)]
 pub(crate) struct Attach {
-    pub seat: usize,
+    pub attachment: usize,
     pub wire: Wire,
     /// Packets a second.
     pub promised: u64,
-    /// Its share of what is promised to nobody, beside others'.
+    /// Its share of the rest, relative to others.
     pub share: u32,
 }

@@ -1,11 +1,11 @@
-//! Control processes as they come: well behaved, killed, silent, flooding, in Python, and none at all.
+//! Control processes of all kinds: well behaved, killed, silent, flooding, in Python, and none at all.
 #![forbid(unsafe_code)]
 
 mod support;
 
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::{
-    Admission, Capacity, Counts, Cut, Expected, Limits, Listener, Punt, Request, SeatId, Verdict,
+    Admission, AttachmentId, Capacity, Counts, Cut, Expected, Limits, Listener, Punt, Request, Verdict,
 };
 use longwire_units::Nanos;
 use std::io::{Read, Write};
@@ -20,36 +20,36 @@ const SOCKET: &str = "LONGWIRE_TEST_SOCKET";
 
 struct Router {
     below: Below,
-    seat: SeatId,
+    attachment: AttachmentId,
     listener: Listener,
 }
 
 impl Router {
-    /// With a seat called "test"; `name` makes the socket's path.
+    /// With an attachment called "test"; `name` makes the socket's path.
     fn new(name: &str, limits: Limits) -> Self {
         let mut punt = Punt::new(vec![0, 1]);
-        let seat = punt.add_control("test", limits).unwrap();
+        let attachment = punt.add_control("test", limits).unwrap();
         let path = std::env::temp_dir().join(format!("longwire-{name}-{}.sock", std::process::id()));
         let admission = Admission::new(Capacity { packets: 1_000_000, cycles: 1_000_000_000 });
         let door = punt.control_door(admission.capacity().packets);
         let listener = Listener::open(&path, door, admission).unwrap();
-        listener.expect(seat, Expected { name: "test".into(), limits, promise: None }).unwrap();
-        Self { below: Below::new(punt), seat, listener }
+        listener.expect(attachment, Expected { name: "test".into(), limits, promise: None }).unwrap();
+        Self { below: Below::new(punt), attachment, listener }
     }
 
     fn counts(&self) -> Counts {
-        self.below.punt.counts(self.seat)
+        self.below.punt.counts(self.attachment)
     }
 
-    /// Waits until the process sits in its seat.
+    /// Waits until the process has attached.
     fn await_guest(&mut self) {
-        let seat = self.seat;
-        self.below.until(|_| (), |below| below.punt.is_taken(seat));
+        let attachment = self.attachment;
+        self.below.until(|_| (), |below| below.punt.is_taken(attachment));
     }
 
-    /// Offers packets of different lengths until `done`, and gives the processor away between batches.
+    /// Offers packets of different lengths until `done`, and yields the processor between batches.
     fn feed(&mut self, done: impl FnMut(&Below) -> bool) {
-        let seat = self.seat;
+        let attachment = self.attachment;
         let mut count = 0u64;
         self.below.until(
             |below| {
@@ -58,14 +58,14 @@ impl Router {
                     let mut frame = vec![0; 60 + (count * 97 % 1400) as usize];
                     frame[..8].copy_from_slice(&count.to_le_bytes());
                     // What is refused is counted.
-                    let _ = below.offer(seat, &frame);
+                    let _ = below.offer(attachment, &frame);
                 }
             },
             done,
         );
     }
 
-    /// Everything that went up has come back.
+    /// Checks that all packets that went up have come back.
     fn assert_settled(&mut self) {
         self.below.until(|_| (), |below| below.punt.kept() == 0);
         let counts = self.counts();
@@ -74,7 +74,7 @@ impl Router {
     }
 }
 
-/// Nobody is cut off for being slow: the machine may be.
+/// No process is cut off for being slow: the machine may be.
 fn patient() -> Limits {
     Limits { answer_within: Nanos::from_secs(60), patience: Nanos::from_secs(60), ..Limits::default() }
 }
@@ -87,14 +87,14 @@ fn spawn(role: &str, router: &Router) -> Child {
 }
 
 fn join(path: &Path, role: &str) -> Control {
-    // All that the level has, but for who is to get a hundredth of it.
+    // All of the level's capacity, except for the process with a hundredth of it.
     let packets = if role == "flood" { 1000 } else { 500_000 };
     let cycles = if role == "busy" { 20 } else { 1_000_000_000 / packets };
     let hello = Hello { name: "test".into(), packets, cycles, share: 0 };
     Control::connect(path, &hello).unwrap()
 }
 
-/// Not a test of its own: the processes that others start are this one.
+/// Not a test of its own: child processes run it.
 #[test]
 fn what_a_child_does() {
     let (Ok(role), Some(path)) = (std::env::var(ROLE), std::env::var_os(SOCKET)) else { return };
@@ -114,7 +114,7 @@ fn what_a_child_does() {
     assert!(matches!(ended, ClientError::Ended(_)), "{ended}");
 }
 
-/// Sends packets back, and asks for the bodies of long ones first.
+/// Sends packets back, and requests the bodies of long ones first.
 fn echo(control: &mut Control) -> Result<(), ClientError> {
     let mut answers = Vec::new();
     while let Some(event) = control.next()? {
@@ -146,14 +146,14 @@ fn echo(control: &mut Control) -> Result<(), ClientError> {
     }
 }
 
-/// Sends packets of its own, as many as go.
+/// Sends new packets, as many as possible.
 fn flood(control: &mut Control) -> Result<(), ClientError> {
     while control.send(1, &[7; 60])? {}
     control.flush();
     control.next().map(|_| ())
 }
 
-/// Sends packets back, and works for ever.
+/// Sends packets back, and computes for ever.
 fn busy(control: &mut Control) -> Result<(), ClientError> {
     let mut tokens = Vec::new();
     while let Some(event) = control.next()? {
@@ -173,12 +173,12 @@ fn a_process_that_takes_more_of_its_processor_than_promised_gets_no_more_packets
     let mut router = Router::new("busy", patient());
     let mut child = spawn("busy", &router);
     router.await_guest();
-    // It was promised a hundredth of a processor: what it had saved up, 200 ms, is soon gone.
-    let seat = router.seat;
-    router.feed(|below| below.punt.counts(seat).over_cycles > 0);
+    // It has a guarantee of a hundredth of a processor: its saved 200 ms are soon gone.
+    let attachment = router.attachment;
+    router.feed(|below| below.punt.counts(attachment).over_cycles > 0);
     let counts = router.counts();
     assert!(counts.throttled == 1 && counts.processor_ns > 200_000_000, "{counts:?}");
-    // No packet goes up to it, and it goes on all the same.
+    // No packet goes up to it, but it continues.
     router.feed(|below| below.gone > 0);
     router.assert_settled();
     let counts = router.counts();
@@ -188,14 +188,14 @@ fn a_process_that_takes_more_of_its_processor_than_promised_gets_no_more_packets
 }
 
 #[test]
-fn a_process_echoes_until_it_is_killed_and_another_takes_its_seat() {
+fn a_process_echoes_until_it_is_killed_and_another_takes_its_place() {
     let mut router = Router::new("echo", patient());
     let mut child = spawn("echo", &router);
     router.await_guest();
     router.feed(|below| below.sends > 5000);
     child.kill().unwrap();
     child.wait().unwrap();
-    // From here on nobody answers: what was up comes back, and what comes is told that nobody is there.
+    // From here on nobody answers: packets that are up come back, and later ones find no process attached.
     router.feed(|below| below.gone > 100);
     router.assert_settled();
     let counts = router.counts();
@@ -237,7 +237,7 @@ fn a_silent_process_is_cut_off_and_its_packets_are_forwarded() {
 #[test]
 fn a_flooding_process_is_cut_off_and_sends_no_more_than_promised() {
     let mut router = Router::new("flood", Limits { faults: 100, ..patient() });
-    // Before it can have sent anything, however long the machine takes for the rest.
+    // Before it can have sent anything, however slow the machine is.
     let begin = Instant::now();
     let mut child = spawn("flood", &router);
     router.await_guest();
@@ -261,8 +261,8 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
     assert_eq!(refused("nobody", 1, 1), "refused: nobody is expected by the name \"nobody\"; expected: test");
     assert_eq!(
         refused("test", 800_000, 1510),
-        "refused: 800000 packets/s x 1510 cycles = 1208000000 cycles/s, and 0 promised already, make 1208000000 of 1000000000: \
-         208000000 too many; ask for at most 662251 packets/s"
+        "refused: 800000 packets/s x 1510 cycles = 1208000000 cycles/s, and 0 promised already, make \
+         1208000000 of 1000000000: 208000000 too many; ask for at most 662251 packets/s"
     );
     let first = ask("test", 10, 10).unwrap();
     assert_eq!(refused("test", 10, 10), "refused: test is there already");
@@ -279,16 +279,17 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
 fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     let mut router = Router::new("promised", Limits::default());
     let mut expect = |name: &str, packets, cycles| {
-        let seat = router.below.punt.add_control(name, Limits::default()).unwrap();
+        let attachment = router.below.punt.add_control(name, Limits::default()).unwrap();
         let promise = Some((Request { packets, cycles }, 1));
         let expected = Expected { name: name.into(), limits: Limits::default(), promise };
-        (seat, router.listener.expect(seat, expected).map_err(|error| error.to_string()))
+        (attachment, router.listener.expect(attachment, expected).map_err(|error| error.to_string()))
     };
     let (early, done) = expect("early", 700_000, 1000);
     assert_eq!(done, Ok(()));
     assert_eq!(expect("early", 1, 1).1, Err("early has been admitted already".into()));
     let (_, refused) = expect("late", 400_000, 100);
-    let sum = "400000 packets/s, and 700000 promised already, make 1100000 of 1000000: 100000 too many; ask for at most 300000";
+    let sum = "400000 packets/s, and 700000 promised already, make 1100000 of 1000000: 100000 too many; ask \
+        for at most 300000";
     assert_eq!(refused, Err(sum.into()));
     let ask = |packets, cycles| {
         let hello = Hello { name: "early".into(), packets, cycles, share: 9 };
@@ -296,19 +297,21 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     };
     assert_eq!(
         ask(700_001, 1000).unwrap_err(),
-        "refused: early asks for 700001 packets/s x 1000 cycles, and was promised 700000 packets/s x 1000 cycles: \
-         ask for no more, or promise it more"
+        "refused: early asks for 700001 packets/s x 1000 cycles, and was promised 700000 packets/s x 1000 \
+         cycles: ask for no more, or promise it more"
     );
     assert!(ask(1, 1001).is_err());
     let control = ask(0, 0).unwrap();
     router.below.until(|_| (), |below| below.punt.is_taken(early));
-    // It leaves, and its promise stands: another does not get it.
+    // It leaves, and its guarantee stays: another can't get it.
     drop(control);
     router.below.until(|_| (), |below| !below.punt.is_taken(early));
     let mut expect = |packets| {
-        let seat = router.below.punt.add_control("other", Limits::default()).unwrap();
+        let attachment = router.below.punt.add_control("other", Limits::default()).unwrap();
         let promise = Some((Request { packets, cycles: 100 }, 1));
-        router.listener.expect(seat, Expected { name: "other".into(), limits: Limits::default(), promise })
+        router
+            .listener
+            .expect(attachment, Expected { name: "other".into(), limits: Limits::default(), promise })
     };
     assert!(expect(400_000).is_err());
     router.listener.forget(early);
@@ -319,7 +322,7 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
 fn nonsense_in_the_socket_disturbs_nobody() {
     let mut router = Router::new("nonsense", Limits::default());
     let connect = || UnixStream::connect(router.listener.path()).unwrap();
-    // Silent ones, more than are waited for; none of them keeps others out.
+    // Silent ones, more than the limit; none of them blocks others.
     let silent: Vec<_> = (0..12).map(|_| connect()).collect();
     let mut dice = 1u64;
     for round in 0..50 {
@@ -330,7 +333,7 @@ fn nonsense_in_the_socket_disturbs_nobody() {
         })
         .take(1 + round * 7)
         .collect();
-        // The other side may have hung up already.
+        // The other side may already have closed.
         let _ = socket.write_all(&bytes);
         if bytes.len() >= 64 {
             let mut answer = Vec::new();

@@ -1,18 +1,18 @@
-//! Services on the slow path: on their thread, and in line.
+//! Services on the slow path: on their thread, and inline.
 #![forbid(unsafe_code)]
 
 mod support;
 
 use longwire_punt::{
-    COPIED_LINE, Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Slow, TRIP,
-    Turns, Verdict, Waiting,
+    AttachmentId, COPIED_LINE, Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, Service, Slow,
+    TRIP, Turns, Verdict, Waiting,
 };
 use longwire_units::Nanos;
 use std::sync::mpsc;
 use std::time::Instant;
 use support::{Below, PATIENCE};
 
-/// Does what the first byte says.
+/// Does what a packet's first byte says.
 struct Obedient;
 
 impl Service for Obedient {
@@ -36,7 +36,7 @@ impl Service for Obedient {
     }
 }
 
-/// Waits for a word with each packet.
+/// Waits for a message for each packet.
 struct Waits(mpsc::Receiver<()>);
 
 impl Service for Waits {
@@ -47,7 +47,7 @@ impl Service for Waits {
     }
 }
 
-/// Tells when it sees a packet, and waits for a word.
+/// Reports each packet, and waits for a message.
 struct Tells(mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Service for Tells {
@@ -73,10 +73,14 @@ fn turns() -> Turns {
 }
 
 /// A thread with these services.
-fn started(punt: &mut Punt, services: Vec<(SeatId, Limits, Box<dyn Service>)>, waiting: Waiting) -> Slow {
+fn started(
+    punt: &mut Punt,
+    services: Vec<(AttachmentId, Limits, Box<dyn Service>)>,
+    waiting: Waiting,
+) -> Slow {
     let mut slow = Slow::start(punt.slow_door(), turns(), waiting).unwrap();
-    for (seat, limits, service) in services {
-        slow.seat(seat, &limits, service).unwrap();
+    for (attachment, limits, service) in services {
+        slow.attach(attachment, &limits, service).unwrap();
     }
     slow
 }
@@ -85,17 +89,17 @@ fn started(punt: &mut Punt, services: Vec<(SeatId, Limits, Box<dyn Service>)>, w
 fn a_service_drops_passes_changes_and_makes() {
     for waiting in [Waiting::Polling, Waiting::Woken] {
         let mut punt = Punt::new(vec![0, 1]);
-        let seat = punt.add_service("obedient", patient()).unwrap();
-        let slow = started(&mut punt, vec![(seat, patient(), Box::new(Obedient))], waiting);
+        let attachment = punt.add_service("obedient", patient()).unwrap();
+        let slow = started(&mut punt, vec![(attachment, patient(), Box::new(Obedient))], waiting);
         let mut below = Below::new(punt);
-        below.until(|_| (), |below| below.punt.is_taken(seat));
+        below.until(|_| (), |below| below.punt.is_taken(attachment));
         for len in (60..65_000).step_by(1300) {
             for order in 0..4 {
-                below.offer(seat, &frame(order, len)).unwrap();
+                below.offer(attachment, &frame(order, len)).unwrap();
                 below.until(|_| (), |below| below.punt.kept() == 0);
             }
         }
-        let counts = below.punt.counts(seat);
+        let counts = below.punt.counts(attachment);
         assert_eq!(below.up, counts.verdicts);
         assert_eq!(
             below.sends,
@@ -105,7 +109,7 @@ fn a_service_drops_passes_changes_and_makes() {
             below.sent.iter().all(|(port, frame)| *port == 1 && (frame[0] == 8 || frame.last() == Some(&99)))
         );
         assert!(below.passes > 0 && below.drops > 0 && counts.made > 0);
-        // A packet to a port that the node has not is a fault for each.
+        // A packet to a port that the node does not have is a fault.
         assert_eq!(counts.faults, counts.made);
         drop(slow);
     }
@@ -115,7 +119,7 @@ fn a_service_drops_passes_changes_and_makes() {
 fn a_service_that_panics_is_cut_off_and_others_go_on() {
     let mut punt = Punt::new(vec![0, 1]);
     let [bad, good] = ["bad", "good"].map(|name| punt.add_service(name, patient()).unwrap());
-    let services: Vec<(SeatId, Limits, Box<dyn Service>)> =
+    let services: Vec<(AttachmentId, Limits, Box<dyn Service>)> =
         vec![(bad, patient(), Box::new(Obedient)), (good, patient(), Box::new(Obedient))];
     let _slow = started(&mut punt, services, Waiting::Woken);
     let mut below = Below::new(punt);
@@ -140,15 +144,15 @@ fn a_full_service_leaves_another_alone() {
     let limits = Limits { packets: 64, ..patient() };
     let full = punt.add_service("full", limits).unwrap();
     let free = punt.add_service("free", patient()).unwrap();
-    // The first holds up the thread for a while; its packets fill its own ring only.
+    // The first blocks the thread for a while; its packets only fill its own ring.
     let (word, wait) = mpsc::channel();
-    let services: Vec<(SeatId, Limits, Box<dyn Service>)> =
+    let services: Vec<(AttachmentId, Limits, Box<dyn Service>)> =
         vec![(full, limits, Box::new(Waits(wait))), (free, patient(), Box::new(Obedient))];
     let slow = started(&mut punt, services, Waiting::Woken);
     let mut below = Below::new(punt);
     below.until(|_| (), |below| below.punt.is_taken(full) && below.punt.is_taken(free));
     for _ in 0..100 {
-        // Those for which there is no room are counted.
+        // Packets without room are counted.
         let _ = below.offer(full, &frame(0, 60));
     }
     assert_eq!((below.up, below.full), (64, 36));
@@ -164,17 +168,17 @@ fn a_full_service_leaves_another_alone() {
 #[test]
 fn a_service_does_not_see_packets_for_which_too_little_time_is_left() {
     let mut punt = Punt::new(vec![0, 1]);
-    let seat = punt.add_service("swamped", patient()).unwrap();
+    let attachment = punt.add_service("swamped", patient()).unwrap();
     let ((tell, told), (word, wait)) = (mpsc::channel(), mpsc::channel());
     let service = Box::new(Tells(tell, wait));
-    let slow = started(&mut punt, vec![(seat, patient(), service)], Waiting::Woken);
+    let slow = started(&mut punt, vec![(attachment, patient(), service)], Waiting::Woken);
     let mut below = Below::new(punt);
-    below.until(|_| (), |below| below.punt.is_taken(seat));
+    below.until(|_| (), |below| below.punt.is_taken(attachment));
     let at = Nanos::from_secs;
-    (0..3).for_each(|_| below.offer_at(at(100), seat, &frame(1, 60)).unwrap());
+    (0..3).for_each(|_| below.offer_at(at(100), attachment, &frame(1, 60)).unwrap());
     below.turn_at(at(100));
     told.recv_timeout(PATIENCE).unwrap();
-    // While it sees to the first, the other two come into the last quarter of their minute.
+    // While it handles the first, less than a quarter of the other two's minute is left.
     below.turn_at(at(146));
     word.send(()).unwrap();
     let begin = Instant::now();
@@ -183,7 +187,7 @@ fn a_service_does_not_see_packets_for_which_too_little_time_is_left() {
         below.turn_at(at(147));
         std::thread::yield_now();
     }
-    let Counts { verdicts, late, faults, cut, .. } = below.punt.counts(seat);
+    let Counts { verdicts, late, faults, cut, .. } = below.punt.counts(attachment);
     assert_eq!((verdicts, late, faults, cut), (1, 2, 0, 0));
     assert_eq!((below.drops, below.passes, told.try_recv().is_err()), (1, 2, true));
     drop((slow, word));
@@ -200,13 +204,14 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
     };
     let inline = Inline::new(vec![service(10, 1), service(20, 1)], turns());
     let mut below = Below::new(Punt::simulated(vec![0, 1], inline));
-    let (first, second) = (SeatId::slow(0), SeatId::slow(1));
+    let (first, second) = (AttachmentId::slow(0), AttachmentId::slow(1));
     let at = Nanos::from_micros;
-    // Four for the first and two for the second, all at 100 µs. Starts by what each has cost: 0 10 20 30 and 0 20; of equal ones, who has waited longer: 1 2 1 2 1 1.
-    for (seat, order) in [(first, 2), (first, 1), (first, 2), (first, 0), (second, 2), (second, 3)] {
-        below.offer_at(at(100), seat, &frame(order, 60)).unwrap();
+    // Four for the first and two for the second, all at 100 µs. Starts by accumulated cost: 0 10 20 30 and 0
+    // 20; ties by waiting time: 1 2 1 2 1 1.
+    for (attachment, order) in [(first, 2), (first, 1), (first, 2), (first, 0), (second, 2), (second, 3)] {
+        below.offer_at(at(100), attachment, &frame(order, 60)).unwrap();
     }
-    // (deadline, what it is: sent or passed or dropped, all together after it)
+    // (deadline, then the totals: sent or passed or dropped)
     let table = [
         (110, (1, 0, 0)),
         (130, (2, 0, 0)),
@@ -232,19 +237,20 @@ fn in_line_each_packet_takes_its_service_the_declared_time() {
 
 #[test]
 fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
-    let service = |aside| InlineService {
+    let service = |reserved| InlineService {
         name: "obedient".into(),
         service: Box::new(Obedient),
         time: Nanos::ZERO,
         weight: 1,
-        limits: Limits { aside, ..Limits::default() },
+        limits: Limits { reserved, ..Limits::default() },
     };
-    // A hundredth of the worker is set aside, half of it promised to the second: 12 500 packets a second of 400 ns. The rest is everybody's.
+    // A hundredth of the worker is set aside, half of it guaranteed to the second: 12 500 packets a second of
+    // 400 ns. The rest is shared.
     let inline = Inline::new(vec![service(0), service(12_500 * TRIP)], turns());
     let mut punt = Punt::simulated(vec![0, 1], inline);
     punt.set_aside(None, Some(10_000_000));
     let mut below = Below::new(punt);
-    let (flooded, promised) = (SeatId::slow(0), SeatId::slow(1));
+    let (flooded, promised) = (AttachmentId::slow(0), AttachmentId::slow(1));
     // A second of a million packets for the first, and 12 500 for the second.
     let mut refused = 0;
     for us in 1..=1_000_000 {
@@ -255,12 +261,12 @@ fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
         }
         below.turn_at(now);
     }
-    let counts = [flooded, promised].map(|seat| below.punt.counts(seat));
+    let counts = [flooded, promised].map(|attachment| below.punt.counts(attachment));
     assert_eq!(counts.map(|counts| counts.over_time), [refused, 0]);
-    // 12 500, and what 10 ms have at once.
+    // 12 500, and the initial 10 ms.
     assert_eq!(counts.map(|counts| counts.up), [12_625, 12_500]);
     assert_eq!(counts.map(|counts| counts.worker_ns), [12_625 * TRIP, 12_500 * TRIP]);
-    // Packets that are made, and bytes, take of it, too: a trip and a line for each of 100 bytes.
+    // New packets and bytes use it, too: a trip and a line for each of 100 bytes.
     let second = Nanos::from_secs(2);
     below.offer_at(second, flooded, &frame(3, 65)).unwrap();
     below.turn_at(second);
@@ -275,10 +281,10 @@ fn in_line_packets_that_can_not_be_done_in_time_are_taken_back() {
     type Steps = &'static [[u64; 3]];
     let table: [(u64, bool, Steps); 5] = [
         (60, false, &[[10, 1, 0], [20, 2, 0], [30, 3, 0], [40, 4, 0], [50, 5, 0]]),
-        // What has not been begun by 15 ms won't be done by 25.
+        // A packet not begun by 15 ms can't be finished by 25.
         (25, false, &[[10, 1, 0], [15, 1, 3], [20, 2, 3]]),
         (25, true, &[[10, 1, 0], [15, 1, 3], [20, 2, 3]]),
-        // What is said in time is heard, and the second is begun in time.
+        // A verdict in time is executed, and the second is begun in time.
         (20, false, &[[10, 1, 3], [20, 2, 3]]),
         // None ever can.
         (5, false, &[[0, 0, 5]]),
@@ -286,19 +292,22 @@ fn in_line_packets_that_can_not_be_done_in_time_are_taken_back() {
     for (within, drops, steps) in table {
         let limits = Limits { answer_within: at(within), drops, ..Limits::default() };
         let inline = Inline::new(vec![in_line(at(10), limits)], turns());
-        let (seat, mut below) = (SeatId::slow(0), Below::new(Punt::simulated(vec![0, 1], inline)));
-        (0..5).for_each(|_| below.offer_at(at(0), seat, &frame(2, 60)).unwrap());
+        let (attachment, mut below) =
+            (AttachmentId::slow(0), Below::new(Punt::simulated(vec![0, 1], inline)));
+        (0..5).for_each(|_| below.offer_at(at(0), attachment, &frame(2, 60)).unwrap());
         for &[ms, verdicts, late] in steps {
             assert_eq!(below.punt.deadline(), at(ms), "{within} ms");
             below.turn_at(at(ms));
-            let counts = below.punt.counts(seat);
+            let counts = below.punt.counts(attachment);
             assert_eq!((counts.verdicts, counts.late, counts.faults), (verdicts, late, 0), "at {ms} ms");
             let (passed, dropped) = if drops { (0, late) } else { (late, 0) };
             assert_eq!((below.sends, below.passes, below.drops), (verdicts, passed, dropped));
             assert_eq!(below.punt.kept(), 5 - verdicts - late);
         }
-        assert_eq!((below.punt.deadline(), below.punt.counts(seat).cut), (Nanos::NEVER, 0));
-        assert!(below.offer_at(at(100), seat, &frame(2, 60)).is_ok() && below.punt.is_taken(seat));
+        assert_eq!((below.punt.deadline(), below.punt.counts(attachment).cut), (Nanos::NEVER, 0));
+        assert!(
+            below.offer_at(at(100), attachment, &frame(2, 60)).is_ok() && below.punt.is_taken(attachment)
+        );
     }
 }
 
@@ -307,33 +316,34 @@ fn in_line(time: Nanos, limits: Limits) -> InlineService {
     InlineService { name: "slow".into(), service: Box::new(Obedient), time, weight: 1, limits }
 }
 
-/// For a second a packet for each of these services comes every so many microseconds, from 0 on, and has so long; then what is left is waited for. What each
-/// service has answered, and what was late.
+/// For a second each of these services gets a packet every given number of microseconds, from 0 on, with this
+/// time limit; then the rest is waited for. Returns each service's verdicts and late packets.
 fn swamped(services: &[(u64, u64)], within: Nanos) -> Vec<[u64; 2]> {
     let limits = Limits { answer_within: within, drops: true, ..Limits::default() };
-    let desks = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
-    let mut below = Below::new(Punt::simulated(vec![0, 1], Inline::new(desks, turns())));
+    let services = services.iter().map(|&(takes, _)| in_line(Nanos::from_micros(takes), limits)).collect();
+    let mut below = Below::new(Punt::simulated(vec![0, 1], Inline::new(services, turns())));
     for us in 0..1_000_000 {
         for (number, (_, every)) in services.iter().enumerate() {
             if us % every == 0 {
                 below.turn_at(Nanos::from_micros(us));
-                below.offer_at(Nanos::from_micros(us), SeatId::slow(number), &frame(0, 60)).unwrap();
+                below.offer_at(Nanos::from_micros(us), AttachmentId::slow(number), &frame(0, 60)).unwrap();
             }
         }
     }
     below.turn_at(Nanos::from_secs(2));
     assert_eq!((below.punt.kept(), below.full, below.gone), (0, 0, 0));
-    let counts = (0..services.len()).map(|number| below.punt.counts(SeatId::slow(number)));
+    let counts = (0..services.len()).map(|number| below.punt.counts(AttachmentId::slow(number)));
     counts.map(|counts| [counts.verdicts, counts.late]).collect()
 }
 
 #[test]
 fn in_line_a_swamped_service_answers_as_many_as_it_can() {
     let ms = Nanos::from_millis;
-    // 120 µs each, one every 100 µs: of 10 000 the last comes at 999.9 ms and has to be begun by 1019.78. The server is never idle until then: it
-    // begins one at each multiple of 120 µs, 0 to 8498.
+    // 120 µs each, one every 100 µs: of 10 000 the last comes at 999.9 ms and must begin by 1019.78. The
+    // server is never idle until then: it begins one at each multiple of 120 µs, 0 to 8498.
     assert_eq!(swamped(&[(120, 100)], ms(20)), [[8499, 1501]]);
-    // Twice what it can do, and 5 ms: the last has to be begun by 1004.85 ms, at the multiples 0 to 10 048 of 100 µs.
+    // Twice its capacity, and 5 ms: the last must begin by 1004.85 ms, at the multiples 0 to 10 048 of 100
+    // µs.
     assert_eq!(swamped(&[(100, 50)], ms(5)), [[10_049, 9951]]);
     // Not swamped.
     assert_eq!(swamped(&[(100, 100)], ms(5)), [[10_000, 0]]);
@@ -341,17 +351,18 @@ fn in_line_a_swamped_service_answers_as_many_as_it_can() {
 
 #[test]
 fn in_line_a_swamped_service_takes_nothing_from_another_and_keeps_its_share() {
-    // Both 100 µs each and of one weight, which is 5000 a second; one gets 20 000, the other 4000. The last of the one has to be begun by 1019.85 ms, at the
-    // multiples 0 to 10 198 of 100 µs; 4000 of these are the other's, and 6199 its own.
+    // Both 100 µs each with equal weights, which is 5000 a second; one gets 20 000, the other 4000. The last
+    // of the first must begin by 1019.85 ms, at the multiples 0 to 10 198 of 100 µs; 4000 of these are the
+    // other's, and 6199 its own.
     let had = swamped(&[(100, 50), (100, 250)], Nanos::from_millis(20));
     assert_eq!(had, [[6199, 13_801], [4000, 0]]);
-    // Both are swamped: each has half of them, of which the first has the odd one.
+    // Both are overloaded: each has half of them; the first has the odd one.
     let had = swamped(&[(100, 50), (100, 50)], Nanos::from_millis(20));
     assert_eq!(had, [[5100, 14_900], [5099, 14_901]]);
 }
 
 #[test]
-fn seats_are_taken_away_and_given_again_while_packets_are_up() {
+fn attachments_are_removed_and_made_again_while_packets_are_up() {
     let mut punt = Punt::new(vec![0, 1]);
     let first = punt.add_service("first", patient()).unwrap();
     let (word, wait) = mpsc::channel();
@@ -363,20 +374,20 @@ fn seats_are_taken_away_and_given_again_while_packets_are_up() {
     }
     below.turn();
     below.punt.remove(first);
-    // What it had goes to the default forwarder; its number is not given again before.
+    // Its packets go to the default forwarder; its number is not reused before.
     let other = below.punt.add_service("other", patient()).unwrap();
     assert_ne!(other, first);
     assert!(below.offer(first, &frame(1, 60)).is_err());
     below.until(|_| (), |below| below.punt.kept() == 0);
-    assert_eq!((below.passes, below.punt.seats().count()), (3, 1));
+    assert_eq!((below.passes, below.punt.attachments().count()), (3, 1));
     drop(word);
     assert_eq!(below.punt.add_service("second", patient()), Some(first));
-    slow.seat(first, &patient(), Box::new(Obedient)).unwrap();
+    slow.attach(first, &patient(), Box::new(Obedient)).unwrap();
     below.until(|_| (), |below| below.punt.is_taken(first));
     below.offer(first, &frame(2, 60)).unwrap();
     below.until(|_| (), |below| below.sends == 1);
     for number in 2..64 {
-        assert_eq!(below.punt.add_service("more", patient()), Some(SeatId::slow(number)));
+        assert_eq!(below.punt.add_service("more", patient()), Some(AttachmentId::slow(number)));
     }
     assert_eq!(below.punt.add_service("too many", patient()), None);
 }

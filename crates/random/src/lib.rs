@@ -1,4 +1,5 @@
-//! Randomness with a shape: distributions as quantile tables, and the processes by which packets come, with what they need of captures.
+//! Shaped randomness: distributions as quantile tables, arrival processes, and the parts of capture files
+//! that they need.
 #![forbid(unsafe_code)]
 
 pub mod math;

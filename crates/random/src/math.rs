@@ -1,13 +1,13 @@
-//! Logarithms, exponentials and powers that are the same on every machine: in integers, or in the operations that IEEE
-//! 754 defines to the last bit (+ − · /). The platform's own differ from one C library to the next.
+//! Logarithms, exponentials and powers with the same result on every machine: in integers, or in operations
+//! that IEEE 754 defines to the last bit (+ − · /). Platform functions differ from one C library to the next.
 
-/// Bits behind the point of what [`neg_ln`] returns and [`exp_bits`] takes.
+/// Fractional bits of [`neg_ln`]'s result and [`exp_bits`]'s argument.
 pub const NEG_LN_SHIFT: u32 = 58;
 
-/// ln 2 with 64 bits behind the point.
+/// ln 2 with 64 fractional bits.
 const LN_2: u128 = 0xb172_17f7_d1cf_79ac;
 
-/// 1/(2k + 1) with 62 bits behind the point.
+/// 1/(2k + 1) with 62 fractional bits.
 const ODD: [i128; 12] = {
     let mut odd = [0; 12];
     let mut k = 0;
@@ -18,7 +18,7 @@ const ODD: [i128; 12] = {
     odd
 };
 
-/// 1/k! with 62 bits behind the point.
+/// 1/k! with 62 fractional bits.
 const FACTORIALS: [u128; 20] = {
     let mut table = [1 << 62; 20];
     let mut k = 1;
@@ -29,19 +29,20 @@ const FACTORIALS: [u128; 20] = {
     table
 };
 
-/// The upper 33 bits of ln 2, so that a whole number below 2²⁰ times it is exact.
+/// The upper 33 bits of ln 2, so that its product with a whole number below 2²⁰ is exact.
 const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 /// ln 2 less [`LN_2_HIGH`].
 const LN_2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
-/// −ln((`draw` + 1) / 2⁶⁴), in units of 2⁻⁵⁸: an exponential variate of mean 1 when `draw` is uniform. From 0 to 64·ln 2.
+/// −ln((`draw` + 1) / 2⁶⁴), in units of 2⁻⁵⁸: an exponential variate of mean 1 when `draw` is uniform. From 0
+/// to 64·ln 2.
 ///
-/// The argument is f·2ᵉ with f in [√½, √2); then ln f = 2·artanh z, z = (f − 1)/(f + 1), |z| < 0.172, of which twelve terms
-/// leave less than 2⁻⁶⁰. The error in all is below 2⁻⁵⁶.
+/// The argument is f·2ᵉ with f in [√½, √2); then ln f = 2·artanh z, z = (f − 1)/(f + 1), |z| < 0.172, of
+/// which twelve terms leave less than 2⁻⁶⁰. The total error is below 2⁻⁵⁶.
 pub fn neg_ln(draw: u64) -> u64 {
     let Some(value) = draw.checked_add(1) else { return 0 };
     let zeros = value.leading_zeros();
-    // With 64 bits behind the point: from one half up to one. Below √½ it is doubled.
+    // With 64 fractional bits: from one half up to one. Below √½ it is doubled.
     let mut fraction = u128::from(value << zeros);
     let mut halvings = u128::from(zeros);
     if fraction < 0xb504_f333_f9de_6484 {
@@ -53,16 +54,16 @@ pub fn neg_ln(draw: u64) -> u64 {
     let z = ((fraction - ONE) << 62) / (fraction + ONE);
     let square = (z * z) >> 62;
     let series = ODD.iter().rev().fold(0, |sum, odd| odd + ((sum * square) >> 62));
-    // 62 + 62 bits behind the point, and twice the series: 60 less are 64.
+    // 62 + 62 fractional bits, and twice the series: 60 less are 64.
     let ln = (z * series) >> 59;
     let result = (halvings * LN_2) as i128 - ln;
     (result.max(0) >> (64 - NEG_LN_SHIFT)) as u64
 }
 
-/// e to the power of `exponent`·2⁻⁵⁸, as (m, s): m·2ˢ⁻⁶², with m from 2⁶² to 2⁶³. With [`neg_ln`] this makes powers of a
-/// uniform draw in integers. The relative error is below 2⁻⁵¹.
+/// e to the power of `exponent`·2⁻⁵⁸, as (m, s): m·2ˢ⁻⁶², with m from 2⁶² to 2⁶³. With [`neg_ln`] this makes
+/// powers of a uniform draw in integers. The relative error is below 2⁻⁵¹.
 pub fn exp_bits(exponent: u64) -> (u64, u32) {
-    // 64 bits behind the point; below 2⁷⁰.
+    // 64 fractional bits; below 2⁷⁰.
     let exponent = u128::from(exponent) << (64 - NEG_LN_SHIFT);
     let (doublings, rest) = (exponent / LN_2, (exponent % LN_2) >> 2);
     let series = FACTORIALS.iter().rev().fold(0, |sum, term| term + ((sum * rest) >> 62));
@@ -88,8 +89,8 @@ pub fn exp(x: f64) -> f64 {
     exp_parts(x, 0.0)
 }
 
-/// `base` to the power of `exponent`, within 1 unit in the last place near 1 and 32 (7·10⁻¹⁵) near the ends of the range: the
-/// logarithm is known to 4·10⁻¹⁸ of itself, and is at most 745. For a base of 0 or more; NaN for others.
+/// `base` to the power of `exponent`, within 1 unit in the last place near 1 and 32 (7·10⁻¹⁵) near the ends
+/// of the range: the logarithm has a relative error of 4·10⁻¹⁸, and is at most 745. NaN for a negative base.
 pub fn pow(base: f64, exponent: f64) -> f64 {
     if exponent == 0.0 || base == 1.0 {
         return 1.0;
@@ -112,7 +113,7 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
 ///
 /// x is m·2ᵏ with m in [√½, √2), and ln m = 2·artanh s, s = (m − 1)/(m + 1), |s| < 0.172.
 fn ln_parts(x: f64) -> (f64, f64) {
-    // A subnormal number is made normal: 2⁵⁴ is as good as any.
+    // A subnormal number is scaled to a normal one; 2⁵⁴ is arbitrary.
     let (x, bias) = if x < f64::MIN_POSITIVE { (x * 18_014_398_509_481_984.0, -1077) } else { (x, -1023) };
     let bits = x.to_bits();
     let mut k = (bits >> 52) as i32 + bias;
@@ -135,7 +136,7 @@ fn ln_parts(x: f64) -> (f64, f64) {
     sum(high, low)
 }
 
-/// e to the power of `high` + `low`, `low` being small against `high`.
+/// e to the power of `high` + `low`, with `low` small compared with `high`.
 fn exp_parts(high: f64, low: f64) -> f64 {
     if high.is_nan() {
         return high;
@@ -154,7 +155,7 @@ fn exp_parts(high: f64, low: f64) -> f64 {
     // |rest| is at most ½·ln 2; the next term is below 2⁻⁶⁰.
     let tail = (3..=14).rev().fold(1.0, |sum, n| 1.0 + sum * rest / f64::from(n)) * rest * rest * 0.5;
     let series = 1.0 + (rest + (rest_error + tail));
-    // In two steps, since 2ᵏ itself may be no normal number.
+    // In two steps, because 2ᵏ itself may not be a normal number.
     let power = |k: i32| f64::from_bits(((k + 1023) as u64) << 52);
     series * power(k / 2) * power(k - k / 2)
 }
@@ -226,7 +227,7 @@ mod tests {
         }
     }
 
-    /// So many units in the last place lie between two numbers of one sign.
+    /// Distance of two numbers of the same sign in units in the last place.
     fn apart(one: f64, other: f64) -> u64 {
         one.to_bits().abs_diff(other.to_bits())
     }

@@ -1,7 +1,8 @@
-//! pcapng files whose clocks are finer than a nanosecond.
+//! Conversion of pcapng files with clocks finer than a nanosecond.
 //!
-//! The library that reads pcapng refuses interfaces with such an `if_tsresol`, though the format allows 10⁻¹²⁷ and 2⁻¹²⁷ s. So
-//! they become nanoseconds on the way to it: in the descriptions of the interfaces and in their packets' time stamps, rounded down.
+//! The pcapng library refuses interfaces with such an `if_tsresol`, though the format allows 10⁻¹²⁷ and 2⁻¹²⁷
+//! s. Resolutions are changed to nanoseconds before it reads them: in the descriptions of interfaces and in
+//! packets' timestamps, rounded down.
 
 use std::io::{BufReader, Read, Result};
 
@@ -13,24 +14,25 @@ const ENHANCED: u32 = 6;
 /// The option `if_tsresol`, and its value for nanoseconds.
 const RESOLUTION: u16 = 9;
 const NANOSECONDS: u8 = 9;
-/// Type, length, interface and time stamp of a packet's block.
+/// Type, length, interface and timestamp of a packet block.
 const STAMPED: usize = 20;
-/// Where the options of an interface's block begin.
+/// Offset of the options in an interface block.
 const OPTIONS: usize = 16;
-/// No description of an interface is longer; if one is, it goes through as it is.
+/// Longest interface description; a longer one is passed through unchanged.
 const LONGEST: u32 = 1 << 20;
 
-/// A pcapng file as it is, but for times finer than a nanosecond. What is no pcapng goes through unchanged.
+/// A pcapng file in which times finer than a nanosecond are converted. Any other input is passed through
+/// unchanged.
 #[derive(Debug)]
 pub struct Nanoseconds<R> {
     inner: BufReader<R>,
     big: bool,
-    /// The resolution of each interface of the section, where it was too fine.
+    /// For each interface of the section, its resolution if it was too fine.
     finer: Vec<Option<u8>>,
-    /// The beginning of the current block, and how much of it has been read.
+    /// The beginning of the current block, and the number of bytes already delivered.
     head: Vec<u8>,
     given: usize,
-    /// Bytes of the block behind that.
+    /// Remaining bytes of the block after that.
     rest: u64,
 }
 
@@ -41,7 +43,7 @@ impl<R: Read> Nanoseconds<R> {
         Self { inner: BufReader::new(inner), big: false, finer, head, given: 0, rest: 0 }
     }
 
-    /// Reads the beginning of the next block, and changes it if need be.
+    /// Reads the beginning of the next block, and changes it if necessary.
     fn begin_block(&mut self) -> Result<()> {
         self.head.clear();
         self.given = 0;
@@ -55,7 +57,7 @@ impl<R: Read> Nanoseconds<R> {
         }
         let (kind, length) = (self.word(0), self.word(4));
         if length < 12 || !length.is_multiple_of(4) {
-            // There is no telling where the next block begins.
+            // The position of the next block is unknown.
             self.rest = u64::MAX;
             return Ok(());
         }
@@ -76,7 +78,7 @@ impl<R: Read> Nanoseconds<R> {
         Ok(())
     }
 
-    /// Reads until there are so many bytes of the block, or the file ends.
+    /// Reads until the block's head has `wanted` bytes, or the file ends.
     fn fill(&mut self, wanted: usize) -> Result<()> {
         let more = wanted.saturating_sub(self.head.len()) as u64;
         self.inner.by_ref().take(more).read_to_end(&mut self.head)?;
@@ -93,7 +95,7 @@ impl<R: Read> Nanoseconds<R> {
         if self.big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// Makes an interface's resolution nanoseconds if it is finer; what it was.
+    /// Changes an interface's resolution to nanoseconds if it is finer, and returns the original.
     fn coarsen_interface(&mut self) -> Option<u8> {
         let mut at = OPTIONS;
         while at + 4 < self.head.len() {
@@ -130,7 +132,7 @@ impl<R: Read> Nanoseconds<R> {
     }
 }
 
-/// Nanoseconds of so many ticks of a clock finer than that.
+/// Converts ticks of a finer clock to nanoseconds.
 fn nanos(ticks: u64, resolution: u8) -> u64 {
     let power = u32::from(resolution & 0x7f);
     if resolution & 0x80 != 0 {
@@ -188,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Bytes that make no sense go through as they are, in whatever portions they are read.
+    /// Invalid bytes are passed through unchanged, whatever the size of the reads.
     #[test]
     fn what_is_no_pcapng_goes_through() {
         let section =

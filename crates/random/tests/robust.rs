@@ -1,4 +1,4 @@
-//! No bytes as a distribution make anything panic: the fuzzer's corpus, and its characters changed.
+//! Arbitrary bytes as a distribution never cause a panic: the fuzzer's corpus, and mutations of it.
 #![forbid(unsafe_code)]
 
 #[path = "../../../fuzz/corpus.rs"]
@@ -17,7 +17,8 @@ fn replays_the_corpus() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn is_answered_when_changed(bytes in changed("distribution", "[0-9,;:.#% \n\ta-eprob-]")) {

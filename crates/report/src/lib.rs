@@ -1,7 +1,8 @@
-//! The one shape of every result, as JSON and as a table.
+//! One format for every result, as JSON and as a table.
 //!
-//! Each command that measures something ends with a [`Report`]: what ran, where, and one [`Row`] for each quantity with what was
-//! asked for, what was seen, and how far apart they are. Tools read the JSON, people the table; both come from the same rows.
+//! Each command that measures something ends with a [`Report`]: command, machine, and one [`Row`] for each
+//! quantity with the expected value, the measured value and the error. Tools read the JSON, people the table;
+//! both are made from the same rows.
 //!
 //! ```
 //! use longwire_report::{Report, Row};
@@ -28,19 +29,19 @@ pub use table::in_unit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Names of the shape itself, which extra fields cannot take.
+/// Reserved names of the report, which extra fields can't use.
 const OWN_FIELDS: [&str; 5] = ["command", "version", "machine", "rows", "pass"];
 
 /// The result of one command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The command that made it, as typed: `demo`, `bench engine`.
+    /// The command as typed: `demo`, `bench engine`.
     pub command: String,
     /// Version of Longwire.
     pub version: String,
     /// The machine it ran on.
     pub machine: Machine,
-    /// One for each quantity, in the order in which they are shown.
+    /// One row per quantity, in display order.
     pub rows: Vec<Row>,
     /// Whether no row failed and [`Report::fail`] was not called.
     pub pass: bool,
@@ -62,19 +63,19 @@ impl Report {
         }
     }
 
-    /// Adds a top-level field. A name that the shape itself uses (`rows`, `pass` …) gets a trailing underscore, so that no key
+    /// Adds a top-level field. A reserved name (`rows`, `pass`, …) gets a trailing underscore, so that no key
     /// appears twice.
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self
     }
 
-    /// The same as [`Report::with`], in place.
+    /// Adds a top-level field in place, as [`Report::with`] does.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.extra.insert(own_name(name.into(), &OWN_FIELDS), value.into());
     }
 
-    /// Adds a row; the report passes no longer if the row failed.
+    /// Adds a row. The report fails if the row failed.
     pub fn push(&mut self, row: Row) {
         self.pass &= row.pass != Some(false);
         self.rows.push(row);
@@ -85,7 +86,8 @@ impl Report {
         rows.into_iter().for_each(|row| self.push(row));
     }
 
-    /// Makes the report fail for a reason that is no row's, and adds the reason to the field `"failures"`.
+    /// Makes the report fail for a reason that belongs to no row, and adds the reason to the field
+    /// `"failures"`.
     pub fn fail(&mut self, reason: impl Into<String>) {
         self.pass = false;
         let failures = self.extra.entry("failures").or_insert_with(|| Value::Array(Vec::new()));
@@ -94,12 +96,12 @@ impl Report {
         }
     }
 
-    /// The row of this name, if there is one.
+    /// The row with this name, if there is one.
     pub fn row(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The report as indented JSON, without a newline at its end.
+    /// The report as indented JSON, without a final newline.
     pub fn to_json(&self) -> String {
         // Strings, finite numbers and maps with string keys can always be written as JSON.
         serde_json::to_string_pretty(self).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! What the result was measured on, from `/proc`.
+//! The machine that a result was measured on, from `/proc`.
 
 use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 
-/// The machine of a result. What `/proc` does not tell is `"unknown"` or 0.
+/// A description of the machine. What `/proc` does not contain is `"unknown"` or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the first processor, as the kernel names it.
@@ -33,7 +33,7 @@ fn known(text: &str) -> &str {
     if text.is_empty() { "unknown" } else { text }
 }
 
-/// x86 says `model name`, POWER and RISC-V name the processor elsewhere, 64-bit ARM gives only numbers.
+/// The processor's name: x86 has `model name`, POWER and RISC-V use other keys, 64-bit ARM has only numbers.
 fn cpu_model(cpuinfo: &str) -> &str {
     let field = |name| {
         cpuinfo.lines().find_map(|line| Some(line.strip_prefix(name)?.trim_start().strip_prefix(':')?.trim()))

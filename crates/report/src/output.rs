@@ -1,10 +1,10 @@
-//! What is printed: results on standard output, notes on standard error. Control characters in names are written out.
+//! Output: results on standard output, notes on standard error. Control characters in names are escaped.
 
 use crate::printable;
 use std::error::Error;
 use std::io::{self, Write};
 
-/// Prints what `write` writes.
+/// Passes standard output to `write`.
 ///
 /// # Errors
 /// If standard output can't be written to.
@@ -24,19 +24,19 @@ pub fn print(text: &str) -> io::Result<()> {
     print_with(|out| writeln!(out, "{text}"))
 }
 
-/// Lets what is printed next begin at the top of an empty terminal.
+/// Clears the terminal, so that the next output begins at the top.
 pub fn clear_screen() {
-    // Home, and all behind it away. What can't be written to shows nothing.
+    // Home, then erase to the end. If the write fails, nothing is shown.
     let _ = write!(io::stdout(), "\x1b[H\x1b[J");
 }
 
-/// Says something beside the result, on standard error.
+/// Prints a note on standard error.
 pub fn note(text: &str) {
-    // Where nobody reads notes there is nobody to tell that they can't be written.
+    // If notes can't be written, that can't be reported either.
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
-/// An error and its causes in one line, without those whose text is in one before.
+/// An error and its causes in one line; a cause whose text is part of an earlier one is left out.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);

@@ -1,11 +1,11 @@
-//! Text that others wrote, as a terminal may be given it.
+//! Escaping of untrusted text for a terminal.
 
 use std::borrow::Cow;
 
-/// `text` with its control characters written out: `\u001b` in place of an escape. Lines and tabs stay.
+/// Escapes the control characters of `text`: `\u001b` for an escape. Newlines and tabs stay.
 ///
-/// A name that another process, host or user chose could otherwise move the cursor, change the title, or make text read
-/// from right to left. The same notation is right in JSON.
+/// A name chosen by another process, host or user could otherwise move the cursor, change the title, or make
+/// text read from right to left. The same notation is valid in JSON.
 ///
 /// ```
 /// assert_eq!(longwire_report::printable("a\u{1b}[2Jb"), "a\\u001b[2Jb");
@@ -18,7 +18,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// C0, C1 and DEL, line and paragraph separators, and what changes the direction of writing (UAX #9).
+/// C0, C1 and DEL, line and paragraph separators, and characters that change the text direction (UAX #9).
 fn is_hostile(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

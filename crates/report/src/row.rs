@@ -1,11 +1,11 @@
-//! One quantity: what was asked for, what was seen.
+//! A row: one quantity with its expected and measured value.
 
 use crate::own_name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Names of a row's own fields, which extra fields cannot take.
+/// Reserved names of a row, which extra fields can't use.
 const OWN_FIELDS: [&str; 7] = ["name", "expected", "measured", "unit", "error_percent", "pass", "notes"];
 
 /// A value in a row. Whole numbers stay whole in the JSON.
@@ -42,7 +42,7 @@ impl fmt::Display for Scalar {
 }
 
 impl From<f64> for Scalar {
-    /// JSON has no infinities and no NaN: they become words.
+    /// JSON has no infinities and no NaN: they are written as words.
     fn from(value: f64) -> Self {
         if value.is_finite() { Self::Real(value) } else { Self::Text(value.to_string()) }
     }
@@ -87,19 +87,19 @@ impl From<String> for Scalar {
 /// One quantity of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it is.
+    /// Name of the quantity.
     pub name: String,
-    /// What was configured, or what theory gives; none if nothing was asked for.
+    /// The configured or theoretical value; none if there is none.
     pub expected: Option<Scalar>,
-    /// What was seen; none if it could not be measured, and then a note says why.
+    /// The measured value; none if it could not be measured, which a note explains.
     pub measured: Option<Scalar>,
     /// Unit of both: `bit/s`, `ns`, `s`, `bytes`, `packets`, `%`, or empty.
     pub unit: String,
     /// (measured − expected) / expected · 100; none unless both are numbers and the expected one is not 0.
     pub error_percent: Option<f64>,
-    /// Whether it is as it should be; none if nobody judged.
+    /// Whether the value is acceptable; none if it was not judged.
     pub pass: Option<bool>,
-    /// What a reader should know about this row.
+    /// Notes for the reader about this row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Further fields of this row, at the same level as the others.
@@ -108,7 +108,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row without values, which nobody judged.
+    /// A row without values that is not judged.
     pub fn new(name: impl Into<String>, unit: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -134,13 +134,15 @@ impl Row {
         self.compare()
     }
 
-    /// Passes if the error is at most `percent` either way. Call it after both values are set; without an error it fails.
+    /// Passes if the error is at most `percent` either way. Call it after both values are set; without an
+    /// error it fails.
     pub fn within_percent(self, percent: f64) -> Self {
         let pass = self.error_percent.is_some_and(|error| error.abs() <= percent);
         self.judged(pass)
     }
 
-    /// Passes if measured and expected differ by at most `tolerance`, in the row's unit. Without two numbers it fails.
+    /// Passes if measured and expected differ by at most `tolerance`, in the row's unit. Without two numbers
+    /// it fails.
     pub fn within(self, tolerance: f64) -> Self {
         let pass =
             self.numbers().is_some_and(|(expected, measured)| (measured - expected).abs() <= tolerance);
@@ -159,19 +161,19 @@ impl Row {
         self.judged(pass)
     }
 
-    /// Sets whether it is as it should be.
+    /// Sets whether the value is acceptable.
     pub fn judged(mut self, pass: bool) -> Self {
         self.pass = Some(pass);
         self
     }
 
-    /// Adds a sentence for the reader.
+    /// Adds a note for the reader.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// Adds a field. A name that the row itself uses gets a trailing underscore, so that no key appears twice.
+    /// Adds a field. A reserved name gets a trailing underscore, so that no key appears twice.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(own_name(name.into(), &OWN_FIELDS), value.into());
         self

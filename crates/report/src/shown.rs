@@ -1,11 +1,11 @@
-//! Numbers and tables as people read them.
+//! Numbers and tables for people.
 
-/// A rate with three digits or more: `9.87 Mbit/s`.
+/// Formats a rate with three significant digits or more: `9.87 Mbit/s`.
 pub fn rate(bits_per_second: f64) -> String {
     scaled(bits_per_second, &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")], "bit/s")
 }
 
-/// A time given in nanoseconds: `20.04 ms`.
+/// Formats a time given in nanoseconds: `20.04 ms`.
 pub fn time(nanos: f64) -> String {
     scaled(nanos, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs")], "ns")
 }
@@ -15,7 +15,7 @@ pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB")], "B")
 }
 
-/// A count with its thousands set apart: `1 234 567`.
+/// Formats a count with separated thousands: `1 234 567`.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -28,7 +28,7 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// Drops by reason: `12 loss, 3 queue-full`, or `-`.
+/// Formats drops by reason: `12 loss, 3 queue-full`, or `-`.
 pub fn drops(drops: &[(&'static str, u64)]) -> String {
     let each: Vec<_> =
         drops.iter().map(|(reason, packets)| format!("{} {reason}", count(*packets))).collect();
@@ -46,8 +46,8 @@ fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
     }
 }
 
-/// Lines of cells in columns: the first and the last column to the left, those between to the right. The first line is
-/// the head.
+/// Aligns lines of cells in columns: the first and the last column to the left, those between to the right.
+/// The first line is the header.
 pub fn columns(lines: &[Vec<String>]) -> Vec<String> {
     let count = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! The report as people read it.
+//! The report as a table for people.
 
 use crate::{Report, Row, Scalar};
 use std::fmt::Write as _;
@@ -7,8 +7,8 @@ use std::io::{self, Write};
 const HEAD: [&str; 5] = ["", "configured", "measured", "error", ""];
 
 impl Report {
-    /// Writes the rows as an aligned table with a line about the machine above it and the notes below it. Units are scaled
-    /// (`10 Mbit/s`, `20 ms`); the JSON keeps the plain ones.
+    /// Writes the rows as an aligned table with a line about the machine above it and the notes below it.
+    /// Units are scaled (`10 Mbit/s`, `20 ms`); the JSON keeps the plain ones.
     pub fn print_table(&self, out: &mut dyn Write) -> io::Result<()> {
         let machine = &self.machine;
         writeln!(
@@ -71,7 +71,7 @@ fn shown(value: &Scalar, unit: &str) -> String {
     }
 }
 
-/// The number with its unit, scaled where the unit has a scale that people use: `10 Mbit/s`.
+/// A number with its unit, scaled where that is usual: `10 Mbit/s`.
 pub fn in_unit(value: f64, unit: &str) -> String {
     const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     const BITS: [(f64, &str); 4] = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
@@ -92,7 +92,7 @@ pub fn in_unit(value: f64, unit: &str) -> String {
     format!("{} {name}", rounded(value / scale))
 }
 
-/// At most three decimals, and none that are zero.
+/// At most three decimals, without trailing zeros.
 fn rounded(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,5 +1,5 @@
-//! A router with a program, so many batches of packets, and nothing else: to be run under an instruction counter with two numbers of batches. The
-//! difference is what these packets took.
+//! A router with a program, so many batches of packets, and nothing else: to be run under an instruction
+//! counter with two numbers of batches. The difference is what these packets took.
 //!
 //! `valgrind --tool=callgrind target/release/examples/instructions sixty 1000`
 
@@ -92,7 +92,12 @@ fn program(what: &str) -> Result<Program, Failure> {
         "time" => ("call 5".into(), None),
         "random" => ("call 7".into(), None),
         "state" => ("r1 = 8\n call 65536\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1".into(), None),
-        "store" => ("r2 = *(u32 *)(r1 + 0)\n r3 = *(u32 *)(r1 + 4)\n r4 = r2\n r4 += 16\n if r4 > r3 goto out\n r5 = 0\n *(u8 *)(r2 + 15) = r5\n out:".into(), None),
+        "store" => (
+            "r2 = *(u32 *)(r1 + 0)\n r3 = *(u32 *)(r1 + 4)\n r4 = r2\n r4 += 16\n if r4 > r3 goto \
+         out\n r5 = 0\n *(u8 *)(r2 + 15) = r5\n out:"
+                .into(),
+            None,
+        ),
         "array" => (lookup.into(), Some(MapKind::Array)),
         "hash" => (lookup.into(), Some(MapKind::Hash)),
         _ => return Err(format!("{what}?").into()),
@@ -106,7 +111,8 @@ fn program(what: &str) -> Result<Program, Failure> {
 fn sixty() -> String {
     let sums = ["r7 += r8\n", "r8 ^= r7\n"].repeat(27).concat();
     format!(
-        "r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n{sums} r7 ^= r8\n if r7 != 0x12345677 goto out\n out:"
+        "r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n\
+         {sums} r7 ^= r8\n if r7 != 0x12345677 goto out\n out:"
     )
 }
 

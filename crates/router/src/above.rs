@@ -1,11 +1,11 @@
-//! Packets that go up to services and control processes, and those that come back (T. Spalink and others, "Building a robust software-based router
-//! using network processors", sections 3.6, 3.7 and 4.5).
+//! Packets that go up to services and control processes, and those that come back (T. Spalink and others,
+//! "Building a robust software-based router using network processors", sections 3.6, 3.7 and 4.5).
 
 use crate::classify::{Class, Classify, ETHERNET};
 use crate::state::{Core, Fate};
-use longwire_block::{DropReason, OUTBOX, Outbox, REFUSED, SeatStats};
+use longwire_block::{AttachmentStats, DropReason, OUTBOX, Outbox, REFUSED};
 use longwire_packet::{Handle, Pool};
-use longwire_punt::{Cut, Punt, Refused, SeatId, Seated};
+use longwire_punt::{AttachmentId, AttachmentView, Cut, Punt, Refused};
 use longwire_units::Nanos;
 
 /// The levels above a router.
@@ -16,41 +16,42 @@ pub(crate) struct Above {
     passed: Vec<Handle>,
 }
 
-/// Where a packet is to go up, and whose it is.
+/// The destination of a packet that goes up, and its owner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Upward {
-    pub seat: SeatId,
+    pub attachment: AttachmentId,
     pub fid: u32,
     /// A hash of its flow; 0 if it has none.
     pub flow: u64,
 }
 
-/// What became of the packets of all seats.
-pub(crate) fn stats(punt: &Punt) -> Vec<SeatStats> {
-    let of_seat = |Seated { level, name, is_taken, kept, counts, .. }: Seated<'_>| SeatStats {
-        level,
-        name: name.into(),
-        there: is_taken,
-        up: counts.up,
-        verdicts: counts.verdicts,
-        late: counts.late,
-        returned: counts.returned,
-        kept,
-        refused: counts.full + counts.over_rate + counts.over_cycles + counts.over_time,
-        over_cycles: counts.over_cycles,
-        over_time: counts.over_time,
-        worker_ns: counts.worker_ns,
-        throttled: counts.throttled,
-        processor_ns: counts.processor_ns,
-        absent: counts.absent,
-        made: counts.made,
-        unmade: counts.unmade,
-        faults: counts.faults,
-        came: counts.came,
-        cut: counts.cut,
-        last_cut: counts.last_cut.map(Cut::name),
-    };
-    punt.seats().map(of_seat).collect()
+/// Counters of all attachments.
+pub(crate) fn stats(punt: &Punt) -> Vec<AttachmentStats> {
+    let of_attachment =
+        |AttachmentView { level, name, is_taken, kept, counts, .. }: AttachmentView<'_>| AttachmentStats {
+            level,
+            name: name.into(),
+            there: is_taken,
+            up: counts.up,
+            verdicts: counts.verdicts,
+            late: counts.late,
+            returned: counts.returned,
+            kept,
+            refused: counts.full + counts.over_rate + counts.over_cycles + counts.over_time,
+            over_cycles: counts.over_cycles,
+            over_time: counts.over_time,
+            worker_ns: counts.worker_ns,
+            throttled: counts.throttled,
+            processor_ns: counts.processor_ns,
+            absent: counts.absent,
+            made: counts.made,
+            unmade: counts.unmade,
+            faults: counts.faults,
+            came: counts.came,
+            cut: counts.cut,
+            last_cut: counts.last_cut.map(Cut::name),
+        };
+    punt.attachments().map(of_attachment).collect()
 }
 
 impl Above {
@@ -80,7 +81,7 @@ impl Above {
             network: if upward.flow == 0 { 0 } else { ETHERNET as u16 },
             transport: 0,
         };
-        match self.punt.offer(pool, handle, upward.seat, &known) {
+        match self.punt.offer(pool, handle, upward.attachment, &known) {
             Ok(()) => Some(Fate::Kept),
             Err(Refused::Full) => Some(Fate::Dropped(DropReason::LevelFull)),
             Err(Refused::Absent) => Some(Fate::Dropped(DropReason::LevelLate)),
@@ -88,26 +89,27 @@ impl Above {
         }
     }
 
-    /// Whether a seat has no room for a packet of this time, or it is beyond its rate: then it is counted as
-    /// refused.
+    /// Whether an attachment has no room for a packet of this time, or it is beyond its rate: then it is
+    /// counted as refused.
     #[inline]
-    pub fn refuses(&mut self, seat: SeatId, now: Nanos) -> bool {
-        self.punt.refuses(seat, now)
+    pub fn refuses(&mut self, attachment: AttachmentId, now: Nanos) -> bool {
+        self.punt.refuses(attachment, now)
     }
 
-    /// Lets them see what was offered: after each batch.
+    /// Passes offered packets on to services and processes, after each batch.
     pub fn flush(&mut self, pool: &Pool, batch: &[Handle]) {
         if let Some(&last) = batch.last() {
             self.punt.flush(Nanos(pool.meta(last).arrival));
         }
     }
 
-    /// The same at a time.
+    /// Passes what was offered on to services and processes, at this time.
     pub fn flush_at(&mut self, now: Nanos) {
         self.punt.flush(now);
     }
 
-    /// Takes back what was decided about. What passes is looked at again, since it may have been changed, and goes by minimal or full IP.
+    /// Takes back what was decided about. What passes is looked at again, since it may have been changed, and
+    /// goes by minimal or full IP.
     pub fn collect<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),

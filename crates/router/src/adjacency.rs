@@ -1,4 +1,5 @@
-//! Adjacencies: what a frame to a gateway is given. Kept by the next hop's number, so that neither port nor neighbour is looked up for each packet.
+//! Adjacencies: what a frame to a gateway is given. Kept by the next hop's number, so that neither port nor
+//! neighbour is looked up for each packet.
 
 use crate::ports::RouterPort;
 use longwire_units::Nanos;
@@ -23,7 +24,8 @@ impl Adjacency {
     pub const NONE: Self =
         Self { revision: u64::MAX, until: Nanos::ZERO, place: 0, mtu: 0, addresses: [0; 12] };
 
-    /// By this port to the neighbour with this link address, which is known until then, at this state of ports and neighbours.
+    /// By this port to the neighbour with this link address, which is known until then, at this state of
+    /// ports and neighbours.
     pub fn new(port: &RouterPort, (mac, until): ([u8; 6], Nanos), revision: u64) -> Self {
         let mut addresses = [0; 12];
         addresses[..6].copy_from_slice(&mac);
@@ -48,7 +50,7 @@ mod tests {
     use longwire_packet::{Batch, Pool};
     use std::net::IpAddr;
 
-    /// Where a packet goes, and to which station there.
+    /// The port of a packet, and the station behind it.
     fn sent(router: &mut Router) -> Result<(u16, [u8; 6]), Option<DropReason>> {
         let (mut pool, mut out) = (Pool::new(1 << 20).unwrap(), Outbox::default());
         let handle = pool.insert(&frame_v4([10, 0, 0, 9], [20, 0, 0, 1], 64, &[0; 26])).unwrap();

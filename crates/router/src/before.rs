@@ -1,8 +1,8 @@
-//! What packets were before they were rewritten, by programs or above: ICMP errors are about what their senders have sent, and go to them (RFC 5508,
-//! section 4, asks that of a translator of addresses).
+//! Packets as they were before they were rewritten, by programs or above: ICMP errors are about what their
+//! senders have sent, and go to them (RFC 5508, section 4, asks that of a translator of addresses).
 //!
-//! A packet that grows or shrinks on its way through programs has become another, about which errors are made as it is: what is too long of it is
-//! not what its sender has sent.
+//! A packet that grows or shrinks on its way through programs has become another, about which errors are made
+//! as it is: what is too long of it is not what its sender has sent.
 
 use longwire_packet::{BATCH, FirstLine, Handle, Pool};
 

@@ -5,7 +5,8 @@ use longwire_block::{DropReason, FLOOD, Node, Outbox, Stations, refuse};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
-/// How long a station is remembered after it was last heard, unless said otherwise: 300 s (802.1D, table 7-5).
+/// How long a station is remembered after it was last heard, unless said otherwise: 300 s (802.1D, table
+/// 7-5).
 pub const DEFAULT_AGEING: Nanos = Nanos::from_secs(300);
 
 /// How many stations a bridge remembers, unless said otherwise.
@@ -18,8 +19,8 @@ const RESERVED: u64 = 0x0180_c200_0000;
 
 /// Forwards frames to the port behind which their destination was heard, and to all ports if it was not.
 ///
-/// Where a frame goes is a function of the frames before it and their arrival times. VLAN tags are not looked at:
-/// all VLANs share what is learnt.
+/// The output of a frame depends only on the frames before it and their arrival times. VLAN tags are not
+/// looked at: all VLANs share what is learnt.
 #[derive(Debug)]
 pub struct Bridge {
     ports: Box<[u16]>,
@@ -30,8 +31,9 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// A bridge with these ports (places in the plan), that forgets stations not heard for `ageing` and remembers
-    /// at most `table` of them, 32 to 64 bytes each. With an ageing time of zero it floods everything.
+    /// A bridge with these ports (places in the plan), that forgets stations not heard for `ageing` and
+    /// remembers at most `table` of them, 32 to 64 bytes each. With an ageing time of zero it floods
+    /// everything.
     pub fn new(mut ports: Vec<u16>, ageing: Nanos, table: usize) -> Self {
         ports.sort_unstable();
         ports.dedup();
@@ -39,14 +41,15 @@ impl Bridge {
         Self { ports: ports.into(), stations, not_learnt: 0, cable: false, learns: true }
     }
 
-    /// The same as a cable between two ports: what is reserved for bridges passes, too.
+    /// Makes it a cable between two ports: frames reserved for bridges pass, too.
     #[must_use]
     pub fn as_cable(self) -> Self {
         Self { cable: true, ..self }
     }
 
-    /// Makes it a relay between two ports that learns nothing: every frame goes to the other port, even one whose destination is behind
-    /// the port that it came in by. So several of them, each with a part of the frames, do what one would with all.
+    /// Makes it a relay between two ports that learns nothing: every frame goes to the other port, even one
+    /// whose destination is behind the port that it came in by. So several of them, each with a part of the
+    /// frames, do what one would with all.
     ///
     /// # Panics
     /// If it has not exactly two ports.
@@ -56,8 +59,8 @@ impl Bridge {
         Self { learns: false, ..self }
     }
 
-    /// Tells the bridge that the station `mac` is behind `port`, before anything was heard of it. It is not forgotten
-    /// until it has been heard, so that traffic to a station that never answers isn't flooded.
+    /// Tells the bridge that the station `mac` is behind `port`, before anything was heard of it. It is not
+    /// forgotten until it has been heard, so that traffic to a station that never answers isn't flooded.
     pub fn expect(&mut self, mac: [u8; 6], port: u16) {
         let [a, b, c, d, e, f] = mac;
         let address = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
@@ -72,7 +75,8 @@ impl Bridge {
         self.not_learnt
     }
 
-    /// Decides where a frame that came in at `now` by `in_port` goes, and learns from it. A frame without a whole header is a bad one.
+    /// Decides where a frame that came in at `now` by `in_port` goes, and learns from it. A frame without a
+    /// whole header is a bad one.
     #[inline]
     fn decide(
         &mut self,
@@ -170,7 +174,7 @@ mod tests {
         (Bridge::new(vec![30, 10, 20, 10], ageing, table), Pool::new(1 << 20).unwrap())
     }
 
-    /// What becomes of one frame: the port, FLOOD or the reason.
+    /// The decision for a frame: a port, FLOOD or a drop reason.
     fn pass(
         bridge: &mut Bridge,
         pool: &mut Pool,
@@ -275,7 +279,8 @@ mod tests {
         assert_eq!(send(102, 10, C, A), (Ok(30), 1));
     }
 
-    /// One frame after the other, and each as the first that its relay sees: what a relay does depends on no other frame.
+    /// One frame after the other, and each as the first that its relay sees: what a relay does depends on no
+    /// other frame.
     #[test]
     fn a_relay_sends_all_to_the_other_port_and_learns_nothing() {
         let new = || Bridge::new(vec![20, 10], DEFAULT_AGEING, 16).as_relay();
@@ -339,7 +344,8 @@ mod tests {
                 let meta = pool.meta(handle);
                 prop_assert_eq!(refusal(meta).map_or(Ok(meta.out_port), Err), expected);
                 let own = at_once.ports().contains(&meta.out_port) && meta.out_port != meta.in_port;
-                prop_assert!(own || meta.out_port == FLOOD || (meta.out_port >= REFUSED && expected.is_err()));
+                prop_assert!(own || meta.out_port == FLOOD
+                || (meta.out_port >= REFUSED && expected.is_err()));
             }
         }
     }

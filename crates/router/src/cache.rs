@@ -88,7 +88,8 @@ impl Set<u128> for SetV6 {
     }
 }
 
-/// Destinations with their next hops. What it knows is of one generation: a new one is begun when a route has changed.
+/// Destinations with their next hops. What it knows is of one generation: a new one is begun when a route has
+/// changed.
 #[derive(Debug)]
 pub struct Cache<A: Cached> {
     sets: Box<[A::Set]>,
@@ -143,7 +144,8 @@ impl<A: Cached> Cache<A> {
         set.put(way, destination, self.generation, hop.0.get());
     }
 
-    /// Forgets everything: a route has changed. Takes the same time whatever is known, but for one time in 65535.
+    /// Forgets everything: a route has changed. Takes the same time whatever is known, but for one time in
+    /// 65535.
     pub fn forget(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
@@ -164,7 +166,8 @@ impl<A: Cached> Cache<A> {
         self.hits += 1;
     }
 
-    /// How often a destination was not known. As long as it is the same, nothing has been learnt, and nothing given up.
+    /// How often a destination was not known. As long as it is the same, nothing has been learnt, and nothing
+    /// given up.
     #[inline]
     pub const fn misses(&self) -> u64 {
         self.misses

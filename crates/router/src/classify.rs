@@ -1,4 +1,5 @@
-//! What a packet is: the one place that knows the formats of what a router forwards. Another classifier may take its place.
+//! Classification of packets: the one place that knows the formats of what a router forwards. Another
+//! classifier may take its place.
 
 use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::ports::RouterPort;
@@ -8,13 +9,15 @@ use longwire_packet::Meta;
 use longwire_wire::checksum::Sum;
 use longwire_wire::{ethertype, protocol};
 
-/// Says what packets are. It is told nothing that packets change, and is asked about a packet once; all else goes by its answer.
+/// Says what packets are. It is told nothing that packets change, and is asked about a packet once; all else
+/// goes by its answer.
 pub trait Classify: Send + 'static {
-    /// What the frame is that came in by `port`. It may rewrite headers of its own that lie between Ethernet and IP (labels).
+    /// The class of a frame that came in by `port`. It may rewrite headers of its own that lie between
+    /// Ethernet and IP (labels).
     fn classify(&mut self, port: &RouterPort, meta: &Meta, frame: &mut [u8]) -> Class;
 }
 
-/// What a packet is.
+/// The class of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// An IPv4 packet that needs nothing special, right behind an Ethernet header of 14 bytes.
@@ -22,7 +25,7 @@ pub enum Class {
         /// Its destination.
         destination: u32,
     },
-    /// The same of IPv6.
+    /// An IPv6 packet that needs nothing special, right behind an Ethernet header of 14 bytes.
     V6 {
         /// Its destination.
         destination: u128,
@@ -114,7 +117,7 @@ impl Classify for IpClassifier {
 }
 
 impl IpClassifier {
-    /// What a frame is that is not plain.
+    /// The class of a frame that is not plain.
     #[inline(never)]
     fn look_closer(port: &RouterPort, meta: &Meta, frame: &[u8]) -> Class {
         let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else {
@@ -138,8 +141,8 @@ impl IpClassifier {
     }
 }
 
-/// The destination of an IPv4 packet that needs nothing special, as nearly all are: its frame is for this port, and all is so at once of
-/// which [`v4`] says what it means if it is not.
+/// The destination of an IPv4 packet that needs nothing special, as nearly all are: its frame is for this
+/// port, and all is so at once of which [`v4`] says what it means if it is not.
 #[inline]
 fn plain_v4(port: &RouterPort, meta: &Meta, frame: &[u8]) -> Option<u32> {
     let head = frame.first_chunk::<{ ETHERNET + 20 }>()?;
@@ -195,7 +198,8 @@ fn v4(packet: &[u8], on_wire: usize) -> Class {
     Class::V4 { destination }
 }
 
-/// For each first byte of addresses whether they need a closer look: this network, loopback, those within a link, groups and what is reserved.
+/// For each first byte of addresses whether they need a closer look: this network, loopback, those within a
+/// link, groups and what is reserved.
 static SPECIAL: [bool; 256] = {
     let mut special = [false; 256];
     (special[0], special[127], special[169]) = (true, true, true);
@@ -229,7 +233,8 @@ fn v6(packet: &[u8], on_wire: usize) -> Class {
         return Class::Dropped(DropReason::BadHeader);
     };
     let (source, destination) = (u128::from_be_bytes(*source), u128::from_be_bytes(*destination));
-    // The unspecified address and loopback, those within IPv4 ones, and groups as sources. Stations without an address ask who has it.
+    // The unspecified address and loopback, those within IPv4 ones, and groups as sources. Stations without
+    // an address ask who has it.
     if is_martian_v6(destination) || source >> 120 == 0xff || (is_martian_v6(source) && source != 0) {
         return Class::Dropped(DropReason::Martian);
     }

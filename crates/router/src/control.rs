@@ -1,5 +1,6 @@
-//! The control plane beside a router: a system that runs routing protocols, and has a port of its own beside each of the router's. It is given
-//! what is for the router itself, policed by what it is, and what it sends goes out as it is.
+//! The control plane beside a router: a system that runs routing protocols, and has a port of its own beside
+//! each of the router's. It is given what is for the router itself, policed by what it is, and what it sends
+//! goes out as it is.
 
 mod changes;
 mod path;
@@ -19,7 +20,7 @@ pub struct ControlPort {
 /// How the control plane knows a neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// It was told of it, or has not heard of it for a while.
+    /// It knows the neighbour from elsewhere, or has not heard of it for a while.
     Doubtful,
     /// It has answered just now.
     Answered,
@@ -43,7 +44,7 @@ struct Awaited {
     neighbour: u128,
 }
 
-/// What a router knows of its control plane.
+/// The state of a router's control plane.
 #[derive(Debug)]
 pub(crate) struct Control {
     ports: Vec<ControlPort>,

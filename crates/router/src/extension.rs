@@ -5,7 +5,7 @@ use longwire_wire::{Ipv6, Ipv6Options, MAX_EXTENSIONS, protocol};
 /// Bytes of the fixed header, and where in it stands what follows it.
 const FIXED: usize = 40;
 const NEXT_HEADER: u32 = 6;
-/// That routers should look closer (RFC 2711): the one option that is known.
+/// Router alert (RFC 2711): the one option that is known.
 const ROUTER_ALERT: u8 = 5;
 
 /// A packet for the router itself, behind its extension headers.
@@ -13,9 +13,9 @@ const ROUTER_ALERT: u8 = 5;
 pub(crate) struct Opened {
     /// Number of the protocol.
     pub protocol: u8,
-    /// Where that stands, from the first byte of the IPv6 header.
+    /// Its offset from the first byte of the IPv6 header.
     pub named_at: u32,
-    /// Where the protocol's header begins.
+    /// Offset of the protocol's header.
     pub offset: usize,
 }
 
@@ -24,7 +24,8 @@ pub(crate) struct Opened {
 pub(crate) enum Unopened {
     /// An option says that it is to be dropped.
     Option(BadOptionV6),
-    /// A routing header says that the packet is to go on from here; the type of the header stands at `kind_at`, from the first byte of the IPv6 header.
+    /// A routing header says that the packet is to go on from here; the type of the header stands at
+    /// `kind_at`, from the first byte of the IPv6 header.
     Routed { kind_at: u32 },
     /// It is a part of a larger packet, ends within its headers, or has too many.
     Unreadable,
@@ -33,7 +34,7 @@ pub(crate) enum Unopened {
 /// An option that is not known and says that the packet is to be dropped, or one that is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadOptionV6 {
-    /// Where it stands, from the first byte of the IPv6 header.
+    /// Its offset from the first byte of the IPv6 header.
     pub at: u32,
     pub telling: Telling,
 }
@@ -57,7 +58,8 @@ impl Unopened {
     }
 }
 
-/// What a packet for the router itself is, behind its extension headers. A fragment that is all there is of its packet is taken for that (RFC 6946).
+/// Reads a packet for the router itself up to the protocol behind its extension headers. A fragment that is
+/// all there is of its packet is taken for that (RFC 6946).
 pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
     const FRAGMENT: usize = 8;
     /// The offset, and that more fragments follow.
@@ -94,7 +96,7 @@ pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
     Err(Unopened::Unreadable)
 }
 
-/// What in a packet's hop-by-hop options, if it has such, says that it is to be dropped, wherever it is.
+/// The hop-by-hop option because of which a packet must be dropped, if any.
 pub(crate) fn bad_hop_by_hop(packet: &[u8]) -> Option<BadOptionV6> {
     let ip = Ipv6::check(packet).ok().filter(|ip| ip.next_header() == protocol::HOP_BY_HOP)?;
     match options_len(ip.payload(), FIXED) {
@@ -105,8 +107,8 @@ pub(crate) fn bad_hop_by_hop(packet: &[u8]) -> Option<BadOptionV6> {
     }
 }
 
-/// Bytes of a header of options, which begins at `offset` and with the first of `bytes`, if all of them let the packet pass. The two highest bits of one
-/// that is not known say what is to be done (RFC 8200, 4.2).
+/// Bytes of a header of options, which begins at `offset` and with the first of `bytes`, if all of them let
+/// the packet pass. The two highest bits of one that is not known say what is to be done (RFC 8200, 4.2).
 fn options_len(bytes: &[u8], offset: usize) -> Result<usize, Unopened> {
     let options = Ipv6Options::check(bytes).map_err(|_| Unopened::Unreadable)?;
     let len = options.header_len();

@@ -1,4 +1,5 @@
-//! What a router knows of destinations: prefix tables of both kinds, the route caches before them, and next hops.
+//! Routes of a router: prefix tables of both kinds, the route caches before them, and next
+//! hops.
 
 use crate::adjacency::Adjacency;
 use crate::cache::Cache;
@@ -69,7 +70,7 @@ pub(crate) struct Fib {
     cache_v6: Cache<u128>,
 }
 
-/// What the cache knows of a batch's destinations, by their places.
+/// Cached next hops of a batch's destinations, by their places.
 pub(crate) struct Ahead {
     hops: [Option<HopId>; BATCH],
     /// How many were not known until then: once there are more, others may have taken their places.
@@ -144,7 +145,7 @@ impl Fib {
         Some(hop)
     }
 
-    /// The same for one that has been looked for ahead, and its place there.
+    /// The next hop for a destination that was looked up ahead, by its place there.
     #[inline]
     pub fn find_v4_ahead(&mut self, destination: u32, (ahead, at): (&Ahead, usize)) -> Option<HopId> {
         match ahead.hops[at] {
@@ -156,7 +157,7 @@ impl Fib {
         }
     }
 
-    /// The same for IPv6.
+    /// The next hop for an IPv6 destination.
     #[inline]
     pub fn find_v6(&mut self, destination: u128) -> Option<HopId> {
         if let Some(hop) = self.cache_v6.find(destination) {
@@ -172,18 +173,19 @@ impl Fib {
         self.v4.find(destination).map(|id| self.hops.at(id))
     }
 
-    /// The same for IPv6.
+    /// The next hop for an IPv6 destination, past the cache.
     pub fn way_v6(&self, destination: u128) -> Option<NextHop> {
         self.v6.find(destination).map(|id| self.hops.at(id))
     }
 
-    /// Whether an address may be the router's own, or mean everybody in one of its networks: a quick look; if not, it is not.
+    /// Whether an address may be the router's own, or mean everybody in one of its networks: a quick look; if
+    /// not, it is not.
     #[inline]
     pub fn may_be_own_v4(&self, address: u32) -> bool {
         self.own.may_be(address.into())
     }
 
-    /// The same for IPv6.
+    /// Whether an IPv6 address may be the router's own; if not, it is not.
     #[inline]
     pub fn may_be_own_v6(&self, address: u128) -> bool {
         self.own.may_be(folded(address))
@@ -195,13 +197,13 @@ impl Fib {
             && matches!(self.way_v4(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
-    /// The same for IPv6.
+    /// Whether an IPv6 address is the router's own, or a multicast address of one of its networks.
     pub fn is_own_v6(&self, address: u128) -> bool {
         self.own.may_well_be_v6(address)
             && matches!(self.way_v6(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
-    /// What a number stands for.
+    /// The next hop with a number.
     #[inline]
     pub fn hop(&self, id: HopId) -> NextHop {
         self.hops.at(id)
@@ -218,12 +220,12 @@ impl Fib {
         self.hops.note_adjacency(id, adjacency);
     }
 
-    /// Where a flow with this hash goes, of several next hops.
+    /// The next hop of a flow with this hash, of several.
     pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
         self.hops.member(hop, hash)
     }
 
-    /// A number for a next hop that no route leads to: what labels stand for.
+    /// A number for a next hop that no route leads to: what labels lead to.
     pub fn keep_hop(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
         self.hops.take(hop).ok_or(RouteError::TooManyHops)
     }
@@ -235,7 +237,8 @@ impl Fib {
         self.v4.prefetch_root(destination);
     }
 
-    /// Looks for a batch's destinations, as far as they are of IPv4. Of those that the cache does not know, reads the table's slots ahead of use.
+    /// Looks for a batch's destinations, as far as they are of IPv4. Of those that the cache does not know,
+    /// reads the table's slots ahead of use.
     #[inline]
     pub fn look_ahead_v4(&self, destinations: impl Iterator<Item = Option<u32>>) -> Ahead {
         let mut ahead = Ahead { hops: [None; BATCH], misses: self.cache_v4.misses() };

@@ -21,8 +21,8 @@ struct Header {
 }
 
 impl Core {
-    /// Makes fragments of at most `mtu` bytes of a packet that may be fragmented, and sends them out of the port at `place`. Its Ethernet
-    /// addresses are right.
+    /// Makes fragments of at most `mtu` bytes of a packet that may be fragmented, and sends them out of the
+    /// port at `place`. Its Ethernet addresses are right.
     pub fn fragment(
         &mut self,
         pool: &mut Pool,

@@ -1,4 +1,5 @@
-//! Full IP: everything that minimal IP leaves, looked at from the beginning. It decides about a packet as RFC 1812 (section 5.2) and RFC 8200 say.
+//! Full IP: everything that minimal IP leaves, looked at from the beginning. It decides about a packet as RFC
+//! 1812 (section 5.2) and RFC 8200 say.
 
 use crate::classify::{ETHERNET, Why};
 use crate::extension::{BadOptionV6, Telling, Unopened, bad_hop_by_hop, open};
@@ -83,12 +84,14 @@ impl Core {
         self.resolve(pool, handle, (place, neighbour, is_gateway), out)
     }
 
-    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, of several by that of its flow.
+    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, of several by that
+    /// of its flow.
     fn one_way(&self, pool: &Pool, handle: Handle, routed: Option<NextHop>) -> Option<NextHop> {
         self.bound_way(routed).map(|hop| self.chosen(hop, pool.data(handle)))
     }
 
-    /// What all stations of a link are sent: only what is for all hosts of a network there is anybody's (RFC 1122, 3.3.6).
+    /// What all stations of a link are sent: only what is for all hosts of a network there is anybody's (RFC
+    /// 1122, 3.3.6).
     fn broadcast(&mut self, pool: &Pool, handle: Handle, destination: u32, out: &Outbox) -> Fate {
         let punted = match self.fib.way_v4(destination) {
             Some(NextHop::Broadcast) => self.punt(pool, handle, out),
@@ -212,7 +215,7 @@ impl Core {
         Fate::Dropped(DropReason::Options)
     }
 
-    /// What is for a group: read, or the control plane's; nothing is forwarded.
+    /// Processes multicast: read by the router, or passed to the control plane; never forwarded.
     fn group_v6(&mut self, pool: &mut Pool, handle: Handle, destination: u128, out: &mut Outbox) -> Fate {
         let is_group = destination >> 120 == 0xff;
         let place = pool.meta(handle).in_port;
@@ -298,13 +301,14 @@ impl Core {
     }
 }
 
-/// Where the echo request begins that an IPv6 packet is, from its first byte, if it is one.
+/// Offset of the echo request in an IPv6 packet, if it is one.
 fn echo_request(packet: &[u8]) -> Option<usize> {
     let opened = open(packet).ok().filter(|opened| opened.protocol == protocol::ICMPV6)?;
     (*packet.get(opened.offset)? == icmpv6_kind::ECHO).then_some(opened.offset)
 }
 
-/// Why a packet is dropped unseen when there is too much to do; none for those that are policed by what is in them.
+/// Why a packet is dropped unseen when there is too much to do; none for those that are policed by what is in
+/// them.
 const fn too_much(why: Why) -> Option<DropReason> {
     match why {
         Why::Arp | Why::Group | Why::LinkLocal => None,

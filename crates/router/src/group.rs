@@ -1,8 +1,9 @@
 //! Routes that lead to several next hops at once (equal-cost multipath), and which flow takes which.
 //!
-//! A flow's packets all go the same way, so that none overtakes another. Flows are shared out by *hash threshold* (RFC 2992): each next hop has
-//! a region of all hashes, as wide as its weight, and a flow goes where its hash lies. If a next hop goes, the others' regions grow, and most flows of
-//! theirs stay with them.
+//! A flow's packets all go the same way, so that none overtakes another. Flows are shared out by *hash
+//! threshold* (RFC 2992): each next hop has a region of all hashes, as wide as its weight, and a flow goes
+//! where its hash lies. If a next hop goes, the others' regions grow, and most flows of theirs stay with
+//! them.
 
 use crate::classify::ETHERNET;
 use crate::next_hop::NextHop;
@@ -15,7 +16,7 @@ pub const MOST_MEMBERS: usize = 256;
 /// The highest weight of a next hop, as in Linux (linux/rtnetlink.h: `rtnh_hops` is a byte, and one less).
 pub const MOST_WEIGHT: u16 = 256;
 
-/// Where a route leads.
+/// The destination of a route.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// To one next hop.
@@ -33,7 +34,8 @@ pub struct Group(Arc<[Member]>);
 pub struct Member {
     /// A neighbour: [`NextHop::Gateway`] or [`NextHop::Direct`].
     pub hop: NextHop,
-    /// Its share of the flows, of the sum of all weights: 1 to [`MOST_WEIGHT`]; the sum of these where it was named several times.
+    /// Its share of the flows, of the sum of all weights: 1 to [`MOST_WEIGHT`]; the sum of these where it was
+    /// named several times.
     pub weight: u16,
 }
 
@@ -49,12 +51,13 @@ pub enum WayError {
     /// No weight.
     #[error("a next hop's weight is {weight}, it must be 1 to {MOST_WEIGHT}")]
     Weight {
-        /// What was asked for.
+        /// The request.
         weight: u16,
     },
     /// Something that is no neighbour.
     #[error(
-        "of several next hops each is a gateway or a port: what goes to the router or nowhere has a route of its own"
+        "of several next hops each is a gateway or a port: what goes to the router or nowhere has a route of \
+         its own"
     )]
     NoNeighbour,
 }
@@ -147,7 +150,7 @@ impl Shares {
         Self(group.members().iter().filter_map(choice).collect())
     }
 
-    /// Where a flow with this hash goes.
+    /// The next hop of a flow with this hash.
     pub fn of(&self, hash: u32) -> NextHop {
         let at = self.0.partition_point(|choice| choice.last < hash);
         match self.0.get(at) {
@@ -161,9 +164,10 @@ impl Shares {
 /// Protocols whose header begins with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
 
-/// A number for the flow of a packet: of its addresses, protocol and ports. Fragments have no ports here, so that all of a packet go the same way.
-/// IPv6 flow labels stand for protocol and ports, where there are any (RFC 6438). Routers with other seeds have others, so that one does not
-/// divide again what another has divided in the same way.
+/// A number for the flow of a packet: of its addresses, protocol and ports. Fragments have no ports here, so
+/// that all of a packet go the same way. IPv6 flow labels replace protocol and ports, where there are any
+/// (RFC 6438). Routers with other seeds have others, so that one does not divide again what another has
+/// divided in the same way.
 pub(crate) fn flow_hash(frame: &[u8], seed: u64) -> u32 {
     let packet = frame.get(ETHERNET..).unwrap_or_default();
     let kind = Ethernet::check(frame).map_or(0, |ethernet| ethernet.ethertype());
@@ -261,8 +265,8 @@ mod tests {
 
     #[test]
     fn few_flows_move_when_a_next_hop_goes() {
-        // Quarters become thirds: what the second had has to move, 1/4, and what the fourth's region takes of the third's, 1/12. Taking a hash
-        // modulo the number of next hops would move 3/4.
+        // Quarters become thirds: what the second had has to move, 1/4, and what the fourth's region takes of
+        // the third's, 1/12. Taking a hash modulo the number of next hops would move 3/4.
         let before = shares(&[via(1, 1), via(2, 1), via(3, 1), via(4, 1)]);
         let after = shares(&[via(1, 1), via(3, 1), via(4, 1)]);
         let moved = hashes().filter(|&hash| before.of(hash) != after.of(hash)).count();

@@ -64,7 +64,7 @@ impl NextHops {
         several.map_or(Way::One(hop), Way::Several)
     }
 
-    /// Where a flow with this hash goes, of several next hops.
+    /// The next hop of a flow with this hash, of several.
     pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
         match hop {
             NextHop::Group(id) => self.groups.list[usize::from(id.0)].1.of(hash),
@@ -108,7 +108,7 @@ impl NextHops {
         }
     }
 
-    /// What a number stands for.
+    /// The next hop with a number.
     #[inline]
     pub fn at(&self, id: HopId) -> NextHop {
         self.hops[id.index()]

@@ -47,8 +47,8 @@ struct OwnHop {
 }
 
 impl Core {
-    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7). The packet is to be dropped: it is what its sender
-    /// has sent from here on.
+    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7). The
+    /// packet is to be dropped: it is what its sender has sent from here on.
     pub fn error_v4(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
         self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
@@ -70,14 +70,15 @@ impl Core {
         self.send_icmp_v4(pool, handle, &ends, message, INTERNETWORK, out);
     }
 
-    /// The same for IPv6 (RFC 4443, 2.4 e).
+    /// Sends an ICMPv6 error because of a packet (RFC 4443, 2.4 e).
     pub fn error_v6(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
         self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
         let packet = &frame[ETHERNET..];
         let Ok(ip) = Ipv6::check(packet) else { return };
         let (source, len) = (ip.source(), (usize::from(ip.payload_len()) + V6).min(packet.len()));
-        // Of an option that nobody knows those who ask for it are told even if they have asked many (RFC 4443, 2.4 e.3).
+        // Of an option that nobody knows those who ask for it are told even if they have asked many (RFC
+        // 4443, 2.4 e.3).
         let is_of_option = (message.0, message.1) == (icmpv6_kind::PARAMETER, UNKNOWN_OPTION);
         let to_many = (frame[0] & 1 == 1 || ip.destination() >> 120 == 0xff) && !is_of_option;
         if to_many || is_icmpv6_error(&ip, packet) || !self.is_elsewhere_v6(source) {
@@ -129,7 +130,8 @@ impl Core {
         Fate::Consumed
     }
 
-    /// The same for ICMPv6; the message begins at `offset` from the IPv6 header's first byte.
+    /// Processes ICMPv6 for the router itself; the message begins at `offset` from the IPv6 header's first
+    /// byte.
     pub fn local_icmp_v6(
         &mut self,
         pool: &mut Pool,
@@ -167,8 +169,9 @@ impl Core {
         Fate::Consumed
     }
 
-    /// The address that answers for what was sent to `destination`, by the port at `place`, if that is one of the router's: an error about a packet
-    /// comes from where its sender has sent it (RFC 1122, 3.2.1.3; RFC 4443, 2.2 a).
+    /// The address that answers for what was sent to `destination`, by the port at `place`, if that is one of
+    /// the router's: an error about a packet comes from where its sender has sent it (RFC 1122, 3.2.1.3; RFC
+    /// 4443, 2.2 a).
     fn asked_v4(&self, place: u16, destination: u32) -> Option<u32> {
         let own = match is_link_local_v4(destination) {
             true => self.ports.at(place).is_some_and(|port| port.has_v4(destination)),
@@ -211,7 +214,7 @@ impl Core {
         let Ends { source, destination, options } = *ends;
         let place = pool.meta(handle).in_port;
         let frame = pool.data_mut(handle);
-        // The header counts its options for payload until it is told of them.
+        // The header treats its options as payload until their length is set.
         let payload_len = (frame.len() - ETHERNET - V4) as u16;
         let (id, protocol) = (self.id, protocol::ICMP);
         self.id = self.id.wrapping_add(1);
@@ -271,7 +274,7 @@ impl Core {
         self.send_own(pool, handle, hop, out);
     }
 
-    /// Where a packet goes that the router has made, whose route leads to `way`.
+    /// The hop of a packet that the router has made, by a route to `way`.
     fn own_hop(
         &self,
         pool: &Pool,

@@ -8,8 +8,8 @@ use longwire_block::DropReason;
 use longwire_wire::ethertype;
 
 impl Core {
-    /// Looks whether a packet that has come in by `port` claims to be the router's: then it is a martian, and not what it looked like. Answers whether it
-    /// is dropped, for this reason or another.
+    /// Looks whether a packet that has come in by `port` claims to be the router's: then it is a martian, and
+    /// not what it looked like. Answers whether it is dropped, for this reason or another.
     #[inline]
     pub fn refuse_source(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) -> bool {
         let is_well_v4 = matches!(class, Class::V4 { .. })

@@ -1,5 +1,6 @@
-//! Minimal IP: what most packets need, for a batch, on the data path (T. Spalink and others, "Building a robust software-based router
-//! using network processors", section 4.4). Whatever else a packet needs, it is given to full IP with the reason.
+//! Minimal IP: what most packets need, for a batch, on the data path (T. Spalink and others, "Building a
+//! robust software-based router using network processors", section 4.4). Whatever else a packet needs, it is
+//! given to full IP with the reason.
 
 use crate::above::Above;
 use crate::adjacency::Adjacency;
@@ -25,7 +26,7 @@ pub(crate) enum Hops {
 }
 
 impl Hops {
-    /// What a frame's Ethernet header says.
+    /// The protocol in a frame's Ethernet header.
     pub fn of(frame: &[u8]) -> Self {
         match frame.get(12..ETHERNET) {
             Some([8, 0]) => Self::V4,
@@ -85,7 +86,8 @@ impl Core {
         self.counts.note(fate, meta.segments);
     }
 
-    /// Says what packets are, and reads ahead what their routes are looked up in. Answers a bit for each that is dropped, from the lowest on.
+    /// Says what packets are, and reads ahead what their routes are looked up in. Answers a bit for each that
+    /// is dropped, from the lowest on.
     #[inline]
     pub fn classify<C: Classify>(
         &self,
@@ -196,7 +198,8 @@ impl Core {
         }
     }
 
-    /// Decides about a packet that goes by this way, and not by its route, unless it is for the router itself or its neighbours all together.
+    /// Decides about a packet that goes by this way, and not by its route, unless it is for the router itself
+    /// or its neighbours all together.
     pub fn decide_bound(
         &mut self,
         pool: &mut Pool,
@@ -220,7 +223,8 @@ impl Core {
         fate
     }
 
-    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, if it is bound to one.
+    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, if it is bound to
+    /// one.
     pub fn bound_way(&self, routed: Option<NextHop>) -> Option<NextHop> {
         match routed {
             Some(NextHop::Local | NextHop::Broadcast) => routed,
@@ -248,7 +252,8 @@ impl Core {
         self.pass_on_by(pool, handle, (self.fib.hop(id), destination), (hops, Some(id)), out)
     }
 
-    /// Sends a packet to this next hop, whatever was known of it. If it is a gateway with a number, notes how it is reached.
+    /// Sends a packet to this next hop, whatever was known of it. If it is a gateway with a number, notes how
+    /// it is reached.
     #[inline(never)]
     fn pass_on_by(
         &mut self,
@@ -289,7 +294,8 @@ impl Core {
         self.ports.revision() + self.neighbours.revision()
     }
 
-    /// What is switched has no header that full IP could read: it waits, or goes, as it is.
+    /// The exceptional hop. Switched packets have no header that full IP could read: they wait, or go,
+    /// unchanged.
     #[cold]
     fn exceptional_hop(
         &mut self,
@@ -327,8 +333,9 @@ fn send(meta: &mut Meta, frame: &mut FirstLine, adjacency: &Adjacency, hops: Hop
     Some(Fate::Out(adjacency.place))
 }
 
-/// Bytes of the longest IP packet that the frame becomes on the wire: of a train, its first segment. What comes behind the IP packet in the frame
-/// (padding, a trailer) is no part of it: it is not forwarded (RFC 894), and no reason to say that the packet is too long.
+/// Bytes of the longest IP packet that the frame becomes on the wire: of a train, its first segment. What
+/// comes behind the IP packet in the frame (padding, a trailer) is no part of it: it is not forwarded (RFC
+/// 894), and no reason to say that the packet is too long.
 #[inline]
 pub(crate) fn longest_packet(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
     if meta.is_train() {
@@ -351,7 +358,8 @@ fn packet_len(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
     }
 }
 
-/// Cuts what a frame carries behind its IP packet, which ends at `end`; padding up to the shortest frame stays.
+/// Cuts what a frame carries behind its IP packet, which ends at `end`; padding up to the shortest frame
+/// stays.
 #[inline]
 fn trim(meta: &mut Meta, end: u32) {
     let end = end.max(SHORTEST_FRAME);
@@ -369,8 +377,8 @@ pub(crate) fn trim_packet(pool: &mut Pool, handle: Handle) {
 
 /// One hop less, and the checksum with it. The packet has hops left.
 ///
-/// The word of time to live and protocol becomes 0x100 less, by which RFC 1624's equation 3 makes the checksum 0x100 more, round the end of 16 bits; what
-/// would become 0xffff becomes 0.
+/// The word of time to live and protocol becomes 0x100 less, by which RFC 1624's equation 3 makes the
+/// checksum 0x100 more, round the end of 16 bits; what would become 0xffff becomes 0.
 #[inline]
 pub(crate) fn lower_ttl(frame: &mut [u8]) {
     if let Some([ttl, _, high, low]) = frame.get_mut(ETHERNET + 8..ETHERNET + 12) {
@@ -380,7 +388,7 @@ pub(crate) fn lower_ttl(frame: &mut [u8]) {
     }
 }
 
-/// The same for IPv6, which has no checksum.
+/// Decrements the hop limit of IPv6, which has no checksum.
 #[inline]
 pub(crate) fn lower_hop_limit(frame: &mut [u8]) {
     if let Some(hop_limit) = frame.get_mut(ETHERNET + 7) {
@@ -408,7 +416,8 @@ mod tests {
 
     #[test]
     fn a_checksum_by_hand() {
-        // 4500 001a 1234 0000 4011 .... 0a00 0009 0a00 0109 sums to ac71: checksum 538e, and 548e with one hop less.
+        // 4500 001a 1234 0000 4011 .... 0a00 0009 0a00 0109 sums to ac71: checksum 538e, and 548e with one
+        // hop less.
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 6]);
         assert_eq!(frame[24..26], [0x53, 0x8e]);
         lower_ttl(&mut frame);

@@ -1,14 +1,17 @@
-//! Neighbours: link addresses of next hops, as ARP (RFC 826) and neighbour discovery (RFC 4861, 7.3, reduced) tell them.
+//! Neighbours: link addresses of next hops, as ARP (RFC 826) and neighbour discovery (RFC 4861, 7.3, reduced)
+//! tell them.
 //!
-//! A neighbour is *incomplete* while it is asked for, *reachable* for a while after it has answered, then *stale*: still used, but asked whether
-//! it is there (*probe*) when it is next used. One that does not answer three times is forgotten. RFC 4861's DELAY state is left out: a router gets no
-//! hints from transports. Addresses are numbers of 128 bits, as [`crate::neighbour_key`] writes them.
+//! A neighbour is *incomplete* while it is asked for, *reachable* for a while after it has answered, then
+//! *stale*: still used, but asked whether it is there (*probe*) when it is next used. One that does not
+//! answer three times is forgotten. RFC 4861's DELAY state is left out: a router gets no hints from
+//! transports. Addresses are numbers of 128 bits, as [`crate::neighbour_key`] writes them.
 //!
-//! All is bounded: neighbours, those being asked for, packets that wait. What is being asked for, and what was told without having been asked,
-//! have shares of their own and do not push out what has answered. Where all places are taken, those behind a port that has more than its share
-//! make room for those behind a port that has less: a station that answers for any number of addresses takes no other port's neighbours away. Who is
-//! asked for behind a port that has its share takes the place of one behind the same port that has not answered for longest,
-//! twice the time for which an answer counts at least.
+//! All is bounded: neighbours, those being asked for, packets that wait. What is being asked for, and what
+//! was told without having been asked, have shares of their own and do not push out what has answered. Where
+//! all places are taken, those behind a port that has more than its share make room for those behind a port
+//! that has less: a station that answers for any number of addresses takes no other port's neighbours away.
+//! Who is asked for behind a port that has its share takes the place of one behind the same port that has not
+//! answered for longest, twice the time for which an answer counts at least.
 
 mod noted;
 mod room;
@@ -31,7 +34,7 @@ pub struct NeighbourLimits {
     pub queue: u16,
     /// Packets that wait for all neighbours together, at most [`longwire_block::OUTBOX`] / 4.
     pub kept: u64,
-    /// How long a neighbour that has answered counts as reachable (RFC 4861, 10: 30 s).
+    /// How long a neighbour that has answered is reachable (RFC 4861, 10: 30 s).
     pub reachable: Nanos,
     /// Time between requests (RFC 4861, 10: 1 s).
     pub retransmit: Nanos,
@@ -42,7 +45,8 @@ pub struct NeighbourLimits {
 }
 
 impl Default for NeighbourLimits {
-    /// 4096 neighbours, 256 asked for, 16 packets for each and 512 for all, RFC 4861's times, and ten minutes.
+    /// 4096 neighbours, 256 asked for, 16 packets for each and 512 for all, RFC 4861's times, and ten
+    /// minutes.
     fn default() -> Self {
         Self {
             neighbours: 4096,
@@ -57,7 +61,7 @@ impl Default for NeighbourLimits {
     }
 }
 
-/// What is known of a next hop.
+/// The state of a next hop's resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Known([u8; 6]),
@@ -77,7 +81,7 @@ pub(crate) struct Told {
     pub creates: bool,
 }
 
-/// What is to be done because time has passed.
+/// Work that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Ask for it: at its link address if that is known.
@@ -129,7 +133,7 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     address: u128,
-    /// When it last answered, or was first told of.
+    /// When it last answered, or was first known.
     confirmed: Nanos,
     first: Handle,
     last: Handle,
@@ -170,7 +174,7 @@ pub(crate) struct Neighbours {
     used: usize,
     unasked: usize,
     held: Shares,
-    /// Where room is looked for next.
+    /// The next slot to search for room.
     swept: usize,
     asked: Vec<Asked>,
     due: Nanos,
@@ -178,7 +182,8 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// No neighbours, of a router with ports at these `places`, in order. `seed` makes their places unforeseeable.
+    /// No neighbours, of a router with ports at these `places`, in order. `seed` makes their places
+    /// unforeseeable.
     pub fn new(limits: NeighbourLimits, places: &[u16], seed: u64) -> Self {
         let homes = (limits.neighbours.max(1) * 2).next_power_of_two();
         Self {
@@ -202,7 +207,8 @@ impl Neighbours {
         self.find_until(port, address, now).0
     }
 
-    /// The link address of a neighbour, and if it is known, until when, as long as [`Neighbours::revision`] is the same.
+    /// The link address of a neighbour, and if it is known, until when, as long as [`Neighbours::revision`]
+    /// is the same.
     #[inline]
     pub fn find_until(&self, port: u16, address: u128, now: Nanos) -> (Found, Nanos) {
         let Some(at) = self.place(port, address) else { return (Found::Unknown, Nanos::NEVER) };
@@ -216,14 +222,16 @@ impl Neighbours {
         if now < until { (Found::Known(slot.mac), until) } else { (Found::Doubtful(slot.mac), until) }
     }
 
-    /// A number that grows whenever [`Neighbours::find`] may begin to answer something else, but for the passing of time.
+    /// A number that grows whenever [`Neighbours::find`] may begin to answer something else, but for the
+    /// passing of time.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.slots.changes()
     }
 
-    /// Makes a packet wait for a neighbour, which is a gateway of routes or not: gateways are still asked for when strangers' addresses are
-    /// asked for too much. Answers whether the neighbour is to be asked for now, or that there is no room.
+    /// Makes a packet wait for a neighbour, which is a gateway of routes or not: gateways are still asked for
+    /// when strangers' addresses are asked for too much. Answers whether the neighbour is to be asked for
+    /// now, or that there is no room.
     pub fn keep(
         &mut self,
         pool: &mut Pool,
@@ -270,7 +278,8 @@ impl Neighbours {
         Some(known.is_none())
     }
 
-    /// Begins to ask a neighbour whether it is still there. False if too many are being asked already: it stays doubtful.
+    /// Begins to ask a neighbour whether it is still there. False if too many are being asked already: it
+    /// stays doubtful.
     pub fn probe(&mut self, port: u16, address: u128, now: Nanos) -> bool {
         let Some(at) = self.place(port, address).filter(|_| self.asked.len() < self.limits.asked) else {
             return false;
@@ -609,7 +618,8 @@ mod tests {
         assert!((0..16).all(|n| table.find(4, A + n, at(2)) == Found::Known(MAC)));
         let left = (0..5000).filter(|n| table.find(3, A + 1000 + n, at(2)) == Found::Known(MAC)).count();
         assert_eq!((left, table.counts()), (48, (64, 0)));
-        // Who is asked for takes the place of one behind the same port that is out of use; nobody is that at once.
+        // Who is asked for takes the place of one behind the same port that is out of use; nobody is that at
+        // once.
         let mut pool = Pool::new(1 << 20).unwrap();
         let mut ask = |table: &mut Neighbours, n, now| {
             let packet = pool.alloc(60).unwrap();
@@ -629,7 +639,8 @@ mod tests {
         assert!((0..16).all(|n| learn(&mut table, 5, n, at(63))));
     }
 
-    /// A station answers for any number of addresses of one family; then hosts of the other are asked for behind the same port.
+    /// A station answers for any number of addresses of one family; then hosts of the other are asked for
+    /// behind the same port.
     #[test]
     fn one_family_can_not_take_all_places() {
         const B: u128 = 0xfd00 << 112;
@@ -655,7 +666,8 @@ mod tests {
                 (0..32).all(|n| ask(&mut table, few + u128::from(n), later(600 + n))),
                 "new hosts of the other family"
             );
-            // It goes on; they are the oldest, and yet most stay: where one is looked for who goes, the other family nearly always has more.
+            // It goes on; they are the oldest, and yet most stay: where one is looked for who goes, the other
+            // family nearly always has more.
             assert!((632..1232).all(|n| ask(&mut table, many + u128::from(n), later(n))));
             let left = (0..32).filter(|n| table.find(3, few + n, later(1232)) != Found::Unknown).count();
             assert!(left >= 16 && table.counts() == (256, 0), "{left}");

@@ -1,8 +1,8 @@
-//! What a route leads to.
+//! Next hops of routes.
 
 use std::net::IpAddr;
 
-/// Where a packet goes that a route matches.
+/// The next hop of packets that a route matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NextHop {
     /// To this neighbour behind a port.
@@ -46,7 +46,8 @@ impl NextHop {
     }
 }
 
-/// An address of either kind as one number: IPv4 addresses as their IPv6 form ::ffff:0:0/96 (RFC 4291, 2.5.5.2).
+/// An address of either kind as one number: IPv4 addresses as their IPv6 form ::ffff:0:0/96 (RFC 4291,
+/// 2.5.5.2).
 pub fn neighbour_key(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => v4_key(address.into()),
@@ -60,7 +61,7 @@ pub(crate) const fn v4_key(address: u32) -> u128 {
     0xffff << 32 | address as u128
 }
 
-/// The IPv4 address that a number of 128 bits stands for, if it does.
+/// The IPv4 address in a number of 128 bits, if there is one.
 #[inline]
 pub(crate) const fn key_v4(key: u128) -> Option<u32> {
     if key >> 32 == 0xffff { Some(key as u32) } else { None }

@@ -13,13 +13,14 @@ const MOST: usize = 40;
 /// Which option a packet fails by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadOption {
-    /// Where in the header it goes wrong.
+    /// Offset of the error in the header.
     Parameter(u8),
     /// Routes chosen by senders are not followed (RFC 7126, 4.3 and 4.4).
     SourceRoute,
 }
 
-/// Writes the router's `own` address and the time into the options that want it, in the header of a packet that is passed on.
+/// Writes the router's `own` address and the time into the options that want it, in the header of a packet
+/// that is passed on.
 pub(crate) fn write_options(frame: &mut [u8], own: u32, now: Nanos) -> Result<(), BadOption> {
     let end = ETHERNET + usize::from(frame[ETHERNET] & 15) * 4;
     let header = &mut frame[ETHERNET..end];
@@ -48,8 +49,8 @@ pub(crate) fn check_options(options: &[u8]) -> Result<(), BadOption> {
     Ok(())
 }
 
-/// The options of an answer to an echo, in as many bytes as are told: of those of the echo itself record route and time stamps, with this
-/// host's address and time (RFC 1122, 3.2.2.6; RFC 1812, 4.3.3.6).
+/// The options of an answer to an echo, in as many bytes as are told: of those of the echo itself record
+/// route and time stamps, with this host's address and time (RFC 1122, 3.2.2.6; RFC 1812, 4.3.3.6).
 pub(crate) fn echoed(options: &[u8], own: u32, now: Nanos) -> Result<([u8; MOST], usize), BadOption> {
     let mut answer = [0; MOST];
     let filled = &mut answer[..options.len()];
@@ -84,7 +85,8 @@ fn fill(options: &mut [u8], own: u32, now: Nanos) -> Result<(), BadOption> {
     Ok(())
 }
 
-/// The first option from `at` on has no length that can be: that is where it goes wrong, or at its type if nothing follows that.
+/// The first option from `at` on has no length that can be: that is where it goes wrong, or at its type if
+/// nothing follows that.
 fn bad_length(options: &[u8], at: usize) -> BadOption {
     let fill = options[at..].iter().take_while(|byte| **byte == option_kind::NOTHING).count();
     let length = (at + fill + 1).min(options.len() - 1);
@@ -95,7 +97,8 @@ const fn is_source_route(kind: u8) -> bool {
     matches!(kind, option_kind::LOOSE_ROUTE | option_kind::STRICT_ROUTE)
 }
 
-/// None if the option is malformed; full is not. Its third byte points, counting from one, at the next free place.
+/// None if the option is malformed; full is not. Its third byte points, counting from one, at the next free
+/// place.
 fn record_route(option: &mut [u8], own: u32) -> Option<()> {
     let pointer = usize::from(*option.get(2)?);
     if pointer < 4 || !pointer.is_multiple_of(4) {
@@ -145,7 +148,7 @@ mod tests {
     use super::*;
     use crate::support::{fix, frame_v4};
 
-    /// What becomes of options in a header, or by what they fail.
+    /// The options of a header as the router writes them, or the error.
     fn options(bytes: &[u8]) -> Result<Vec<u8>, BadOption> {
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, bytes);
         frame[14] = 0x45 + (bytes.len() / 4) as u8;

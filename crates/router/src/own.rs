@@ -1,8 +1,10 @@
-//! Sources that no packet from outside has: the router's own addresses, and those that mean everybody in its networks (RFC 1812, 5.3.7).
+//! Sources that no packet from outside has: the router's own addresses, and those that mean everybody in its
+//! networks (RFC 1812, 5.3.7).
 //!
-//! Nearly all packets are answered by one bit: addresses are hashed to 4096 of them, and only those whose bit is set are looked up. It is asked
-//! about what has come in, before any program has seen it: programs that translate addresses may well write the router's own. Whole networks
-//! that are the router's, as those of a loopback interface, set all bits: then each source is compared with the few networks there are.
+//! Nearly all packets are answered by one bit: addresses are hashed to 4096 of them, and only those whose bit
+//! is set are looked up. It is asked about what has come in, before any program has seen it: programs that
+//! translate addresses may well write the router's own. Whole networks that are the router's, as those of a
+//! loopback interface, set all bits: then each source is compared with the few networks there are.
 
 use crate::next_hop::NextHop;
 use crate::prefix::{Address, Prefix};
@@ -11,10 +13,11 @@ use crate::prefix::{Address, Prefix};
 const BITS: u32 = 12;
 const WORDS: usize = (1 << BITS) / 64;
 
-/// So many networks of the router's own, of one kind, are compared with a source one by one; of more each is looked up.
+/// So many networks of the router's own, of one kind, are compared with a source one by one; of more each is
+/// looked up.
 const LISTED: usize = 8;
 
-/// What a route leads to: an address, as it is hashed, or a network.
+/// The destination of a route: an address, as it is hashed, or a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum To {
     Address(u64),
@@ -25,7 +28,7 @@ pub(crate) enum To {
 /// Bits of the addresses that routes say are the router's, with how many have set each.
 #[derive(Debug)]
 pub(crate) struct OwnSources {
-    /// What is asked for every packet: every bit is set while whole networks are the router's.
+    /// The filter for every packet: all bits are set while whole networks are the router's.
     bits: [u64; WORDS],
     /// Bits of the addresses alone.
     marked: [u64; WORDS],
@@ -78,12 +81,13 @@ impl OwnSources {
         is_set(&self.bits, address)
     }
 
-    /// The same, looked at more closely: an IPv4 address that may be one may be one of the networks' only.
+    /// Whether an IPv4 address may be one of these, by a closer look: only addresses of the networks are
+    /// uncertain.
     pub fn may_well_be_v4(&self, address: u32) -> bool {
         is_set(&self.marked, address.into()) || holds(&self.v4, address)
     }
 
-    /// The same for IPv6.
+    /// Whether an IPv6 address may be one of these, by a closer look.
     pub fn may_well_be_v6(&self, address: u128) -> bool {
         is_set(&self.marked, folded(address)) || holds(&self.v6, address)
     }
@@ -169,18 +173,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_own_is_never_missed(changes in prop::collection::vec((0..200_u32, any::<bool>(), any::<bool>()), 0..300)) {
+        fn what_is_own_is_never_missed(changes in prop::collection::vec((0..200_u32, any::<bool>(),
+            any::<bool>()), 0..300)) {
             let (mut own, mut known) = (OwnSources::new(), std::collections::BTreeSet::new());
             for (number, comes, wide) in changes {
                 // Some are networks of 256 addresses, of the first few thousand.
                 let number = if wide { number % 12 } else { number * 16 };
                 let to = if wide { net(number) } else { To::Address(number.into()) };
-                let changed = if comes { known.insert((wide, number)) } else { known.remove(&(wide, number)) };
+                let changed = if comes { known.insert((wide, number)) } else { known.remove(&(wide,
+                    number)) };
                 let was_there = comes != changed;
                 own.note(to, was_there.then_some(NextHop::Local), comes.then_some(NextHop::Local));
                 for address in (0..3200_u32).step_by(8) {
                     let is_own = known.contains(&(false, address)) || known.contains(&(true, address >> 8));
-                    prop_assert!(!is_own || own.may_be(address.into()) && own.may_well_be_v4(address), "{}", address);
+                    prop_assert!(!is_own || own.may_be(address.into()) && own.may_well_be_v4(address), "{}",
+                        address);
                 }
                 let is_wide = known.iter().any(|(wide, _)| *wide);
                 let bits: u32 = own.bits.iter().map(|word| word.count_ones()).sum();

@@ -9,8 +9,8 @@ use crate::router::{Router, RouterError};
 use crate::state::Core;
 
 impl<C> Router<C> {
-    /// Takes away an IPv4 route that was added. If it was in the place of the one to a network of a port, that one comes back. Whether there
-    /// was one.
+    /// Takes away an IPv4 route that was added. If it was in the place of the one to a network of a port,
+    /// that one comes back. Whether there was one.
     ///
     /// # Errors
     /// There is no number left for the next hop of what would come back; there is no route then.
@@ -19,7 +19,7 @@ impl<C> Router<C> {
         self.core_mut().fib.withdraw_v4(prefix, own)
     }
 
-    /// The same of IPv6.
+    /// Withdraws a route to an IPv6 network, as [`Router::withdraw_route_v4`] does.
     ///
     /// # Errors
     /// As [`Router::withdraw_route_v4`].
@@ -30,8 +30,8 @@ impl<C> Router<C> {
 }
 
 impl Core {
-    /// Routes to the networks of a port, to its addresses, and to the addresses that mean all hosts (RFC 1812, 5.3.5) or any router (RFC
-    /// 4291, 2.6.1) of a network.
+    /// Routes to the networks of a port, to its addresses, and to the addresses that mean all hosts (RFC
+    /// 1812, 5.3.5) or any router (RFC 4291, 2.6.1) of a network.
     pub fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
         let (direct, local, broadcast) =
             (NextHop::Direct { port: port.place }.into(), NextHop::Local.into(), NextHop::Broadcast.into());

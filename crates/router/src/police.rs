@@ -17,11 +17,13 @@ pub enum Work {
     Fragments,
     /// ARP and neighbour discovery that the router has not asked for.
     Neighbours,
-    /// Requests that the router sends for neighbours' addresses, those of gateways and of known neighbours apart.
+    /// Requests that the router sends for neighbours' addresses, those of gateways and of known neighbours
+    /// apart.
     Requests,
     /// Routing protocols' packets given to the control plane.
     ControlRouting,
-    /// ICMP given to the control plane: answers to its own pings, and errors. Pings of the router are [`Work::Echo`].
+    /// ICMP given to the control plane: answers to its own pings, and errors. Pings of the router are
+    /// [`Work::Echo`].
     ControlPing,
     /// Packets with IP options or hop-by-hop headers given to the control plane.
     ControlOptions,
@@ -63,7 +65,8 @@ impl Work {
     }
 }
 
-/// How often something may be done: `rate` times a second on average, `burst` times at once. A rate of 0 is never.
+/// How often something may be done: `rate` times a second on average, `burst` times at once. A rate of 0 is
+/// never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// Times a second.
@@ -100,8 +103,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 20000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be fragmented, 600 neighbours' messages, 200 requests. To
-    /// the control plane 20000 packets of routing protocols, 1000 of ICMP, 100 with options, 5000 others.
+    /// 20000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be
+    /// fragmented, 600 neighbours' messages, 200 requests. To the control plane 20000 packets of routing
+    /// protocols, 1000 of ICMP, 100 with options, 5000 others.
     fn default() -> Self {
         let thousand = Limit { rate: 1000, burst: 64 };
         Self {
@@ -138,8 +142,8 @@ impl Limits {
     }
 }
 
-/// A token bucket as the time at which it will be full again (the generic cell rate algorithm of ITU-T I.371): one number and no
-/// division.
+/// A token bucket as the time at which it will be full again (the generic cell rate algorithm of ITU-T
+/// I.371): one number and no division.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     /// Nanoseconds a token.
@@ -167,7 +171,7 @@ impl Bucket {
     }
 }
 
-/// What all ports may still do, and how often they were refused.
+/// Remaining allowances of all ports, and counts of refusals.
 #[derive(Debug)]
 pub(crate) struct Police {
     buckets: Vec<[Bucket; Work::ALL.len()]>,
@@ -180,7 +184,8 @@ impl Police {
         Self { buckets: vec![each; ports], refused: [0; Work::ALL.len()] }
     }
 
-    /// Whether one more may be done at `now` because of what came in by the port numbered `port` among the router's.
+    /// Whether one more may be done at `now` because of what came in by the port numbered `port` among the
+    /// router's.
     pub fn allows(&mut self, port: usize, work: Work, now: Nanos) -> bool {
         let allowed = self.buckets[port][work as usize].take(now);
         self.refused[work as usize] += u64::from(!allowed);

@@ -57,7 +57,8 @@ impl RouterPort {
         self.v6.iter().any(|own| own.address == address)
     }
 
-    /// Its address in the network of which `address` means any router (RFC 4291, 2.6.1); none if it means none, or is the port's own.
+    /// Its address in the network of which `address` means any router (RFC 4291, 2.6.1); none if it means
+    /// none, or is the port's own.
     pub(crate) fn behind_anycast(&self, address: u128) -> Option<u128> {
         let means_any = |own: &&InterfaceAddress<u128>| {
             // A network of two addresses has none that means any router (RFC 6164, 5.1).
@@ -67,7 +68,8 @@ impl RouterPort {
         (!self.has_v6(address)).then_some(own.address)
     }
 
-    /// Whether it is in the group: that of all nodes, of all routers, or of those with addresses as its own (RFC 4291, 2.7.1).
+    /// Whether it is in the group: that of all nodes, of all routers, or of those with addresses as its own
+    /// (RFC 4291, 2.7.1).
     pub(crate) fn hears(&self, group: u128) -> bool {
         const ALL_NODES: [u128; 2] = [0xff01 << 112 | 1, 0xff02 << 112 | 1];
         const ALL_ROUTERS: [u128; 3] = [0xff01 << 112 | 2, 0xff02 << 112 | 2, 0xff05 << 112 | 2];
@@ -93,7 +95,7 @@ pub enum PortsError {
     Mtu {
         /// The place.
         place: u16,
-        /// What was asked for.
+        /// The request.
         mtu: u32,
     },
     /// A link address that no station has.
@@ -176,7 +178,8 @@ impl Ports {
         true
     }
 
-    /// A number that grows whenever [`Ports::at`] may begin to answer something else of places, link addresses and MTUs.
+    /// A number that grows whenever [`Ports::at`] may begin to answer something else of places, link
+    /// addresses and MTUs.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.changes
@@ -215,21 +218,22 @@ impl Ports {
         near(&self.list, net, |port| &port.v4)
     }
 
-    /// The same for IPv6. Networks within a link are behind every port, and are none.
+    /// The place of the port behind which an IPv6 network is. Networks within a link are behind every port,
+    /// and are none.
     pub fn near_v6(&self, net: Prefix<u128>) -> Option<u16> {
         near(&self.list, net, |port| &port.v6).filter(|_| !is_link_local(net.address()))
     }
 
-    /// The IPv4 address for what the router sends to `neighbour` by the port `place`: the port's own in the network of both, else its first, else any
-    /// of the router's (RFC 1812, 4.3.2.4).
+    /// The IPv4 address for what the router sends to `neighbour` by the port `place`: the port's own in the
+    /// network of both, else its first, else any of the router's (RFC 1812, 4.3.2.4).
     pub fn source_v4_to(&self, place: u16, neighbour: u32) -> Option<u32> {
         let port = self.at(place)?;
         let near = port.v4.iter().find(|own| own.is_neighbour(neighbour));
         near.map(|own| own.address).or_else(|| self.source_v4(place))
     }
 
-    /// The IPv6 address for what the router sends to `neighbour`, for `destination`, by the port `place` (RFC 6724, 5): a destination within the link
-    /// hears of the link-local one.
+    /// The IPv6 address for what the router sends to `neighbour`, for `destination`, by the port `place` (RFC
+    /// 6724, 5): a destination within the link hears of the link-local one.
     pub fn source_v6_to(&self, place: u16, neighbour: u128, destination: u128) -> Option<u128> {
         let port = self.at(place)?;
         if is_link_local(destination) {
@@ -248,14 +252,15 @@ impl Ports {
         own.flat_map(|port| &port.v4).map(|own| own.address).next()
     }
 
-    /// The same for IPv6. The link-local address is last.
+    /// An IPv6 address of the port `place`, else any. The link-local address is last.
     pub fn source_v6(&self, place: u16) -> Option<u128> {
         let own = self.at(place).into_iter().chain(&self.list);
         let global = own.clone().flat_map(|port| &port.v6).find(|own| own.address >> 118 != 0x3fa);
         global.or_else(|| self.at(place)?.v6.first()).map(|own| own.address)
     }
 
-    /// Whose address answers for what was sent to `address`, one of the router's: not that which means any router (RFC 4443, 2.2).
+    /// Whose address answers for what was sent to `address`, one of the router's: not that which means any
+    /// router (RFC 4443, 2.2).
     pub fn answers_for(&self, address: u128) -> u128 {
         self.list.iter().find_map(|port| port.behind_anycast(address)).unwrap_or(address)
     }

@@ -1,4 +1,5 @@
-//! From a next hop to a frame: neighbours' link addresses asked for and told (RFC 826; RFC 4861, 7.2), and packets sent to them.
+//! From a next hop to a frame: neighbours' link addresses asked for and told (RFC 826; RFC 4861, 7.2), and
+//! packets sent to them.
 
 use crate::classify::ETHERNET;
 use crate::minimal::{Hops, longest_packet, trim_packet};
@@ -20,8 +21,8 @@ const BROADCAST: [u8; 6] = [0xff; 6];
 const ARP_LEN: usize = 28;
 
 impl Core {
-    /// Sends a packet to a neighbour behind the port at `place`; it waits if the link address is not known. Hops have been lowered, and
-    /// the outbox knows the cause.
+    /// Sends a packet to a neighbour behind the port at `place`; it waits if the link address is not known.
+    /// Hops have been lowered, and the outbox knows the cause.
     pub fn resolve(
         &mut self,
         pool: &mut Pool,
@@ -50,7 +51,8 @@ impl Core {
         }
     }
 
-    /// Puts Ethernet addresses before a packet that goes out of the port at `place`. What is too long is fragmented; it may be.
+    /// Puts Ethernet addresses before a packet that goes out of the port at `place`. What is too long is
+    /// fragmented; it may be.
     fn transmit(
         &mut self,
         pool: &mut Pool,
@@ -82,8 +84,8 @@ impl Core {
         }
     }
 
-    /// Asks for the link address of a neighbour: all stations, or the neighbour itself if it was known. Those that were known, and gateways,
-    /// are few, and are asked whatever strangers make the router ask for.
+    /// Asks for the link address of a neighbour: all stations, or the neighbour itself if it was known. Those
+    /// that were known, and gateways, are few, and are asked whatever strangers make the router ask for.
     fn ask(
         &mut self,
         pool: &mut Pool,

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use thiserror::Error;
 
-/// What a router is made of.
+/// The parts of a router.
 #[derive(Debug, Clone, Default)]
 pub struct RouterConfig {
     /// Its ports, at least one.
@@ -34,15 +34,16 @@ pub struct RouterConfig {
     pub fib: FibLimits,
     /// Bounds and times of its neighbours.
     pub neighbours: NeighbourLimits,
-    /// What it does at most for exceptional packets.
+    /// Limits for exceptional packets.
     pub police: Limits,
-    /// What there is for a packet, programs included, and what things cost.
+    /// The budget of a packet, programs included, and the prices.
     pub admission: Admission,
     /// How its processors are shared between flows, if they are.
     pub sharing: Option<SharingConfig>,
     /// The ports beside its own through which a control plane is reached; none if there is none.
     pub control: Vec<ControlPort>,
-    /// Makes the places of neighbours and keys in their tables unforeseeable, and is that of programs' random numbers.
+    /// Makes the places of neighbours and keys in their tables unforeseeable, and is that of programs' random
+    /// numbers.
     pub seed: u64,
 }
 
@@ -63,7 +64,8 @@ pub enum RouterError {
     Sharing(#[from] SharingError),
 }
 
-/// What a router has done. Packets; segments of a train count one each: received + made = forwarded + consumed + dropped + kept.
+/// A router's counters. Packets; segments of a train count one each: received + made = forwarded +
+/// consumed + dropped + kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouterStats {
     /// Taken in.
@@ -230,18 +232,20 @@ impl<C: Classify> Router<C> {
         self.core.fib.keep_hop(hop)
     }
 
-    /// Tells the router a neighbour's link address for good. False if there is no room for it, or it is just being asked for.
+    /// Tells the router a neighbour's link address for good. False if there is no room for it, or it is just
+    /// being asked for.
     pub fn set_neighbour(&mut self, port: u16, address: IpAddr, mac: [u8; 6]) -> bool {
         self.core.ports.number(port).is_some() && self.core.neighbours.set(port, neighbour_key(address), mac)
     }
 
-    /// The programs that are installed, as they are now: a table that is never changed. Another one is made of it and put in its place by
-    /// [`Router::replace_forwarders`].
+    /// The programs that are installed, as they are now: a table that is never changed. Another one is made
+    /// of it and put in its place by [`Router::replace_forwarders`].
     pub fn forwarders(&self) -> Arc<Forwarders> {
         Arc::clone(self.programs.table())
     }
 
-    /// Puts `table` in the place of the one that it was made from, and gives that back, to be freed where there is time for it.
+    /// Puts `table` in the place of the one that it was made from, and gives that back, to be freed where
+    /// there is time for it.
     ///
     /// # Errors
     /// Gives `table` back if the router has another one by now: it is to be made again.
@@ -293,8 +297,8 @@ impl<C: Classify> Router<C> {
         }
     }
 
-    /// Gives the router levels above: installations may name their seats. What is up with others is dropped with them, so this is to be done before
-    /// packets flow.
+    /// Gives the router levels above: installations may name their attachments. What is up with others is
+    /// dropped with them, so this is to be done before packets flow.
     pub fn set_levels(&mut self, punt: Punt) {
         self.above = Some(Box::new(Above::new(punt)));
     }
@@ -304,7 +308,7 @@ impl<C: Classify> Router<C> {
         self.above.as_deref().map(Above::punt)
     }
 
-    /// The same, to give them seats and take seats away.
+    /// The levels above, to add and remove attachments.
     pub fn levels_mut(&mut self) -> Option<&mut Punt> {
         self.above.as_deref_mut().map(Above::punt_mut)
     }
@@ -313,8 +317,9 @@ impl<C: Classify> Router<C> {
         self.levels().map_or(0, Punt::kept)
     }
 
-    /// From now on what programs take is measured now and then, and, if processors are shared, what each packet costs, as a real run needs it; of more
-    /// than one processor each is a thread from now on. What waits for them would be lost, so this is to be done before packets flow.
+    /// From now on what programs take is measured now and then, and, if processors are shared, what each
+    /// packet costs, as a real run needs it; of more than one processor each is a thread from now on. What
+    /// waits for them would be lost, so this is to be done before packets flow.
     ///
     /// # Errors
     /// A thread can't be started, or rings before them are too long.
@@ -332,17 +337,17 @@ impl<C: Classify> Router<C> {
         self.sharing.as_mut().ok_or(ReweighError::NotShared)?.set_weight(flow, weight)
     }
 
-    /// What its scheduler has counted, if processors are shared.
+    /// Its scheduler's counters, if processors are shared.
     pub fn processors(&self) -> Option<ProcessorStats> {
         self.sharing.as_ref().map(|sharing| sharing.stats(self.core.ports.places()))
     }
 
-    /// What classifies packets.
+    /// The classifier.
     pub fn classifier_mut(&mut self) -> &mut C {
         &mut self.classifier
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn stats(&self) -> RouterStats {
         let Counts { received, made, forwarded, consumed, dropped, errors, unmade, exceptions } =
             self.core.counts;

@@ -1,4 +1,4 @@
-//! What minimal and full IP work on together, and what they count.
+//! The state shared by minimal and full IP, and their counters.
 
 use crate::before::Before;
 use crate::classify::Why;
@@ -14,7 +14,7 @@ use longwire_packet::{Handle, Pool};
 /// Places in the outbox that are left for packets that wait: what is made must not take them.
 const RESERVED: usize = OUTBOX / 4 + longwire_packet::BATCH;
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It goes out of this port.
@@ -76,9 +76,9 @@ pub(crate) struct Core {
     pub counts: Counts,
     /// The control plane beside it.
     pub control: Option<Box<Control>>,
-    /// Where a program's installation sends the packet that is being decided about, if it does.
+    /// The next hop of the current packet by its program's installation, if any.
     pub bound: Option<NextHop>,
-    /// What packets were that have been rewritten.
+    /// The original headers of rewritten packets.
     pub before: Before,
     /// The identification of the next IPv4 packet that is made.
     pub id: u16,
@@ -92,7 +92,8 @@ impl Core {
         out.room() > RESERVED
     }
 
-    /// A new packet of `len` bytes, none if there is no room. It counts as made. It came in by the port at `place`, or is to be taken for that.
+    /// A new packet of `len` bytes, none if there is no room. It is counted as made. Its port of entry is
+    /// the one at `place`.
     pub fn make(&mut self, pool: &mut Pool, place: u16, len: usize, out: &mut Outbox) -> Option<Handle> {
         let handle = if Self::may_make(out) { pool.alloc(len) } else { None };
         let Some(handle) = handle else {

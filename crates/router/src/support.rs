@@ -1,4 +1,4 @@
-//! What the tests of several files need: frames, and a router with three ports.
+//! Support for tests of several files: frames, and a router with three ports.
 
 use crate::ports::{InterfaceAddress, RouterPort};
 use longwire_wire::checksum::Sum;
@@ -40,7 +40,7 @@ pub fn frame_v4(source: [u8; 4], destination: [u8; 4], ttl: u8, payload: &[u8]) 
     [&ethernet_header(mac(0), host_mac(0), ethertype::IPV4)[..], &header.bytes(), payload].concat()
 }
 
-/// The same of IPv6.
+/// An IPv6 frame with this payload.
 pub fn frame_v6(source: u128, destination: u128, next_header: u8, hop_limit: u8, payload: &[u8]) -> Vec<u8> {
     let header =
         Ipv6Header { source, destination, next_header, hop_limit, payload_len: payload.len() as u16 };

@@ -1,5 +1,5 @@
-//! What programs in a router's namespace see of the wire: the interface beside a port of the router's own has a carrier while links join that
-//! port, both ways, that are up.
+//! The carrier as programs in a router's namespace see it: the interface beside a port of the router's own
+//! has a carrier while links join that port, both ways, that are up.
 
 use longwire_block::path::LinkRef;
 use longwire_engine::Remote;
@@ -86,8 +86,8 @@ pub struct CarrierWatch {
 }
 
 impl CarrierWatch {
-    /// Follows the links of `all`, which the engine finds at `links` by their places in the plan. None if there is nothing to follow, or no thread to
-    /// be had.
+    /// Follows the links of `all`, which the engine finds at `links` by their places in the plan. None if
+    /// there is nothing to follow, or no thread to be had.
     pub fn start(mut all: Vec<Wires>, links: &[LinkRef], remote: Remote) -> Option<Self> {
         let wires = all.iter().flat_map(|wires| &wires.wires);
         let mut places: Vec<usize> =

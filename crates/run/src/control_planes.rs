@@ -1,4 +1,5 @@
-//! The control planes of a run's routers: namespaces of the lab with an interface beside each port, and what mirrors them into the routers' tables.
+//! The control planes of a run's routers: namespaces of the lab with an interface beside each port, and what
+//! mirrors them into the routers' tables.
 
 use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires};
 use anyhow::Context;
@@ -61,11 +62,12 @@ struct Plane {
 }
 
 impl ControlPlanes {
-    /// Gives the namespaces of the plan's routers their addresses and routes, and begins to mirror them into the routers, which the engine finds at
-    /// `refs`. Interfaces have a carrier from then on while the links of their ports, at `links`, are up.
+    /// Gives the namespaces of the plan's routers their addresses and routes, and begins to mirror them into
+    /// the routers, which the engine finds at `refs`. Interfaces have a carrier from then on while the links
+    /// of their ports, at `links`, are up.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's error.
     pub fn start(
         plan: &Plan,
         lab: Option<&Lab>,

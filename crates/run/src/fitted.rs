@@ -1,4 +1,4 @@
-//! What a scenario leaves to the machine that it runs on.
+//! Settings that a scenario leaves to the machine that it runs on.
 
 use longwire_report::Machine;
 use longwire_scenario::Plan;

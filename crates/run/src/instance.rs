@@ -2,7 +2,6 @@
 
 use crate::control_planes::ControlPlanes;
 use crate::nesp_counts::NespCounts;
-use crate::objects::changing::Meant;
 use crate::objects::{ObjectChange, Objects};
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
@@ -110,7 +109,7 @@ impl RunningInstance {
         longwire_clock::monotonic().since(self.started)
     }
 
-    /// What the workers have counted, as of now.
+    /// The workers' current counters.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -157,7 +156,7 @@ impl RunningInstance {
         }
     }
 
-    /// The same, at most a moment old.
+    /// The report, at most a moment old.
     fn recent(&self) -> Result<Arc<Report>, RemoteError> {
         let last = self.last().clone();
         match last {
@@ -172,17 +171,14 @@ impl RunningInstance {
 
     /// An object, with what it has counted as far as it counts.
     fn show(&self, kind: Kind, name: &str) -> Result<Object, SetError> {
-        if kind == Kind::Link
-            && let Meant::Duplex(both) = self.objects.links.meant(name)?
-        {
-            let names = self.objects.links.names();
-            let [forward, backward] = both.map(|place| self.show(kind, &names[place as usize]));
-            return Ok(Object::duplex(name, [forward?, backward?]));
+        if let Some(members) = self.objects.members(kind, name)? {
+            let members = members.iter().map(|member| self.show(kind, member)).collect::<Result<_, _>>()?;
+            return Ok(Object::several(kind, name, members));
         }
         // What was counted may be a moment old: what it is set to is asked for behind that.
         let stats = self.counted_of(kind, name).unwrap_or_default();
         let settings = self.objects.settings(self.remote(), kind, name)?;
-        Ok(Object { kind, name: name.into(), settings, stats, directions: Vec::new() })
+        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
     }
 
     fn counted_of(&self, kind: Kind, name: &str) -> Option<Value> {

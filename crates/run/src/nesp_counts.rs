@@ -1,11 +1,11 @@
-//! What has come to the NESP server of a run.
+//! Counters of the NESP server of a run.
 
 use longwire_nesp::Counters;
 use longwire_port::nesp::Intake;
 use longwire_report::Row;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What has come, for reports.
+/// Counters of messages, for reports.
 #[derive(Debug, Clone)]
 pub struct NespCounts {
     pub(crate) messages: Arc<Mutex<Counters>>,

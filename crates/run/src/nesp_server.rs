@@ -1,4 +1,5 @@
-//! The NESP server of a run: a thread that checks what ports hand over, and makes the changes that `longwire ctl set` makes.
+//! The NESP server of a run: a thread that checks what ports hand over, and makes the changes that `longwire
+//! ctl set` makes.
 
 use crate::instance::RunningInstance;
 use crate::nesp_counts::NespCounts;
@@ -34,7 +35,8 @@ pub struct NespSetup {
 }
 
 impl NespSetup {
-    /// Wraps the ports that allow NESP, which have one queue each; `ports` are the plan's in order, one for each queue.
+    /// Wraps the ports that allow NESP, which have one queue each; `ports` are the plan's in order, one for
+    /// each queue.
     ///
     /// # Errors
     /// If the key can't be read, or there are no random numbers.
@@ -67,7 +69,8 @@ impl NespSetup {
         self.counted.clone()
     }
 
-    /// Starts the thread. It ends when the ports are gone. `started` is when the run began, on the engine's clock.
+    /// Starts the thread. It ends when the ports are gone. `started` is when the run began, on the engine's
+    /// clock.
     ///
     /// # Errors
     /// If there is no thread to be had.
@@ -167,7 +170,8 @@ fn list(instance: &RunningInstance, items: &Items<'_>) -> Items<'static> {
     found
 }
 
-/// The settings of objects that are asked for. Where the request has a *next* item, as many as one answer holds, from there on.
+/// The settings of objects that are asked for. Where the request has a *next* item, as many as one answer
+/// holds, from there on.
 fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, Refusal> {
     let (from, mut rest) = match items.split_first() {
         Some((Item::Next(from), behind)) => (Some(*from as usize), behind),
@@ -205,7 +209,9 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
                 Some(from) if page.place > from => Ok(page.end()),
                 _ => Err((
                     ErrorCode::TooMany,
-                    "it does not fit one answer; ask for fewer objects, name the settings, or ask page by page".into(),
+                    "it does not fit one answer; ask for fewer objects, name the settings, or ask page by \
+                     page"
+                        .into(),
                 )),
             };
         }
@@ -248,7 +254,7 @@ impl Page {
     }
 }
 
-/// What an instance calls a kind.
+/// An instance's name of a kind.
 const fn of_instance(kind: nesp::Kind) -> Kind {
     match kind {
         nesp::Kind::Link => Kind::Link,
@@ -314,7 +320,8 @@ fn refusal(error: SetError) -> Refusal {
 mod tests {
     use super::*;
 
-    /// The pages of 30 settings of one object and one of another, each as the places of its settings and the next page's first.
+    /// The pages of 30 settings of one object and one of another, each as the places of its settings and the
+    /// next page's first.
     #[test]
     fn long_answers_come_page_by_page_and_leave_nothing_out() {
         let objects = [("a", 0..30u32), ("b", 30..31)];

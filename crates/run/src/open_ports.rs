@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 
 /// Ports, opened, in the plan's order.
 pub struct OpenPorts {
-    /// What the engine is given: in real time one for each queue.
+    /// Ports for the engine: in real time one for each queue.
     pub ports: Vec<Box<dyn Port>>,
     /// What is left of those without an interface, by place in the plan.
     pub watches: Vec<Option<Watch>>,
@@ -32,12 +32,13 @@ struct Origin {
     beginning: Beginning,
 }
 
-/// Where datagrams of traffic sources go: the discard service (RFC 863).
+/// Destination port of traffic sources' datagrams: the discard service (RFC 863).
 const TO_PORT: u16 = 9;
-/// Where they come from, and up: ports for any use (RFC 6335).
+/// First of their source ports: dynamic ports (RFC 6335).
 const FROM_PORT: u16 = 49_152;
 
-/// Opens every port without an interface, for a run in virtual time: captures and traffic sources as named, and sinks.
+/// Opens every port without an interface, for a run in virtual time: captures and traffic sources as named,
+/// and sinks.
 ///
 /// # Errors
 /// A file that can't be used, or a source that can't be.
@@ -47,8 +48,8 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
     if let Some(router) = plan.control_planes().next() {
         bail!(
-            "router \"{}\" has a control plane, whose programs have no part in virtual time: run it without --virtual, or \
-            take control-plane away and give the router its routes",
+            "router \"{}\" has a control plane, whose programs have no part in virtual time: run it without \
+             --virtual, or take control-plane away and give the router its routes",
             router.name
         );
     }
@@ -65,8 +66,8 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     Ok(open)
 }
 
-/// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and traffic
-/// sources, both from the start of the engine on.
+/// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and
+/// traffic sources, both from the start of the engine on.
 ///
 /// # Errors
 /// An interface or a file that can't be used, or a source that can't be; each says what to do.
@@ -105,7 +106,8 @@ pub fn open_real(
     Ok(OpenPorts { ports: opened, watches })
 }
 
-/// Ports with interfaces that one driver opens together: those of one worker in one namespace may share their memory.
+/// Ports with interfaces that one driver opens together: those of one worker in one namespace may share their
+/// memory.
 struct Group {
     driver: &'static Driver,
     worker: u32,
@@ -174,7 +176,8 @@ impl Group {
         let own = self.places.iter().filter_map(|&place| plan.host_at(&plan.ports[place]));
         let ends = own.map(|host| {
             let interface = match host.driver.wire {
-                // The pattern leaves the number to the kernel: names of hosts can be longer than those of interfaces.
+                // The pattern leaves the number to the kernel: names of hosts can be longer than those of
+                // interfaces.
                 Wire::Tap => "tap%d".to_owned(),
                 Wire::Veth { .. } => wire_of(hosts, &host.name)?,
             };
@@ -212,7 +215,8 @@ fn open_replay(
     let Captures { input, interface, output } = captures.clone();
     let (reads, writes) = (input.is_some(), output.is_some());
     let capture = if reads || writes {
-        // The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones is their business.
+        // The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones
+        // is their business.
         let mtu = plan.host_at(&plan.ports[place]).map(|host| host.mtu);
         let plan = PcapPlan { input, interface, output, epoch: origin.epoch, mtu };
         Some((PcapPort::open(name, &plan)?, reads, writes))
@@ -226,7 +230,7 @@ fn open_replay(
 fn flows(plan: &Plan) -> anyhow::Result<Vec<(u16, Flow)>> {
     anyhow::ensure!(
         plan.sources.len() < usize::from(u16::MAX),
-        "{} traffic sources are too many: at most {} can be told apart",
+        "{} traffic sources are too many: at most {} can be distinguished",
         plan.sources.len(),
         u16::MAX - 1
     );

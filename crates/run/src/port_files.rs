@@ -1,4 +1,5 @@
-//! The captures that `--input PORT=FILE` and `--output PORT=FILE` name, and the time that all of them count from.
+//! The captures that `--input PORT=FILE` and `--output PORT=FILE` name, and the time that all of them count
+//! from.
 
 use anyhow::{Context, bail, ensure};
 use longwire_drivers::pcap::Capture;
@@ -34,11 +35,11 @@ impl FromStr for PortFile {
 /// The captures of one port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captures {
-    /// Where its frames come from.
+    /// The source of its frames.
     pub input: Option<PathBuf>,
     /// Which of the file's interfaces.
     pub interface: Option<Select>,
-    /// Where frames sent to it go.
+    /// The destination of frames sent to it.
     pub output: Option<PathBuf>,
 }
 
@@ -52,11 +53,11 @@ pub struct PortFiles {
 }
 
 impl PortFiles {
-    /// What the scenario names and what was given, which goes first.
+    /// The files named in the scenario and those given, which take precedence.
     ///
     /// # Errors
-    /// A port that there is not, that is given two files, or that has traffic sources beside an input; a file that is
-    /// no capture; one file for two purposes.
+    /// A port that there is not, that is given two files, or that has traffic sources beside an input; a file
+    /// that is no capture; one file for two purposes.
     pub fn new(plan: &Plan, inputs: &[PortFile], outputs: &[PortFile]) -> anyhow::Result<Self> {
         let mut captures = vec![Captures::default(); plan.ports.len()];
         for given in inputs {
@@ -136,7 +137,8 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\noutput = \"own.pcap\"\n[[port]]\nname = \"b\"\n\
+        let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\noutput = \"own.pcap\"\n[[port]]\n\
+            name = \"b\"\n\
             driver = \"pcap\"\n[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n";
         longwire_scenario::parse("/tmp/x.toml", text).unwrap()
     }

@@ -52,9 +52,9 @@ pub struct RealRun {
 
 /// A run that has ended.
 pub struct Ended {
-    /// What reports are made from: names, settings, sources.
+    /// The input of reports: names, settings, sources.
     pub instance: Arc<RunningInstance>,
-    /// What the engine counted.
+    /// The engine's counters.
     pub counted: Arc<Report>,
     /// How long it ran.
     pub elapsed: Nanos,
@@ -63,8 +63,8 @@ pub struct Ended {
 }
 
 impl RealRun {
-    /// Opens the ports of `plan`, starts its engine and its control socket. `hosts` are up already if the plan has any
-    /// (see [`TestHosts::make`]).
+    /// Opens the ports of `plan`, starts its engine and its control socket. `hosts` are up already if the
+    /// plan has any (see [`TestHosts::make`]).
     ///
     /// # Errors
     /// If a port can't be opened, or there is not the memory; the hosts are taken down then.

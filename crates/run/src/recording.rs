@@ -49,7 +49,7 @@ impl Recording {
     }
 }
 
-/// What records the arrivals of a port.
+/// The recorder of a port's arrivals.
 struct Recorded {
     place: u16,
     recorder: Arc<Mutex<Recorder>>,

@@ -7,10 +7,10 @@ use longwire_port::driver::source::{SourcePort, Tally};
 use longwire_units::Nanos;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What a capture's port can tell after the run.
+/// The report of a capture's port after the run.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureReport {
-    /// What was unusual about the input.
+    /// Peculiarities of the input.
     pub input: InputReport,
     /// The engine's time of the last frame that came or went.
     pub last: Nanos,
@@ -18,7 +18,7 @@ pub struct CaptureReport {
     pub not_written: u64,
 }
 
-/// What is left of a port that has gone to its worker.
+/// The parts of a port that stay here when it goes to its worker.
 #[derive(Debug, Clone)]
 pub struct Watch {
     tally: Tally,
@@ -26,7 +26,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What its traffic sources sent, and what arrived.
+    /// Packets sent by its traffic sources, and those that arrived.
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -37,8 +37,8 @@ impl Watch {
     }
 }
 
-/// The engine's time at which captures and sources begin: 0 in virtual time, the first look at one of them in real time, so
-/// that however long a start takes nothing is late. All ports of a run share it.
+/// The engine's time at which captures and sources begin: 0 in virtual time, the first look at one of them in
+/// real time, so that however long a start takes nothing is late. All ports of a run share it.
 #[derive(Debug, Clone, Default)]
 pub struct Beginning(Arc<OnceLock<Nanos>>);
 
@@ -59,8 +59,9 @@ impl Beginning {
     }
 }
 
-/// The port. Its sources and captures have a clock of their own, which is 0 at the beginning. Frames come from its capture if that is an input, else from its sources; those that are sent to it are
-/// measured, and written to its capture if that is an output.
+/// The port. Its sources and captures have a clock of their own, which is 0 at the beginning. Frames come
+/// from its capture if that is an input, else from its sources; those that are sent to it are measured, and
+/// written to its capture if that is an output.
 pub struct ReplayPort {
     source: SourcePort,
     /// Whether the source has flows.
@@ -75,8 +76,8 @@ pub struct ReplayPort {
 }
 
 impl ReplayPort {
-    /// A port of these. `sends` says whether the source has flows, `capture` comes with whether it has an input and an
-    /// output.
+    /// A port of these. `sends` says whether the source has flows, `capture` comes with whether it has an
+    /// input and an output.
     pub fn new(
         source: SourcePort,
         sends: bool,

@@ -1,6 +1,6 @@
 //! Routers in the report of a run, and on the screen.
 
-use longwire_block::SeatStats;
+use longwire_block::AttachmentStats;
 use longwire_engine::{NodeReport, Report};
 use longwire_report::{Row, shown};
 use longwire_scenario::Plan;
@@ -28,7 +28,8 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
     row.extra("cache_hit_rate", hit_rate(stats.cache_hits, stats.cache_misses))
 }
 
-/// What a scheduler has counted, with the names of flows' ports in place of their places, and nothing where no packet has gone to any.
+/// A scheduler's counters, with the names of flows' ports in place of their places, and nothing where
+/// no packet has gone to any.
 fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
     let flows = processors.get_mut("flows").and_then(Value::as_array_mut);
     for flow in flows.into_iter().flatten() {
@@ -41,14 +42,15 @@ fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
 
 /// A row for each who is above the router; it fails if not every packet is accounted for.
 pub fn level_rows(plan: &Plan, node: &NodeReport) -> Vec<Row> {
-    let row = |seat: &SeatStats| {
-        let come_back = seat.verdicts + seat.late + seat.returned + seat.kept;
-        let mut row = Row::new(format!("{} {} {}", name(plan, node), seat.level, seat.name), "packets")
-            .expected(seat.up)
-            .measured(come_back)
-            .judged(seat.up == come_back)
-            .extra("kind", "level");
-        let counters = serde_json::to_value(seat).unwrap_or_default();
+    let row = |attachment: &AttachmentStats| {
+        let come_back = attachment.verdicts + attachment.late + attachment.returned + attachment.kept;
+        let mut row =
+            Row::new(format!("{} {} {}", name(plan, node), attachment.level, attachment.name), "packets")
+                .expected(attachment.up)
+                .measured(come_back)
+                .judged(attachment.up == come_back)
+                .extra("kind", "level");
+        let counters = serde_json::to_value(attachment).unwrap_or_default();
         for (key, value) in counters.as_object().into_iter().flatten() {
             row = row.extra(if key == "name" { "who" } else { key.as_str() }, value.clone());
         }
@@ -66,14 +68,14 @@ pub fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
     (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
 
-/// What routers have counted, in the plan's order.
+/// Routers' counters, in the plan's order.
 pub fn in_order<'r>(plan: &Plan, report: &'r Report) -> Vec<&'r NodeReport> {
     let mut nodes: Vec<_> = report.nodes.iter().collect();
     nodes.sort_by_key(|node| plan.ports.get(usize::from(node.port)).map(|port| port.router));
     nodes
 }
 
-/// What a router is called.
+/// A router's name.
 pub fn name<'p>(plan: &'p Plan, node: &NodeReport) -> &'p str {
     let port = plan.ports.get(usize::from(node.port));
     port.and_then(|port| port.router).map_or("?", |router| &plan.routers[router as usize].name)

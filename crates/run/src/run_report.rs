@@ -1,4 +1,4 @@
-//! What a run ends with: the report in the one shape. `run_text` shows it to people.
+//! The report at the end of a run, in its only form. `run_text` prints it.
 
 use crate::objects::sources::why_silent;
 use crate::replay_port::Watch;
@@ -19,9 +19,9 @@ const MOST_ROWS: usize = 10_000;
 
 /// A run that has ended.
 pub struct Ran<'a> {
-    /// What was run.
+    /// The plan that was run.
     pub plan: &'a Plan,
-    /// What the engine counted.
+    /// The engine's counters.
     pub counted: Arc<longwire_engine::Report>,
     /// What is left of ports without an interface, by place in the plan.
     pub watches: Vec<Option<Watch>>,
@@ -41,7 +41,8 @@ pub struct Ran<'a> {
     pub nesp: Option<Row>,
 }
 
-/// What a traffic source sent, and what of it arrived, unless that is for a host or an interface to know.
+/// The packets that a traffic source sent, and those that arrived, unless they went to a host or an
+/// interface.
 struct Delivered<'a> {
     source: &'a Source,
     sent: Sent,
@@ -218,7 +219,7 @@ fn quantiles(q: &Quantiles) -> Value {
     json!({ "p50": q.p50.0, "p99": q.p99.0, "p999": q.p999.0, "max": q.max.0 })
 }
 
-/// What a worker has to say of itself, times in ns.
+/// A worker's counters, times in ns.
 fn worker_json(worker: &WorkerReport) -> Value {
     json!({
         "worker": worker.worker,
@@ -280,7 +281,7 @@ fn by_reason(drops: &[(&'static str, u64)]) -> Map<String, Value> {
     drops.iter().map(|&(reason, packets)| (reason.to_owned(), packets.into())).collect()
 }
 
-/// What was unusual about a port's captures.
+/// Peculiarities of a port's captures.
 fn capture_notes(watch: Option<&Watch>) -> Vec<String> {
     let Some(report) = watch.map(Watch::capture) else { return Vec::new() };
     let input = report.input;
@@ -292,9 +293,9 @@ fn capture_notes(watch: Option<&Watch>) -> Vec<String> {
         (
             input.oversize,
             format!(
-                "frames are longer than the MTU (up to {} bytes), most likely trains of the capturing machine's \
-                 segmentation offload; they were left out. Capture with offloads off (ethtool -K IFACE tso off gso off \
-                 gro off)",
+                "frames are longer than the MTU (up to {} bytes), most likely trains of the capturing \
+                 machine's segmentation offload; they were left out. Capture with offloads off (ethtool -K \
+                 IFACE tso off gso off gro off)",
                 input.largest_oversize
             ),
         ),

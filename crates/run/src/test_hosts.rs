@@ -16,7 +16,8 @@ pub enum TestHosts {
 }
 
 impl TestHosts {
-    /// Makes the plan's hosts as the lab `name`, or none if it has none; what killed runs left is removed first.
+    /// Makes the plan's hosts as the lab `name`, or none if it has none; what killed runs left is removed
+    /// first.
     ///
     /// # Errors
     /// If the system doesn't allow it; nothing is left behind.
@@ -76,13 +77,14 @@ pub fn remove_log(lab: &str) {
     let _ = std::fs::remove_file(log_of(lab));
 }
 
-/// Where a lab that is kept up writes what happens to it.
+/// The log of a lab that is kept up.
 pub fn log_of(lab: &str) -> PathBuf {
     longwire_control::directory().join(format!("{lab}.log"))
 }
 
-/// Makes sure that the plan's hosts can be made: enters a user namespace if only that allows it, and wires hosts by veth
-/// where there can be no TAP devices. It has to come before any second thread. Says what was done instead.
+/// Makes sure that the plan's hosts can be made: enters a user namespace if only that allows it, and wires
+/// hosts by veth where there can be no TAP devices. It has to come before any second thread. Says what was
+/// done instead.
 ///
 /// # Errors
 /// If neither this user nor a user namespace may make hosts; the error says why and what would help.

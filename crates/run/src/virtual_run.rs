@@ -13,9 +13,9 @@ use longwire_report::Row;
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 
-/// What a virtual run has done.
+/// The result of a virtual run.
 pub struct Simulated {
-    /// What the engine counted.
+    /// The engine's counters.
     pub counted: Report,
     /// What is left of the ports, by place in the plan.
     pub watches: Vec<Option<Watch>>,
@@ -35,7 +35,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
         && time.is_none()
     {
         bail!(
-            "{}: the source \"{}\" never ends; say how long to run (--for 10s), or give it \"for\" or \"packets\"",
+            "{}: the source \"{}\" never ends; say how long to run (--for 10s), or give it \"for\" or \
+             \"packets\"",
             plan.file,
             source.name
         );
@@ -48,8 +49,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     let counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
     if counted.own_losses().pool > 0 {
         bail!(
-            "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the scenario \
-             for a shorter time",
+            "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the \
+             scenario for a shorter time",
             plan.engine.pool,
             plan.file
         );

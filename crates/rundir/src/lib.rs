@@ -1,8 +1,8 @@
-//! The directory in which a user's instances have their sockets, locks and states, and the locks in it.
+//! The directory of a user's instances: sockets, locks and states.
 //!
-//! It is this user's alone from its first moment: [`prepare`] makes it with mode 0700 and refuses one that is somebody
-//! else's; [`is_usable`] asks the same before anything in it is believed. Whoever waits for a lock is interrupted by the
-//! signals that [`StopSignals`] catches.
+//! It belongs to this user alone from its first moment. [`prepare`] makes it with mode 0700 and refuses one
+//! that belongs to another user; [`is_usable`] checks the same before anything in it is trusted. Waiting for
+//! a lock is interrupted by the signals that [`StopSignals`] catches.
 #![forbid(unsafe_code)]
 
 mod interrupt;
@@ -19,9 +19,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The user that the kernel shows for those without a number in this user namespace.
+/// The user id that the kernel shows for users without a mapping in this user namespace.
 const UNMAPPED: u32 = 65_534;
-/// Permission bits: other users may write; may do anything; only who owns an entry may remove it.
+/// Permission bits: writable by others; any access by others; sticky.
 const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
@@ -29,7 +29,7 @@ const STICKY: u32 = 0o1000;
 /// A directory that can't be used.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// It can't be made or looked at.
+    /// It can't be made or inspected.
     #[error("can't use {}: {source}; name another directory in LONGWIRE_RUN_DIR", path.display())]
     Io {
         /// The directory.
@@ -37,13 +37,14 @@ pub enum PlaceError {
         /// Why not.
         source: io::Error,
     },
-    /// Somebody else made it.
-    #[error("{} is not a directory of this user; remove it, or name another in LONGWIRE_RUN_DIR", .0.display())]
+    /// It belongs to another user.
+    #[error("{} is not a directory of this user; remove it, or name another in LONGWIRE_RUN_DIR",
+        .0.display())]
     Foreign(PathBuf),
-    /// Other users may use it, and so may have put anything there.
+    /// Other users have access, and may have put anything there.
     #[error(
-        "{} is open to other users (mode {mode:04o}); name in LONGWIRE_RUN_DIR a directory that does not exist yet, or one \
-         that is this user's alone (chmod 700)",
+        "{} is open to other users (mode {mode:04o}); name in LONGWIRE_RUN_DIR a directory that does not \
+         exist yet, or one that is this user's alone (chmod 700)",
         path.display()
     )]
     Open {
@@ -52,15 +53,16 @@ pub enum PlaceError {
         /// Its permissions.
         mode: u32,
     },
-    /// Other users may exchange it.
+    /// Other users may replace it.
     #[error(
-        "{} is in {}, where other users can put another directory in its place; name another in LONGWIRE_RUN_DIR",
+        "{} is in {}, where other users can put another directory in its place; name another in \
+         LONGWIRE_RUN_DIR",
         path.display(), above.display()
     )]
     Exchangeable {
         /// The directory.
         path: PathBuf,
-        /// The one above it that is not safe.
+        /// The parent directory that is not safe.
         above: PathBuf,
     },
 }
@@ -75,16 +77,16 @@ impl From<PlaceError> for io::Error {
     }
 }
 
-/// Where this user's sockets and locks are: `$LONGWIRE_RUN_DIR`; else `/run/longwire` for root; else
+/// The directory of this user's sockets and locks: `$LONGWIRE_RUN_DIR`; else `/run/longwire` for root; else
 /// `$XDG_RUNTIME_DIR/longwire`; else `/tmp/longwire-<uid>`.
 ///
-/// Inside a user namespace the user outside counts, so that an instance that made itself root in one is found.
+/// Inside a user namespace the outer user id is used, so that an instance that became root in one is found.
 pub fn directory() -> PathBuf {
     variable("LONGWIRE_RUN_DIR").unwrap_or_else(default_directory)
 }
 
-/// Where locks are that hold whatever `LONGWIRE_RUN_DIR` says, such as those on interfaces: the usual directory of this
-/// user, and [`directory`] only where there can't be one.
+/// The directory of locks that must not depend on `LONGWIRE_RUN_DIR`, such as those on interfaces: the
+/// default directory of this user, or [`directory`] if that is unusable.
 ///
 /// # Errors
 /// Neither can be used.
@@ -105,16 +107,16 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Makes the directory if it is missing, for this user alone. One that exists is left as it is, but for the default one,
-/// which an earlier version may have left open to others' eyes.
+/// Makes the directory if it is missing, for this user alone. An existing one is not changed, except the
+/// default directory, which an earlier version may have left readable.
 ///
 /// # Errors
-/// It can't be made, is somebody else's, is open to other users, or could be exchanged by them.
+/// It can't be made, belongs to another user, is open to other users, or could be replaced by them.
 pub fn prepare(directory: &Path) -> Result<(), PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     match look(directory)? {
-        // Named like this only by Longwire, and this user's.
+        // Only Longwire uses this name, and the directory belongs to this user.
         Some(mode) if mode & OTHERS != 0 && directory == default_directory() => {
             fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
         }
@@ -124,10 +126,10 @@ pub fn prepare(directory: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Whether the directory exists and what is in it can be believed: only this user can have put it there.
+/// Whether the directory exists and its contents can be trusted: only this user can have put them there.
 ///
 /// # Errors
-/// It exists and is somebody else's, or could have been filled or exchanged by somebody else.
+/// It exists and belongs to another user, or could have been filled or replaced by one.
 pub fn is_usable(directory: &Path) -> Result<bool, PlaceError> {
     match look(directory)? {
         Some(mode) if mode & OTHERS_WRITE != 0 => Err(PlaceError::Open { path: directory.into(), mode }),
@@ -135,14 +137,14 @@ pub fn is_usable(directory: &Path) -> Result<bool, PlaceError> {
     }
 }
 
-/// The directory's permissions if it is there, is this user's, and stays what it is.
+/// The directory's mode, if it exists, belongs to this user, and can't be replaced.
 fn look(directory: &Path) -> Result<Option<u32>, PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
     let found = match fs::symlink_metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found.map_err(failed)?,
     };
-    // In /tmp another user could have made it, or put a symbolic link there.
+    // In /tmp another user could have made it, or a symbolic link in its place.
     if !found.is_dir() || found.uid() != own_uid() {
         return Err(PlaceError::Foreign(directory.into()));
     }
@@ -155,7 +157,7 @@ fn look(directory: &Path) -> Result<Option<u32>, PlaceError> {
     Ok(Some(found.mode() & 0o7777))
 }
 
-/// Whether other users than this one and root can rename what is in it. Inside a user namespace root has no number.
+/// Whether users other than this one and root can rename entries. Inside a user namespace root has no id.
 fn can_be_changed_by_others(above: &Metadata) -> bool {
     let owner = above.uid();
     let has_no_number = || owner == UNMAPPED && mapped(owner, &uid_map()).is_none();
@@ -171,13 +173,13 @@ fn default_of(uid: u32, runtime: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The effective user: /proc gives each process's folder to it.
+/// The effective user id, which owns the process's folder in /proc.
 pub fn own_uid() -> u32 {
     fs::metadata("/proc/self").map_or(UNMAPPED, |found| found.uid())
 }
 
-/// The user outside this user namespace that `uid` means, by the lines of `/proc/self/uid_map`
-/// (user_namespaces(7)): first inside, first outside, how many.
+/// The outer user id for `uid` in this user namespace, from the lines of `/proc/self/uid_map`
+/// (user_namespaces(7)): first inside, first outside, count.
 fn outer_uid(uid: u32, map: &str) -> u32 {
     mapped(uid, map).unwrap_or(uid)
 }
@@ -186,7 +188,7 @@ fn uid_map() -> String {
     fs::read_to_string("/proc/self/uid_map").unwrap_or_default()
 }
 
-/// As [`outer_uid`]; none if no user outside has this number here.
+/// As [`outer_uid`]; none if `uid` is not mapped.
 fn mapped(uid: u32, map: &str) -> Option<u32> {
     let lines = map.lines().filter_map(|line| {
         let mut numbers = line.split_whitespace().map(|n| n.parse::<u32>().ok());
@@ -230,7 +232,7 @@ mod tests {
         symlink(&inner, &link).unwrap();
         assert!(matches!(prepare(&link).unwrap_err(), PlaceError::Foreign(_)));
         assert!(!is_usable(&folder.join("none")).unwrap());
-        // Root only can give a directory away.
+        // Only root can give a directory away.
         if own_uid() == 0 && mapped(UNMAPPED, &uid_map()).is_some() {
             chown(&folder, Some(UNMAPPED), None).unwrap();
             let error = is_usable(&inner).unwrap_err();

@@ -1,4 +1,4 @@
-//! Locks: files that one process at a time holds, and that are free when it ends, however it ends.
+//! Lock files, each held by one process at a time and freed when it ends, however it ends.
 
 use crate::interrupt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How often it is tried, and after how long it is said that something waits.
+/// Interval between attempts, and the time after which waiting is reported.
 const LOOK: Duration = Duration::from_millis(10);
 const MOMENT: Duration = Duration::from_secs(1);
 
@@ -20,34 +20,35 @@ pub struct Lock {
     removed: bool,
 }
 
-/// How long to wait for a lock, and whether a user who wants this process to end ends the waiting.
+/// Limit on waiting for a lock, and whether an interrupt ends the waiting.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// The longest wait.
     pub limit: Duration,
-    /// Whether [`interrupt`](crate::interrupt()) ends it. What cleans up after a signal is not to be ended by it.
+    /// Whether [`interrupt`](crate::interrupt()) ends it. Cleaning up after a signal must not be interrupted.
     pub interruptible: bool,
 }
 
-/// Why a lock is not held.
+/// Reason why a lock is not held.
 #[derive(Debug, Error)]
 pub enum LockError {
-    /// Somebody else holds it, and went on doing so.
-    #[error("{} is held by {} for {} s already; end that, or try again later", path.display(), in_words(*holder), waited.as_secs())]
+    /// Another process holds it and did not free it in time.
+    #[error("{} is held by {} for {} s already; end that, or try again later", path.display(),
+        in_words(*holder), waited.as_secs())]
     Held {
-        /// The lock.
+        /// The process that holds it, if known.
         path: PathBuf,
-        /// The process that holds it, where that is known.
+        /// Time spent waiting.
         holder: Option<u32>,
-        /// How long it was waited for.
+        /// Time spent waiting.
         waited: Duration,
     },
-    /// The user asked this process to end while it waited.
+    /// The user interrupted this process while it waited.
     #[error("interrupted while waiting for {}, which holds {}", in_words(*holder), path.display())]
     Interrupted {
         /// The lock.
         path: PathBuf,
-        /// The process that holds it, where that is known.
+        /// The process that holds it, if known.
         holder: Option<u32>,
     },
     /// The file can't be made or locked.
@@ -61,10 +62,10 @@ pub enum LockError {
 }
 
 impl Lock {
-    /// Waits for a lock in a directory that is this user's alone (see [`prepare`](crate::prepare)).
+    /// Waits for a lock in a directory that belongs to this user alone (see [`prepare`](crate::prepare)).
     ///
     /// # Errors
-    /// Somebody else holds it for longer than is waited, or the system refuses.
+    /// Another process holds it for longer than the limit, or the system refuses.
     pub fn acquire(path: &Path, patience: Patience) -> Result<Self, LockError> {
         let begin = Instant::now();
         let mut said = false;
@@ -87,7 +88,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock if nobody holds it. Its file goes with it, rather than to stay for the next one.
+    /// Takes the lock if it is free. Its file is removed with it, instead of being kept for the next lock.
     ///
     /// # Errors
     /// The system refuses.
@@ -97,12 +98,12 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The process that holds a lock, by what it wrote there.
+    /// The process that holds a lock, from the file's contents.
     pub fn holder(path: &Path) -> Option<u32> {
         holder_of(path)
     }
 
-    /// Removes the file of a lock that nobody holds, as a process leaves it that was killed.
+    /// Removes the file of a lock that is free, as a killed process leaves it.
     pub fn clear(path: &Path) {
         if let Ok(Some(mut lock)) = Self::open(path, false).and_then(Self::locked) {
             lock.removed = true;
@@ -125,7 +126,8 @@ impl Lock {
         Ok(Self { file, path: path.into(), removed: false })
     }
 
-    /// None if somebody else has it, or if who had it has just removed the file: then there may be another.
+    /// None if another process holds it, or if its holder has just removed the file, so that there may be a
+    /// new one.
     fn locked(self) -> io::Result<Option<Self>> {
         match self.file.try_lock() {
             Ok(()) => {}
@@ -138,9 +140,9 @@ impl Lock {
         Ok(same.then_some(self))
     }
 
-    /// Says who holds it, for those who wait.
+    /// Writes this process's id into the file, for those who wait.
     fn sign(&mut self) -> io::Result<()> {
-        // An earlier version let others open it.
+        // An earlier version made it readable by others.
         self.file.set_permissions(fs::Permissions::from_mode(0o600))?;
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
@@ -151,11 +153,11 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.removed {
-            // While it is still held, so that it is no other's.
+            // Removed while it is still held, so that it can't be another process's.
             let _ = fs::remove_file(&self.path);
         }
-        // A program that another thread is just starting has a copy of the file for a moment: the end of this one alone
-        // would not free the lock.
+        // A program that another thread is starting has a copy of the descriptor for a moment, so closing
+        // this one would not free the lock.
         let _ = self.file.unlock();
     }
 }
@@ -168,7 +170,7 @@ fn holder_of(path: &Path) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// A process and its program's name.
+/// The name and id of a process.
 fn in_words(holder: Option<u32>) -> String {
     let Some(pid) = holder else { return "another process".into() };
     match fs::read_to_string(format!("/proc/{pid}/comm")) {
@@ -213,7 +215,7 @@ mod tests {
         assert_eq!(Lock::holder(&path), Some(std::process::id()));
         Lock::clear(&path);
         assert!(path.exists(), "it is held");
-        // One that was opened before the file went is no lock any more.
+        // A file opened before its removal is no longer a lock.
         let late = Lock::open(&path, true).unwrap();
         drop(lock);
         assert!(!path.exists());

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP: the first ends the run, a second one this process.
+//! SIGINT, SIGTERM and SIGHUP: the first signal ends the run, a second one ends this process.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Catches the signals until it is dropped.
+/// Catches the signals until dropped.
 #[derive(Debug)]
 pub struct StopSignals {
     caught: Receiver<i32>,
@@ -16,7 +16,7 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Begins to catch them.
+    /// Starts catching signals.
     ///
     /// # Errors
     /// If the system refuses.
@@ -28,36 +28,36 @@ impl StopSignals {
             let mut before = false;
             for signal in signals.forever() {
                 if before {
-                    // Whoever insists wants no more waiting; the next run removes what is left.
+                    // A second signal ends the process at once; the next run cleans up.
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 before = true;
                 crate::interrupt();
-                // After the end of the run nobody listens.
+                // After the end of the run nothing receives signals.
                 let _ = sender.send(signal);
             }
         })?;
         Ok(Self { caught, handle, thread: Some(thread) })
     }
 
-    /// A signal that has come, by number.
+    /// The signal received so far, by number.
     pub fn came(&self) -> Option<i32> {
         self.caught.try_recv().ok()
     }
 
-    /// Whether a signal comes within this time; waits no longer than until then.
+    /// Waits for a signal at most this time, and returns whether one came.
     pub fn within(&self, time: Duration) -> bool {
         self.caught.recv_timeout(time).is_ok()
     }
 }
 
-/// The signals by which a user asks a process to end. Under `nohup` a closed terminal asks for nothing.
+/// The signals by which a user ends a process. Under `nohup` SIGHUP is not one.
 pub fn asking() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     [SIGINT, SIGTERM].into_iter().chain(Some(SIGHUP).filter(|signal| !is_ignored(*signal, &status))).collect()
 }
 
-/// Whether a process whose `/proc/PID/status` this is ignores a signal.
+/// Whether a process ignores a signal, from the text of its `/proc/PID/status`.
 fn is_ignored(signal: i32, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
@@ -68,7 +68,7 @@ impl Drop for StopSignals {
     fn drop(&mut self) {
         self.handle.close();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell.
+            // The thread returns nothing.
             let _ = thread.join();
         }
     }

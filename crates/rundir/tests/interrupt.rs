@@ -1,4 +1,4 @@
-//! What ends waiting for a lock is the whole process's, so this is a program of its own.
+//! A separate test program, because the interrupt flag belongs to the whole process.
 
 use longwire_rundir::{Lock, LockError, Patience, interrupt, on_wait, prepare};
 use std::sync::mpsc::{Sender, channel};
@@ -26,7 +26,7 @@ fn a_user_who_wants_the_end_ends_the_waiting() {
     interrupt();
     assert!(matches!(waiting.join().unwrap().unwrap_err(), LockError::Interrupted { .. }));
     drop(held);
-    // What is free is taken all the same: cleaning up needs it.
+    // A free lock is still acquired after an interrupt, because cleaning up needs it.
     drop(Lock::acquire(&path, patience).unwrap());
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -44,8 +44,8 @@ impl Network {
     /// All addresses of IPv4, and all of IPv6.
     pub const EVERYTHING: [Self; 2] = [v4([0; 4], 0), v6(0, 0)];
 
-    /// Whether an address means everybody in it, or any router (RFC 1812, 4.2.3.1; RFC 4291, 2.6.1). Networks of two addresses have none of these
-    /// (RFC 3021, RFC 6164).
+    /// Whether an address means everybody in it, or any router (RFC 1812, 4.2.3.1; RFC 4291, 2.6.1). Networks
+    /// of two addresses have none of these (RFC 3021, RFC 6164).
     pub fn means_all(&self, address: IpAddr) -> bool {
         let ((lowest, highest), number) = (self.range(), number(address));
         let v4 = self.address.is_ipv4();
@@ -53,7 +53,8 @@ impl Network {
         v4 == address.is_ipv4() && highest - lowest > 1 && for_all
     }
 
-    /// Why a route to it is never used, if it is not: routers forward packets to none of its addresses (RFC 6890; RFC 3927, 7).
+    /// Why a route to it is never used, if it is not: routers forward packets to none of its addresses (RFC
+    /// 6890; RFC 3927, 7).
     pub fn unused_route(&self) -> Option<String> {
         let what = self.unforwarded()?;
         Some(format!("the route to {self} is never used: nothing is forwarded to {what}"))
@@ -123,7 +124,7 @@ const fn v6(address: u128, prefix: u8) -> Network {
     Network { address: IpAddr::V6(Ipv6Addr::from_bits(address)), prefix }
 }
 
-/// What routes lead to, as it is written.
+/// The target of a route, as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoutedTo {
     /// This network.
@@ -133,7 +134,8 @@ pub enum RoutedTo {
 }
 
 impl RoutedTo {
-    /// The network that a route with these gateways leads to: `default` is all of IPv6 if one of them is of IPv6, else all of IPv4.
+    /// The network that a route with these gateways leads to: `default` is all of IPv6 if one of them is of
+    /// IPv6, else all of IPv4.
     pub(crate) fn by(self, mut gateways: impl Iterator<Item = IpAddr>) -> Network {
         let [v4, v6] = Network::EVERYTHING;
         match self {
@@ -160,14 +162,14 @@ impl FromStr for RoutedTo {
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// The address that the port at `place` of the plan has unless the scenario gives one: locally administered, with
-    /// the letters `LW` in it.
+    /// The address that the port at `place` of the plan has unless the scenario gives one: locally
+    /// administered, with the letters `LW` in it.
     pub const fn of_port(place: u16) -> Self {
         let [high, low] = place.to_be_bytes();
         Self([0x02, b'L', b'W', 0, high, low])
     }
 
-    /// The same for a router's end at that port.
+    /// The address of a router's end at that port.
     pub const fn of_router(place: u16) -> Self {
         let [high, low] = place.to_be_bytes();
         Self([0x02, b'L', b'W', 1, high, low])

@@ -1,10 +1,10 @@
-//! What ports are attached to, and what is asked about it: elsewhere nobody looks at the variants.
+//! Attachments of ports, and their properties: no other module matches on the variants.
 
 use longwire_block::{Setting, Values};
 use longwire_drivers::{Driver, InterfaceName};
 use std::sync::Arc;
 
-/// What a port is attached to.
+/// The attachment of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attachment {
     /// A host, by index.
@@ -25,7 +25,7 @@ pub enum Attachment {
 pub struct Driven {
     /// The driver.
     pub driver: &'static Driver,
-    /// What it is set to.
+    /// Its settings.
     pub values: Values,
 }
 

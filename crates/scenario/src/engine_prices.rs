@@ -26,7 +26,8 @@ impl Price {
 pub const LINK_COUNTS: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// The numbers of packets on their way at which their misses are measured.
 pub const FLIGHT_COUNTS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// The numbers of packets on their way, each on a link of its own, at which the misses of these links are measured.
+/// The numbers of packets on their way, each on a link of its own, at which the misses of these links are
+/// measured.
 pub const APART_COUNTS: [u64; 3] = [1_000, 10_000, 100_000];
 /// So many links, and so many packets on their way, lie in the near caches: they cost nothing more.
 const FEW_LINKS: u64 = 8;
@@ -34,7 +35,8 @@ const FEW_PACKETS: u64 = 100;
 /// The way in which the names of prices say how a worker waits, and which share of packets is no later.
 pub const WAITS: [&str; 3] = ["spin", "sleep-then-spin", "sleep"];
 
-/// What is always measured, with what is assumed without a measurement: processors of 3 GHz whose memory answers in 90 ns.
+/// What is always measured, with what is assumed without a measurement: processors of 3 GHz whose memory
+/// answers in 90 ns.
 const STAGES: &[(&str, u64)] = &[
     ("packet", 60_000),
     ("bridge", 10_000),
@@ -89,7 +91,7 @@ pub struct EnginePrices {
     measured: BTreeMap<String, Price>,
 }
 
-/// Where a price comes from.
+/// The origin of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// It was measured.
@@ -180,14 +182,16 @@ impl EnginePrices {
         interpolated((FEW_LINKS, 0), &points, count)
     }
 
-    /// What each packet costs more on a link with a delay, constant or varied, where so many are on their way.
+    /// What each packet costs more on a link with a delay, constant or varied, where so many are on their
+    /// way.
     pub fn in_flight(&self, packets: u64, varied: bool) -> u64 {
         let kind = if varied { "in-flight-varied" } else { "in-flight" };
         let points = FLIGHT_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
         interpolated((FEW_PACKETS, 0), &points, packets)
     }
 
-    /// What each link with a delay costs more when a packet leaves it, where so many links have packets on their way: meanwhile these were met.
+    /// What each link with a delay costs more when a packet leaves it, where so many links have packets on
+    /// their way: meanwhile these were met.
     pub fn apart(&self, links: u64) -> u64 {
         let points = APART_COUNTS.map(|count| (count, self.price(&format!("apart-{count}"))));
         interpolated((FEW_PACKETS, 0), &points, links)
@@ -207,7 +211,8 @@ fn own(driver: &'static Driver) -> &'static [(&'static str, u64)] {
     }
 }
 
-/// The name of a block's price: `block-loss-independent`, and `block-loss-independent-wire` for one that judges on the wire.
+/// The name of a block's price: `block-loss-independent`, and `block-loss-independent-wire` for one that
+/// judges on the wire.
 pub fn block_price(spec: &Spec, values: &Values) -> String {
     block_name(spec, &options(spec, values))
 }
@@ -237,7 +242,8 @@ fn options(spec: &Spec, values: &Values) -> Vec<&'static str> {
     options
 }
 
-/// The price at `at`, between points whose distance is that of their logarithms; as at the first and the last beyond them.
+/// The price at `at`, between points whose distance is that of their logarithms; as at the first and the last
+/// beyond them.
 fn interpolated(first: (u64, u64), points: &[(u64, u64)], at: u64) -> u64 {
     let mut before = first;
     for &point in points {

@@ -25,7 +25,7 @@ pub struct Event {
     pub sources: Arc<[u32]>,
     /// Places of the media, ascending; none if others change.
     pub media: Arc<[u32]>,
-    /// What changes.
+    /// The changes.
     pub edits: Arc<[Edit]>,
 }
 
@@ -44,7 +44,8 @@ impl Event {
         left.then(|| Nanos(self.time.0.saturating_add(every.0.saturating_mul(past))))
     }
 
-    /// Which links or sources change, and how, as in `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every 10 s`.
+    /// Which links or sources change, and how, as in `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every
+    /// 10 s`.
     pub fn describe(&self, plan: &Plan) -> String {
         let links = self.links.iter().map(|&link| &*plan.links[link as usize].name);
         let sources = self.sources.iter().map(|&source| &*plan.sources[source as usize].name);
@@ -101,8 +102,8 @@ fn plain(edits: &[Edit]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// What a link is made of that a scenario names `blocks` for: a key that the file does not name has its first block, if that
-/// needs nothing to be given.
+/// What a link is made of that a scenario names `blocks` for: a key that the file does not name has its first
+/// block, if that needs nothing to be given.
 pub fn with_defaults(blocks: &Blocks, registry: &[&'static Spec]) -> Blocks {
     let mut all = blocks.clone();
     for (place, spec) in registry.iter().enumerate() {
@@ -125,13 +126,14 @@ pub fn kind_meant(registry: &[&'static Spec], key: &str, value: &str) -> Option<
     first.params.first().is_none_or(|param| param.read(value).is_err()).then_some(named)
 }
 
-/// The row that takes a link's block of `key` away, if that is what a mere value asks for: `loss = "none"`, `loss = ""`, and `loss=[]` as text.
+/// The row that takes a link's block of `key` away, if that is what a mere value asks for: `loss = "none"`,
+/// `loss = ""`, and `loss=[]` as text.
 pub fn removal_meant(key: &str, value: &str) -> Option<&'static Spec> {
     without(key).filter(|_| ["", "[]", NONE].contains(&value.trim()))
 }
 
-/// What to write instead of a mere value of `key` that can't be read, if it looks like a kind: the kind that it resembles, or all
-/// of them.
+/// What to write instead of a mere value of `key` that can't be read, if it looks like a kind: the kind that
+/// it resembles, or all of them.
 pub fn kind_hint(registry: &[&'static Spec], key: &str, value: &str) -> Option<String> {
     let value = value.trim();
     let kinds: Vec<&str> = registry.iter().filter(|spec| spec.key == key).map(|spec| spec.kind).collect();
@@ -155,8 +157,9 @@ pub fn kind_hint(registry: &[&'static Spec], key: &str, value: &str) -> Option<S
     Some(hint)
 }
 
-/// The block that settings of `key` mean for a link that has `block` for it, if they don't say which: the link's, if it
-/// has all the parameters that are `named` (none for the one that a mere value sets), else the key's first that has.
+/// The block that settings of `key` mean for a link that has `block` for it, if they don't say which: the
+/// link's, if it has all the parameters that are `named` (none for the one that a mere value sets), else the
+/// key's first that has.
 pub fn block_meant(
     registry: &[&'static Spec],
     block: Option<&'static Spec>,

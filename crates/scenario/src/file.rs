@@ -1,5 +1,5 @@
-//! The sections of a scenario file as they are written. Reading, the errors about unknown keys and the JSON schema
-//! all come from these structures and, for what a link is made of, from the block registry.
+//! The sections of a scenario file as they are written. Reading, the errors about unknown keys and the JSON
+//! schema all come from these structures and, for what a link is made of, from the block registry.
 
 use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
@@ -14,21 +14,21 @@ use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// What an entry says of the settings of its row (`[engine]` of `EngineSettings`, and so on), which are no fields here: name, text, place of
-/// the value.
+/// The settings in an entry that are fields of its settings struct (`EngineSettings` for `[engine]`), not
+/// here: name, text, place of the value.
 pub(crate) type Params = Vec<(&'static str, String, Range<usize>)>;
 
 /// A network of Longwire: hosts and ports, bridges, and the links between them.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct File {
-    /// What all random draws derive from. Default 1.
+    /// Seed of all random draws. Default 1.
     pub(crate) seed: Option<Written<Whole>>,
-    /// How ways across bridges are found. Default "tree": bridges that form a loop are an error.
+    /// How paths across bridges are found. Default "tree": bridges that form a loop are an error.
     pub(crate) routing: Option<Written<Routing>>,
     /// How the engine runs.
     pub(crate) engine: Option<Engine>,
-    /// What counts as faithful.
+    /// When a run is faithful.
     pub(crate) fidelity: Option<Fidelity>,
     /// Who may read and change settings by frames (NESP). Default: nobody.
     pub(crate) nesp: Option<Nesp>,
@@ -38,28 +38,28 @@ pub(crate) struct File {
     /// Where packets come in and go out.
     #[serde(default)]
     pub(crate) port: Vec<Port>,
-    /// Learning bridges. Without any, all hosts and ports hang on one that no router sits on.
+    /// Learning bridges. Without any, one bridge joins all hosts and ports that no router is on.
     #[serde(default)]
     pub(crate) bridge: Vec<Bridge>,
     /// Routers.
     #[serde(default)]
     pub(crate) router: Vec<Router>,
-    /// Programs on routers' paths of packets.
+    /// Programs in the data path of routers.
     #[serde(default)]
     pub(crate) forwarder: Vec<Forwarder>,
     /// Links, simplex (from, to) or duplex (between).
     #[serde(default)]
     pub(crate) link: Vec<Link>,
-    /// What several links share: a wire, or a channel.
+    /// Media that several links share: a wire, or a channel.
     #[serde(default)]
     pub(crate) medium: Vec<Medium>,
-    /// Ways that are given instead of found.
+    /// Paths that are given instead of found.
     #[serde(default)]
     pub(crate) path: Vec<Path>,
-    /// Traffic that Longwire sends.
+    /// Traffic sources in Longwire.
     #[serde(default)]
     pub(crate) source: Vec<Source>,
-    /// What changes while the run goes on.
+    /// Changes during the run.
     #[serde(default)]
     pub(crate) at: Vec<At>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Engine {
     pub(crate) params: Params,
 }
 
-/// What counts as faithful.
+/// When a run is faithful.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fidelity {
@@ -83,7 +83,7 @@ pub(crate) struct Fidelity {
     pub(crate) params: Params,
 }
 
-/// Who may read and change settings by frames that come in by a port.
+/// Access to settings by frames from a port.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Nesp {
@@ -93,7 +93,7 @@ pub(crate) struct Nesp {
     pub(crate) ports: Listed<Name>,
     /// The address of the UDP form over IPv4, with a port or without (8805). Default: not over IPv4.
     pub(crate) udp: Option<Written<Text>>,
-    /// The same over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
+    /// The address of the UDP form over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
     pub(crate) udp6: Option<Written<Text>>,
     /// What is allowed: "get" or "set". Default "set".
     pub(crate) allow: Option<Written<NespAllow>>,
@@ -115,7 +115,7 @@ pub(crate) struct Host {
     /// Further routes.
     #[serde(default)]
     pub(crate) routes: Vec<HostRoute>,
-    /// The bridge it hangs on. Default: that of its link, or the only one.
+    /// Its bridge. Default: that of its link, or the only one.
     pub(crate) bridge: Option<Written<Name>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
@@ -131,7 +131,7 @@ pub(crate) struct Host {
 pub(crate) struct HostRoute {
     /// Where to; "default" is all of IPv4, or of IPv6 if the neighbour is.
     pub(crate) to: Written<RoutedTo>,
-    /// The neighbour that knows the way.
+    /// The gateway.
     pub(crate) via: Written<IpAddr>,
 }
 
@@ -143,12 +143,13 @@ pub(crate) struct Port {
     pub(crate) name: Written<Name>,
     /// Where its frames come from and go to.
     pub(crate) driver: Written<&'static Driver>,
-    /// Addresses that lie behind it.
+    /// Addresses behind it.
     #[serde(default)]
     pub(crate) addresses: Listed<Network>,
-    /// Hardware address of what is behind it, for traffic sources. Default: one made from its place in the file.
+    /// Hardware address of what is behind it, for traffic sources. Default: one made from its place in the
+    /// file.
     pub(crate) mac: Option<Written<Mac>>,
-    /// The bridge it hangs on. Default: that of its link, or the only one.
+    /// Its bridge. Default: that of its link, or the only one.
     pub(crate) bridge: Option<Written<Name>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
@@ -187,29 +188,30 @@ pub(crate) struct Link {
     /// The packets that take it, by address. Default: all that go from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
-    /// "programs": no packet takes it but those that programs of the router where it begins send into it. Default: not so.
+    /// "programs": only packets that programs of the router at its start send into it take it. Default: all
+    /// packets.
     pub(crate) only: Option<Written<Only>>,
-    /// What it is like where its own keys say nothing: a profile such as "lte", or a file of one. Of a simplex link, the way
-    /// forward unless the name ends with .backward.
+    /// The profile that sets what its own keys leave out: "lte", or a profile's file. For a simplex link its
+    /// forward direction, unless the name ends with .backward.
     pub(crate) profile: Option<Written<Text>>,
     /// The shared medium by which it sends, instead of a rate of its own.
     pub(crate) medium: Option<Written<Name>>,
     /// Keeps a histogram of lateness. Default false.
     pub(crate) histogram: Option<bool>,
-    /// What differs on the way from the first end of between.
+    /// Settings of the direction from the first end of between only.
     #[schemars(skip)]
     pub(crate) forward: Option<Direction>,
-    /// What differs on the way back.
+    /// Settings of the direction back only.
     #[schemars(skip)]
     pub(crate) backward: Option<Direction>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
-    /// What the keys of the registry say.
+    /// Values of the registry's keys.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
-    /// Where the entry stands.
+    /// The entry's place in the file.
     #[serde(skip)]
     pub(crate) span: Range<usize>,
 }
@@ -224,7 +226,7 @@ pub(crate) struct Direction {
     pub(crate) medium: Option<Written<Name>>,
     /// Keeps a histogram of lateness.
     pub(crate) histogram: Option<bool>,
-    /// What the keys of the registry say.
+    /// Values of the registry's keys.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
 }
@@ -233,16 +235,16 @@ pub(crate) struct Direction {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Named {
-    /// What it is, in a few words.
+    /// A short description.
     #[serde(default)]
     pub(crate) summary: String,
-    /// Where its figures come from.
+    /// The source of its figures.
     #[serde(default)]
     pub(crate) source: String,
-    /// What both ways are like.
+    /// Settings of both directions.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
-    /// What differs on the way to the user, and on the way from them.
+    /// Settings of the direction to the user only, and of that from the user.
     #[serde(skip)]
     pub(crate) ways: [Vec<BlockText>; 2],
 }
@@ -252,7 +254,7 @@ pub(crate) struct Named {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedWay {}
 
-/// What several links share. Its other keys are the parameters of its kind.
+/// A medium that several links share. Its other keys are the parameters of its kind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Medium {
@@ -260,7 +262,8 @@ pub(crate) struct Medium {
     pub(crate) name: Written<Name>,
     /// "half-duplex", "csma-cd" or "dcf".
     pub(crate) kind: Written<Text>,
-    /// A named set of values for its parameters, which its own keys replace. Of dcf: "fhss", "802.11b", "802.11g", "802.11a".
+    /// A named set of values for its parameters, which its own keys replace. Of dcf: "fhss", "802.11b",
+    /// "802.11g", "802.11a".
     pub(crate) profile: Option<Written<Text>>,
     /// Its parameters: name, text, place of the value.
     #[serde(skip)]
@@ -277,7 +280,7 @@ pub(crate) struct Match {
     pub(crate) destination: Written<IpAddr>,
 }
 
-/// A way that is given.
+/// A path that is given.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Path {
@@ -304,7 +307,7 @@ pub(crate) struct Source {
     pub(crate) name: Option<Written<Name>>,
     /// The host or port by which they come in.
     pub(crate) from: Written<Name>,
-    /// The host or port they are bound for.
+    /// The host or port that they are for.
     pub(crate) to: Written<Name>,
     /// Source address. Default: the first of from.
     pub(crate) source: Option<Written<IpAddr>>,
@@ -312,13 +315,13 @@ pub(crate) struct Source {
     pub(crate) destination: Option<Written<IpAddr>>,
     /// Draws exponential gaps with that mean: another way to write model = "poisson". Default false.
     pub(crate) poisson: Option<bool>,
-    /// When the first comes. Default "0 ms".
+    /// Time of the first. Default "0 ms".
     pub(crate) start: Option<Written<Nanos>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
-    /// What can change of it, as in [`At`]: name, text, place of the value.
+    /// Settings that can change, as in [`At`]: name, text, place of the value.
     #[serde(skip)]
     pub(crate) params: Params,
 }
@@ -331,8 +334,8 @@ pub(crate) struct At {
     pub(crate) time: Written<Nanos>,
     /// The link, or a list of links; a duplex link's name means both of its directions.
     pub(crate) link: Option<Listed<Name>>,
-    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and what that takes,
-    /// to, destination, packets, for and state.
+    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and
+    /// the model's parameters, to, destination, packets, for and state.
     pub(crate) source: Option<Listed<Name>>,
     /// The medium, or a list of media, instead of a link; the keys that change are its parameters.
     pub(crate) medium: Option<Listed<Name>>,
@@ -346,37 +349,37 @@ pub(crate) struct At {
     pub(crate) remove_route: Listed<RoutedTo>,
     /// A flow that shares the router's processors, by its name, and gets a weight from then on.
     pub(crate) flow: Option<Written<Name>>,
-    /// What it weighs from then on, 1 to 65535.
+    /// Its weight from then on, 1 to 65535.
     pub(crate) weight: Option<Written<Weighing>>,
-    /// How long the change takes: values move in steps from what they are to what stands here. Default: at once.
+    /// Duration of the change: values move in steps from the current to the given ones. Default: at once.
     pub(crate) ramp: Option<Written<Nanos>>,
-    /// How far apart the steps of a ramp are. Default "100 ms", or a fiftieth of the ramp if that is less.
+    /// Time between the steps of a ramp. Default "100 ms", or a fiftieth of the ramp if that is less.
     pub(crate) step: Option<Written<Nanos>>,
-    /// How far apart it comes again. Default: it comes once.
+    /// Time between repetitions. Default: none.
     pub(crate) every: Option<Written<Nanos>>,
-    /// How many times it comes. Default, with every: as long as the run goes on.
+    /// Number of times. Default, with every: until the run ends.
     pub(crate) times: Option<Written<Whole>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
-    /// What the keys of the registry say.
+    /// Values of the registry's keys.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
-    /// Where the entry stands.
+    /// The entry's place in the file.
     #[serde(skip)]
     pub(crate) span: Range<usize>,
 }
 
-/// What the file says for one key of the block registry.
+/// A block in the file: one key of the block registry.
 #[derive(Clone)]
 pub(crate) struct BlockText {
     /// The key: `rate`.
     pub(crate) key: String,
-    /// Which block, if the file says so, and where.
+    /// The kind of block, if it is given, and its place.
     pub(crate) kind: Option<(String, Range<usize>)>,
     /// Parameters: name (none for the one that a mere value sets), text, place of the value.
     pub(crate) params: Vec<(Option<String>, String, Range<usize>)>,
-    /// Where its value stands.
+    /// The place of its value.
     pub(crate) span: Range<usize>,
 }

@@ -14,57 +14,65 @@ use std::net::IpAddr;
 pub(crate) struct Forwarder {
     /// The router.
     pub(crate) router: Written<Name>,
-    /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has made. What it lets pass goes up, if
-    /// where says so; without a program, all packets of the key do.
+    /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has
+    /// made. What it lets pass goes up, if where says so; without a program, all packets of the key do.
     pub(crate) program: Option<Written<Text>>,
     /// The function in the object. Default: the only program.
     pub(crate) function: Option<Written<Text>>,
-    /// Whole numbers that take the place of constants (const volatile) of its object, by name; of an array, with commas between, as a text. Default: what its source says.
+    /// Whole numbers that take the place of constants (const volatile) of its object, by name; of an array,
+    /// with commas between, as a text. Default: what its source says.
     #[serde(default)]
     pub(crate) constants: BTreeMap<String, Written<Constant>>,
-    /// How many entries maps of its object have, by name; of a program array, the names of its programs in order, with commas between, as a text; of a devmap or cpumap, where its entries lead in order, as PORT:PROGRAM or PORT:. Default: what its source says.
+    /// How many entries maps of its object have, by name; of a program array, the names of its programs in
+    /// order, with commas between, as a text; of a devmap or cpumap, where its entries lead in order, as
+    /// PORT:PROGRAM or PORT:. Default: what its source says.
     #[serde(default)]
     pub(crate) maps: BTreeMap<String, Written<Constant>>,
-    /// The programs of its object, of SEC("xdp/devmap") and SEC("xdp/cpumap"), that entries of its devmaps and cpumaps may name: by their numbers from 1, in this order. Default: none.
+    /// The programs of its object, of SEC("xdp/devmap") and SEC("xdp/cpumap"), that entries of its devmaps
+    /// and cpumaps may name: by their numbers from 1, in this order. Default: none.
     #[serde(default)]
     pub(crate) exits: Vec<Written<Text>>,
-    /// What it is called. Default: the program's name.
+    /// Its name. Default: the program's name.
     pub(crate) name: Option<Written<Text>>,
     /// The packets that it gets. Default: all.
     pub(crate) key: Option<ForwarderKey>,
-    /// How large its state is, at most "4096 B". Default: as large as the program uses.
+    /// Size of its state, at most "4096 B". Default: as much as the program uses.
     pub(crate) state: Option<Written<Bytes>>,
-    /// What its state holds at first, in hexadecimal digits. Default: zeros.
+    /// Initial state, in hexadecimal digits. Default: zeros.
     pub(crate) data: Option<Written<Text>>,
-    /// The port of the router that its packets go out of. Default: as routes say.
+    /// The router's output port for its packets. Default: by the routes.
     pub(crate) port: Option<Written<Name>>,
-    /// The gateway that its packets go to. Default: as routes say, or the destination itself if a port is named.
+    /// The gateway for its packets. Default: by the routes, or the destination itself if a port is named.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: what the link says.
+    /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: chosen by the
+    /// link.
     pub(crate) queue: Option<Written<Whole>>,
-    /// The links that the program may choose, which it numbers from 0 on; they begin at the router's ports. Default: none.
+    /// The links that the program may choose, which it numbers from 0 on; they begin at the router's ports.
+    /// Default: none.
     #[serde(default)]
     pub(crate) links: Vec<Written<Name>>,
-    /// Where its packets go: "data-path", "slow-path" (a service), "control" (another process). Default "data-path".
+    /// Where its packets go: "data-path", "slow-path" (a service), "control" (another process). Default
+    /// "data-path".
     #[serde(rename = "where")]
     pub(crate) level: Option<Written<Text>>,
     /// The service on the slow path: "echo", "witness".
     pub(crate) service: Option<Written<Text>>,
-    /// Packets a second that it is promised on the slow path or at the control level.
+    /// Packets a second guaranteed to it on the slow path or at the control level.
     pub(crate) packets: Option<Written<Whole>>,
     /// Cycles for each of them.
     pub(crate) cycles: Option<Written<Whole>>,
-    /// Its share of what is promised to nobody, beside others'. Default 1.
+    /// Its share of the capacity that is not guaranteed, relative to others. Default 1.
     pub(crate) share: Option<Written<Whole>>,
     /// Only packets that have this mark, which a program has set, go up. Default: all.
     pub(crate) mark: Option<Written<Whole>>,
-    /// Within which time packets that go up are to be answered, "1 ms" to "10 s". Default "20 ms".
+    /// Time limit for the answer to a packet that went up, "1 ms" to "10 s". Default "20 ms".
     pub(crate) within: Option<Written<Nanos>>,
-    /// What becomes of packets that are not answered in time, or if nobody is there: "pass" (to the default forwarder), "drop". Default "pass".
+    /// Treatment of packets that are not answered in time, or without a process: "pass" (to the default
+    /// forwarder), "drop". Default "pass".
     pub(crate) otherwise: Option<Written<Text>>,
 }
 
-/// The packets of a flow; what is left out is any.
+/// The packets of a flow; a field that is left out matches all.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ForwarderKey {

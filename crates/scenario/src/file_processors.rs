@@ -13,27 +13,29 @@ use serde::Deserialize;
 pub(crate) struct NamedFlow {
     /// Its name in reports.
     pub(crate) name: Written<Name>,
-    /// Its packets; of several flows that match, the one with fewest wild fields counts.
+    /// Its packets; of several matching flows, the one with the fewest wildcards gets a packet.
     pub(crate) key: ForwarderKey,
     /// Its share compared with others', 1 to 65535. Default 1.
     pub(crate) weight: Option<Written<Weighing>>,
-    /// What its packets cost in virtual time. Default: as for all.
+    /// Cost of its packets in virtual time. Default: as for all.
     pub(crate) cycles: Option<Written<Cycles>>,
 }
 
-/// How many messages the rings between stages hold, and what one takes the scheduler. Real time has `ready`, and with several processors `requests` before each of them.
+/// Capacity of the rings between stages in messages, and the scheduler's time per message. Real time has
+/// `ready`, and with several processors `requests` before each of them.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table such as { ready = 64 }")]
 pub(crate) struct Rings {
-    /// From the input to the scheduler: what comes when it is full is dropped. Default 128.
+    /// From the input to the scheduler: packets are dropped while it is full. Default 128.
     pub(crate) input: Option<Written<Whole>>,
     /// From the scheduler to the processors. Default 1.
     pub(crate) requests: Option<Written<Whole>>,
     /// From the processors back to the estimator. Default 128.
     pub(crate) feedback: Option<Written<Whole>>,
-    /// Processed packets before each port: while there are as many, processors take none of its flows' packets. Default 128.
+    /// Processed packets before each port: while there are as many, processors take none of its flows'
+    /// packets. Default 128.
     pub(crate) ready: Option<Written<Whole>>,
-    /// What the scheduler takes in virtual time for a message: to take a packet in, to give one out, to hear what one cost. Default "0 ns": input and feedback are
-    /// never full then.
+    /// The scheduler's virtual time for a message: to enqueue a packet, to dispatch one, to receive its
+    /// cost. Default "0 ns": input and feedback are never full then.
     pub(crate) step: Option<Written<Nanos>>,
 }

@@ -3,7 +3,7 @@
 use crate::address::{Mac, Network, RoutedTo};
 use crate::file_processors::{NamedFlow, Rings};
 use crate::frequency::Frequency;
-use crate::processor_terms::{Clock, Cycles, Foretelling, PortRate};
+use crate::processor_terms::{Clock, Cycles, PortRate, Predictor};
 use crate::words::LevelWait;
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_units::{Nanos, Probability, Rate};
@@ -17,67 +17,81 @@ use std::net::IpAddr;
 pub(crate) struct Router {
     /// Its name.
     pub(crate) name: Written<Name>,
-    /// Its ports: hosts and ports that it sits on, or ports of its own, to which links are joined.
+    /// Its ports: hosts and ports of the scenario that it is on, or ports of its own, for links.
     pub(crate) ports: Vec<RouterPort>,
     /// Routes besides those to the networks of its ports.
     #[serde(default)]
     pub(crate) routes: Vec<RouterRoute>,
-    /// A file with more routes, each on a line as "ip route" prints it: 10.1.0.0/16 via 10.0.0.2, or 10.2.0.0/16 dev PORT.
+    /// A file with more routes, each on a line as "ip route" prints it: 10.1.0.0/16 via 10.0.0.2, or
+    /// 10.2.0.0/16 dev PORT.
     pub(crate) routes_file: Option<Written<Text>>,
     /// Neighbours whose hardware addresses it knows from the start, besides the scenario's hosts.
     #[serde(default)]
     pub(crate) neighbours: Vec<RouterNeighbour>,
-    /// The most it does of what costs more than forwarding, for each port.
+    /// Limits for operations that cost more than forwarding, for each port.
     pub(crate) police: Option<RouterPolice>,
-    /// "netns": routing protocols run in a network namespace named after the router, whose tables it follows. Default: none. Real time only.
+    /// "netns": routing protocols run in a network namespace named after the router, whose tables it follows.
+    /// Default: none. Real time only.
     pub(crate) control_plane: Option<Written<Text>>,
-    /// How much a packet may cost, programs included: "vrp", the virtual router processor of Spalink and others. Default: anything.
+    /// Budget of a packet, programs included: "vrp", the virtual router processor of Spalink and
+    /// others. Default: anything.
     pub(crate) profile: Option<Written<Text>>,
-    /// The same by the time that this rate leaves between the shortest frames.
+    /// Budget of a packet by the time of the shortest frame at this rate.
     pub(crate) line_rate: Option<Written<Rate>>,
-    /// What things cost: "calibrated" for what "longwire calibrate" has measured on this machine, or a file that it wrote. Default "assumed".
+    /// Prices: "calibrated" for those that "longwire calibrate" has measured on this machine, or a file
+    /// that it wrote. Default "assumed".
     pub(crate) prices: Option<Written<Text>>,
-    /// Who is served next by its processors, such as "gmr3". Default: packets are forwarded when they come, and no processor is taken into account.
+    /// Scheduler of its processors, such as "gmr3". Default: packets are forwarded when they arrive,
+    /// and processors are not modelled.
     pub(crate) scheduler: Option<Written<Text>>,
-    /// How many processors it has, 1 to 256. In real time one is the router's worker, and several are threads. Default 1.
+    /// Number of its processors, 1 to 256. In real time one is the router's worker, and several are
+    /// threads. Default 1.
     pub(crate) processors: Option<Written<Whole>>,
     /// The clock of each in virtual time. Default "1 GHz".
     pub(crate) clock: Option<Written<Clock>>,
-    /// What a packet costs in virtual time: 3000, "1000 + 2/byte", "2400..3600". Default: what its programs and forwarding are priced at.
+    /// Cost of a packet in virtual time: 3000, "1000 + 2/byte", "2400..3600". Default: the prices of its
+    /// programs and of forwarding.
     pub(crate) cycles: Option<Written<Cycles>>,
     /// The rate at which each port sends. Default: ports take no time.
     pub(crate) port_rate: Option<Written<PortRate>>,
-    /// What cbcs charges for a byte, a whole number of nanoseconds. Default: the port's time.
+    /// The charge of cbcs for a byte, a whole number of nanoseconds. Default: the port's time.
     pub(crate) byte_charge: Option<Written<Nanos>>,
-    /// Cycles that a program may take, after which it is stopped, and which no estimate exceeds. Default: 100 µs of the clock.
+    /// Most cycles of a program, after which it is stopped; estimates are no higher. Default: 100 µs of the
+    /// clock.
     pub(crate) budget: Option<Written<Whole>>,
-    /// What a flow of weight 1 may cost in a round. Default: the largest cost of a packet as far as it is known, and "20 us" at least if cycles and budget don't say it.
+    /// Processor time of a flow of weight 1 in a round. Default: the largest known cost of a packet, and
+    /// at least "20 us" if neither cycles nor budget is given.
     pub(crate) quantum: Option<Written<Nanos>>,
-    /// Bytes that a flow of weight 1 may send in a round of the second half of separate-drr. Default 1518, or the longest frame if that is more.
+    /// Bytes that a flow of weight 1 may send in a round of the second half of separate-drr. Default 1518, or
+    /// the longest frame if that is more.
     pub(crate) quantum_bytes: Option<Written<Whole>>,
-    /// How far a flow's two resources may get apart with drfq-dovetail. Default: any distance.
+    /// Largest difference between a flow's two resources with drfq-dovetail. Default: no limit.
     pub(crate) dovetail: Option<Written<Nanos>>,
-    /// How the cost of a flow's next packet is foretold: "ses 0.5", "ses-shift", "last", "mean", "exact". Default "ses".
-    pub(crate) estimator: Option<Written<Foretelling>>,
-    /// What is foretold of a flow of which nothing was measured, in cycles. Default: what packets of all its flows took lately.
+    /// How the cost of a flow's next packet is predicted: "ses 0.5", "ses-shift", "last", "mean", "exact".
+    /// Default "ses".
+    pub(crate) estimator: Option<Written<Predictor>>,
+    /// The predicted cost of a flow without measurements, in cycles. Default: the recent cost of packets of
+    /// all flows.
     pub(crate) first_estimate: Option<Written<Whole>>,
-    /// What tells flows apart that have no names: one or several of source, source-port, destination, destination-port, protocol. Default: all of them.
+    /// The fields that distinguish flows without names: one or several of source, source-port, destination,
+    /// destination-port, protocol. Default: all of them.
     #[serde(default)]
     pub(crate) flow_key: Listed<Text>,
-    /// Flows with names, and what makes them different.
+    /// Named flows and their settings.
     #[serde(default)]
     pub(crate) flows: Vec<NamedFlow>,
-    /// Packets of a flow that may wait for a processor. Default 256; with fifo all of packets.
+    /// Most packets of a flow that wait for a processor. Default 256; with fifo the value of packets.
     pub(crate) flow_limit: Option<Written<Whole>>,
     /// Flows known at once. Default 1024.
     pub(crate) flow_table: Option<Written<Whole>>,
-    /// Packets of all flows inside at once. Default 4096, or four for each flow of flow-table, up to 65536, if that is more.
+    /// Packets of all flows inside at once. Default 4096, or four for each flow of flow-table, up to 65536,
+    /// if that is more.
     pub(crate) packets: Option<Written<Whole>>,
-    /// Messages that the rings between stages hold.
+    /// Capacities of the rings between stages.
     pub(crate) rings: Option<Rings>,
-    /// What its slow path can do.
+    /// Its slow path.
     pub(crate) slow_path: Option<RouterSlowPath>,
-    /// What its control level can do.
+    /// Its control level.
     pub(crate) control: Option<RouterControl>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
@@ -89,7 +103,7 @@ pub(crate) struct Router {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterPort {
-    /// A host or port of the scenario, on which the router sits; or a new name, which links can begin and end at.
+    /// A host or port of the scenario that the router is on; or a new name, at which links begin and end.
     pub(crate) port: Written<Name>,
     /// Its hardware address. Default: one made from its place in the file.
     pub(crate) mac: Option<Written<Mac>>,
@@ -98,24 +112,25 @@ pub(crate) struct RouterPort {
     /// Its addresses, with the prefix lengths of their networks.
     #[serde(default)]
     pub(crate) addresses: Listed<Network>,
-    /// The bridge that a port of the router's own hangs on. Default: what its link leads to.
+    /// The bridge of a port of the router's own. Default: the one that its link leads to.
     pub(crate) bridge: Option<Written<Name>>,
 }
 
-/// A route of a router: via a gateway, to a port, by one of several ways, or nowhere.
+/// A route of a router: via a gateway, to a port, by one of several next hops, or to nowhere.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterRoute {
     /// Where to; "default" is all of IPv4, or of IPv6 if the gateway is.
     pub(crate) to: Written<RoutedTo>,
-    /// The neighbour that knows the way.
+    /// The gateway.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the gateway is.
+    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the
+    /// gateway is.
     pub(crate) port: Option<Written<Name>>,
     /// Several of these, each with via or port or both: each flow takes one.
     #[serde(default)]
     pub(crate) next_hops: Vec<RouterHop>,
-    /// Whether packets are dropped, and nobody is told.
+    /// Whether packets are dropped without an ICMP error.
     pub(crate) discard: Option<bool>,
 }
 
@@ -123,9 +138,10 @@ pub(crate) struct RouterRoute {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterHop {
-    /// The neighbour that knows the way.
+    /// The gateway.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the gateway is.
+    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the
+    /// gateway is.
     pub(crate) port: Option<Written<Name>>,
     /// Its share of the flows, 1 to 256. Default 1.
     pub(crate) weight: Option<Written<Whole>>,
@@ -143,7 +159,7 @@ pub(crate) struct RouterNeighbour {
     pub(crate) port: Option<Written<Name>>,
 }
 
-/// How often a router does what costs more than forwarding, for each port: "1000/s", or "1000/s burst 64".
+/// Rates of operations that cost more than forwarding, for each port: "1000/s", or "1000/s burst 64".
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterPolice {
@@ -175,16 +191,16 @@ pub(crate) struct RouterPolice {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterSlowPath {
-    /// Packets a second that all services together can be promised. Default 1000000.
+    /// Packets a second that can be guaranteed to all services together. Default 1000000.
     pub(crate) packets: Option<Written<Whole>>,
     /// Cycles a second. Default 1000000000.
     pub(crate) cycles: Option<Written<Whole>>,
-    /// How services share their thread: "sfq", or another scheduler. Default "sfq".
+    /// Scheduler of the services on their thread: "sfq", or another scheduler. Default "sfq".
     pub(crate) scheduler: Option<Written<Text>>,
     /// How the thread waits: "woken" or "polling". Default "woken".
     pub(crate) wait: Option<Written<LevelWait>>,
-    /// How much of the router's worker is set aside for moving packets there and back, such as "10 %": that much is left out of the budget for programs,
-    /// and no more is taken. Default: nothing is set aside, and there is no bound.
+    /// Share of the router's worker reserved for moving packets there and back, such as "10 %": it is not in
+    /// the budget of programs, and moving packets uses no more. Default: no reserve and no limit.
     pub(crate) worker: Option<Written<Probability>>,
 }
 
@@ -192,10 +208,10 @@ pub(crate) struct RouterSlowPath {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterControl {
-    /// Packets a second that all processes together can be promised. Default 1000000.
+    /// Packets a second that can be guaranteed to all processes together. Default 1000000.
     pub(crate) packets: Option<Written<Whole>>,
     /// Cycles a second. Default 1000000000.
     pub(crate) cycles: Option<Written<Whole>>,
-    /// How much of the router's worker is set aside for moving packets there and back: as for the slow path.
+    /// Share of the router's worker reserved for moving packets there and back: as for the slow path.
     pub(crate) worker: Option<Written<Probability>>,
 }

@@ -23,7 +23,7 @@ pub struct Finding {
     pub column: usize,
     /// Which field of which section: `link "up", rate`.
     pub field: String,
-    /// What is wrong with it.
+    /// Its fault.
     pub what: String,
     /// What to do about it.
     pub fix: String,
@@ -215,8 +215,8 @@ pub fn called_elsewhere(given: &str) -> Option<&'static str> {
 fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
     let length = given.chars().count();
     let allowed = |name: &str| (length.max(name.chars().count()) / 3).max(1);
-    // At least as many characters differ as one has more than the other: what is far too long is not even compared, since
-    // comparing takes time and memory by the product of both lengths.
+    // At least as many characters differ as one has more than the other: what is far too long is not even
+    // compared, since comparing takes time and memory by the product of both lengths.
     let comparable = |name: &&str| length.abs_diff(name.chars().count()) <= allowed(name);
     let near = |name: &&str| {
         let lower = given.to_lowercase();

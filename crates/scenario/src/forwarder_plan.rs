@@ -36,7 +36,7 @@ pub struct ForwarderRequest {
     pub installation: Installation,
     /// What its state holds at first; zeros if none is given.
     pub data: Option<Box<[u8]>>,
-    /// Who gets the packets that it lets pass. `installation` says in which seat, once that is known.
+    /// Who gets the packets that it lets pass. `installation` says in which attachment, once that is known.
     pub above: Option<AboveRequest>,
 }
 
@@ -44,17 +44,19 @@ pub struct ForwarderRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenForwarder {
-    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file. Empty for one that lets all pass, if its
-    /// packets go up.
+    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file. Empty for one
+    /// that lets all pass, if its packets go up.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
     /// The function in the object, if it has several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array, with commas between.
+    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array,
+    /// with commas between.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
-    /// How many entries maps of its object have, by name, or which programs they hold; as its source says without that.
+    /// How many entries maps of its object have, by name, or which programs they hold; as its source says
+    /// without that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub maps: BTreeMap<String, String>,
     /// The programs of its object that entries of its devmaps and cpumaps may name, by their numbers from 1.
@@ -131,13 +133,13 @@ pub struct WrittenKey {
     pub protocol: Option<String>,
 }
 
-/// What is wrong with a forwarder as it is written.
+/// A fault of a forwarder as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct ForwarderFault {
     /// The key of the entry.
     pub field: &'static str,
-    /// What is wrong, and the fix.
+    /// The fault and its fix.
     pub why: String,
 }
 
@@ -145,7 +147,8 @@ pub(crate) fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFau
     ForwarderFault { field, why: why.into() }
 }
 
-/// The first key of `written` that does not say what the program is, but where it stands: what a program that replaces another can't say.
+/// The first key of `written` that does not say what the program is, but where it stands: what a program that
+/// replaces another can't say.
 pub fn fields_of_programs(written: &WrittenForwarder) -> Option<&'static str> {
     let WrittenForwarder { key, data, port, via, queue, links, .. } = written;
     let WrittenForwarder { level, service, packets, cycles, share, mark, within, otherwise, .. } = written;
@@ -174,8 +177,8 @@ impl WrittenForwarder {
         match *error {
             PrepareError::State { size, used } if self.state.is_none() && self.data.is_some() => {
                 let why = format!(
-                    "it is {size} bytes, which is then the size of the state; the program uses {used} bytes of \
-                     it: write all of them, {} at most",
+                    "it is {size} bytes, which is then the size of the state; the program uses {used} bytes \
+                     of it: write all of them, {} at most",
                     State::MAX
                 );
                 fault("data", why)
@@ -250,7 +253,7 @@ impl WrittenForwarder {
         self.links.iter().map(one).collect()
     }
 
-    /// Where its packets go.
+    /// The destination of its packets.
     fn way(&self, router: &Router) -> Result<Option<NextHop>, ForwarderFault> {
         let no_port = |name: &str| {
             let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
@@ -322,7 +325,8 @@ impl ForwarderRequest {
         self.with_data(Forwarder::prepare(program, self.installation.clone(), prices, seed)?)
     }
 
-    /// The same to take the place of one that is installed, with its key, its way and its links, and all of its maps and state that can be kept.
+    /// Prepares it as a replacement of an installed one, with the key, path and links of that, and all of
+    /// its maps and state that can be kept.
     ///
     /// # Errors
     /// As [`ForwarderRequest::prepare`].
@@ -425,7 +429,7 @@ mod tests {
         assert_eq!((limits.answer_within, limits.patience, limits.drops), (second, four, true));
         let usual = read(process()).unwrap().above.unwrap().limits();
         // Ten packets a second, there and back at 400 ns each, are set aside for it.
-        assert_eq!(usual, longwire_punt::Limits { aside: 4000, ..Default::default() });
+        assert_eq!(usual, longwire_punt::Limits { reserved: 4000, ..Default::default() });
     }
 
     #[test]
@@ -604,7 +608,8 @@ mod tests {
             (
                 "chosn",
                 "1",
-                "constants: there is no constant chosn that could be set (const volatile, a whole number or an array of up to 256); there are before, beyond, chosen, steps",
+                "constants: there is no constant chosn that could be set (const volatile, a whole number or \
+                 an array of up to 256); there are before, beyond, chosen, steps",
             ),
             ("counts", "1", "constants: there is no constant counts"),
             ("pair", "1,2", "constants: there is no constant pair"),
@@ -627,8 +632,8 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(
             refused(WrittenForwarder { data: text("ffff"), ..monitor() }),
-            "data: it is 2 bytes, which is then the size of the state; the program uses 4 bytes of it: write all of \
-             them, 4096 at most"
+            "data: it is 2 bytes, which is then the size of the state; the program uses 4 bytes of it: write \
+             all of them, 4096 at most"
         );
         assert_eq!(
             refused(WrittenForwarder { state: text("2 B"), ..monitor() }),
@@ -653,7 +658,8 @@ mod tests {
             ),
             (
                 WrittenForwarder { program: "syn-montor".into(), ..monitor() },
-                "program: /nowhere/syn-montor: No such file or directory (os error 2); did you mean \"syn-monitor\"? Or name",
+                "program: /nowhere/syn-montor: No such file or directory (os error 2); did you mean \
+                 \"syn-monitor\"? Or name",
             ),
             (WrittenForwarder { function: text("filter"), ..monitor() }, "program: syn-monitor: "),
             (WrittenForwarder { level: text("pentium"), ..monitor() }, "where: \"pentium\" is no level"),

@@ -3,7 +3,8 @@
 use crate::written::Term;
 use longwire_router::Limit;
 
-/// So many times a second on average, and so many at once: `1000/s burst 64`. Without a burst, the one of the default.
+/// So many times a second on average, and so many at once: `1000/s burst 64`. Without a burst, the one of the
+/// default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frequency {
     rate: u32,

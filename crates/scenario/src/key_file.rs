@@ -11,7 +11,7 @@ const LONGEST: u64 = 4096;
 /// Reads the text of a key file, if nobody but its owner can, and its owner is this user or root.
 ///
 /// # Errors
-/// What is wrong with it, and how to fix it.
+/// The fault and its fix.
 pub fn read_key_file(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let can_t = |error: std::io::Error| format!("can't read {shown}: {error}");

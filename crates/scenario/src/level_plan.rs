@@ -1,4 +1,5 @@
-//! What a router has of the levels above the data path, and who asks for a place there, in a checked plan and as people write it.
+//! The levels of a router above the data path, and requests for a place there, in a checked plan and
+//! as people write it.
 
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
 use crate::words::LevelWait;
@@ -7,23 +8,23 @@ use longwire_punt::services::Native;
 use longwire_punt::{Admission, Capacity, DoesNotFit, Limits, Request, TRIP};
 use longwire_units::{Nanos, Probability};
 
-/// What a router's slow path and its control level can do.
+/// Capacities of a router's slow path and its control level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterLevels {
     /// The slow path: packets and cycles a second.
     pub slow: Capacity,
-    /// The same of all control processes together.
+    /// The control level: packets and cycles a second of all processes together.
     pub control: Capacity,
     /// The scheduler by which services share their thread, one of `longwire_sched::SPECS`.
     pub scheduler: &'static str,
     /// How their thread waits.
     pub wait: LevelWait,
-    /// What is set aside of the worker's time for moving packets to services and to processes and back, in nanoseconds a second; none if it is not
-    /// bounded.
+    /// What is set aside of the worker's time for moving packets to services and to processes and back, in
+    /// nanoseconds a second; none if it is not bounded.
     pub worker: [Option<u64>; 2],
 }
 
-/// What a level can do if nothing else is said: an assumption, measured nowhere.
+/// The default capacity of a level: an assumption, not measured.
 const CAPACITY: Capacity = Capacity { packets: 1_000_000, cycles: 1_000_000_000 };
 
 impl Default for RouterLevels {
@@ -45,19 +46,21 @@ impl RouterLevels {
         self.worker.iter().flatten().sum()
     }
 
-    /// How long a service has the slow path for a packet of so many cycles: what virtual time takes it to need.
+    /// How long a service has the slow path for a packet of so many cycles: what virtual time takes it to
+    /// need.
     pub fn time(&self, cycles: u64) -> Nanos {
         let time = u128::from(cycles) * 1_000_000_000 / u128::from(self.slow.cycles.max(1));
         Nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 }
 
-/// A part of each second, in whole nanoseconds, the nearest: what is written in percent is no sum of powers of two.
+/// A part of each second, in whole nanoseconds, the nearest: what is written in percent is no sum of powers
+/// of two.
 pub fn nanoseconds_of(part: Probability) -> u64 {
     ((u128::from(part.bits()) * 1_000_000_000 + (1 << 62)) >> 63) as u64
 }
 
-/// Who gets packets that go up.
+/// The receiver of packets that go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// A service on the slow path.
@@ -71,9 +74,9 @@ pub enum Who {
 pub struct AboveRequest {
     /// Who is to be there.
     pub who: Who,
-    /// What it is called: a process comes by that name.
+    /// Its name, by which a process attaches.
     pub name: Box<str>,
-    /// What it is promised.
+    /// Its guarantee.
     pub request: Request,
     /// Its share of what is promised to nobody, beside others'.
     pub share: u32,
@@ -84,16 +87,16 @@ pub struct AboveRequest {
 }
 
 impl AboveRequest {
-    /// The bounds of its seat.
+    /// The bounds of its attachment.
     pub fn limits(&self) -> Limits {
         let usual = Limits::default();
         let patience = usual.patience.max(self.within + self.within);
-        let aside = self.request.packets.saturating_mul(TRIP);
-        Limits { answer_within: self.within, patience, drops: self.drops, aside, ..usual }
+        let reserved = self.request.packets.saturating_mul(TRIP);
+        Limits { answer_within: self.within, patience, drops: self.drops, reserved, ..usual }
     }
 }
 
-/// What is promised on both levels of a router.
+/// Guarantees on both levels of a router.
 #[derive(Debug, Clone)]
 pub struct Promises {
     slow: Admission,
@@ -151,7 +154,8 @@ impl WrittenForwarder {
             }
         };
         if let (Some(_), Who::Process) = (&self.service, who) {
-            let why = "a control process is another program, not a service: leave it out, or write where = \"slow-path\"";
+            let why = "a control process is another program, not a service: leave it out, or write where = \
+                \"slow-path\"";
             return Err(fault("service", why));
         }
         let packets =

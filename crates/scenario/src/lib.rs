@@ -1,8 +1,9 @@
 //! Scenario file to checked plan.
 //!
-//! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with it, each
-//! with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same structures. What the
-//! keys mean stands in `docs/book/scenario.md`; the crate `assemble` makes an engine of the plan.
+//! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with
+//! it, each with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same
+//! structures. What the keys mean stands in `docs/book/scenario.md`; the crate `assemble` makes an engine of
+//! the plan.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -59,8 +60,8 @@ pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, ControlEnd, Delays, Driven, End, EngineSettings, Fidelity, Host,
-    HostRoute, LARGEST_POOL, Link, Medium, PairRule, Plan, Port, Profile, Route, Routes, Segment, Source,
-    Steer, Wish,
+    HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes,
+    Segment, Source, Steer,
 };
 pub use prices_file::{
     Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
@@ -141,7 +142,7 @@ pub fn plan_of(text: &str) -> Plan {
     parse("scenario.toml", text).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"))
 }
 
-/// The same with `registry` saying what links can be made of.
+/// Reads a scenario whose links are made of the blocks in `registry`.
 ///
 /// # Errors
 /// As [`parse`].

@@ -1,7 +1,8 @@
 //! The profile library: characteristics of links that have names, each with its source.
 //!
-//! A profile is a file under `profiles/` that comes with the program, or one of the user's own. It says what links are like
-//! by the keys of a `[[link]]`: for both ways, for the way `forward` (to the user, down) and for the way `backward` (from the user, up).
+//! A profile is a file under `profiles/` that comes with the program, or one of the user's own. It says what
+//! links are like by the keys of a `[[link]]`: for both ways, for the way `forward` (to the user, down) and
+//! for the way `backward` (from the user, up).
 
 use crate::file::{BlockText, Named};
 use crate::finding::{Findings, ScenarioError};
@@ -69,12 +70,12 @@ impl Way {
     }
 }
 
-/// What a profile says, for people.
+/// The description of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// What it is, in a few words.
+    /// A short description.
     pub summary: String,
-    /// Where its figures come from, and which are typical rather than measured.
+    /// The sources of its figures, and which are typical rather than measured.
     pub source: String,
     /// The way to the user.
     pub forward: Figures,
@@ -101,7 +102,8 @@ impl Shipped {
         SHIPPED.iter().find(|shipped| shipped.name == name)
     }
 
-    /// What one way is like, as pairs of setting and text that make a link so: `delay.kind` and `jitter`, `delay.jitter` and `5 ms`.
+    /// What one way is like, as pairs of setting and text that make a link so: `delay.kind` and `jitter`,
+    /// `delay.jitter` and `5 ms`.
     ///
     /// # Errors
     /// What is wrong with its file: nothing, as the tests see.
@@ -118,7 +120,7 @@ impl Shipped {
         Ok(pairs)
     }
 
-    /// What it says.
+    /// Its contents.
     ///
     /// # Errors
     /// What is wrong with its file: nothing, as the tests see.
@@ -142,7 +144,7 @@ pub(crate) fn read(file: &str, text: &str, registry: &[&'static Spec]) -> Result
 }
 
 impl Named {
-    /// What one way is like.
+    /// The settings of one direction.
     pub(crate) fn way(&self, way: Way) -> Vec<BlockText> {
         let own = &self.ways[way as usize];
         let kept = self.blocks.iter().filter(|block| !own.iter().any(|other| other.key == block.key));

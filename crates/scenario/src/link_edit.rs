@@ -22,28 +22,29 @@ pub struct Asked<'a> {
 /// Why a link's block can't be that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkFault {
-    /// What it is about.
+    /// Its subject.
     pub about: About,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What would do; may be empty.
+    /// The fix; may be empty.
     pub fix: String,
 }
 
-/// What a fault is about.
+/// The subject of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// The kind.
     Kind,
-    /// The parameter at this place of what is asked, and what it is called in errors: the key if the first of the block, else `key.name`.
+    /// The parameter at this place of what is asked, and what it is called in errors: the key if the first of
+    /// the block, else `key.name`.
     Param(usize, &'static str, Option<&'static str>),
     /// All of it.
     Whole,
 }
 
-/// What is asked of one block means this for a link that is made of `now`, with blocks of `registry`. A kind that needs a setting which is not
-/// given keeps that of the link's own block, if that has one of the name: `jitter = "3 ms"` on a link with a delay. Files are looked for in
-/// `folder`.
+/// What is asked of one block means this for a link that is made of `now`, with blocks of `registry`. A kind
+/// that needs a setting which is not given keeps that of the link's own block, if that has one of the name:
+/// `jitter = "3 ms"` on a link with a delay. Files are looked for in `folder`.
 ///
 /// # Errors
 /// What can't be, and the fix.

@@ -1,4 +1,4 @@
-//! Who may read and change settings by frames.
+//! Access to settings by frames.
 
 use crate::words::NespAllow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,8 +13,8 @@ pub struct Nesp {
     pub ports: Vec<u16>,
     /// The address and port of the UDP form over IPv4, if it is on.
     pub udp: Option<(Ipv4Addr, u16)>,
-    /// The same over IPv6.
+    /// The address and port of the UDP form over IPv6, if it is on.
     pub udp6: Option<(Ipv6Addr, u16)>,
-    /// What is allowed.
+    /// The allowed operations.
     pub allow: NespAllow,
 }

@@ -28,13 +28,13 @@ use std::net::IpAddr;
 pub struct Plan {
     /// The file it was read from, as errors name it.
     pub file: String,
-    /// What every block's dice derive from. Default 1.
+    /// The seed of every block's dice. Default 1.
     pub seed: u64,
     /// How ways across bridges were found.
     pub routing: Routing,
     /// How the engine runs.
     pub engine: EngineSettings,
-    /// What counts as faithful.
+    /// When a run is faithful.
     pub fidelity: Fidelity,
     /// Hosts, in the file's order.
     pub hosts: Vec<Host>,
@@ -46,13 +46,14 @@ pub struct Plan {
     pub routers: Vec<Router>,
     /// Programs that routers have from the start, in the file's order.
     pub forwarders: Vec<PlannedForwarder>,
-    /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge; then routers.
+    /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge;
+    /// then routers.
     pub segments: Vec<Segment>,
-    /// What links are made of; many links share one.
+    /// Blocks of links; many links share one.
     pub profiles: Vec<Profile>,
     /// Links; a link's place is its index. A duplex link is two, forward first.
     pub links: Vec<Link>,
-    /// What links share.
+    /// Media that links share.
     pub media: Vec<Medium>,
     /// Routes of more than one link, and of none.
     pub routes: Routes,
@@ -63,7 +64,7 @@ pub struct Plan {
     /// Where filters send packets instead.
     pub steers: Vec<Steer>,
     /// Where routers' programs send packets instead.
-    pub wishes: Vec<Wish>,
+    pub link_requests: Vec<LinkRequest>,
     /// Traffic sources.
     pub sources: Vec<Source>,
     /// What changes while the run goes on, in the file's order.
@@ -74,7 +75,7 @@ pub struct Plan {
     pub changing_delays: HashMap<u32, Delays>,
     /// Who may read and change settings by frames, if anybody may.
     pub nesp: Option<crate::nesp_plan::Nesp>,
-    /// What is allowed and yet looks like a mistake.
+    /// Warnings: allowed, but probably mistakes.
     pub notes: Vec<Finding>,
 }
 
@@ -102,7 +103,7 @@ pub struct Host {
 /// A route in a host's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRoute {
-    /// Where to.
+    /// The destination.
     pub to: Network,
     /// The neighbour that knows the way.
     pub via: IpAddr,
@@ -113,7 +114,7 @@ pub struct HostRoute {
 pub struct Port {
     /// Its name: the host's, if it belongs to one.
     pub name: Box<str>,
-    /// What is on the other side.
+    /// The attachment on the other side.
     pub attachment: Attachment,
     /// Addresses behind it: the host's own, or what the file says lies there.
     pub addresses: Vec<Network>,
@@ -125,7 +126,8 @@ pub struct Port {
     pub segment: u32,
     /// Index of its router, if it is one's.
     pub router: Option<u32>,
-    /// How many workers receive and transmit by it in real time, from the first worker on, each by a queue of its own: 1 to 64.
+    /// How many workers receive and transmit by it in real time, from the first worker on, each by a queue of
+    /// its own: 1 to 64.
     pub queues: u16,
 }
 
@@ -170,7 +172,8 @@ pub struct Bridge {
     pub declared: bool,
 }
 
-/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a router.
+/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a
+/// router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Index of the router that it is, if it is one; it has no bridges then.
@@ -185,7 +188,7 @@ pub struct Segment {
     pub table: u32,
 }
 
-/// What a link is made of.
+/// The blocks of a link.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// Blocks that the file names, one a key at most; the others have their defaults.
@@ -203,7 +206,8 @@ pub struct Delays {
     pub least: Nanos,
     /// The mean delay: of jitter the configured one, of a trace that of its entries over their time.
     pub mean: Nanos,
-    /// How long the link holds a packet that travels longest, and its copies, on average over how often there are any.
+    /// How long the link holds a packet that travels longest, and its copies, on average over how often there
+    /// are any.
     pub held: Nanos,
     /// Whether it does so before the queue: as many packets as come, not as many as are sent.
     pub before_queue: bool,
@@ -234,13 +238,14 @@ pub struct Link {
     pub name: Box<str>,
     /// Index of what it is made of.
     pub profile: u32,
-    /// Where it begins.
+    /// Its start.
     pub from: End,
-    /// Where it ends.
+    /// Its end.
     pub to: End,
 }
 
-/// A link that packets take instead of another when a filter there says so. Both begin and end at the same places.
+/// A link that packets take instead of another when a filter there says so. Both begin and end at the same
+/// places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steer {
     /// Place of the link with the filter.
@@ -251,9 +256,10 @@ pub struct Steer {
     pub target: u32,
 }
 
-/// A link that packets take instead of another when a router's program says so. Both begin and end at the same places.
+/// A link that packets take instead of another when a router's program says so. Both begin and end at the
+/// same places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish {
+pub struct LinkRequest {
     /// Place of the link that they would take.
     pub link: u32,
     /// The other's number among those that programs may name.
@@ -269,7 +275,7 @@ pub struct Medium {
     pub name: Box<str>,
     /// Its kind: one of [`longwire_link::MEDIA`].
     pub spec: &'static Spec,
-    /// What that is set to.
+    /// Its settings.
     pub values: Values,
     /// Places of its links, ascending.
     pub links: Vec<u32>,
@@ -340,8 +346,8 @@ impl Plan {
         self.driver_of(port).is_some_and(|driver| driver.backend == Backend::Interface)
     }
 
-    /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they cross
-    /// unimpaired, `None` if there is no way.
+    /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they
+    /// cross unimpaired, `None` if there is no way.
     pub fn pair_route(&self, in_port: u16, out_port: u16) -> Option<&[u32]> {
         match self.pair_rules.binary_search_by_key(&(in_port, out_port), |rule| (rule.in_port, rule.out_port))
         {

@@ -37,8 +37,8 @@ impl Routes {
         Route((self.ends.len() - 1) as u32 | LISTED)
     }
 
-    /// The links of a route in the order in which packets pass them; empty if they cross unimpaired or there is no
-    /// way (see [`Route::exists`]).
+    /// The links of a route in the order in which packets pass them; empty if they cross unimpaired or there
+    /// is no way (see [`Route::exists`]).
     pub fn links<'a>(&'a self, route: &'a Route) -> &'a [u32] {
         if route.0 & LISTED == 0 {
             return std::slice::from_ref(&route.0);

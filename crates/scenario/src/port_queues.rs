@@ -8,8 +8,8 @@ impl Plan {
         (0u16..).zip(&self.ports).flat_map(|(place, port)| (0..port.queues).map(move |_| place))
     }
 
-    /// How many workers have the segment with this index in real time, from the first on: more than one if its ports have several
-    /// queues.
+    /// How many workers have the segment with this index in real time, from the first on: more than one if
+    /// its ports have several queues.
     ///
     /// # Panics
     /// If there is no such segment.

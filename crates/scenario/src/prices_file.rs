@@ -1,4 +1,5 @@
-//! What a machine was measured to take, as a file that `longwire calibrate` writes: a name a line with its picoseconds. Admission of programs and `longwire check` read it.
+//! What a machine was measured to take, as a file that `longwire calibrate` writes: a name a line with its
+//! picoseconds. Admission of programs and `longwire check` read it.
 
 use crate::engine_prices::{EnginePrices, Price};
 use longwire_program::{Item, Prices};
@@ -18,7 +19,7 @@ const LATEST: u64 = 1_000_000_000_000;
 const FORMAT: &str = "format";
 const THIS_FORMAT: u64 = 3;
 
-/// What a machine was measured to take.
+/// The measured prices of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Calibrated {
     /// Programs on routers.
@@ -32,7 +33,8 @@ pub struct Calibrated {
 pub enum PricesError {
     /// It was written by a version that measured less, or differently.
     #[error(
-        "it was written by an older version of longwire, which measured less: measure again with \"longwire calibrate\""
+        "it was written by an older version of longwire, which measured less: measure again with \"longwire \
+         calibrate\""
     )]
     Old,
     /// It was written by a version that measures something else.
@@ -56,7 +58,8 @@ pub enum PricesError {
     },
     /// A price that can't be.
     #[error(
-        "line {line}: a price is 0 to {HIGHEST} picoseconds, a lateness 0 to {LATEST}, the median between least and most"
+        "line {line}: a price is 0 to {HIGHEST} picoseconds, a lateness 0 to {LATEST}, the median between \
+         least and most"
     )]
     Number {
         /// Which line, from 1.
@@ -67,7 +70,7 @@ pub enum PricesError {
     Missing(&'static str),
 }
 
-/// What has a price, in order.
+/// All items with a price, in order.
 fn names() -> impl Iterator<Item = &'static str> {
     items().map(Item::name).chain([CLASSIFY, FORWARD])
 }
@@ -82,7 +85,8 @@ pub fn named_prices(prices: &RouterPrices) -> impl Iterator<Item = (&'static str
     names().zip(items.chain([prices.classify, prices.forward]))
 }
 
-/// Reads a list of prices. All that every measurement has must be there; lines that begin with `#` are read over.
+/// Reads a list of prices. All that every measurement has must be there; lines that begin with `#` are read
+/// over.
 ///
 /// # Errors
 /// Names the line and what is wrong with it, or what is missing.
@@ -119,7 +123,8 @@ pub fn read_prices(text: &str) -> Result<Calibrated, PricesError> {
     }
 }
 
-/// The first line that says something says how the file is written. Before there was such a line, files began with an item.
+/// The first line that says something says how the file is written. Before there was such a line, files began
+/// with an item.
 fn check_format(first: Option<(usize, &str)>) -> Result<(), PricesError> {
     let (line, text) = first.ok_or(PricesError::Missing(FORMAT))?;
     let (name, number) = text.split_once('=').ok_or(PricesError::Line { line })?;
@@ -146,7 +151,8 @@ fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesErr
     }
 }
 
-/// The prices that someone means: `assumed`, `calibrated` for this machine's, or a file, whose name counts from `folder`.
+/// The prices that someone means: `assumed`, `calibrated` for this machine's, or a file, whose name counts
+/// from `folder`.
 ///
 /// # Errors
 /// There is no such file, or it is no list of prices: says which, and why.
@@ -183,7 +189,8 @@ pub fn write_prices(prices: &Calibrated, machine: &str) -> String {
     text
 }
 
-/// Where the prices of this machine are: `longwire/prices` in `$XDG_CONFIG_HOME`, or in `~/.config` without that. None if there is neither.
+/// Where the prices of this machine are: `longwire/prices` in `$XDG_CONFIG_HOME`, or in `~/.config` without
+/// that. None if there is neither.
 pub fn own_prices() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;

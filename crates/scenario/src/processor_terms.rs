@@ -1,4 +1,4 @@
-//! What is written of a router's processors: clocks, costs, weights, estimators.
+//! Terms of a router's processors: clocks, costs, weights, estimators.
 
 use crate::written::Term;
 use longwire_sched::model::Demand;
@@ -52,7 +52,9 @@ impl Term for PortRate {
 
     fn read(text: &str) -> Result<Self, String> {
         match text.parse::<Rate>() {
-            Ok(Rate::STALLED) => Err("a port that sends at rate 0 sends nothing; for an outage give rate = \"0\" to a link behind it".into()),
+            Ok(Rate::STALLED) => Err("a port that sends at rate 0 sends nothing; for an outage give rate = \
+                \"0\" to a link behind it"
+                .into()),
             Ok(rate) => Ok(Self(rate)),
             Err(error) => Err(error.to_string().replace(", 0 for an outage, or", " or")),
         }
@@ -125,11 +127,11 @@ impl Term for Weighing {
     }
 }
 
-/// A way of foretelling: `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
+/// A predictor: `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Foretelling(pub(crate) Estimator);
+pub(crate) struct Predictor(pub(crate) Estimator);
 
-impl Term for Foretelling {
+impl Term for Predictor {
     const WANTED: &'static str = "an estimator such as \"ses 0.5\"";
 
     fn read(text: &str) -> Result<Self, String> {
@@ -146,16 +148,19 @@ impl Term for Foretelling {
 
     fn schema() -> serde_json::Value {
         let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
-        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses +(1([.]0{1,6})?|0?[.][0-9]{1,6}) *$" }] })
+        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses \
+            +(1([.]0{1,6})?|0?[.][0-9]{1,6}) *$" }] })
     }
 }
 
-/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1 at least. `.5` is `0.5`.
+/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1
+/// at least. `.5` is `0.5`.
 fn alpha_of(text: &str) -> Result<u32, String> {
     let wanted = "above 0 and up to 1, such as \"ses 0.5\"";
     let unread = || {
         format!(
-            "α = \"{text}\" can't be read as a number of at most six digits after the point; write one {wanted}"
+            "α = \"{text}\" can't be read as a number of at most six digits after the point; write one \
+             {wanted}"
         )
     };
     let out_of_range = || format!("α = \"{text}\" is out of range; write one {wanted}");
@@ -233,9 +238,9 @@ mod tests {
             ("ses 1", 1 << 16),
             ("ses 0.000001", 1),
         ] {
-            assert_eq!(Foretelling::read(text), Ok(Foretelling(Estimator::Smoothed { alpha })));
+            assert_eq!(Predictor::read(text), Ok(Predictor(Estimator::Smoothed { alpha })));
         }
-        assert_eq!(Foretelling::read("ses-shift"), Ok(Foretelling(Estimator::Shift)));
+        assert_eq!(Predictor::read("ses-shift"), Ok(Predictor(Estimator::Shift)));
         for (wrong, why) in [
             ("ses 0", "is out of range"),
             ("ses .0", "is out of range"),
@@ -251,7 +256,7 @@ mod tests {
             ("ses 0.1234567", "at most six digits"),
             ("median", "no estimator \"median\""),
         ] {
-            let told = Foretelling::read(wrong).unwrap_err();
+            let told = Predictor::read(wrong).unwrap_err();
             assert!(told.contains(why), "{wrong}: {told}");
         }
     }

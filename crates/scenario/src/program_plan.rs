@@ -11,7 +11,8 @@ use std::path::Path;
 pub const LONGEST_OBJECT: u64 = 4 << 20;
 
 impl WrittenForwarder {
-    /// Its object: of a forwarder that comes with Longwire, or a file's contents, whose name is looked for relative to `folder`.
+    /// Its object: of a forwarder that comes with Longwire, or a file's contents, whose name is looked for
+    /// relative to `folder`.
     ///
     /// # Errors
     /// If there is neither.
@@ -61,7 +62,7 @@ impl WrittenForwarder {
         read.program(&function).map_err(|error| self.of_object(&error))
     }
 
-    /// The same if it is to be priced only, so that it may be one which an entry of a map names.
+    /// The program in its object if it is only priced: it may be one that an entry of a map names.
     ///
     /// # Errors
     /// As [`WrittenForwarder::program`].
@@ -133,7 +134,8 @@ fn shipped_names() -> String {
     Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The program that comes with Longwire and was probably meant, as a question before a fix; nothing if none was.
+/// The program that comes with Longwire and was probably meant, as a question before a fix; nothing if none
+/// was.
 pub fn near_shipped(given: &str) -> String {
     match suggestion(given, Shipped::ALL.iter().map(|shipped| shipped.name)) {
         Some(near) => format!("did you mean \"{near}\"? Or "),

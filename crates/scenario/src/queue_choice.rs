@@ -4,27 +4,28 @@ use crate::plan::{End, Link, Plan};
 use std::collections::HashSet;
 
 impl Plan {
-    /// What is odd about an output queue that is chosen for packets of this router: none of the links that they can come to first has more than
-    /// one, or there is none.
+    /// What is odd about an output queue that is chosen for packets of this router: none of the links that
+    /// they can come to first has more than one, or there is none.
     pub fn one_queue(&self, router: u32) -> Option<String> {
         let mut links = self.first_links(router).peekable();
         let name = &self.routers[router as usize].name;
         if links.peek().is_none() {
             return Some(format!(
-                "no link begins at \"{name}\": there is no queue to choose, and it makes no difference; join a link to it with a \
-                 queue of kind priority, wf2q+ or hfsc"
+                "no link begins at \"{name}\": there is no queue to choose, and it makes no difference; join \
+                 a link to it with a queue of kind priority, wf2q+ or hfsc"
             ));
         }
         if links.any(|link| self.has_classes(link)) {
             return None;
         }
         Some(format!(
-            "no link that begins at \"{name}\" has more than one queue: it makes no difference; give one a queue of kind \
-             priority, wf2q+ or hfsc"
+            "no link that begins at \"{name}\" has more than one queue: it makes no difference; give one a \
+             queue of kind priority, wf2q+ or hfsc"
         ))
     }
 
-    /// The links that begin at a router's ports, on either side of them, and those that begin at bridges that these hang on.
+    /// The links that begin at a router's ports, on either side of them, and those that begin at bridges that
+    /// these hang on.
     fn first_links(&self, router: u32) -> impl Iterator<Item = &Link> {
         let of_router = move |place: u16| self.ports[usize::from(place)].router == Some(router);
         let own = move |place: u16| {

@@ -239,7 +239,7 @@ impl Reader<'_, '_, '_> {
 
     fn unknown(&mut self, span: Range<usize>, label: &str, given: &str, known: &[&str]) {
         if self.findings.full() {
-            // That there is more is noted; looking for what was meant would take time for each of any number of keys.
+            // Further keys are only noted: a search for similar ones takes time for each of any number.
             return self.findings.error(span, label, String::new(), "");
         }
         let fix = match (&self.keys_with(given, known)[..], suggestion(given, known.iter().copied())) {

@@ -11,10 +11,11 @@ use std::fmt::Write;
 /// The page, as Markdown. `longwire blocks --markdown` prints it, and a test compares the book's with it.
 pub fn reference() -> String {
     let mut page = String::from(
-        "# Settings\n\nEvery setting that Longwire declares, with its values and its default. This page is made of the \
-         declarations:\n`longwire blocks --markdown > docs/book/reference.md` makes it again. What the settings do \
-         stands on the pages\n[Scenario files](scenario.md), [Link characteristics](links.md), [Queues](queues.md) \
-         and [Shared media](media.md).\n",
+        "# Settings\n\nEvery setting that Longwire declares, with its values and its default. This page is \
+         made of the \
+         declarations:\n`longwire blocks --markdown > docs/book/reference.md` makes it again. What the \
+         settings do stands on the pages\n[Scenario files](scenario.md), [Link characteristics](links.md), \
+         [Queues](queues.md) and [Shared media](media.md).\n",
     );
     let sections = [EngineSettings::SPEC, Fidelity::SPEC, HostSettings::SPEC, BridgeSettings::SPEC];
     section(&mut page, "Sections", sections.iter());

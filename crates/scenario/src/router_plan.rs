@@ -22,15 +22,15 @@ pub struct Router {
     pub neighbours: Vec<RouterNeighbour>,
     /// The most it does of what costs more than forwarding.
     pub police: Limits,
-    /// What there is for a packet, programs included, and what things cost.
+    /// The budget of a packet, programs included, and the prices.
     pub admission: Admission,
     /// How flows share its processors, if they do.
     pub sharing: Option<SharingConfig>,
     /// Why it can't be run in real time, if it can't.
     pub not_in_real_time: Option<Finding>,
-    /// Whether it has a control plane: a namespace named after it, with an interface named after each of its ports.
+    /// Whether it has a control plane: a namespace named after it, with an interface for each port.
     pub control: bool,
-    /// What the levels above can do.
+    /// Capacities of the levels above.
     pub levels: RouterLevels,
     /// The links that its programs may name: those that begin at its ports.
     pub links: Vec<LinkChoice>,
@@ -60,7 +60,7 @@ pub struct RouterPort {
 pub struct RouterRoute {
     /// Where to; its bits behind the prefix are zero.
     pub to: Network,
-    /// Where packets go.
+    /// The destination of packets.
     pub way: Way,
 }
 
@@ -71,14 +71,14 @@ pub struct RouterEvent {
     pub time: Nanos,
     /// Index of the router.
     pub router: u32,
-    /// What changes, in order.
+    /// The changes, in order.
     pub changes: Vec<RouteChange>,
     /// A flow that shares the router's processors, and what it weighs from then on.
     pub weight: Option<(Box<str>, Weight)>,
 }
 
 impl RouterEvent {
-    /// What it does, in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev west-south; no route to 10.8.0.0/16`.
+    /// The change in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev south; no route to 10.8.0.0/16`.
     pub fn describe(&self, routers: &[Router]) -> String {
         let router = &routers[self.router as usize];
         let each = self.changes.iter().map(|change| match change {
@@ -114,12 +114,12 @@ pub struct RouterNeighbour {
     pub mac: Mac,
 }
 
-/// A route as it is written: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev east`, `blackhole 10.3.0.0/16`, or to several
-/// next hops, `10.4.0.0/16 nexthop via 10.0.0.2 weight 2 nexthop via 10.0.1.2`; `nexthop` may be left out before a gateway. What `ip route` prints
-/// besides (protocol, scope, source, metric) is read over.
+/// A route as text: `10.1.0.0/16 via 10.0.0.2`, `default via fe80::1 dev east`, `10.2.0.0/16 dev east`,
+/// `blackhole 10.3.0.0/16`, or to several next hops, `10.4.0.0/16 nexthop via 10.0.0.2 weight 2 nexthop via
+/// 10.0.1.2`; `nexthop` is optional before a gateway. Protocol, scope, source and metric are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenRoute<'t> {
-    /// Where to.
+    /// The destination.
     pub to: Network,
     /// Where packets go: each flow by one of these.
     pub hops: Vec<WrittenHop<'t>>,
@@ -127,7 +127,7 @@ pub struct WrittenRoute<'t> {
     pub discard: bool,
 }
 
-/// Where packets of a written route go.
+/// The destinations of a written route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenHop<'t> {
     /// The gateway.
@@ -151,11 +151,11 @@ impl<'t> WrittenRoute<'t> {
     /// Reads a route.
     ///
     /// # Errors
-    /// What is wrong with it, and the fix.
+    /// Its fault and the fix.
     pub fn read(text: &'t str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
         let mut first = words.next();
-        // `ip route` knows several ways of leading nowhere; here all are one, as those of a control plane are.
+        // The kinds of routes to nowhere of `ip route` are one here, like those of a control plane.
         let discard = first.is_some_and(|word| NOWHERE.contains(&word));
         if discard {
             first = words.next();
@@ -163,7 +163,8 @@ impl<'t> WrittenRoute<'t> {
         let prefix = first.ok_or("a route begins with a prefix, as in \"10.1.0.0/16 via 10.0.0.2\"")?;
         if OF_THE_KERNEL.contains(&prefix) {
             return Err(format!(
-                "there are no routes of the kind \"{prefix}\" here: leave it out, those to a port's addresses come by themselves"
+                "there are no routes of the kind \"{prefix}\" here: leave it out, those to a port's \
+                 addresses come by themselves"
             ));
         }
         let mut hops: Vec<HopWords<'t>> = Vec::new();
@@ -199,7 +200,7 @@ impl<'t> WrittenRoute<'t> {
         Ok(route)
     }
 
-    /// What is wrong with the parts together.
+    /// The conflict among the parts.
     ///
     /// # Errors
     /// That, and the fix.
@@ -234,7 +235,7 @@ impl WrittenHop<'_> {
     }
 }
 
-/// What the words of a next hop have said so far.
+/// The parts of a next hop read so far.
 #[derive(Debug, Default)]
 struct HopWords<'t> {
     via: Option<IpAddr>,
@@ -309,8 +310,8 @@ impl Router {
     /// The route that is meant by what is written.
     ///
     /// # Errors
-    /// What is wrong with it, and the fix: a port that is not the router's, a gateway that is in none of its networks or is the router
-    /// itself, or a destination that is.
+    /// What is wrong with it, and the fix: a port that is not the router's, a gateway that is in none of its
+    /// networks or is the router itself, or a destination that is.
     pub fn route(&self, written: &WrittenRoute<'_>) -> Result<RouterRoute, String> {
         let to = written.to;
         self.check_changeable(to)?;
@@ -353,10 +354,10 @@ impl Router {
         Ok(NextHop::via(port.place, via))
     }
 
-    /// The port behind which a gateway is: the one that is `named` with it, if one is, else the one in one of whose networks it is.
+    /// The port behind which a gateway is: the `named` one if any, else the one with a network of it.
     ///
     /// # Errors
-    /// If it is no neighbour's address, is in no network and no port is named, or is in a network of another port than that.
+    /// If it is no neighbour's address, is in a network of another port, or in none and no port is named.
     pub(crate) fn port_of_gateway<'r>(
         &'r self,
         via: IpAddr,
@@ -367,7 +368,8 @@ impl Router {
         let Some(named) = named else { return near.ok_or_else(|| self.no_network(via)) };
         match near {
             Some(near) if near.place != named.place && !is_within_a_link(via) => Err(format!(
-                "{via} is in the network of \"{}\", not behind \"{}\": name that port, or a gateway behind this one",
+                "{via} is in the network of \"{}\", not behind \"{}\": name that port, or a gateway behind \
+                 this one",
                 near.name, named.name
             )),
             _ => Ok(named),
@@ -377,7 +379,8 @@ impl Router {
     /// Whether an address may be a neighbour's.
     ///
     /// # Errors
-    /// If it is the router's own, or means everybody or any router in one of its networks: packets sent there would come back, or go nowhere.
+    /// If it is the router's own, or means everybody or any router in one of its networks: packets sent there
+    /// would come back, or go nowhere.
     pub(crate) fn check_neighbour(&self, address: IpAddr) -> Result<(), String> {
         for port in &self.ports {
             let name = &port.name;
@@ -386,7 +389,8 @@ impl Router {
             }
             if port.addresses.iter().any(|net| net.means_all(address)) {
                 return Err(format!(
-                    "{address} is no host's, but means all, or any router, in the network of \"{name}\": name a neighbour"
+                    "{address} is no host's, but means all, or any router, in the network of \"{name}\": \
+                     name a neighbour"
                 ));
             }
         }
@@ -396,7 +400,8 @@ impl Router {
     /// Whether the route to a network may be another one, or none.
     ///
     /// # Errors
-    /// If it is an address of the router itself, or one that means everybody in a network of its ports: what is for these has no other way.
+    /// If it is an address of the router itself, or one that means everybody in a network of its ports: what
+    /// is for these has no other way.
     fn check_changeable(&self, to: Network) -> Result<(), String> {
         let is_own = |net: &Network| to.address == net.address || net.means_all(to.address);
         let own = self.ports.iter().find(|port| to.is_single() && port.addresses.iter().any(is_own));
@@ -536,7 +541,8 @@ mod tests {
             ("prohibit fd03::/16 dev lo metric 1024 error -13 pref medium", "blackhole fd03::/16"),
             ("10.5.0.0/16 nhid 7 via 10.0.1.2 dev east proto ospf", "10.5.0.0/16 via 10.0.1.2 dev east"),
             (
-                "10.4.0.0/16 proto static nexthop via 10.0.1.2 dev east weight 2 nexthop via 10.0.0.2 dev west weight 1",
+                "10.4.0.0/16 proto static nexthop via 10.0.1.2 dev east weight 2 nexthop via 10.0.0.2 dev \
+                 west weight 1",
                 "10.4.0.0/16 nexthop via 10.0.0.2 dev west weight 1 nexthop via 10.0.1.2 dev east weight 2",
             ),
             (

@@ -22,11 +22,13 @@ pub struct Source {
     pub source: IpAddr,
     /// Destination address, of the same family.
     pub destination: IpAddr,
-    /// Hardware address that its frames are sent to: of the port they are bound for, or of the first router on the way.
+    /// Hardware address that its frames are sent to: of the port they are bound for, or of the first router
+    /// on the way.
     pub mac: Mac,
     /// How its packets come: one of [`longwire_random::process::SPECS`].
     pub spec: &'static Spec,
-    /// What that is set to: of `cbr` and `poisson`, with the time between two packets, or its mean, in the place of the rate if that was given.
+    /// What that is set to: of `cbr` and `poisson`, with the time between two packets, or its mean, in the
+    /// place of the rate if that was given.
     pub values: Values,
     /// When it begins.
     pub start: Nanos,

@@ -1,4 +1,5 @@
-//! What new settings mean for a traffic source as it is: in the scenario's events and at the control socket alike.
+//! What new settings mean for a traffic source as it is: in the scenario's events and at the control socket
+//! alike.
 
 use crate::places::Places;
 use crate::plan::Source;
@@ -31,9 +32,9 @@ const LONGEST_FRAME: Bytes = Bytes(65_549);
 pub struct SourceFault {
     /// The setting.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What would do.
+    /// The fix.
     pub fix: String,
 }
 
@@ -122,8 +123,8 @@ impl<'p> SourceSite<'p> {
     }
 }
 
-/// What `pairs` of key and text mean for a source that is made of `now`, at `site`. The key `model` is another model, which
-/// keeps what both have; files are looked for in `folder`.
+/// What `pairs` of key and text mean for a source that is made of `now`, at `site`. The key `model` is
+/// another model, which keeps what both have; files are looked for in `folder`.
 ///
 /// # Errors
 /// The setting that can't be.
@@ -145,7 +146,7 @@ pub fn source_edits(
     Ok(edits)
 }
 
-/// What keys of no model mean.
+/// Changes by keys of no model.
 fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, SourceFault> {
     let mut given: Vec<(usize, Value)> = Vec::new();
     for (at, param) in FLOW.params.iter().enumerate() {
@@ -185,8 +186,8 @@ pub(crate) fn course_value(key: &str, text: &str, address: IpAddr) -> Result<Val
     wrong.map_or(Ok(value), |what| Err(SourceFault::new(key, what, "")))
 }
 
-/// What the model and its keys mean for a source that is made of `now`, or of nothing yet: then the model is the first, unless they say
-/// another.
+/// What the model and its keys mean for a source that is made of `now`, or of nothing yet: then the model is
+/// the first, unless they say another.
 pub(crate) fn model_edit(
     now: &Blocks,
     pairs: &[(&str, &str)],
@@ -287,7 +288,7 @@ fn model_of(name: &str) -> Result<&'static Spec, SourceFault> {
     })
 }
 
-/// What another model needs.
+/// Parameters that another model needs.
 fn missing(error: &SpecError) -> SourceFault {
     match error {
         SpecError::Missing { kind, name: RATE, .. } if ["cbr", "poisson"].contains(kind) => SourceFault::new(

@@ -10,8 +10,9 @@ pub(crate) fn targets(blocks: &Blocks) -> Vec<String> {
     filter.map(|(_, values)| names(values)).unwrap_or_default()
 }
 
-/// The first link that an edit's filter steers to although no way over it was planned, for a link that was read with
-/// `planned`: every link that the filter steers to has to be steered to, in the same place, by that of the scenario.
+/// The first link that an edit's filter steers to although no way over it was planned, for a link that was
+/// read with `planned`: every link that the filter steers to has to be steered to, in the same place, by that
+/// of the scenario.
 pub fn unplanned_target(planned: &Blocks, edit: &Edit) -> Option<String> {
     if (edit.spec.key, edit.spec.kind) != ("filter", "rules") {
         return None;

@@ -5,7 +5,8 @@
 //! product = factor { ("*" | "/" | "%") factor }
 //! factor  = "n" | number | "(" sum ")" | "-" factor | address
 //! ```
-//! An address (IPv4, IPv6 or hardware) may be the first thing in the braces only; a number is added to it, or taken.
+//! An address (IPv4, IPv6 or hardware) may be the first thing in the braces only; a number is added to it, or
+//! taken.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -6,7 +6,8 @@ use longwire_drivers::{DRIVERS, Driver};
 
 /// Makes an enum of words with the text of each.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident $what:literal { $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident $what:literal {
+        $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$word_doc])* $variant),+ }
@@ -61,16 +62,17 @@ words! {
     Mapping "a mapping" {
         /// One worker does everything.
         Single = "single",
-        /// Ports and links are spread over workers, links beside the ports from which packets enter them, as far as all get as many:
-        /// a packet is handled start to end by one worker where it can be.
+        /// Ports and links are spread over workers, links beside the ports from which packets enter them, as
+        /// far as all get as many: a packet is handled start to end by one worker where it can be.
         Parallel = "parallel",
-        /// Some workers have the ports, and receive, classify and transmit; the others have the links, and emulate.
+        /// Some workers have the ports, and receive, classify and transmit; the others have the links, and
+        /// emulate.
         Pipeline = "pipeline",
     }
 }
 
 words! {
-    /// What requests by frames may do.
+    /// Operations allowed by frames.
     NespAllow "what is allowed" {
         /// Read settings.
         Get = "get",
@@ -90,7 +92,7 @@ words! {
 }
 
 words! {
-    /// Who alone sends packets over a link.
+    /// The exclusive senders of a link.
     Only "who alone may use it" {
         /// Programs of the router where it begins.
         Programs = "programs",
@@ -108,7 +110,7 @@ words! {
 }
 
 words! {
-    /// What a worker does while nothing is due.
+    /// How a worker waits until the next event is due.
     Wait "a way of waiting" {
         /// Sleeps until shortly before the next deadline, then spins.
         SleepThenSpin = "sleep-then-spin",

@@ -1,4 +1,5 @@
-//! A value as it stands in the file: its text and its place. It is read when its template, if any, is expanded.
+//! A value as it stands in the file: its text and its place. It is read when its template, if any, is
+//! expanded.
 
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator};

@@ -4,7 +4,8 @@ use longwire_scenario::{parse, schema};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-const HOSTS: &str = "\n[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+const HOSTS: &str = "\n[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+    address = \"10.0.0.2/24\"\n";
 
 fn page() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/scenario.md");

@@ -1,5 +1,5 @@
-//! The reference page of link characteristics has every kind and parameter of the registry, with its default, source and an
-//! example; the page of profiles is the library's list.
+//! The reference page of link characteristics has every kind and parameter of the registry, with its default,
+//! source and an example; the page of profiles is the library's list.
 #![forbid(unsafe_code)]
 
 use longwire_block::Spec;
@@ -22,7 +22,8 @@ fn part<'p>(page: &'p str, level: &str, heading: &str) -> Option<&'p str> {
 
 /// Whether the example in `text` has a link with the block that `spec` describes.
 fn shows(text: &str, spec: &Spec) -> bool {
-    let hosts = "\n[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+    let hosts = "\n[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+        address = \"10.0.0.2/24\"\n";
     let examples = text.split("\n```toml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
     examples.into_iter().any(|example| {
         let plan = plan_of(&format!("{example}{hosts}"));

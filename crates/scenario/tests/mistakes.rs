@@ -18,7 +18,8 @@ fn mistakes(text: &str) -> ScenarioError {
     }
 }
 
-/// Checks that the first error stands at `place` (line:column), begins with `field` and says each of `wanted`.
+/// Checks that the first error stands at `place` (line:column), begins with `field` and says each of
+/// `wanted`.
 fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str]) {
     let text = format!("{before}{snippet}");
     let error = mistakes(&text);
@@ -31,7 +32,8 @@ fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str])
     assert!(told.contains('^'), "{told}");
 }
 
-/// A queue has a worker of its own, with a node of its own, and only a relay between two ports is the same at several.
+/// A queue has a worker of its own, with a node of its own, and only a relay between two ports is the same at
+/// several.
 #[test]
 fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
     let port = |name: &str, rest: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"tap\"\n{rest}\n");
@@ -455,7 +457,8 @@ fn files_without_end_are_refused() {
 
 #[test]
 fn several_mistakes_are_told_at_once() {
-    let text = "sead = 1\n[[host]]\nname = \"a\"\naddres = \"10.0.0.1/24\"\nmtuu = 3\n[[port]]\nname = true\ndriver = 5";
+    let text = "sead = 1\n[[host]]\nname = \"a\"\naddres = \"10.0.0.1/24\"\nmtuu = 3\n[[port]]\nname = true\n\
+        driver = 5";
     let error = mistakes(text);
     let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
     assert_eq!(places, [1, 4, 5, 7], "{error}");
@@ -497,7 +500,8 @@ fn notes_tell_what_is_odd() {
         ("half-duplex", "\"50 ms\"", false),
     ] {
         let text = format!(
-            "{HOSTS}[[medium]]\nname = \"m\"\nkind = \"{kind}\"\n[[link]]\nbetween = [\"a\", \"b\"]\nmedium = \"m\"\nqueue = {queue}"
+            "{HOSTS}[[medium]]\nname = \"m\"\nkind = \"{kind}\"\n[[link]]\nbetween = [\"a\", \"b\"]\n\
+             medium = \"m\"\nqueue = {queue}"
         );
         let plan = plan_of(&text);
         let wanted = format!("on the {kind} \"m\" is an estimate");

@@ -81,7 +81,8 @@ fn defaults() {
 #[test]
 fn settings() {
     let plan = plan(
-        "seed = 7\n[engine]\nworkers = 2\nwait = \"spin\"\nbetween-workers = \"shared\"\ncpus = [1, 0]\npool = \"1 GiB\"\ntrain-spread = \"0 us\"\n\
+        "seed = 7\n[engine]\nworkers = 2\nwait = \"spin\"\nbetween-workers = \"shared\"\ncpus = [1, 0]\n\
+         pool = \"1 GiB\"\ntrain-spread = \"0 us\"\n\
          [[port]]\nname = \"p\"\ndriver = \"pcap\"\ninput = \"in.pcap\"\noutput = \"/tmp/out.pcap\"\n",
     );
     assert_eq!((plan.seed, plan.engine.mapping, plan.engine.wait), (7, Mapping::Parallel, Wait::Spin));

@@ -1,20 +1,20 @@
-//! Reading ahead what packets will need: hints without effect on results.
+//! Prefetching for packets to come: hints without effect on results.
 
 use crate::backlog::Backlog;
 use crate::table::NONE;
 use longwire_packet::prefetch;
 
-/// So many flows and more, of 256 bytes each, are more than what else goes on leaves in the cache next to the processor.
+/// Number of flows, of 256 bytes each, that exceeds the part of the innermost cache left by other work.
 const CACHED: usize = 256;
 
 impl Backlog {
-    /// Whether there are so many flows that reading ahead is worth it.
+    /// Whether there are enough flows for prefetching to pay off.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
         self.flows.len() >= CACHED
     }
 
-    /// Reads ahead what a packet of a flow needs that comes in.
+    /// Prefetches the data for an arriving packet of a flow.
     #[inline]
     pub(crate) fn prefetch_entry(&self, flow: u32) {
         if let Some(flow) = self.flows.get(flow as usize) {
@@ -22,7 +22,7 @@ impl Backlog {
         }
     }
 
-    /// Reads ahead what a packet of a flow needs that is processed and sent.
+    /// Prefetches the data for processing and sending a packet of a flow.
     #[inline]
     pub(crate) fn prefetch_flow(&self, flow: u32) {
         if let Some(flow) = self.flows.get(flow as usize) {
@@ -34,7 +34,7 @@ impl Backlog {
         }
     }
 
-    /// Reads ahead the end of a flow's queue. The flow has been read.
+    /// Prefetches the tail of a flow's queue. The flow must be loaded.
     #[inline]
     pub(crate) fn prefetch_tail(&self, flow: u32) {
         let waiting = &self.flow(flow).waiting;
@@ -45,7 +45,7 @@ impl Backlog {
         }
     }
 
-    /// Reads ahead the head of a flow's queue. The flow has been read.
+    /// Prefetches the head of a flow's queue. The flow must be loaded.
     #[inline]
     pub(crate) fn prefetch_head(&self, flow: u32) {
         let head = self.flows.get(flow as usize).and_then(|flow| flow.waiting.first());
@@ -54,7 +54,7 @@ impl Backlog {
         }
     }
 
-    /// Reads ahead the packet behind the head of a flow's queue. Flow and head have been read.
+    /// Prefetches the packet behind the head of a flow's queue. Flow and head must be loaded.
     #[inline]
     pub(crate) fn prefetch_second(&self, flow: u32) {
         let head = self.flows.get(flow as usize).and_then(|flow| flow.waiting.first());

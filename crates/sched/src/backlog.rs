@@ -1,4 +1,4 @@
-//! Flows and the packets inside: lists through preallocated slots, so that nothing is allocated while packets flow.
+//! Flows and their packets: lists of preallocated slots, so that nothing is allocated while packets flow.
 
 use crate::cost::Prices;
 use crate::counters::{Counters, Happened, Rare};
@@ -11,19 +11,19 @@ use crate::table::{NONE, Table};
 use crate::{Refusal, Settings, Weight};
 use longwire_packet::{huge_vec, prefetch};
 
-/// A packet that was let in.
+/// An admitted packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admitted {
     pub slot: u32,
-    /// Whether its flow had none waiting.
+    /// Whether its flow's queue was empty.
     pub first: bool,
-    /// How long processing a packet of its flow is predicted to take.
+    /// Predicted processing time of a packet of its flow.
     pub estimate: u32,
     /// The weight of its flow.
     pub weight: u32,
 }
 
-/// What waits for, and before, a port.
+/// Packets waiting for a port.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     /// Packets that were processed.
@@ -38,40 +38,43 @@ pub(crate) struct Backlog {
     pub flows: Vec<Flow>,
     pub slots: Vec<Slot>,
     rare: Vec<Rare>,
-    /// Who has its turn after each flow, before the processors and before the port, where these have rounds.
+    /// Each flow's successor in the rounds before the processors and before the port.
     pub links: [Vec<u32>; 2],
-    /// Of flows that made room for others, and of packets of no flow.
+    /// Counters of evicted flows, and of packets without a flow.
     pub gone: Counters,
     pub happened: Happened,
     pub prices: Prices,
-    /// How many turns of a flow may be on their way.
+    /// Most turns of a flow that may be in progress.
     pub turns_ahead: u32,
-    /// How many packets may be ready for a port; or, where flows take turns before the port, too, how many of each flow may be behind the first of the two.
+    /// Most packets ready for a port; or, for schedulers with a second round before the port, most packets of
+    /// each flow behind the first.
     port_limit: Option<u32>,
     share_limit: Option<u32>,
     table: Table,
     room: Room,
-    /// Flows that may make room for others: nothing of them is inside or in a round, and they were given neither weight nor port.
+    /// Flows that may be evicted: without packets inside or a turn, and without an assigned weight or port.
     idle: Idle,
-    /// Packets ready for each port, in the order in which they became so.
+    /// Packets ready for each port, in order.
     ready: Vec<List>,
     loads: Vec<Load>,
     /// Ports whose flows have packets before the processors.
     pub busy: Ports,
-    /// What packets of all flows took lately, smoothed over about 32 of them, in 2⁻¹⁶ cycles: what is predicted of a flow of which nothing has been measured.
+    /// Recent cost of packets of all flows, smoothed over about 32 of them, in 2⁻¹⁶ cycles: the prediction
+    /// for a flow without measurements.
     lately: u64,
     /// Packets before the processors.
     pub waiting: u32,
-    /// Those of them whose handles are invalid.
+    /// Those with invalid handles.
     revoked: u32,
     inside: u32,
-    /// Where the search for an idle flow goes on.
+    /// Position of the search for an idle flow.
     hand: u32,
     settings: Settings,
 }
 
 impl Backlog {
-    /// Nothing is inside. With `first_come` the room for packets is whose comes first. Flows take turns in so many `stages`.
+    /// An empty backlog. With `first_come`, packet memory is not shared by flow. Flows take turns in `stages`
+    /// stages.
     pub(crate) fn new(settings: &Settings, first_come: bool, stages: usize) -> Self {
         let mut slots = huge_vec(settings.packets as usize);
         slots.resize(settings.packets as usize, Slot::FREE);
@@ -131,7 +134,7 @@ impl Backlog {
         &self.slots[slot as usize]
     }
 
-    /// The flow of this key, an idle one's place for it if there is no other; none if all are busy.
+    /// Finds the flow of this key, or replaces an idle flow by it; none if all flows are busy.
     #[inline]
     pub(crate) fn find_or_make(&mut self, key: u32) -> Option<u32> {
         if let Some(flow) = self.table.find(key) {
@@ -150,7 +153,7 @@ impl Backlog {
             self.idle.add(place);
             return Some(place);
         }
-        // All in turn, so that those who have just come stay for a while.
+        // Round robin, so that new flows stay for a while.
         let place = self.idle.next(self.hand)?;
         self.hand = if place + 1 < self.settings.flows { place + 1 } else { 0 };
         let counted = self.counters(place);
@@ -163,26 +166,26 @@ impl Backlog {
         Some(place)
     }
 
-    /// A flow may have become idle.
+    /// Marks a flow as idle, if it is.
     #[inline]
     pub(crate) fn note_idle(&mut self, flow: u32) {
         let place = self.flow(flow);
-        // Who has a turn before the port has a packet inside.
+        // A flow with a turn before the port has a packet inside.
         if place.inside == 0 && !place.pinned && !place.turn.active {
             self.idle.add(flow);
         }
     }
 
-    /// A flow is in a round.
+    /// Marks a flow in a round as busy.
     #[inline]
     pub(crate) fn note_busy(&mut self, flow: u32) {
-        // Who has a packet inside is known to be busy.
+        // A flow with packets inside is already marked.
         if self.flow(flow).inside == 0 {
             self.idle.remove(flow);
         }
     }
 
-    /// Keeps a flow's place, with a weight or a port of its own.
+    /// Pins a flow, with its own weight or port.
     pub(crate) fn pin(&mut self, flow: u32, weight: Option<Weight>, port: Option<u16>) {
         let place = self.flow_mut(flow);
         place.pinned = true;
@@ -195,7 +198,7 @@ impl Backlog {
         }
     }
 
-    /// Sends a flow that is idle, and was given no port, to this one.
+    /// Assigns this port to a flow that is idle and has no assigned port.
     #[inline]
     pub(crate) fn aim(&mut self, flow: u32, port: u16) {
         let flow = self.flow_mut(flow);
@@ -204,7 +207,7 @@ impl Backlog {
         }
     }
 
-    /// Lets a flow's place go once it is idle.
+    /// Unpins a flow, which may be evicted once idle.
     pub(crate) fn unpin(&mut self, flow: u32) {
         self.flow_mut(flow).pinned = false;
         self.reweigh(flow, 1);
@@ -220,7 +223,7 @@ impl Backlog {
         }
     }
 
-    /// A slot in the queue of a flow. It has no cost yet.
+    /// Takes a slot in a flow's queue, without a cost yet.
     #[inline]
     pub(crate) fn admit(
         &mut self,
@@ -265,26 +268,26 @@ impl Backlog {
         Ok(Admitted { slot, first: place.waiting_packets == 1, estimate, weight: place.weight })
     }
 
-    /// Of all flows there have been. It looks at every flow.
+    /// Totals of all flows ever. Visits every flow.
     pub(crate) fn totals(&self) -> Counters {
         let mut totals = self.gone;
         (0..self.flows.len() as u32).for_each(|flow| totals.add(&self.counters(flow)));
         totals
     }
 
-    /// What was counted of a flow.
+    /// Counters of a flow.
     pub(crate) fn counters(&self, flow: u32) -> Counters {
         let place = self.flow(flow);
         Counters::of(&place.traffic, &self.rare[flow as usize], place.inside)
     }
 
-    /// Reads ahead where a key is looked up.
+    /// Prefetches the table entry of a key.
     #[inline]
     pub(crate) fn prefetch_key(&self, key: u32) {
         self.table.prefetch(key);
     }
 
-    /// A waiting packet's handle is no longer valid.
+    /// Marks a waiting packet's handle as invalid.
     pub(crate) fn revoke(&mut self, slot: u32) {
         self.slots[slot as usize].state = State::Revoked;
         self.revoked += 1;
@@ -294,12 +297,12 @@ impl Backlog {
         self.rare[flow as usize].refused += 1;
     }
 
-    /// The head of a flow's queue, after those whose handles are invalid have been thrown away.
+    /// The head of a flow's queue, after discarding packets with invalid handles.
     #[inline]
     pub(crate) fn head(&mut self, flow: u32) -> Option<u32> {
         loop {
             let head = self.flow(flow).waiting.first()?;
-            // The packet itself, which may not be in the cache, is looked at only if it may be invalid.
+            // The packet itself, which may not be cached, is only read if it may be invalid.
             if self.revoked == 0 || self.slot(head).state == State::Waiting {
                 return Some(head);
             }
@@ -307,7 +310,8 @@ impl Backlog {
         }
     }
 
-    /// Takes the head of a flow's queue; a packet goes to a processor, one with an invalid handle away, and none is returned for it.
+    /// Takes the head of a flow's queue for a processor. A packet with an invalid handle is discarded, and
+    /// none is returned.
     #[inline]
     pub(crate) fn pop(&mut self, flow: u32) -> Option<u32> {
         let place = &mut self.flows[flow as usize];
@@ -330,14 +334,14 @@ impl Backlog {
         }
         slot.state = State::Working;
         place.working.push(&mut self.slots, head);
-        // It may be the flow's turn still.
+        // It may still be the flow's turn.
         if let Some(next) = place.waiting.first() {
             prefetch(&self.slots[next as usize]);
         }
         Some(head)
     }
 
-    /// A packet has been processed. Returns its flow.
+    /// Marks a packet as processed. Returns its flow.
     #[inline]
     pub(crate) fn hold(&mut self, slot: u32) -> u32 {
         let slot = &mut self.slots[slot as usize];
@@ -345,7 +349,8 @@ impl Backlog {
         slot.flow
     }
 
-    /// A packet that has been processed, if all before it have been, too: else it is held. It is treated as ready for its port. Given-up ones before it go.
+    /// The next processed packet in order, which becomes ready for its port; none while an earlier packet is
+    /// unfinished. Abandoned ones before it are freed.
     #[inline]
     pub(crate) fn next_in_order(&mut self, flow: u32) -> Option<u32> {
         loop {
@@ -368,7 +373,7 @@ impl Backlog {
         }
     }
 
-    /// Puts a packet at the end of its port's line.
+    /// Appends a packet to its port's queue.
     #[inline]
     pub(crate) fn line_up(&mut self, slot: u32) {
         let port = self.port_of(slot);
@@ -389,13 +394,13 @@ impl Backlog {
         self.loads.get(usize::from(port)).map_or(0, |load| load.ready)
     }
 
-    /// Whether as many packets are ready for a port as may be.
+    /// Whether the queue of a port is full.
     #[inline]
     pub(crate) fn is_full(&self, port: u16) -> bool {
         self.port_limit.is_some_and(|limit| self.loads[usize::from(port)].ready >= limit)
     }
 
-    /// Whether a flow has as many packets with processors, and before its port, as each flow may have there.
+    /// Whether a flow has reached its limit of packets with processors and before its port.
     #[inline]
     pub(crate) fn has_enough(&self, flow: u32) -> bool {
         let place = self.flow(flow);
@@ -407,7 +412,7 @@ impl Backlog {
         self.settings.ports
     }
 
-    /// A packet goes to the port, and its slot is free.
+    /// Frees the slot of a packet that goes to the port.
     #[inline]
     pub(crate) fn sent(&mut self, slot: u32, port: u16) {
         let Slot { flow, bytes, .. } = *self.slot(slot);
@@ -418,7 +423,8 @@ impl Backlog {
         self.release(slot);
     }
 
-    /// Takes out a packet that goes to no port; it is treated as inside no more, and its slot is free once its predecessors are through. Returns its flow.
+    /// Removes a packet that goes to no port. It is no longer inside, and its slot is freed after its
+    /// predecessors. Returns its flow.
     #[inline]
     pub(crate) fn give_up(&mut self, slot: u32, because: Gone) -> u32 {
         let flow = self.slot(slot).flow;
@@ -449,12 +455,12 @@ impl Backlog {
         }
     }
 
-    /// Takes a measurement of a flow into its estimate.
+    /// Adds a measurement to a flow's estimate.
     #[inline]
     pub(crate) fn measure(&mut self, flow: u32, cycles: u64) {
         let (estimator, place) = (self.settings.estimator, &mut self.flows[flow as usize]);
         if !place.is_measured {
-            // The first measurement is all that is known: nothing stands beside it.
+            // Before the first measurement nothing is known.
             place.memory = Memory::new(estimator, cycles);
         }
         let estimate = place.memory.take(estimator, cycles);
@@ -465,7 +471,7 @@ impl Backlog {
         self.lately = before - (before >> 5) + (cycles << 11);
     }
 
-    /// Cycles, and at most the budget.
+    /// Limits cycles to the budget.
     #[inline]
     pub(crate) fn within_budget(&mut self, cycles: u64) -> u64 {
         if cycles > self.settings.budget {

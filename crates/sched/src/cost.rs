@@ -1,8 +1,8 @@
-//! What packets cost: processor time and time on the port, in nanoseconds, and both as shares of what there is.
+//! Costs of packets: processor time and port time, in nanoseconds, and both as shares of capacity.
 
 use crate::{PerByte, Settings};
 
-/// A packet's cost on each resource, in nanoseconds at most 2³² − 1 (4.29 s).
+/// Converter of a packet's costs on each resource, in nanoseconds of at most 2³² − 1 (4.29 s).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// Of a processor.
@@ -38,21 +38,23 @@ impl Prices {
         }
     }
 
-    /// So many cycles in nanoseconds, rounded down: at 600 MHz ⁵⁄₃ ns each, with the paper's error of at most ⅔ ns.
+    /// Cycles in nanoseconds, rounded down: at 600 MHz ⁵⁄₃ ns each, with the paper's error of at most ⅔ ns.
     #[inline]
     pub(crate) fn processing(&self, cycles: u64) -> u32 {
         let ns = if self.clock_mhz == 1000 { cycles } else { cycles.saturating_mul(1000) / self.clock_mhz };
         u32::try_from(ns).unwrap_or(u32::MAX)
     }
 
-    /// Both costs as shares of the capacity: processor time over the number of processors, and the port's own time.
+    /// Both costs as shares of the capacity: processor time over the number of processors, and the port's own
+    /// time.
     #[inline]
     pub(crate) fn normalised(&self, processor: u32, bytes: u32) -> Cost {
         let processor = if self.processors == 1 { processor } else { processor / self.processors };
         Cost { processor, port: self.port.bytes(bytes) }
     }
 
-    /// The paper's combined resource requirement (section 4.4, "RR calculations"): neither divided by its capacity.
+    /// The paper's combined resource requirement (section 4.4, "RR calculations"), in which neither cost is
+    /// divided by its capacity.
     #[inline]
     pub(crate) fn combined(&self, processor: u32, bytes: u32) -> u32 {
         processor.saturating_add(self.charged.bytes(bytes))

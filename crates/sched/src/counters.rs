@@ -1,7 +1,7 @@
-//! What was counted, for each flow and for all.
+//! Counters of each flow and of all.
 
-/// Packets and bytes of a flow, or of all. At any time
-/// `in_packets = out_packets + consumed + abandoned + revoked + those inside`; what was refused never came in.
+/// Packets and bytes of a flow, or of all. At any time `in_packets = out_packets + consumed + abandoned +
+/// revoked + those inside`; refused packets are not in `in_packets`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Accepted.
@@ -12,11 +12,11 @@ pub struct Counters {
     pub out_bytes: u64,
     /// Refused: the flow's queue, the flow table or the room for packets was full.
     pub refused: u64,
-    /// Ended at a processor: dropped by their program, or for the router itself.
+    /// Consumed during processing: dropped by their program, or addressed to the router itself.
     pub consumed: u64,
-    /// Given up while they were processed: the program did not end within its budget.
+    /// Abandoned during processing: the program exceeded its budget.
     pub abandoned: u64,
-    /// Found to have an invalid handle when their turn came.
+    /// Discarded because of an invalid handle when their turn came.
     pub revoked: u64,
     /// Cycles measured, each packet's at most its budget.
     pub cycles: u64,
@@ -40,7 +40,8 @@ pub(crate) struct Rare {
 }
 
 impl Counters {
-    /// Both together, with so many packets inside. What came in is the sum of its outcomes: nothing is written for it where packets come in, to flows that are not in the cache.
+    /// Combines both with the number of packets inside. Arrivals are the sum of all outcomes, so that no
+    /// counter of an uncached flow is written on arrival.
     pub(crate) fn of(traffic: &Traffic, rare: &Rare, inside: u32) -> Self {
         let Traffic { out_packets, out_bytes, cycles } = *traffic;
         let Rare { refused, consumed, abandoned, revoked } = *rare;
@@ -61,21 +62,21 @@ impl Counters {
     }
 }
 
-/// What happened that belongs to no flow, or that should not happen often.
+/// Events that belong to no flow, or should be rare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Happened {
     /// Packets refused because their flow's queue was full.
     pub queue_full: u64,
-    /// Packets refused because all flows known were busy or had been given weights or ports.
+    /// Packets refused because all known flows were busy, or had assigned weights or ports.
     pub table_full: u64,
-    /// Packets refused because their flow had its share of the room for packets, or there was none left.
+    /// Packets refused because their flow had used its share of the packet memory, or none was left.
     pub no_room: u64,
     /// Messages without a valid handle or port.
     pub invalid: u64,
-    /// Idle flows that made room for new ones.
+    /// Idle flows evicted for new ones.
     pub recycled: u64,
     /// Measurements above the budget, which were treated as the budget.
     pub exploded: u64,
-    /// Packets that cost more than their flow's credit of a round.
+    /// Packets with a cost above their flow's credit of a round.
     pub beyond_quantum: u64,
 }

@@ -1,20 +1,22 @@
-//! How the cost of processing a flow's next packet is predicted from those measured.
+//! Prediction of the processing cost of a flow's next packet from measurements.
 
-/// A way to predict. All are integers: what a processor without floating point can do.
+/// A method of prediction, in integers only: feasible on a processor without floating point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Estimator {
-    /// Single exponential smoothing: estimate ← α · measured + (1 − α) · estimate, with a fraction of 2⁻¹⁶ cycles.
+    /// Single exponential smoothing: estimate ← α · measured + (1 − α) · estimate, with a fraction of 2⁻¹⁶
+    /// cycles.
     Smoothed {
         /// α in 1/65 536, 1 to 65 536.
         alpha: u32,
     },
-    /// The paper's form of it with α = ½, in whole cycles: (measured + estimate) >> 1, rounded down each time.
+    /// The paper's variant with α = ½, in whole cycles: (measured + estimate) >> 1, rounded down each time.
     Shift,
     /// What was measured last.
     Last,
-    /// The mean of all that was measured.
+    /// The mean of all measurements.
     Mean,
-    /// Nothing is predicted: packets come with what they will cost (virtual time). Those that do not cost what the last one did.
+    /// No prediction: the cost of each packet is known on arrival (virtual time). Otherwise the last
+    /// measurement.
     Exact,
 }
 
@@ -22,7 +24,7 @@ impl Estimator {
     /// Smoothed with the paper's α of ½.
     pub const HALF: Self = Self::Smoothed { alpha: 1 << 15 };
 
-    /// Every kind with its name, for help texts and tests; α is ½.
+    /// All kinds with their names, for help texts and tests; α is ½.
     pub const ALL: [(&'static str, Self); 5] = [
         ("ses", Self::HALF),
         ("ses-shift", Self::Shift),
@@ -32,16 +34,16 @@ impl Estimator {
     ];
 }
 
-/// What is remembered of a flow.
+/// Estimator state of a flow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Memory {
-    /// 2⁻¹⁶ cycles, whole cycles, or the sum of all: as the estimator has it.
+    /// 2⁻¹⁶ cycles, whole cycles, or the sum of all, depending on the estimator.
     value: u64,
     samples: u32,
 }
 
 impl Memory {
-    /// Of a flow of which nothing has been measured.
+    /// The state of a flow without measurements.
     pub(crate) fn new(estimator: Estimator, first: u64) -> Self {
         let value = match estimator {
             Estimator::Smoothed { .. } => first << 16,
@@ -50,7 +52,7 @@ impl Memory {
         Self { value, samples: 0 }
     }
 
-    /// Takes a measurement of at most 2³⁰ cycles. Returns the estimate from now on, in whole cycles.
+    /// Adds a measurement of at most 2³⁰ cycles. Returns the new estimate in whole cycles.
     #[inline]
     pub(crate) fn take(&mut self, estimator: Estimator, measured: u64) -> u64 {
         match estimator {
@@ -69,7 +71,8 @@ impl Memory {
                 measured
             }
             Estimator::Mean => {
-                // The first estimate is no measurement. A sum that is full keeps its mean, and goes on with half its weight.
+                // The initial estimate is not a measurement. A sum at its limit keeps its mean, with half its
+                // weight.
                 let sum = if self.samples == 0 { 0 } else { self.value };
                 let full = self.samples == u32::MAX || sum > u64::MAX >> 1;
                 let (sum, samples) = if full { (sum / 2, self.samples / 2) } else { (sum, self.samples) };
@@ -110,7 +113,8 @@ mod tests {
 
     #[test]
     fn the_papers_shift_is_exact_but_for_the_last_fraction() {
-        // ⌊(m + ⌊e⌋) / 2⌋ = ⌊(m + e) / 2⌋ for whole m: roundings do not add up, and the error stays below the paper's one cycle.
+        // ⌊(m + ⌊e⌋) / 2⌋ = ⌊(m + e) / 2⌋ for whole m: rounding errors do not accumulate, and stay below the
+        // paper's one cycle.
         let measured: Vec<u64> = (0..1000).map(|n| 2400 + (n * 7919) % 1201).collect();
         assert_eq!(estimates(Estimator::HALF, 0, &measured), estimates(Estimator::Shift, 0, &measured));
     }

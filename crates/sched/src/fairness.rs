@@ -1,6 +1,7 @@
-//! How fairly flows were served: for reports and tests, not for decisions.
+//! Fairness measures for reports and tests, not for decisions.
 
-/// What a flow was given of each resource, in ns of the whole resource: processor time over the number of processors, and the port's time.
+/// Service of a flow from each resource, in ns of the whole resource: processor time over the number of
+/// processors, and the port's time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Service {
     /// Of the processors.
@@ -10,20 +11,20 @@ pub struct Service {
 }
 
 impl Service {
-    /// Of the resource of which the flow was given most (Ghodsi et al.: its dominant share, times the duration).
+    /// The larger of the two (Ghodsi et al.: the dominant share, times the duration).
     pub fn dominant(&self) -> f64 {
         self.processor.max(self.port)
     }
 }
 
-/// Jain's index of shares: 1 if all are equal, 1/n if one has all; 1 of none.
+/// Jain's index of shares: 1 if all are equal, 1/n if one has all; 1 for none.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
-/// The largest share less the smallest, as a part of their mean; 0 of none.
+/// The largest share minus the smallest, as a fraction of their mean; 0 for none.
 pub fn widest_gap(shares: &[f64]) -> f64 {
     let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
     let (least, most) =

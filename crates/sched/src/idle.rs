@@ -1,5 +1,5 @@
-//! Which flows are idle, as bits in levels: a bit of a level says whether a word of the one below has any, so that the next idle flow is found in as many steps as
-//! there are levels, at most four.
+//! Idle flows as a hierarchical bitmap: a bit of a level says whether a word of the level below is non-zero,
+//! so that the next idle flow is found in at most four steps.
 
 use longwire_packet::huge_vec;
 
@@ -22,7 +22,7 @@ impl Idle {
         Self { levels }
     }
 
-    /// A flow is idle, if it was not already.
+    /// Marks a flow as idle.
     #[inline]
     pub(crate) fn add(&mut self, flow: u32) {
         let mut at = flow as usize;
@@ -51,7 +51,7 @@ impl Idle {
         }
     }
 
-    /// The first one from this place on; behind the last place is the first.
+    /// The first idle flow from this index on, with wrap-around.
     pub(crate) fn next(&self, from: u32) -> Option<u32> {
         self.at_or_after(from as usize).or_else(|| self.at_or_after(0))
     }
@@ -88,7 +88,7 @@ mod tests {
         ) {
             let (mut idle, mut set) = (Idle::new(flows), BTreeSet::new());
             for (flow, add) in steps {
-                // Near each other, so that words fill and empty, or anywhere.
+                // Close together, so that words fill and empty, or anywhere.
                 let flow = flow % if near { flows.min(130) } else { flows };
                 if add {
                     idle.add(flow);

@@ -1,9 +1,11 @@
-//! Sharing processors and ports between flows.
+//! Sharing of processors and ports between flows.
 //!
-//! A router's programs cost flows unequal processor time, and packets of unequal length cost them unequal time on the port. A [`Scheduler`] stands before the processors and
-//! decides whose packet is next; which way it decides is a file under `discipline/`, from first come, first served to the CBCS paper's composite scheduler, its opponent
-//! (two separate deficit round robins), and those that keep the guarantee it wanted: DRFQ, MR³ and GMR³. Time is told, costs are integers, and nothing is allocated after
-//! the start. [`model`] has processors, rings and ports in virtual time, to try them on.
+//! A router's programs cost flows unequal processor time, and packets of unequal length cost unequal time on
+//! the port. A [`Scheduler`] precedes the processors and selects the next packet; its disciplines are files
+//! under `discipline/`, from first come, first served to the CBCS paper's composite scheduler, its competitor
+//! (two separate deficit round robins), and later ones with the guarantee that it aimed at: DRFQ, MR³ and
+//! GMR³. Time is passed in, costs are integers, and nothing is allocated after the start. [`model`] simulates
+//! processors, rings and ports in virtual time.
 #![forbid(unsafe_code)]
 
 mod ahead;

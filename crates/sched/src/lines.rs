@@ -1,9 +1,11 @@
-//! Lines of flows before the processors: one for all ports, or one for each port.
+//! Queues of flows before the processors: one for all ports, or one for each port ("line").
 //!
-//! With one for all, as the CBCS paper has it, a flow whose port is full holds up flows to other ports when its turn comes. With one for each
-//! ([`Settings::ready_limit`]) a port that is behind keeps its own flows only. Each line is the scheduler as its authors have it, with one port behind the processors, and
-//! lines keep step: the next packet comes from the line whose scheduler is least far, by its own virtual time ([`due`](AnyDiscipline::due)). So flows to different ports are shared between as if
-//! they stood in one line, in what the scheduler is fair in, and whoever has all it wants is treated as what it has, whatever its weight.
+//! With one for all, as in the CBCS paper, a flow whose port is full blocks flows to other ports when its
+//! turn comes. With one for each ([`Settings::ready_limit`]) a slow port only blocks its own flows. Each line
+//! is an instance of the scheduler with one port behind the processors. Lines are kept in step: the next
+//! packet comes from the line with the lowest virtual time ([`due`](AnyDiscipline::due)), so that flows to
+//! different ports share as if they were in one line. A line that gets all it asks for is charged only for
+//! what it uses, whatever its weight.
 
 use crate::backlog::{Backlog, Gone};
 use crate::discipline::{AnyDiscipline, Spec};
@@ -14,25 +16,26 @@ use crate::{Settings, Warning};
 #[derive(Debug)]
 pub(crate) struct Lines {
     lines: Vec<AnyDiscipline>,
-    /// By port: what its line's virtual time is ahead of that of all, and in which busy period it had its last packet.
+    /// By port: offset of its line's virtual time to the common one, and the busy period of its last packet.
     offsets: Vec<(u64, u64)>,
-    /// Busy periods: between them a processor found nothing to do.
+    /// Number of the busy period: they are separated by times without work for a processor.
     period: u64,
-    /// The virtual time of all: as far as any line was that gave a packet while others had some.
+    /// The common virtual time: the highest of any line that gave a packet while others had some.
     now: u64,
-    /// The largest step it made at once in this busy period.
+    /// The largest single step in this busy period.
     step: u64,
-    /// Those that had packets when the last one was taken, and those of them that have been held up since they gave one.
+    /// Lines that had packets when the last one was taken, and those of them that have been blocked since
+    /// they gave one.
     busy: Ports,
     held: Ports,
     /// The line that gave it.
     last: u16,
-    /// The line that has been alone since then.
+    /// The line that has been the only one since then.
     alone: Option<u16>,
 }
 
 impl Lines {
-    /// Of the scheduler of this name; none if there is none.
+    /// Lines of the scheduler of this name; none if it is unknown.
     pub(crate) fn build(name: &str, settings: &Settings) -> Option<Self> {
         let first = AnyDiscipline::build(name, settings)?;
         let apart = settings.ready_limit.is_some() && first.spec().apart;
@@ -83,7 +86,7 @@ impl Lines {
         if self.is_apart() { backlog.flow(flow).port.into() } else { 0 }
     }
 
-    /// A packet comes. Returns what it will be charged.
+    /// Adds a packet. Returns its charge.
     #[inline]
     pub(crate) fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
         let line = self.line_of(backlog, backlog.slot(slot).flow);
@@ -102,9 +105,10 @@ impl Lines {
         self.lines[0].next(backlog)
     }
 
-    /// Of the lines that have one and may go on, that which is least far comes first; equal ones take turns.
+    /// Among the lines with packets that may proceed, the one with the lowest virtual time comes first; ties
+    /// are broken in turn.
     fn next_of_some_line(&mut self, backlog: &mut Backlog) -> Option<u32> {
-        // A line that has run empty has a round left, in which who waits for a turn to be idle becomes so.
+        // An empty line has a round left, in which flows become idle when their turn comes.
         self.busy.without(&backlog.busy).iter().for_each(|port| {
             self.lines[usize::from(port)].next(backlog);
         });
@@ -136,8 +140,9 @@ impl Lines {
         }
     }
 
-    /// The line of a port that was so far before all others has given a packet. If it was behind because it was held up, by its port or by what MR³ and GMR³ look at, it may make good as
-    /// much as the largest step that the others make at once: that far it could not have kept up. The rest is lost.
+    /// Updates the line of a port that has given a packet while `ahead` of all others. If it was behind
+    /// because it was blocked, by its port or by the progress rule of MR³ and GMR³, it may catch up by the
+    /// largest step that the others make at once, because it could not have been closer. The rest is lost.
     #[inline]
     fn go_on(&mut self, port: u16, ahead: i64) {
         self.last = port;
@@ -153,7 +158,7 @@ impl Lines {
         }
     }
 
-    /// Of the only line that has any: how far it is, is looked at when there are others.
+    /// The next packet of the only line that has any; its virtual time is compared when there are others.
     #[inline]
     fn next_of_one(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
         if self.alone != Some(port) {
@@ -166,7 +171,8 @@ impl Lines {
         if backlog.is_full(port) { None } else { self.lines[usize::from(port)].next(backlog) }
     }
 
-    /// How far the line of a port is before all others, in virtual time. One that a round took less far than was to be expected may be behind.
+    /// How far the line of a port is ahead of the common virtual time; negative if a round advanced it less
+    /// than predicted.
     #[inline]
     fn ahead(&self, port: u16) -> i64 {
         let line = usize::from(port);
@@ -174,7 +180,8 @@ impl Lines {
         own.wrapping_sub(self.now) as i64
     }
 
-    /// A line goes on that had nothing to do: it has lost what it did not use meanwhile. What it had in an earlier busy period is not held against it.
+    /// Adds a line that had no packets: unused service is lost. Its lead from an earlier busy period is
+    /// forgotten.
     fn join(&mut self, port: u16) {
         let ahead = self.ahead(port);
         let (offset, period) = &mut self.offsets[usize::from(port)];
@@ -184,7 +191,7 @@ impl Lines {
         }
     }
 
-    /// Nothing is there to be processed: a busy period ends.
+    /// Ends a busy period: nothing is left to be processed.
     fn rest(&mut self) {
         if self.alone.is_some() || self.busy != Ports::default() {
             (self.alone, self.busy, self.step) = (None, Ports::default(), 0);
@@ -192,7 +199,7 @@ impl Lines {
         }
     }
 
-    /// The line that was alone is not any more: others begin where it is.
+    /// Ends the time with a single line: others begin at its virtual time.
     #[inline]
     fn catch_up(&mut self) {
         if let Some(port) = self.alone.take() {
@@ -200,14 +207,14 @@ impl Lines {
         }
     }
 
-    /// A packet has been processed. It is ready for its port once all of its flow that came before it are.
+    /// Marks a packet as processed. It becomes ready for its port once all earlier packets of its flow are.
     #[inline]
     pub(crate) fn finish(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>) {
         let line = self.line_of(backlog, backlog.slot(slot).flow);
         self.lines[line].finish(backlog, slot, measured);
     }
 
-    /// A packet that was with a processor goes to no port. Those behind it go on.
+    /// Removes a packet that was with a processor and goes to no port. Later ones proceed.
     pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
         let line = self.line_of(backlog, backlog.slot(slot).flow);
         self.lines[line].give_up(backlog, slot, measured, because);
@@ -220,7 +227,7 @@ impl Lines {
         self.lines[line].send(backlog, port)
     }
 
-    /// A flow has another weight than before.
+    /// Adapts to a flow's new weight.
     pub(crate) fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
         let line = self.line_of(backlog, flow);
         self.lines[line].reweighted(backlog, flow, before);

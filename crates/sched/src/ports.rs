@@ -1,6 +1,6 @@
 //! Sets of ports.
 
-/// Ports of a scheduler, as bits: there are 256 at the most ([`Settings::ports`](crate::Settings::ports)).
+/// Ports of a scheduler, as bits: at most 256 ([`Settings::ports`](crate::Settings::ports)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ports([u64; 4]);
 
@@ -28,7 +28,7 @@ impl Ports {
         self.0[usize::from(port / 64) % 4] & (1 << (port % 64)) != 0
     }
 
-    /// Those that are not among the others.
+    /// Ports that are not in `others`.
     #[inline]
     pub(crate) fn without(&self, others: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & !others.0[word]))

@@ -1,4 +1,4 @@
-//! What is kept of a flow and of a packet, and lists of packets.
+//! Records of flows and packets, and lists of packets.
 
 use crate::Settings;
 use crate::cost::Prices;
@@ -24,7 +24,7 @@ pub(crate) enum State {
     Ready,
 }
 
-/// Why a packet that was with a processor goes to no port.
+/// Reason why a packet that was with a processor goes to no port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gone {
     Consumed,
@@ -38,16 +38,16 @@ pub(crate) struct Slot {
     pub handle: u32,
     pub bytes: u32,
     pub flow: u32,
-    /// The next one of the list it is in.
+    /// The next slot of its list.
     pub next: u32,
-    /// What processing it costs, as predicted when it arrived.
+    /// Predicted processing cost, from its arrival.
     pub processor: u32,
-    /// What its scheduler charges for it, frozen when it arrived.
+    /// The scheduler's charge, fixed at its arrival.
     pub cost: u32,
-    /// What its scheduler notes about it.
+    /// Data of the scheduler.
     pub tag: u32,
     pub state: State,
-    /// When it arrived.
+    /// Arrival time.
     pub arrived: u64,
 }
 
@@ -87,7 +87,7 @@ impl List {
         self.append(slots, slot);
     }
 
-    /// The same for a slot that says itself that it is the last.
+    /// Appends a slot that is already marked as the last.
     #[inline]
     pub(crate) fn append(&mut self, slots: &mut [Slot], slot: u32) {
         if self.first == NONE {
@@ -106,25 +106,26 @@ impl List {
     }
 }
 
-/// A flow's place in a round.
+/// A flow's state in a round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     pub credit: i64,
-    /// The round of its last credit, or in which it ended.
+    /// The round of its last credit, or of its end.
     pub round: u64,
     pub active: bool,
-    /// It was left out until a processor is done with what it has of the flow.
+    /// Parked until a processor has finished its packets of the flow.
     pub parked: bool,
 }
 
-/// More credit than any turn uses, and far from what 64 bits hold.
+/// More credit than any turn uses, and far below the 64-bit limit.
 const MOST_CREDIT: i64 = 1 << 60;
 
 impl Turn {
     const NEW: Self = Self { credit: 0, round: 0, active: false, parked: false };
 
-    /// It begins anew at this time. Since it ended, each unit of time has paid `each` / 2 to the `shift` of what it owes: running empty forgives nothing. What credit is left then is
-    /// lost, but to those who were parked: they wanted something all the time.
+    /// Starts again at this time. Since the flow ended, each unit of time has paid `each` / 2 to the `shift`
+    /// of its debt: an empty queue does not cancel debts. Remaining credit is lost, except for parked flows,
+    /// which always had packets.
     #[inline]
     pub(crate) fn begin_anew(&mut self, time: u64, each: i64, shift: u32) {
         if self.credit < 0 || self.parked {
@@ -138,14 +139,15 @@ impl Turn {
     }
 }
 
-/// A flow. What schedulers keep of it is here. What every packet needs with a scheduler of rounds lies in the first two cache lines, in the first what is needed
-/// before it is processed: with many flows the lines that are not in the cache are what a packet costs. A packet that comes in touches the first only. Schedulers by tags need the third, too.
+/// A flow with its schedulers' state. With a scheduler of rounds, packets use the first two cache lines, and
+/// the first one before processing: with many flows, cache misses dominate a packet's cost. An arriving
+/// packet only touches the first line. Schedulers with tags use the third, too.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Flow {
     /// Before the processors.
     pub waiting: List,
-    /// With processors, in the order of their arrival.
+    /// With processors, in order of arrival.
     pub working: List,
     pub key: u32,
     pub waiting_packets: u32,
@@ -155,26 +157,26 @@ pub(crate) struct Flow {
     /// The estimate in ns.
     pub estimate: u32,
     pub port: u16,
-    /// It was given a weight or a port, and keeps its place.
+    /// Pinned because of an assigned weight or port.
     pub pinned: bool,
-    /// Its estimate is its own: something was measured, or there is a first estimate.
+    /// Whether its estimate is its own: something was measured, or there is an initial estimate.
     pub is_measured: bool,
     /// In rounds before the processors.
     pub turn: Turn,
-    /// How many turns it was served in, and the latest of them of which a packet has reached the port.
+    /// Number of its turns, and the latest of them of which a packet has reached the port.
     pub taken_turn: u32,
     pub left_turn: u32,
     pub memory: Memory,
     pub traffic: Traffic,
-    /// What divisions by the weight left over.
+    /// Remainders of divisions by the weight.
     pub left_over: [u32; 2],
-    /// What was measured beyond what was charged, in ns.
+    /// Measured cost beyond the charge, in ns.
     pub owed: i64,
     /// In rounds before the port.
     pub later_turn: Turn,
-    /// Before the port, where each flow has its own queue there.
+    /// Its queue before the port, where each flow has its own.
     pub leaving: List,
-    /// Start of the head and finish of the packet before, for each resource, in 2⁻¹⁰ ns of virtual time.
+    /// Start of the head and finish of the previous packet, for each resource, in 2⁻¹⁰ ns of virtual time.
     pub start: [u64; 2],
     pub finish: [u64; 2],
 }
@@ -213,7 +215,8 @@ const _: () = assert!(std::mem::offset_of!(Flow, later_turn) == 128);
 const _: () = assert!(std::mem::offset_of!(Flow, finish) + size_of::<[u64; 2]>() == 192);
 
 impl Flow {
-    /// It goes to this port. What it had or owes in the line of another is told in that one's virtual time, and means nothing here.
+    /// Moves it to another port. Credit or debt in another line is in that line's virtual time, and has no
+    /// meaning here.
     #[inline]
     pub(crate) fn move_to(&mut self, port: u16) {
         if port != self.port {
@@ -221,7 +224,7 @@ impl Flow {
         }
     }
 
-    /// Its turn before the processors (stage 0), or before the port.
+    /// Its state in the round before the processors (stage 0), or before the port.
     #[inline]
     pub(crate) fn turn_of_mut(&mut self, stage: usize) -> &mut Turn {
         if stage == 0 { &mut self.turn } else { &mut self.later_turn }

@@ -2,16 +2,16 @@
 
 use thiserror::Error;
 
-/// Why a packet was not taken. It is counted; the caller keeps it, and drops it.
+/// Reason why a packet was not accepted. It is counted; the caller keeps the packet, and drops it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Its flow has as many packets waiting as it may.
+    /// Its flow's queue is full.
     #[error("the flow's queue is full")]
     QueueFull,
-    /// There are as many flows as there may be, none of them idle.
+    /// The flow table is full, and no flow is idle.
     #[error("the flow table is full")]
     TableFull,
-    /// Its flow has its share of the room for packets, or there is none left.
+    /// Its flow has used its share of the packet memory, or none is left.
     #[error("there is no room for more packets of the flow")]
     NoRoom,
     /// The message has no valid handle.

@@ -1,4 +1,4 @@
-//! A scheduler as a router sees it: packets come, processors and ports ask for the next one.
+//! The scheduler for a router: packets come, processors and ports request the next one.
 
 use crate::backlog::{Admitted, Backlog, Gone, State};
 use crate::counters::{Counters, Happened};
@@ -12,24 +12,24 @@ use thiserror::Error;
 /// A handle that means no packet.
 pub const INVALID_HANDLE: u32 = NONE;
 
-/// What a packet inside is called until it is handed to its port or given up.
+/// Identifies a packet inside until it is passed to its port or abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(u32);
 
 impl Ticket {
-    /// Its place among the packets inside: below [`Settings::packets`], and no other's until the packet has left.
+    /// Its index among the packets inside: below [`Settings::packets`], and unique until the packet has left.
     #[inline]
     pub const fn place(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A flow that is known, and what was counted of it.
+/// A known flow with its counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowView {
     /// Its key.
     pub key: u32,
-    /// Its place among the flows: below [`Settings::flows`]. Another may have it once it is forgotten.
+    /// Its index among the flows: below [`Settings::flows`]. It may be reused once the flow is forgotten.
     pub place: usize,
     /// Its weight.
     pub weight: u32,
@@ -39,9 +39,9 @@ pub struct FlowView {
     pub waiting: u32,
     /// Packets inside, those included.
     pub inside: u32,
-    /// How long processing its next packet is predicted to take.
+    /// Predicted processing time of its next packet.
     pub estimate: Nanos,
-    /// What was counted since it became known.
+    /// Counters since it became known.
     pub counters: Counters,
 }
 
@@ -50,14 +50,14 @@ pub struct FlowView {
 pub enum Resource {
     /// A processor that is free.
     Processor,
-    /// The port of this number, which could send.
+    /// The port with this number, which is ready to send.
     Port(u16),
 }
 
-/// A packet whose turn it is.
+/// A packet that was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granted {
-    /// To tell of it when it has been processed. Of a packet for a port it means nothing any more.
+    /// For reporting that it has been processed. Invalid for a packet that goes to a port.
     pub ticket: Ticket,
     /// What the caller put in.
     pub handle: u32,
@@ -65,22 +65,22 @@ pub struct Granted {
     pub key: u32,
     /// Its length.
     pub bytes: u32,
-    /// When it came.
+    /// Arrival time.
     pub arrived: Nanos,
-    /// How long processing it was predicted to take.
+    /// Predicted processing time.
     pub estimate: Nanos,
 }
 
-/// Why something about a flow can't be changed.
+/// Reason why a flow can't be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FlowError {
-    /// There are as many flows as there may be.
+    /// The flow table is full.
     #[error("flow {key}: the flow table is full; give the scheduler more flows")]
     TableFull {
         /// The flow.
         key: u32,
     },
-    /// Its packets are on their way to another port.
+    /// It has packets inside for another port.
     #[error("flow {key} has packets inside; change its port while it is idle")]
     Busy {
         /// The flow.
@@ -100,22 +100,23 @@ pub enum FlowError {
 
 /// Flows that share processors and ports.
 ///
-/// A packet's way: [`enqueue`](Self::enqueue), [`dequeue`](Self::dequeue) for a processor, [`processed`](Self::processed) (or
-/// [`abandon`](Self::abandon)), `dequeue` for its port. What was measured comes back by [`feedback`](Self::feedback). Packets of a flow reach the port
-/// in the order in which they came, though several processors serve the flow. After [`new`](Self::new) nothing is allocated.
+/// The calls for a packet: [`enqueue`](Self::enqueue), [`dequeue`](Self::dequeue) for a processor,
+/// [`processed`](Self::processed) (or [`abandon`](Self::abandon)), `dequeue` for its port. Measurements are
+/// reported by [`feedback`](Self::feedback). Packets of a flow reach the port in order of arrival, even if
+/// several processors serve the flow. After [`new`](Self::new) nothing is allocated.
 #[derive(Debug)]
 pub struct Scheduler {
     lines: Lines,
     backlog: Backlog,
-    /// Cost beyond which a packet needs more than a round.
+    /// Cost above which a packet needs more than a round.
     quantum: u64,
 }
 
 impl Scheduler {
-    /// The scheduler of this name, one of [`SPECS`].
+    /// Makes the scheduler of this name, one of [`SPECS`].
     ///
     /// # Errors
-    /// If there is none of this name, or a setting is out of its range.
+    /// If the name is unknown, or a setting is out of its range.
     pub fn new(name: &str, settings: &Settings) -> Result<Self, SettingsError> {
         settings.check()?;
         let lines = Lines::build(name, settings).ok_or_else(|| SettingsError::Unknown {
@@ -127,31 +128,33 @@ impl Scheduler {
         Ok(Self { lines, backlog, quantum })
     }
 
-    /// What it is.
+    /// Its specification.
     pub fn spec(&self) -> &'static Spec {
         self.lines.spec()
     }
 
-    /// What works, and will not do what it looks like.
+    /// A setting that works, but not as expected.
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(self.backlog.settings())
     }
 
-    /// What the most expensive packet costs in the unit of the quantum, in ns: a program that uses up its budget on the longest packet. None for schedulers without a quantum.
+    /// The highest cost of a packet in the unit of the quantum, in ns: a program that uses its whole budget
+    /// on the longest packet. None for schedulers without a quantum.
     pub fn largest_cost(&self) -> Option<u64> {
         self.lines.largest(self.backlog.settings())
     }
 
-    /// A packet of the flow `key` comes. `handle` is the caller's, and comes back with the packet.
+    /// Adds a packet of the flow `key`. `handle` is the caller's, and is returned with the packet.
     ///
     /// # Errors
-    /// Why it was not taken.
+    /// The reason why it was not accepted.
     #[inline]
     pub fn enqueue(&mut self, key: u32, handle: u32, bytes: u32, now: Nanos) -> Result<Ticket, Refusal> {
         self.insert(key, handle, bytes, now, None)
     }
 
-    /// The same where it is known how many cycles processing it will take, which virtual time may know ([`Estimator::Exact`](crate::Estimator::Exact)).
+    /// Adds a packet whose processing time is known in cycles, as in virtual time
+    /// ([`Estimator::Exact`](crate::Estimator::Exact)).
     ///
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
@@ -200,9 +203,10 @@ impl Scheduler {
         Ok(Ticket(slot))
     }
 
-    /// Reads ahead what the packets of three flows need that will come soon: of the last of them where it is looked up, of the one before it the flow itself, and of the
-    /// first the end of its queue; so each key is told three times. A hint without effect on results: with many flows, waiting for memory is what a packet costs. Few flows
-    /// stay in the cache, and are left alone.
+    /// Prefetches for the packets of three flows that will arrive soon: for the last the table entry, for the
+    /// one before it the flow itself, and for the first the tail of its queue; so each key is passed three
+    /// times. A hint without effect on results: with many flows, cache misses dominate a packet's cost. Few
+    /// flows stay in the cache and are skipped.
     #[inline]
     pub fn expect(&self, last: Option<u32>, before: Option<u32>, first: Option<u32>) {
         if !self.backlog.is_large() {
@@ -219,8 +223,9 @@ impl Scheduler {
         }
     }
 
-    /// Takes the next packet for a resource. None if there is none, if there is no such port, or, for a processor, if the scheduler waits for the port's progress (MR³,
-    /// GMR³): then ask again after a packet was handed to the port.
+    /// Takes the next packet for a resource. None if there is none, if there is no such port, or, for a
+    /// processor, if the scheduler waits for the port's progress (MR³, GMR³): then try again after a packet
+    /// was passed to the port.
     #[inline]
     pub fn dequeue(&mut self, resource: Resource) -> Option<Granted> {
         match resource {
@@ -259,8 +264,9 @@ impl Scheduler {
         }
     }
 
-    /// A packet has been processed, in so many cycles if they were measured. It is ready for its port once all packets of its flow that came before it are.
-    /// Says whether there was such a packet with a processor.
+    /// Reports that a packet has been processed, with the measured cycles if any. It becomes ready for its
+    /// port once all earlier packets of its flow are. Returns false if there is no such packet with a
+    /// processor.
     #[inline]
     pub fn processed(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
         let is_there = self.working(ticket).is_some();
@@ -271,7 +277,7 @@ impl Scheduler {
         is_there
     }
 
-    /// [`feedback`](Self::feedback) and [`processed`](Self::processed) in one, without looking the flow up.
+    /// [`feedback`](Self::feedback) and [`processed`](Self::processed) in one, with one look-up of the flow.
     #[inline]
     pub fn finish(&mut self, ticket: Ticket, cycles: u64) -> bool {
         let Some(flow) = self.working(ticket) else { return false };
@@ -282,8 +288,9 @@ impl Scheduler {
         true
     }
 
-    /// A packet's program did not end within its budget, and was stopped: the packet is lost and counted; those behind it go on. The budget is treated as
-    /// measured. Returns its handle, for the caller to free; none if there is no such packet with a processor.
+    /// Reports that a packet's program exceeded its budget and was stopped: the packet is lost and counted;
+    /// later ones proceed. The budget is treated as measured. Returns its handle, for the caller to free;
+    /// none if there is no such packet with a processor.
     pub fn abandon(&mut self, ticket: Ticket) -> Option<u32> {
         let flow = self.working(ticket)?;
         let budget = self.backlog.settings().budget;
@@ -293,8 +300,9 @@ impl Scheduler {
         Some(handle)
     }
 
-    /// A packet has been processed, in so many cycles if they were measured, and goes to no port: its program dropped it, or it was for the router. Those
-    /// behind it go on. Schedulers that charge for the port keep what they charged. Says whether there was such a packet with a processor.
+    /// Reports that a packet has been processed, with the measured cycles if any, and goes to no port: its
+    /// program dropped it, or it was for the router. Later ones proceed. Schedulers that charge for the port
+    /// keep the charge. Returns false if there is no such packet with a processor.
     #[inline]
     pub fn consume(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
         let is_there = self.working(ticket).is_some();
@@ -305,8 +313,9 @@ impl Scheduler {
         is_there
     }
 
-    /// A waiting packet's handle is no longer valid. As in the paper, it keeps its place; when its turn comes it is thrown away without charge and the flow's next packet
-    /// is looked at. Says whether there was such a packet waiting.
+    /// Invalidates a waiting packet's handle. As in the paper, it keeps its place; when its turn comes it is
+    /// discarded without charge, and the flow's next packet is tried. Returns false if there is no such
+    /// packet waiting.
     pub fn revoke(&mut self, ticket: Ticket) -> bool {
         let waiting = self.is_in(ticket, State::Waiting);
         if waiting {
@@ -315,7 +324,8 @@ impl Scheduler {
         waiting
     }
 
-    /// Processing a packet of this flow took so many cycles. More than the budget is treated as the budget; unknown flows are ignored.
+    /// Reports the measured processing time of a packet of this flow. More than the budget is treated as the
+    /// budget; unknown flows are ignored.
     #[inline]
     pub fn feedback(&mut self, key: u32, measured: u64) {
         let Some(flow) = self.backlog.find(key) else { return };
@@ -323,7 +333,7 @@ impl Scheduler {
         self.backlog.measure(flow, cycles);
     }
 
-    /// Gives a flow a weight, from its next credit on. It keeps its place in the flow table, known or not.
+    /// Assigns a weight to a flow, from its next credit on. The flow, known or not, stays in the flow table.
     ///
     /// # Errors
     /// If the flow table is full.
@@ -336,10 +346,11 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Sends a flow to another port. It keeps its place in the flow table.
+    /// Assigns another port to a flow, which stays in the flow table.
     ///
     /// # Errors
-    /// If there is no such port, if the flow has packets inside or (with `cbcs`) a turn to come, or if the flow table is full.
+    /// If there is no such port, if the flow has packets inside or (with `cbcs`) a pending turn, or if the
+    /// flow table is full.
     pub fn set_port(&mut self, key: u32, port: u16) -> Result<(), FlowError> {
         let last = self.backlog.settings().ports - 1;
         if port > last {
@@ -353,8 +364,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Sends a flow to the port that its next packet is for, if it is idle (with `cbcs`: has no turn to come) and was given none by [`set_port`](Self::set_port). Unlike that, this does not keep
-    /// its place in the flow table. Does nothing if there is no such port, or no room for the flow.
+    /// Directs a flow to the port of its next packet, if it is idle (with `cbcs`: has no pending turn) and
+    /// has none from [`set_port`](Self::set_port). Unlike that, this does not pin the flow. Does nothing if
+    /// there is no such port, or no room for the flow.
     #[inline]
     pub fn aim(&mut self, key: u32, port: u16) {
         if port < self.backlog.settings().ports
@@ -364,7 +376,7 @@ impl Scheduler {
         }
     }
 
-    /// A flow has weight 1 again, and makes room for others when it is idle.
+    /// Resets a flow to weight 1, and lets it be evicted when idle.
     pub fn forget(&mut self, key: u32) {
         if let Some(flow) = self.backlog.find(key) {
             let before = self.backlog.flow(flow).weight;
@@ -373,7 +385,7 @@ impl Scheduler {
         }
     }
 
-    /// The flows that are known, by place.
+    /// The known flows, by index.
     pub fn flows(&self) -> impl Iterator<Item = FlowView> {
         self.backlog.flows.iter().enumerate().map(|(place, flow)| FlowView {
             key: flow.key,
@@ -387,19 +399,19 @@ impl Scheduler {
         })
     }
 
-    /// The place of the flow of a packet inside.
+    /// Index of the flow of a packet inside.
     #[inline]
     pub fn flow_of(&self, ticket: Ticket) -> usize {
         self.backlog.slot(ticket.0).flow as usize
     }
 
-    /// The place of a flow that is known.
+    /// Index of a known flow.
     #[inline]
     pub fn place_of(&self, key: u32) -> Option<usize> {
         self.backlog.find(key).map(|flow| flow as usize)
     }
 
-    /// What it was told.
+    /// Its settings.
     pub fn settings(&self) -> &Settings {
         self.backlog.settings()
     }
@@ -409,19 +421,19 @@ impl Scheduler {
         self.backlog.waiting
     }
 
-    /// Packets ready for a port: what back-pressure looks at.
+    /// Packets ready for a port, for back-pressure.
     #[inline]
     pub fn ready(&self, port: u16) -> u32 {
         self.backlog.ready(port)
     }
 
-    /// The port of a flow: 0 unless it was given another.
+    /// The port of a flow: 0 unless another was assigned.
     #[inline]
     pub fn port_of(&self, key: u32) -> u16 {
         self.backlog.find(key).map_or(0, |flow| self.backlog.flow(flow).port)
     }
 
-    /// The oldest packet of a flow that is with a processor. Who decides about packets in order asks for it.
+    /// The oldest packet of a flow that is with a processor, for callers that decide in order.
     #[inline]
     pub fn oldest_working(&self, key: u32) -> Option<Ticket> {
         self.backlog.find(key).and_then(|flow| self.backlog.flow(flow).working.first()).map(Ticket)
@@ -432,12 +444,12 @@ impl Scheduler {
         self.backlog.inside()
     }
 
-    /// What was counted of all flows, those that made room for others included. It looks at every flow.
+    /// Counters of all flows, evicted ones included. Visits every flow.
     pub fn totals(&self) -> Counters {
         self.backlog.totals()
     }
 
-    /// What was counted of a flow since it became known; none if it is not known.
+    /// Counters of a flow since it became known; none if it is unknown.
     pub fn counters(&self, key: u32) -> Option<Counters> {
         self.backlog.find(key).map(|flow| self.backlog.counters(flow))
     }
@@ -447,7 +459,7 @@ impl Scheduler {
         self.backlog.find(key).map_or(0, |flow| self.backlog.flow(flow).waiting_packets)
     }
 
-    /// What belongs to no flow, or should not happen often.
+    /// Events that belong to no flow, or should be rare.
     pub fn happened(&self) -> Happened {
         self.backlog.happened
     }
@@ -463,7 +475,7 @@ impl Scheduler {
         self.is_in(ticket, State::Working).then(|| self.backlog.slot(ticket.0).flow)
     }
 
-    /// So many cycles in ns; more than the budget are treated as the budget.
+    /// Cycles in ns; more than the budget are treated as the budget.
     #[inline]
     fn price(&self, cycles: u64) -> u32 {
         self.backlog.prices.processing(cycles.min(self.backlog.settings().budget))

@@ -1,4 +1,4 @@
-//! What a scheduler is told when it is made, checked once.
+//! Settings of a scheduler, checked once.
 
 use crate::{Estimator, PerByte};
 use longwire_units::Nanos;
@@ -8,50 +8,56 @@ use thiserror::Error;
 const MOST_FLOWS: u32 = 1 << 22;
 const MOST_PACKETS: u32 = 1 << 24;
 const MOST_PORTS: u16 = 256;
-/// Largest budget: with it, estimates with 16 fraction bits times a factor of 16 bits fit into 63 bits.
+/// Largest budget: estimates with 16 fractional bits times a factor of 16 bits must fit into 63 bits.
 const MOST_CYCLES: u64 = 1 << 30;
 
-/// What a scheduler is told. The defaults suit programs measured in nanoseconds and one port of 1 Gbit/s.
+/// Settings of a scheduler. The defaults suit programs measured in nanoseconds and one port of 1 Gbit/s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Flows known at once, 1 to 4 194 304. Idle ones make room for new ones, unless they were given a weight or a port.
+    /// Most flows known at once, 1 to 4 194 304. Idle ones are evicted for new ones, unless a weight or port
+    /// was assigned.
     pub flows: u32,
-    /// Packets inside at once, waiting, processed or ready to be sent, 1 to 16 777 216. Flows that have some share them, half alike and half by
-    /// weight, so that n that ask for all they can get hold 1/(n + 1) of them each, and who is new finds some; but with `fifo`.
+    /// Most packets inside, waiting, processed or ready to be sent, 1 to 16 777 216. Except with `fifo`,
+    /// flows with packets share them, half equally and half by weight, so that n flows that ask for all hold
+    /// 1/(n + 1) of them each, and new flows find some.
     pub packets: u32,
-    /// Packets of one flow that may wait for a processor, 1 and more.
+    /// Most packets of one flow that may wait for a processor, at least 1.
     pub flow_limit: u32,
-    /// How many processors there are: what the normalised cost of processing is divided by.
+    /// Number of processors, the divisor of normalised processing cost.
     pub processors: u32,
-    /// Packets that processors and the rings before them hold: as many rounds of a flow may be on their way with `mr3` and `gmr3`. None for as many as there are
-    /// processors, which leaves none of them idle where one that is done is given its next packet at once.
+    /// Packets that processors and the rings before them hold: the number of rounds of a flow that may be in
+    /// progress with `mr3` and `gmr3`. None means the number of processors, which keeps all of them busy if a
+    /// free one gets its next packet at once.
     pub under_way: Option<u32>,
-    /// Cycles of a processor in a microsecond; with 1000 what is measured is nanoseconds.
+    /// Cycles of a processor per microsecond; with 1000 measurements are in nanoseconds.
     pub clock_mhz: u32,
-    /// What a byte costs on the port, in truth: for schedulers that weigh both resources by their capacities.
+    /// Real cost of a byte on the port, for schedulers that weigh both resources by their capacities.
     pub port: PerByte,
-    /// What the paper's CBCS charges for a byte.
+    /// Cost of a byte charged by the paper's CBCS.
     pub charged: PerByte,
     /// Output ports, 1 to 256.
     pub ports: u16,
-    /// What a flow of weight 1 may cost in each round, 1 ns to 4.29 s: with `cbcs` of a processor and for its bytes together, with `cbcs-normalised` both over their capacities, with `gmr3` of
-    /// its dominant resource over the capacity, in the processors' half of `separate-drr` of a processor ([`Spec::quantum`](crate::Spec::quantum)). Others look at none. Its largest packet's
-    /// cost is right.
+    /// Cost that a flow of weight 1 may use in each round, 1 ns to 4.29 s: with `cbcs` of a processor and for
+    /// its bytes together, with `cbcs-normalised` both over their capacities, with `gmr3` of its dominant
+    /// resource over the capacity, in the processors' half of `separate-drr` of a processor
+    /// ([`Spec::quantum`](crate::Spec::quantum)). Others ignore it. The cost of the largest packet is a good
+    /// value.
     pub quantum: Nanos,
     /// Bytes a flow of weight 1 may send in each round of the port's half of `separate-drr`.
     pub quantum_bytes: u32,
-    /// How far a flow's two resources may get apart in `drfq-dovetail`; `Nanos::NEVER` for as far as they like.
+    /// Largest distance of a flow's two resources in `drfq-dovetail`; `Nanos::NEVER` for no limit.
     pub dovetail: Nanos,
-    /// How the cost of processing a packet is predicted.
+    /// Method of predicting the processing cost of a packet.
     pub estimator: Estimator,
-    /// What is predicted of a flow of which nothing has been measured, in cycles; none for what packets of all flows took lately.
+    /// Initial prediction for a flow without measurements, in cycles; none for the recent cost of all flows.
     pub first_estimate: Option<u64>,
-    /// The most that a program may take, in cycles: where it is stopped, and what estimates can't exceed.
+    /// Most cycles of a program: it is stopped there, and estimates can't exceed it.
     pub budget: u64,
     /// The longest packet, in bytes: for warnings.
     pub longest: u32,
-    /// Packets that are ready for a port beyond which its flows get no processor; with `separate-drr`, packets of each flow behind the processors' round. Flows to different ports then wait in lines of their own, but with `fifo`. None for
-    /// one line for all, as the paper has it, and no limit: who asks for packets sees to full rings.
+    /// Packets ready for a port above which its flows get no processor; with `separate-drr`, packets of each
+    /// flow behind the processors' round. Flows to different ports then wait in separate lines, except with
+    /// `fifo`. None means one line for all, as in the paper, and no limit: the caller handles full rings.
     pub ready_limit: Option<u32>,
 }
 
@@ -79,7 +85,7 @@ impl Default for Settings {
     }
 }
 
-/// Why there can't be a scheduler of these settings.
+/// Reason why settings are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// A number is out of its range.
@@ -92,7 +98,7 @@ pub enum SettingsError {
         /// What may be given.
         range: &'static str,
     },
-    /// There is no scheduler of this name.
+    /// Unknown scheduler name.
     #[error("there is no scheduler \"{name}\"; give one of {known}")]
     Unknown {
         /// What was given.
@@ -102,12 +108,13 @@ pub enum SettingsError {
     },
 }
 
-/// What works, and will not do what it looks like.
+/// A setting that works, but not as expected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Warning {
     /// Packets may cost more than a round's credit.
     #[error(
-        "{field} = {quantum} is below the largest cost of a packet, {largest} {unit}: such a packet waits for several rounds; give {largest} or more"
+        "{field} = {quantum} is below the largest cost of a packet, {largest} {unit}: such a packet waits \
+         for several rounds; give {largest} or more"
     )]
     QuantumBelowCost {
         /// The field of [`Settings`].

@@ -1,4 +1,5 @@
-//! From a flow's key to its place: open addressing with linear probing, never more than half full, never growing.
+//! Hash table from a flow's key to its index: open addressing with linear probing, at most half full, of
+//! fixed size.
 
 use longwire_packet::{huge_vec, prefetch};
 
@@ -8,7 +9,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Places by key.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Key and place; free if the place is [`NONE`].
+    /// Key and index; free if the index is [`NONE`].
     entries: Vec<(u32, u32)>,
     mask: usize,
     shift: u32,
@@ -17,11 +18,11 @@ pub(crate) struct Table {
 impl Table {
     /// For so many keys.
     pub(crate) fn new(keys: u32) -> Self {
-        // Few keys have much room, so that most are where they are looked for first.
+        // With few keys the table is sparse, so that most lookups hit at once.
         Self::of((keys as usize * 2).next_power_of_two().max(256))
     }
 
-    /// With so many places, a power of two.
+    /// A table of `size` entries, a power of two.
     fn of(size: usize) -> Self {
         let mut entries = huge_vec(size);
         entries.resize(size, (0, NONE));
@@ -43,13 +44,13 @@ impl Table {
         }
     }
 
-    /// Reads ahead where a key is looked for.
+    /// Prefetches the entry of a key.
     #[inline]
     pub(crate) fn prefetch(&self, key: u32) {
         prefetch(&self.entries[self.home(key)]);
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that is not in the table.
     pub(crate) fn add(&mut self, key: u32, place: u32) {
         let mut at = self.home(key);
         while self.entries[at].1 != NONE {
@@ -58,7 +59,7 @@ impl Table {
         self.entries[at] = (key, place);
     }
 
-    /// Removes a key, and closes the gap, so that no search ends too early.
+    /// Removes a key and closes the gap, so that searches don't end early.
     pub(crate) fn remove(&mut self, key: u32) {
         let mut gap = self.home(key);
         loop {
@@ -78,7 +79,7 @@ impl Table {
             if place == NONE {
                 break;
             }
-            // It may move back unless its home lies behind the gap.
+            // It may move back unless its home lies after the gap.
             let from_home = at.wrapping_sub(self.home(key)) & self.mask;
             if from_home >= at.wrapping_sub(gap) & self.mask {
                 self.entries[gap] = (key, place);
@@ -106,7 +107,7 @@ mod tests {
         fn behaves_like_a_map(steps in prop::collection::vec((0u32..24, any::<bool>()), 1..200)) {
             let (mut table, mut map) = (Table::of(64), BTreeMap::new());
             for (n, (key, add)) in steps.into_iter().enumerate() {
-                // Keys far apart, so that their homes are many and their hashes collide.
+                // Distant keys, so that their homes are many and their hashes collide.
                 let key = key * 0x0101_0101;
                 if !add {
                     table.remove(key);

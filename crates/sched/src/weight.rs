@@ -1,4 +1,4 @@
-//! A flow's share compared with those of others.
+//! Relative share of a flow.
 
 use thiserror::Error;
 
@@ -6,13 +6,13 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(u32);
 
-/// A number that is no weight.
+/// An invalid weight.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("weight = {0} is out of range; give 1 to 65535 (a flow without a share would never be served)")]
 pub struct WeightError(pub i64);
 
 impl Weight {
-    /// What flows have unless they are given another.
+    /// The default weight.
     pub const ONE: Self = Self(1);
     /// The largest.
     pub const MOST: Self = Self(65_535);

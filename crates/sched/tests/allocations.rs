@@ -15,7 +15,7 @@ fn packets_and_new_flows_allocate_nothing() {
         let before = allocations();
         let mut sent = 0;
         for n in 0..20_000u32 {
-            // New flows come and old ones make room; queues and house overflow at times.
+            // New flows come and old ones are evicted; queues and packet memory overflow at times.
             let key = if n % 3 == 0 { n / 50 } else { n % 7 };
             let _ = scheduler.enqueue(key, n, 60 + n % 1000, Nanos(n.into()));
             if n % 400 < 250 {

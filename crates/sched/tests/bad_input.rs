@@ -1,10 +1,10 @@
-//! What callers get wrong, and what flows do that should not: a clear error or a counted drop, and the other flows unharmed.
+//! Wrong calls and misbehaving flows: a clear error or a counted drop, without harm to other flows.
 
 use longwire_sched::model::{Closed, Demand, FlowPlan, Machine, Refill, Setup};
 use longwire_sched::{Estimator, FlowError, Refusal, Resource, SPECS, Scheduler, Settings, Weight};
 use longwire_units::Nanos;
 
-/// Takes a packet through; its flow.
+/// Takes a packet through the scheduler, and returns its flow.
 fn through(scheduler: &mut Scheduler) -> Option<u32> {
     let granted = scheduler.dequeue(Resource::Processor)?;
     scheduler.processed(granted.ticket, Some(granted.estimate.0));
@@ -53,7 +53,7 @@ fn a_quantum_below_the_largest_cost_is_warned_of_and_counted() {
         if let Some(first) = warnings.first() {
             assert!(first.starts_with("quantum = 500 is below the largest cost of a packet"), "{first}");
         }
-        // It works all the same: rounds that serve nobody are skipped, and both flows are served alike.
+        // It still works: rounds without service are skipped, and both flows are served equally.
         for handle in 0..100 {
             scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, 9000).unwrap();
         }
@@ -68,7 +68,7 @@ fn a_quantum_below_the_largest_cost_is_warned_of_and_counted() {
 
 #[test]
 fn costs_beyond_all_quanta_take_no_longer_to_choose() {
-    // A quantum of 1 ns and packets of 1 s: round by round that would be a thousand million visits a packet.
+    // A quantum of 1 ns and packets of 1 s: one by one that would be a thousand million rounds per packet.
     let settings = Settings { quantum: Nanos(1), budget: 1_000_000_000, ..Settings::default() };
     for spec in SPECS {
         let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
@@ -125,7 +125,7 @@ fn a_full_flow_table_refuses_new_flows_only() {
         let mut served: Vec<_> = std::iter::from_fn(|| through(&mut scheduler)).collect();
         served.sort_unstable();
         assert_eq!(served, [0, 1, 2, 2, 3], "{}", spec.name);
-        // Idle flows make room, but not one that was given a weight.
+        // Idle flows are evicted, but not one with an assigned weight.
         assert_eq!(scheduler.dequeue(Resource::Processor), None);
         scheduler.set_weight(1, Weight::new(3).unwrap()).unwrap();
         for key in 100..104 {
@@ -148,7 +148,8 @@ fn an_idle_flow_makes_room_wherever_it_stands() {
         for key in 0..FLOWS {
             scheduler.enqueue(key, key, 100, Nanos::ZERO).unwrap();
         }
-        // All are busy but for one that left and came back, and one that has left. With CBCS who runs empty is idle when the next turn has come.
+        // All are busy except one that left and came back, and one that has left. With CBCS a flow becomes
+        // idle at its next turn.
         let back = through(&mut scheduler).unwrap();
         scheduler.enqueue(back, 0, 100, Nanos::ZERO).unwrap();
         let served = through(&mut scheduler).unwrap();
@@ -171,7 +172,7 @@ fn an_idle_flow_makes_room_wherever_it_stands() {
 #[test]
 fn a_full_queue_and_a_full_house_are_counted() {
     for spec in SPECS {
-        // The last of six places is for who has none; one queue for all is whose comes first.
+        // The last of six places is for a flow without packets; one queue for all has no reservation.
         let packets = if spec.apart { 6 } else { 5 };
         let settings = Settings { flow_limit: 3, packets, ..Settings::default() };
         let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
@@ -196,7 +197,8 @@ fn ports_are_changed_while_a_flow_is_idle() {
 
 #[test]
 fn estimates_that_explode_are_held_at_the_budget() {
-    // Flow 0's measurements are absurd. The estimate is the budget, 1 ms, and its debt for one packet is no more than that.
+    // Flow 0's measurements are absurd. The estimate is the budget, 1 ms, and its debt for one packet is at
+    // most that.
     for spec in SPECS {
         for (name, estimator) in Estimator::ALL {
             let settings = Settings { estimator, flow_limit: 4096, ..Settings::default() };

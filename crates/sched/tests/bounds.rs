@@ -1,4 +1,5 @@
-//! The fairness that each scheduler promises, over random arrivals: how far two flows that are both backlogged may get apart in the service it counts.
+//! The fairness bound of each scheduler, over random arrivals: how far two backlogged flows may differ in the
+//! service that it counts.
 
 use longwire_sched::{Estimator, PerByte, Resource, Scheduler, Settings, Weight};
 use longwire_units::Nanos;
@@ -8,7 +9,7 @@ const FLOWS: u32 = 6;
 const QUANTUM: u64 = 3000;
 const PROCESSORS: u32 = 4;
 
-/// One packet comes, and then so many are taken.
+/// A packet arrives, and then some are taken.
 #[derive(Debug, Clone)]
 struct Step {
     flow: u32,
@@ -18,7 +19,7 @@ struct Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Rather more arrivals than departures at first, so that flows are backlogged together.
+    // More arrivals than departures at first, so that flows are backlogged together.
     let step = (0..FLOWS, 40u32..128, 0u64..40_000, 0usize..4, any::<bool>()).prop_map(
         |(flow, bytes, cycles, take, small)| Step {
             flow,
@@ -43,11 +44,12 @@ fn settings() -> Settings {
     }
 }
 
-/// What a scheduler counts of a packet, and by how much two flows of these weights may differ per weight: given the weights, the least weight, and the largest cost.
+/// The service counted by a scheduler, and the largest difference per weight of two flows: given the weights,
+/// the smallest weight, and the largest cost.
 struct Promise {
     name: &'static str,
     weighted: bool,
-    /// Only while no flow runs empty before its last packet.
+    /// Only while no flow's queue becomes empty before its last packet.
     busy: bool,
     cost: fn(u64, u64) -> u64,
     bound: fn(f64, f64, f64, f64) -> f64,
@@ -66,7 +68,8 @@ const PROMISES: &[Promise] = &[
         cost: |processor, _| processor,
         bound: |a, b, _, most| QUANTUM as f64 + most / a + most / b,
     },
-    // Surplus round robin: as DRR, with debts for deficits. The paper's rule for idle flows lets a flow hoard credit (see `hoarding`), and with that there is no bound.
+    // Surplus round robin: as DRR, with debts for deficits. The paper's rule for idle flows lets a flow hoard
+    // credit (see `hoarding`), so that there is no bound.
     Promise {
         name: "cbcs",
         weighted: true,
@@ -97,9 +100,10 @@ const PROMISES: &[Promise] = &[
         cost: dominant,
         bound: |a, b, _, most| most / a + most / b,
     },
-    // Kanhere, Sethu and Parekh: 3 Max. MR³ adds to that what the resources' progress may differ by, 6 L in all, which does not show where packets are taken.
+    // Kanhere, Sethu and Parekh: 3 Max. MR³ adds the difference in the resources' progress, 6 L in all, which
+    // does not show where packets are taken.
     Promise { name: "mr3", weighted: false, busy: false, cost: dominant, bound: |_, _, _, most| 3.0 * most },
-    // The same per weight: two excesses, and a round that one is ahead.
+    // The same per weight: two excesses, and a round's lead.
     Promise {
         name: "mr3",
         weighted: true,
@@ -117,13 +121,14 @@ const PROMISES: &[Promise] = &[
     },
 ];
 
-/// Service per weight of each flow after each packet, and which flows were backlogged until then.
+/// Service per weight of each flow after each packet, and the flows that were backlogged until then.
 struct Run {
     scheduler: Scheduler,
     weights: Vec<u32>,
     cost: fn(u64, u64) -> u64,
     queued: Vec<std::collections::VecDeque<u64>>,
-    /// Service so far, and its least and largest difference from each other flow since both have been backlogged.
+    /// Service so far, and its smallest and largest difference to each other flow since both have been
+    /// backlogged.
     served: Vec<f64>,
     spans: Vec<Option<(f64, f64)>>,
     widest: Vec<f64>,
@@ -156,7 +161,7 @@ impl Run {
         self.look();
     }
 
-    /// Takes a packet through; whether there was one.
+    /// Takes a packet through. Returns whether there was one.
     fn take(&mut self) -> bool {
         let Some(granted) = self.scheduler.dequeue(Resource::Processor) else { return false };
         self.scheduler.processed(granted.ticket, None);
@@ -168,7 +173,7 @@ impl Run {
         true
     }
 
-    /// Notes how far each pair is apart; a pair one of which has nothing left begins anew.
+    /// Updates the differences of all pairs; a pair with an empty flow starts again.
     fn look(&mut self) {
         let count = self.weights.len();
         for a in 0..count {
@@ -210,7 +215,7 @@ fn check(promise: &Promise, weights: &[u32], steps: &[Step]) -> Result<f64, Test
         for b in 0..a {
             let bound = (promise.bound)(weights[a].into(), weights[b].into(), least, most as f64);
             let seen = run.widest[a * count + b];
-            // Credits and tags are whole nanoseconds or parts of them: two roundings a packet.
+            // Credits and tags are whole nanoseconds or fractions of them: two roundings per packet.
             prop_assert!(seen <= bound + 4.0, "{} {a} {b}: {seen} > {bound}", promise.name);
             tightest = tightest.max(seen / bound);
         }
@@ -231,7 +236,8 @@ proptest! {
     }
 }
 
-/// Bounds that nobody comes near would show nothing: over these runs each scheduler gets within a third of its own.
+/// Bounds that are never approached would prove nothing: in these runs each scheduler gets within a third of
+/// its own.
 #[test]
 fn the_bounds_are_not_empty() {
     let mut dice = longwire_block::Dice::seeded(7);
@@ -255,12 +261,15 @@ fn the_bounds_are_not_empty() {
     }
 }
 
-/// CBCS as published: credit becomes 0 only for a flow that is idle when its turn comes (figure 6). A flow that runs empty in its turn, but gets a packet before the next, keeps what
-/// is left and is given another quantum: a light flow hoards credit, and can then send a burst that no other may.
+/// CBCS as published: credit becomes 0 only for a flow that is idle when its turn comes (figure 6). A flow
+/// whose queue becomes empty in its turn, but gets a packet before the next, keeps the rest and gets another
+/// quantum: a light flow hoards credit, and can then send a burst that no other may.
 #[test]
 fn a_light_flow_hoards_credit_under_the_papers_rule_only() {
-    // A packet of 3000 cycles and 125 bytes costs 5 + 10 µs, normalised 1.25 + 20 µs. With a quantum of 30 µs a round leaves 15 µs (8.75 µs); after 100 of them the
-    // credit is 1530 µs (905 µs), which is 102 (43) packets. The others give no more than a round's: 6 of 5 µs, 2 of 20 µs, of which the second makes a debt.
+    // A packet of 3000 cycles and 125 bytes costs 5 + 10 µs, normalised 1.25 + 20 µs. With a quantum of 30 µs
+    // a round leaves 15 µs (8.75 µs); after 100 of them the credit is 1530 µs (905 µs), which is 102 (43)
+    // packets. The others give no more than a round's: 6 of 5 µs, 2 of 20 µs, of which the second makes a
+    // debt.
     for (name, burst) in [("cbcs", 102), ("cbcs-normalised", 43), ("separate-drr", 6), ("gmr3", 2)] {
         let settings = Settings { quantum: Nanos(30_000), flow_limit: 3000, ..settings() };
         let mut scheduler = Scheduler::new(name, &settings).unwrap();
@@ -275,7 +284,7 @@ fn a_light_flow_hoards_credit_under_the_papers_rule_only() {
             scheduler.dequeue(Resource::Port(0)).unwrap().key
         };
         put(&mut scheduler, 0, 2000);
-        // A packet a round for flow 1; a round of flow 0 gives it at least one.
+        // A packet per round for flow 1; a round of flow 0 gives it at least one.
         for _ in 0..100 {
             put(&mut scheduler, 1, 1);
             while take(&mut scheduler) != 1 {}

@@ -1,4 +1,5 @@
-//! Random operations with hostile settings, with every scheduler: nothing panics, packets add up, flows keep their order, and who may go on does.
+//! Random operations with hostile settings, with every scheduler: no panic, counters add up, flows keep their
+//! order, and eligible flows proceed.
 #![forbid(unsafe_code)]
 
 use longwire_block::Dice;
@@ -42,14 +43,14 @@ struct Packet {
     key: u32,
 }
 
-/// A scheduler, and what is known of its packets beside it.
+/// A scheduler, and a model of its packets.
 struct Trial {
     name: &'static str,
     settings: Settings,
     scheduler: Scheduler,
     waiting: Vec<Packet>,
     working: Vec<Packet>,
-    /// By flow: the handle after the one that was sent last.
+    /// By flow: the handle after the last one sent.
     sent: BTreeMap<u32, u32>,
     handles: u32,
     accepted: u64,
@@ -65,7 +66,8 @@ impl Trial {
         Self { name, settings, scheduler, waiting, working, sent, handles: 0, accepted: 0, out: 0, gone: 0 }
     }
 
-    /// Whether a flow gets no processor for what is on its way to its port: by port, or with `separate-drr` by flow.
+    /// Whether a flow gets no processor because of its packets for its port: by port, or with `separate-drr`
+    /// by flow.
     fn is_held_up(&self, key: u32) -> bool {
         let flow = self.scheduler.flows().find(|flow| flow.key == key).unwrap();
         let ahead = match self.name {
@@ -91,11 +93,11 @@ impl Trial {
         self.handles += 1;
     }
 
-    /// Asks for a processor. Says whether a packet was given.
+    /// Requests a packet for a processor. Returns whether there was one.
     fn take(&mut self) -> bool {
         let is_open = self.waiting.iter().any(|packet| !self.is_held_up(packet.key));
         let Some(granted) = self.scheduler.dequeue(Resource::Processor) else {
-            // These look at what is on its way to the port, and one queue for all stops at a full port.
+            // These watch packets ahead of the port, and one queue for all stops at a full port.
             let may_wait = match self.name {
                 "mr3" | "gmr3" => self.scheduler.inside() > self.scheduler.waiting(),
                 name => name == "fifo" && self.settings.ready_limit.is_some(),
@@ -128,7 +130,7 @@ impl Trial {
         self.gone = counted.abandoned + counted.consumed;
     }
 
-    /// Says whether a packet was sent.
+    /// Returns whether a packet was sent.
     fn send(&mut self, port: u16) -> bool {
         let Some(granted) = self.scheduler.dequeue(Resource::Port(port)) else { return false };
         let next = self.sent.entry(granted.key).or_insert(0);
@@ -160,7 +162,7 @@ impl Trial {
         }
     }
 
-    /// Processes and sends all there is.
+    /// Processes and sends all packets.
     fn drain(&mut self) {
         loop {
             let mut moved = self.take();
@@ -196,7 +198,7 @@ fn whatever_happens_packets_add_up_and_go_on() {
             let mut trial = Trial::new(spec.name, &mut dice);
             let mut often = [1; 6];
             for step in 0..STEPS {
-                // What happens often changes now and then.
+                // Parameters change from time to time.
                 if step % 50 == 0 {
                     often = std::array::from_fn(|_| 1 + dice.below(6));
                 }

@@ -1,4 +1,4 @@
-//! The machine: what it carries, what it keeps, and how schedulers share it.
+//! The machine: throughput, conservation, and sharing by schedulers.
 
 use longwire_sched::fairness::{Service, jain};
 use longwire_sched::model::{
@@ -9,7 +9,7 @@ use longwire_units::Nanos;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// The paper's: four processors of 600 MHz, a port of 50 Mbit/s.
+/// The paper's machine: four processors of 600 MHz, a port of 50 Mbit/s.
 fn paper(scheduler: &str) -> Setup {
     let settings = Settings {
         processors: 4,
@@ -55,7 +55,7 @@ fn times_by_hand() {
         // A flow's second packet is ready first, and waits for the first.
         let order = [(0, packet(1, 50, 60_000)), (1, packet(1, 100, 600))];
         let expected = match spec.name {
-            // Its next round begins when the port has begun with the first one.
+            // Its next round begins when the port has started the first one.
             "mr3" => [(1, 108_000), (1, 124_000)],
             _ => [(1, 108_000), (1, 124_000)],
         };
@@ -73,7 +73,7 @@ fn the_schedulers_own_time_counts() {
 
 #[test]
 fn processors_and_port_are_used_up() {
-    // One resource is the bottleneck: its packets a second are known.
+    // One resource is the bottleneck, so the packet rate is known.
     for (cycles, bytes, per_second) in [(6000u64, 10u32, 400_000u64), (60, 100, 62_500)] {
         for spec in SPECS {
             let flows: Vec<_> = (0..8)
@@ -88,7 +88,7 @@ fn processors_and_port_are_used_up() {
     }
 }
 
-/// What each flow was given in a saturated run, in its dominant resource.
+/// Service of each flow in a saturated run, in its dominant resource.
 fn dominant(scheduler: &str, factor: u64) -> Vec<f64> {
     let mut setup = paper(scheduler);
     setup.settings.budget = 100_000 * factor;
@@ -148,7 +148,8 @@ fn rings() -> impl Strategy<Value = Rings> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Nothing is lost but where it is counted, whatever rings are full, and everything comes out in the end, each flow in its order.
+    /// All losses are counted, whatever rings are full, and everything comes out in the end, each flow in
+    /// order.
     #[test]
     fn packets_are_kept_under_back_pressure(
         rings in rings(),

@@ -1,10 +1,11 @@
-//! Flows that come, go, change their port, their weight or what they need: nothing of it takes from others, or from themselves.
+//! Flows that come, go, change their port, weight or demand: none of it takes service from others, or from
+//! themselves.
 #![forbid(unsafe_code)]
 
 use longwire_sched::{PerByte, Resource, SPECS, Scheduler, Settings, Weight};
 use longwire_units::Nanos;
 
-/// A line of flows for each of so many ports, which take no time.
+/// A line of flows for each of `ports` ports, which take no time.
 fn settings(ports: u16) -> Settings {
     let none = PerByte::of_ns(0);
     Settings { ports, ready_limit: Some(1000), port: none, charged: none, ..Settings::default() }
@@ -53,7 +54,7 @@ fn a_flow_that_goes_to_another_port_is_served_there() {
             (0..100).for_each(|_| put(&mut scheduler, key, 1_000_000));
         }
         let served = (0..100).filter(|_| pass(&mut scheduler) == Some(1)).count();
-        // With one queue for all those that came first are all of the first.
+        // With one queue for all, the first ones are all of the first flow.
         let due = if spec.name == "fifo" { 100..=100 } else { 45..=55 };
         assert!(due.contains(&served), "{}: {served}", spec.name);
     }
@@ -109,7 +110,7 @@ fn another_weight_forgives_no_debt() {
         let (mut time, mut had, mut next, mut weight) = (0u64, 0u64, 0u64, 1);
         while time < 50_000_000 {
             if time >= next && scheduler.waiting() == 50 {
-                // Of weight 1 and 2 in turn: never more than weight 2 has.
+                // Alternating weights 1 and 2: never more than weight 2 has.
                 weight = 3 - weight;
                 scheduler.set_weight(0, Weight::new(weight).unwrap()).unwrap();
                 put(&mut scheduler, 0, 100_000);
@@ -128,7 +129,7 @@ fn another_weight_forgives_no_debt() {
 
 #[test]
 fn a_flow_that_was_idle_for_months_of_virtual_time_is_served() {
-    // Of packets of 4.29 s, so that the tags of schedulers that have them come half round.
+    // Packets of 4.29 s, so that tags reach half of their range.
     for spec in SPECS.iter().filter(|spec| spec.apart) {
         let mut scheduler =
             Scheduler::new(spec.name, &Settings { clock_mhz: 1, budget: 1 << 30, ..settings(1) }).unwrap();

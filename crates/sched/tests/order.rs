@@ -1,4 +1,4 @@
-//! What every scheduler has to do, whomever it prefers: keep packets, keep flows in order, go on while there is work.
+//! Common rules of all schedulers: no packet is lost, flows keep their order, and work is conserved.
 
 use longwire_sched::{INVALID_HANDLE, Resource, SPECS, Scheduler, Settings, Ticket};
 use longwire_units::Nanos;
@@ -13,7 +13,7 @@ enum Step {
         cycles: u64,
     },
     Process,
-    /// The n-th of those with a processor is done, or given up.
+    /// The n-th packet with a processor is finished or abandoned.
     Done {
         which: usize,
         gives_up: bool,
@@ -28,16 +28,18 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0u32..5, 40u32..1500, 0u64..9000).prop_map(|(flow, bytes, cycles)| Step::Put { flow, bytes, cycles }),
+        4 => (0u32..5, 40u32..1500, 0u64..9000).prop_map(|(flow, bytes, cycles)| Step::Put { flow, bytes,
+            cycles }),
         3 => Just(Step::Process),
-        3 => (any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(which, gives_up)| Step::Done { which, gives_up }),
+        3 => (any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(which, gives_up)| Step::Done { which,
+            gives_up }),
         3 => (0u16..2).prop_map(|port| Step::Send { port }),
         1 => any::<usize>().prop_map(|which| Step::Revoke { which }),
     ];
     prop::collection::vec(step, 1..300)
 }
 
-/// A scheduler and what it should have inside.
+/// A scheduler, and its expected contents.
 struct World {
     name: &'static str,
     scheduler: Scheduler,
@@ -114,7 +116,7 @@ impl World {
 
     fn process(&mut self) -> bool {
         let Some(granted) = self.scheduler.dequeue(Resource::Processor) else {
-            // Work conservation: only MR³ and GMR³ may wait, and only for packets that are further on.
+            // Work conservation: only MR³ and GMR³ may wait, and only for packets ahead.
             let further = self.scheduler.inside() > self.scheduler.waiting();
             let may_wait = matches!(self.name, "mr3" | "gmr3") && further;
             assert!(self.waiting.is_empty() || may_wait, "{}: idle with {:?}", self.name, self.waiting);
@@ -140,7 +142,7 @@ impl World {
         true
     }
 
-    /// Everything goes through.
+    /// Passes all packets through.
     fn drain(&mut self) {
         loop {
             let mut moved = self.process();
@@ -184,7 +186,7 @@ fn an_invalid_message_is_counted_and_nothing_else() {
 
 #[test]
 fn an_invalid_handle_is_not_charged() {
-    // Two flows; half the packets of the first are invalid by the time of their turn. Both get the same.
+    // Two flows; half the packets of the first are invalid by their turn. Both get the same.
     for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
         let settings = Settings { flow_limit: 1000, ..Settings::default() };
         let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
@@ -201,7 +203,7 @@ fn an_invalid_handle_is_not_charged() {
             scheduler.processed(granted.ticket, None);
             scheduler.dequeue(Resource::Port(0)).unwrap();
         }
-        // A round's credit of 20 µs is two of these packets, and one begun.
+        // A round's credit of 20 µs covers two of these packets, and part of one.
         assert!(counts[0].abs_diff(counts[1]) <= 3, "{}: {counts:?}", spec.name);
     }
 }

@@ -1,4 +1,5 @@
-//! Flows to several ports: they share processors as if they stood in one line, by their weights, and who has all it wants leaves the rest to the others.
+//! Flows to several ports: they share processors as if they were in one line, by weight, and satisfied flows
+//! leave the rest to others.
 #![forbid(unsafe_code)]
 
 use longwire_block::Dice;
@@ -8,7 +9,7 @@ use longwire_units::Nanos;
 
 const TIME: u64 = 40_000_000;
 
-/// A flow: packets of one cost, one every so often.
+/// A flow: packets of one cost at a fixed interval.
 #[derive(Debug, Clone, Copy)]
 struct Flow {
     port: u16,
@@ -18,13 +19,13 @@ struct Flow {
 }
 
 impl Flow {
-    /// What it wants of the processors.
+    /// Its processor demand.
     fn wanted(&self) -> f64 {
         (TIME / self.every * self.cycles) as f64
     }
 }
 
-/// Some processors, and 2 to 9 flows that ask for 2 to 200 % of them.
+/// Some processors, and 2 to 9 flows that demand 2 to 200 % of them.
 fn draw(dice: &mut Dice) -> (u32, Vec<Flow>) {
     let processors = 1 + dice.below(4);
     let flows = (0..2 + dice.below(8)).map(|_| {
@@ -38,7 +39,7 @@ fn draw(dice: &mut Dice) -> (u32, Vec<Flow>) {
     (processors as u32, flows)
 }
 
-/// What each flow should have: what it wants, or its weight's part of what those leave that want less.
+/// Expected share of each flow: its demand, or its weighted part of what smaller demands leave.
 fn shares(processors: u32, flows: &[Flow]) -> Vec<f64> {
     let mut shares: Vec<Option<f64>> = vec![None; flows.len()];
     loop {
@@ -104,7 +105,8 @@ fn flows_share_processors_whatever_their_ports() {
     }
 }
 
-/// The bytes that two flows of packets of these lengths get through a port of 100 Mbit/s in 40 ms, of which each asks for all.
+/// Bytes of two flows of packets of these lengths through a port of 100 Mbit/s in 40 ms, each demanding all
+/// of it.
 fn bytes_of_two(ready: u32, cycles: u64, lengths: [u32; 2]) -> [u64; 2] {
     let settings = Settings {
         flow_limit: 1024,
@@ -132,11 +134,13 @@ fn bytes_of_two(ready: u32, cycles: u64, lengths: [u32; 2]) -> [u64; 2] {
 
 #[test]
 fn separate_drr_shares_a_full_port_by_bytes() {
-    // Packets of the same cost and of lengths ten times, or 23 times apart; cheap ones, and such as use nearly all of the processor.
+    // Packets of the same cost, with lengths 10 or 23 times apart; cheap ones, and ones that use nearly all
+    // of the processor.
     for (ready, cycles, lengths) in [(128, 300, [100, 1000]), (32, 300, [100, 1000]), (128, 2000, [64, 1500])]
     {
         let [short, long] = bytes_of_two(ready, cycles, lengths);
-        // All that the port could send, but for what came late; and half each, to within a quantum of bytes or two.
+        // All that the port could send, except for late packets; and half each, to within one or two quanta
+        // of bytes.
         assert!(short + long > TIME / 80 * 99 / 100, "{ready} {cycles}: {short} {long}");
         assert!(short.abs_diff(long) <= 2 * 1518 + 128 * 64, "{ready} {cycles}: {short} {long}");
     }

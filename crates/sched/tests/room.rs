@@ -1,4 +1,4 @@
-//! Room for packets: flows that ask for all they can get leave others theirs, whatever their number.
+//! Packet memory: greedy flows leave others their share, whatever their number.
 #![forbid(unsafe_code)]
 
 use longwire_sched::fairness::jain;
@@ -9,10 +9,11 @@ use std::ops::Range;
 
 /// What a packet takes, in ns.
 const COST: u64 = 3000;
-/// The key of the flow that asks for little.
+/// The key of the flow with a small demand.
 const LIGHT: u32 = 5000;
 
-/// One processor of 1 GHz and two ports, the first of which may be slow, with room for as many packets as routers have unless it is said.
+/// One processor of 1 GHz and two ports, the first of which may be slow, with a router's default packet
+/// memory.
 fn setup(spec: &Spec, flows: u32, port: PerByte) -> Setup {
     let settings = Settings {
         flows: flows + 2,
@@ -29,7 +30,8 @@ fn setup(spec: &Spec, flows: u32, port: PerByte) -> Setup {
     Setup::new(spec.name, settings)
 }
 
-/// Packets of these flows, one each in every `every` ns, those of a round close together and always in the same order.
+/// Packets of these flows, one each in every `every` ns; those of a round are close together and always in
+/// the same order.
 fn greedy(flows: Range<u32>, every: u64, until: u64, cost: impl Fn(u32) -> u64) -> Vec<(Nanos, Packet)> {
     let of_flow = |key: u32| {
         let packet = Packet::new(key, 200, cost(key));
@@ -72,7 +74,7 @@ fn flows_that_ask_for_four_times_what_there_is_get_the_same_however_many_they_ar
 #[test]
 fn a_port_that_is_behind_leaves_room_for_flows_to_another() {
     for spec in SPECS.iter().filter(|spec| spec.apart) {
-        // 40 flows ask for much more than a port of 10 Mbit/s has; one flow to the other port for 0.3 of it.
+        // 40 flows demand much more than a port of 10 Mbit/s has; one flow to the other port 0.3 of it.
         let mut machine = Machine::new(setup(spec, 40, PerByte::of_ns(800))).unwrap();
         let until = 400_000_000;
         let mut packets = greedy(0..40, 1_000_000, until, |_| 1000);
@@ -89,7 +91,7 @@ fn a_port_that_is_behind_leaves_room_for_flows_to_another() {
 #[test]
 fn weights_and_costs_count_though_room_is_scarce() {
     for spec in SPECS.iter().filter(|spec| spec.apart) {
-        // 30 flows of weight 1, and 6 of weight 10: 4096 places are not 256 for each.
+        // 30 flows of weight 1, and 6 of weight 10: 4096 places do not allow 256 for each.
         let until = 30_000_000;
         let mut machine = Machine::new(setup(spec, 36, PerByte::of_ns(0))).unwrap();
         for key in 30..36 {

@@ -1,4 +1,4 @@
-//! Schedulers as a router has them: several ports, flows with weights on several processors, flows that come with nothing known of them.
+//! Schedulers in a router: several ports, weighted flows on several processors, unknown flows.
 #![forbid(unsafe_code)]
 
 use longwire_sched::model::{Departure, Machine, Open, Packet, Setup};
@@ -17,14 +17,14 @@ fn router(scheduler: &str, processors: u32) -> Setup {
         port: PerByte::of_rate(10_000_000),
         charged: PerByte::of_rate(10_000_000),
         ready_limit: Some(128),
-        // Those at the processors, that in the ring before them, and that which the scheduler has in its hands.
+        // Those at the processors, those in the ring before them, and the one held by the scheduler.
         under_way: Some(processors + 2),
         ..Settings::default()
     };
     Setup::new(scheduler, settings)
 }
 
-/// Packets of a flow, one every so often.
+/// Packets of a flow at a fixed interval.
 fn stream(key: u32, port: u16, bytes: u32, cycles: u64, every: u64, until: u64) -> Vec<(Nanos, Packet)> {
     let packet = Packet { port, ..Packet::new(key, bytes, cycles) };
     (1..=until / every).map(|number| (Nanos(number * every), packet)).collect()
@@ -41,7 +41,8 @@ fn departures(machine: &mut Machine, packets: Vec<(Nanos, Packet)>, until: u64) 
 fn a_port_that_is_behind_keeps_only_its_own_flows() {
     for spec in SPECS {
         let mut machine = Machine::new(router(spec.name, 1)).unwrap();
-        // Nine flows ask for five times what port 0 has, one for half of port 1: a packet of 1000 bytes takes 0.8 ms.
+        // Nine flows demand five times the capacity of port 0, one half of port 1: a packet of 1000 bytes
+        // takes 0.8 ms.
         let flows = (0..9).flat_map(|key| stream(key, 0, 1000, 1000, 1_440_000, 200 * MS));
         let packets: Vec<_> = flows.chain(stream(9, 1, 1000, 1000, 1_600_000, 200 * MS)).collect();
         let sent = departures(&mut machine, packets, 202 * MS);
@@ -52,7 +53,7 @@ fn a_port_that_is_behind_keeps_only_its_own_flows() {
             assert!(other.count() < 100, "{}", spec.name);
         } else {
             assert_eq!(other.count(), 125, "{}", spec.name);
-            // Its own transmission, and a packet or two before it at the processor.
+            // Its own transmission, and one or two packets before it at the processor.
             assert!(late < Some(810_000), "{}: {late:?} ns", spec.name);
         }
     }
@@ -61,7 +62,8 @@ fn a_port_that_is_behind_keeps_only_its_own_flows() {
 #[test]
 fn ports_share_processors_by_the_weights_of_their_flows() {
     for spec in SPECS.iter().filter(|spec| spec.apart) {
-        // Ports that hardly take any time. Four flows to port 0 and two to port 1, all of them asking for most of the processor, and the latter weigh two.
+        // Very fast ports. Four flows to port 0 and two to port 1, all demanding most of the processor; the
+        // latter have weight two.
         let mut setup = router(spec.name, 1);
         (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(1), PerByte::of_ns(1));
         let mut machine = Machine::new(setup).unwrap();
@@ -85,7 +87,7 @@ fn a_flow_of_little_weight_has_little_on_a_port_of_its_own() {
             (setup.request_ring, setup.settings.quantum) = (requests, Nanos(3000));
             setup.settings.under_way = Some(processors + requests as u32 + 1);
             let mut machine = Machine::new(setup).unwrap();
-            // Two flows to port 0, one to port 1, each of which asks for more than all.
+            // Two flows to port 0, one to port 1, each demanding more than everything.
             let mut packets = Vec::new();
             for (key, (port, weight)) in (0..).zip([(0, 20), (0, 1), (1, 1)]) {
                 machine.scheduler().set_weight(key, Weight::new(weight).unwrap()).unwrap();
@@ -94,7 +96,7 @@ fn a_flow_of_little_weight_has_little_on_a_port_of_its_own() {
             }
             let sent = departures(&mut machine, packets, 40 * MS);
             let other = sent.iter().filter(|departure| departure.packet.port == 1).count();
-            // A twenty-second, give or take a round.
+            // One part in 22, plus or minus a round.
             let share = sent.len() / 22;
             let near = other.abs_diff(share) <= 40;
             assert!(near, "{}, {processors} and {requests}: {other} of {}", spec.name, sent.len());
@@ -110,7 +112,8 @@ fn a_flow_that_has_all_it_wants_counts_as_what_it_has() {
         let mut machine = Machine::new(setup).unwrap();
         machine.scheduler().set_weight(0, Weight::new(100).unwrap()).unwrap();
         machine.scheduler().set_port(2, 1).unwrap();
-        // One of weight 100 wants three quarters of two processors; beside it one of weight 1 to the same port and one to the other want all that is left.
+        // One of weight 100 demands three quarters of two processors; one of weight 1 to the same port and
+        // one to the other demand everything.
         let flows = [(0, 0, 2000), (1, 0, 2000), (2, 1, 2000)].into_iter();
         let packets = flows.flat_map(|(key, port, every)| stream(key, port, 100, 3000, every, 20 * MS));
         let sent = departures(&mut machine, packets.collect(), 20 * MS);
@@ -123,7 +126,8 @@ fn a_flow_that_has_all_it_wants_counts_as_what_it_has() {
 #[test]
 fn dominant_shares_are_alike_whatever_the_port() {
     for spec in SPECS.iter().filter(|spec| spec.dominant) {
-        // A byte takes 8 ns on each port. Packets to port 0 are 8 µs there and 3 µs on the processor, those to port 1 1 µs and 3 µs; both want all they can get.
+        // A byte takes 8 ns on each port. Packets to port 0 take 8 µs there and 3 µs on the processor, those
+        // to port 1 1 µs and 3 µs; both demand everything.
         let mut setup = processors(spec.name, 1);
         (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(8), PerByte::of_ns(8));
         let mut machine = Machine::new(setup).unwrap();
@@ -140,7 +144,7 @@ fn dominant_shares_are_alike_whatever_the_port() {
 
 #[test]
 fn weights_leave_no_processor_idle() {
-    // (weights, all of whose flows ask for all of four processors)
+    // (weights, all of whose flows demand all of four processors)
     for weights in [&[1, 1, 1, 1, 1, 1, 1, 16][..], &[1, 2, 3, 8], &[1; 8]] {
         for spec in SPECS {
             let mut setup = router(spec.name, 4);
@@ -160,7 +164,8 @@ fn weights_leave_no_processor_idle() {
 
 #[test]
 fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
-    // Two processors, packets of 4 µs, and 500 ns for each of the three things that the scheduler does about a packet: the ring before the processors hides that.
+    // Two processors, packets of 4 µs, and 500 ns for each of the scheduler's three operations on a packet,
+    // hidden by the ring before the processors.
     for weights in [[1, 1], [1, 9], [1, 300]] {
         for spec in SPECS {
             let mut setup = processors(spec.name, 2);
@@ -181,7 +186,8 @@ fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
 
 #[test]
 fn a_dear_packet_among_cheap_ones_leaves_no_processor_idle() {
-    // Every so many of a flow's packets takes long: those behind it must wait for it, while another flow has packets for all processors.
+    // Some of a flow's packets take long: later ones must wait for them, while another flow has packets for
+    // all processors.
     for (count, weight, expensive, every) in [(2, 1, 280_000, 7), (4, 3, 280_000, 16), (3, 4, 400_000, 39)] {
         for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
             let mut setup = processors(spec.name, count);
@@ -194,7 +200,7 @@ fn a_dear_packet_among_cheap_ones_leaves_no_processor_idle() {
             let sent = departures(&mut machine, packets, 60 * MS);
             let (busy, all) = (machine.seen().processor_busy, 60 * MS * u64::from(count));
             assert!(busy > all / 1000 * 997, "{} on {count}: {busy} of {all}", spec.name);
-            // Those that charge what was measured give it its weight, too.
+            // Those that charge measured costs give it its weight, too.
             if spec.dominant {
                 let had: u64 =
                     sent.iter().filter(|sent| sent.packet.key == 0).map(|sent| sent.packet.cycles).sum();
@@ -212,7 +218,7 @@ fn a_flow_of_which_nothing_is_known_does_not_come_for_nothing() {
         (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(1), PerByte::of_ns(1));
         setup.settings.quantum = Nanos(3000);
         let mut machine = Machine::new(setup).unwrap();
-        // One flow all the time, and after 10 ms 200 packets of another at once; each takes 3 µs.
+        // One permanent flow, and after 10 ms 200 packets of another at once; each takes 3 µs.
         let mut packets = stream(0, 0, 100, 3000, 3100, 12 * MS);
         packets.extend((0..200).map(|_| (Nanos(10 * MS), Packet::new(1, 100, 3000))));
         let sent = departures(&mut machine, packets, 12 * MS);
@@ -222,14 +228,14 @@ fn a_flow_of_which_nothing_is_known_does_not_come_for_nothing() {
     }
 }
 
-/// A router whose ports hardly take any time: what is shared is processors.
+/// A router with very fast ports: only processors are shared.
 fn processors(scheduler: &str, count: u32) -> Setup {
     let mut setup = router(scheduler, count);
     (setup.settings.port, setup.settings.charged) = (PerByte::of_ns(1), PerByte::of_ns(1));
     setup
 }
 
-/// Of what left for each port from `begin` on, how much processor time it took.
+/// Processor time of departures from each port from `begin` on.
 fn times(sent: &[Departure], begin: u64) -> [u64; 2] {
     let late = sent.iter().filter(|departure| departure.sent.0 >= begin);
     late.fold([0; 2], |mut times, departure| {
@@ -240,7 +246,8 @@ fn times(sent: &[Departure], begin: u64) -> [u64; 2] {
 
 #[test]
 fn what_a_port_had_for_itself_is_not_held_against_it() {
-    // Flows that nothing is known of come to port 0 for 80 ms, with 200 packets at once each, of which the first is predicted far too cheap or too expensive.
+    // Unknown flows to port 0 for 80 ms, with 200 packets at once each, the first of which is predicted far
+    // too cheap or too expensive.
     for spec in SPECS.iter().filter(|spec| spec.apart) {
         for (first_estimate, cycles) in [(Some(1), 30_000), (Some(1_000_000), 3000), (None, 30_000)] {
             let mut setup = processors(spec.name, 1);
@@ -251,7 +258,8 @@ fn what_a_port_had_for_itself_is_not_held_against_it() {
                 let packet = Packet::new(10 + at, 100, cycles);
                 (0..200).map(move |_| (Nanos(u64::from(at) * 8 * MS), packet))
             });
-            // What these two cost is known, from packets that came one by one before: some schedulers leave it at what was predicted.
+            // The cost of these two is known from earlier single packets: some schedulers do not correct
+            // predictions.
             let both = (0..2).flat_map(|key| {
                 let mut packets = stream(key, key as u16, 100, cycles, cycles / 2, 20 * MS);
                 packets.iter_mut().for_each(|(time, _)| time.0 += 100 * MS);
@@ -286,7 +294,7 @@ fn a_flow_alone_on_its_way_to_a_port_has_its_weight() {
 
 #[test]
 fn running_empty_forgives_nothing() {
-    // With the paper's schedulers of rounds it does: credit and debt of who is idle are forgotten.
+    // With the paper's round schedulers it does: credit and debt of idle flows are forgotten.
     for spec in SPECS.iter().filter(|spec| spec.apart && !spec.name.starts_with("cbcs")) {
         for (processors_, weight, every) in [(1, 1, 110_000), (1, 1, 150_000), (1, 3, 70_000), (2, 1, 60_000)]
         {
@@ -294,14 +302,15 @@ fn running_empty_forgives_nothing() {
             setup.settings.quantum = Nanos(1000);
             let mut machine = Machine::new(setup).unwrap();
             machine.scheduler().set_weight(1, Weight::new(weight).unwrap()).unwrap();
-            // A flow whose packets cost a hundred quanta and come one by one, and one that always wants more.
+            // A flow whose packets cost a hundred quanta and come one by one, and one that always demands
+            // more.
             let (expensive, little) =
                 (stream(0, 0, 100, 100_000, every, 100 * MS), stream(1, 0, 100, 1000, 400, 100 * MS));
             let sent = departures(&mut machine, [expensive, little].concat(), 100 * MS);
             let had: u64 =
                 sent.iter().filter(|sent| sent.packet.key == 0).map(|sent| sent.packet.cycles).sum();
             let all = 100 * MS * u64::from(processors_);
-            // Its packets are not cut: one more.
+            // Packets are not split: one more.
             let due = all / (1 + weight as u64) + 100_000;
             assert!(had <= due, "{} {processors_} {weight} {every}: {had} of {all}", spec.name);
             let busy = machine.seen().processor_busy;

@@ -1,12 +1,12 @@
-//! What can be wrong with a setting.
+//! Errors of settings.
 
 use longwire_units::UnitError;
 use thiserror::Error;
 
-/// A parameter that is not what its block takes.
+/// An invalid parameter of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SpecError {
-    /// There is no such parameter.
+    /// Unknown parameter.
     #[error("{key} ({kind}) has no parameter \"{name}\"; it has {known}")]
     Unknown {
         /// The link's key.
@@ -18,7 +18,7 @@ pub enum SpecError {
         /// The parameters there are.
         known: String,
     },
-    /// A parameter has no default and was not given.
+    /// A required parameter was not given.
     #[error("{key} ({kind}) needs \"{name}\": {help}")]
     Missing {
         /// The link's key.
@@ -43,7 +43,7 @@ pub enum SpecError {
     Text {
         /// The parameter.
         name: &'static str,
-        /// What is wrong, and the fix.
+        /// The fault and its fix.
         what: String,
     },
     /// The value is outside the parameter's range.
@@ -56,14 +56,14 @@ pub enum SpecError {
         /// The range.
         wanted: String,
     },
-    /// The value is none of the parameter's words, or can't be read.
+    /// The value is not one of the parameter's words, or can't be read.
     #[error("{name}: \"{text}\" is not {wanted}")]
     Range {
         /// The parameter.
         name: &'static str,
         /// What was given.
         text: String,
-        /// What would do.
+        /// The fix.
         wanted: String,
     },
 }

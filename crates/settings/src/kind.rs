@@ -45,21 +45,22 @@ pub enum ParamKind {
     },
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A text with a grammar of its own, or the name of a file with one: a distribution, a trace, rules.
+    /// A text with its own grammar, or the name of a file with such a text: a distribution, a trace, rules.
     Parsed(Grammar),
 }
 
-/// What a text became, or what is wrong with it.
+/// The parsed value of a text, or the error.
 pub type Reading = Result<Arc<dyn Any + Send + Sync>, String>;
 
-/// How a text becomes what a block works with.
+/// A parser for texts.
 #[derive(Clone, Copy)]
 pub struct Grammar {
-    /// What it is, with its article: `a distribution such as "normal", or a file of one`.
+    /// The expected text, with its article: `a distribution such as "normal", or a file of one`.
     pub wanted: &'static str,
-    /// Reads a text; files are looked for in the folder given. The error says what is wrong and the fix.
+    /// Parses a text; file names are relative to the folder given. The error says what is wrong and how to
+    /// fix it.
     pub read: fn(&str, &Path) -> Reading,
-    /// Texts that can be read without any file; tests try them all.
+    /// Valid texts that need no file; tests try all of them.
     pub examples: &'static [&'static str],
 }
 

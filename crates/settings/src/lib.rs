@@ -1,8 +1,9 @@
 //! Settings: each is declared once, as a field of a struct, and everything else is made from that.
 //!
-//! `#[derive(Settings)]` makes a [`Spec`] of a struct: what settings there are, which values they take, their defaults and what they mean. From
-//! that row come the scenario's keys and schema, command-line help, changes while it runs, and the reference pages; and the values that are
-//! read for it become the struct again, so that nothing is ever read by its place.
+//! `#[derive(Settings)]` makes a [`Spec`] from a struct: names, types, defaults and meaning of its settings.
+//! This row is the source of the scenario's keys and schema, command-line help, changes at run time, and the
+//! reference pages. Values read for the row are converted back to the struct, so that no code accesses them
+//! by index.
 //!
 //! ```
 //! use longwire_settings::{Choice, Settings};

@@ -1,4 +1,4 @@
-//! What a derived struct is: a row, and the values read for it with their types.
+//! Traits of derived structs: the row, and conversion of values to typed fields.
 
 use crate::value::{Limit, Millionths, Value};
 use crate::values::Values;
@@ -8,36 +8,38 @@ use std::any::Any;
 use std::slice;
 use std::sync::Arc;
 
-/// Settings that are declared together, such as those of a block. Made by `#[derive(Settings)]`.
+/// Settings declared together, such as those of a block. Implemented by `#[derive(Settings)]`.
 ///
-/// The struct says `#[settings(key = "…", kind = "…", source = "…")]`, and its doc comment is the summary. A field's doc comment is what it
-/// means; its type says what values it takes, and `#[setting(…)]` the rest:
+/// The struct has `#[settings(key = "…", kind = "…", source = "…")]`, and its doc comment is the summary. A
+/// field's doc comment is its help; its type defines the accepted values, and `#[setting(…)]` the rest:
 ///
-/// - `default = "…"`: what it is when it is not given; without this it has to be given;
-/// - `min = …`, `max = …`: the range of a number, a size or a time, in the field's own type; times begin at zero if not otherwise said;
-/// - `grammar = …`: how an `Arc<T>` is read from a text, a [`Grammar`](crate::Grammar);
-/// - `like = …`: that it is the same as a [`Param`](crate::Param) that others have, too, with its name; what is said besides comes in its place;
-/// - `skip`: that it is no setting, but something that is found out later, and of its type's default until then;
-/// - `name = "…"`: its name, where the field's own, with hyphens, won't do.
+/// - `default = "…"`: the default; without one the setting is required;
+/// - `min = …`, `max = …`: the range of a number, a size or a time, in the field's own type; the default
+///   minimum of times is zero;
+/// - `grammar = …`: the parser of an `Arc<T>`, a [`Grammar`](crate::Grammar);
+/// - `like = …`: copies a shared [`Param`](crate::Param), including its name; other attributes override it;
+/// - `skip`: not a setting, but a value that is determined later and has its type's default until then;
+/// - `name = "…"`: the name, where the field's own, with hyphens, is unsuitable.
 pub trait Settings: Sized {
     /// The row.
     const SPEC: Spec;
 
-    /// What values that were read for the row say.
+    /// Converts values that were read for the row.
     ///
     /// # Panics
-    /// If they were read for another.
+    /// If they were read for another row.
     fn of(values: &Values) -> Self;
 
-    /// What they are when nothing is given.
+    /// The settings when nothing is given.
     ///
     /// # Panics
-    /// If there is one that has to be given.
+    /// If one is required.
     fn defaults() -> Self {
         Self::read(&[]).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Reads `given` pairs of name and text, filling in defaults; files are looked for in the current folder.
+    /// Reads `given` pairs of name and text, filling in defaults; file names are relative to the current
+    /// folder.
     ///
     /// # Errors
     /// As [`Values::read`].
@@ -46,24 +48,25 @@ pub trait Settings: Sized {
     }
 }
 
-/// One of several words. Made by `#[derive(Choice)]` for an enum: the words are the variants' names, with hyphens.
+/// A choice of words. Implemented by `#[derive(Choice)]` for an enum: the words are the variants' names, with
+/// hyphens.
 pub trait Choice: Copy + Sized + 'static {
     /// The words.
     const WORDS: &'static [&'static str];
-    /// What they stand for, in the same order.
+    /// The variants, in the same order.
     const ALL: &'static [Self];
 }
 
-/// A type that a setting can have.
+/// A type of settings.
 pub trait Setting: Sized {
-    /// What a value is as this type; none if it is of another.
+    /// Converts a value to this type; none if it has another.
     fn of(value: &Value) -> Option<Self>;
 }
 
-/// The next value, as its type.
+/// Takes the next value as its type.
 ///
 /// # Panics
-/// If there is none, or it is of another type: values were read for another row.
+/// If there is none, or it has another type, because values were read for another row.
 pub fn take<T: Setting>(values: &mut slice::Iter<'_, Value>) -> T {
     let value = values.next();
     match value.and_then(T::of) {

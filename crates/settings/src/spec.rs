@@ -1,5 +1,5 @@
-//! What a block says of itself: its name, place and parameters. Command-line help, the scenario's schema, the API and
-//! the reference pages are made from this row.
+//! The row of a block: its name, key and parameters. Command-line help, the scenario's schema, the API and
+//! the reference pages are made from it.
 
 use crate::value::{Parsed, Value, written};
 use crate::{ParamKind, SpecError};
@@ -11,11 +11,11 @@ use std::path::Path;
 pub struct Spec {
     /// The key of a link that holds it: `loss`, `queue`, `rate`, `delay`, `mtu`.
     pub key: &'static str,
-    /// Which of the blocks for that key: `independent`, `tail-drop`.
+    /// The kind among the blocks for that key: `independent`, `tail-drop`.
     pub kind: &'static str,
-    /// What it does, in one sentence.
+    /// Summary in one sentence.
     pub summary: &'static str,
-    /// Where it is defined: an RFC, a paper, this design.
+    /// The source of its definition: an RFC, a paper, this design.
     pub source: &'static str,
     /// Its parameters; the first is the one that `key = "value"` sets.
     pub params: &'static [Param],
@@ -33,16 +33,16 @@ impl Spec {
 pub struct Param {
     /// Its key in the scenario.
     pub name: &'static str,
-    /// What values it takes.
+    /// The type and range of its values.
     pub kind: ParamKind,
-    /// Its value when none is given; none if it must be given.
+    /// The default; none if it is required.
     pub default: Option<&'static str>,
-    /// What it sets, with units and range.
+    /// Help, with units and range.
     pub help: &'static str,
 }
 
 impl Param {
-    /// What values it takes, in words.
+    /// The accepted values, in words.
     pub fn takes(&self) -> String {
         match self.kind {
             ParamKind::Rate => "a rate such as \"10 Mbit/s\", or \"unlimited\"".into(),
@@ -67,7 +67,7 @@ impl Param {
         self.read_in(text, Path::new("."))
     }
 
-    /// The same, with files looked for in the folder `base`.
+    /// Reads a value of this parameter; file names are relative to the folder `base`.
     ///
     /// # Errors
     /// As [`Param::read`].
@@ -150,7 +150,7 @@ mod tests {
     use crate::Values;
     use longwire_units::Bytes;
 
-    /// What is read but out of range says so, with the range; what can't be read says what would do.
+    /// A value out of range is reported with the range; an unreadable one with a valid example.
     #[test]
     fn values_out_of_range_are_named_with_their_limits() {
         let time = ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(100) };

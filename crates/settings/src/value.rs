@@ -1,4 +1,4 @@
-//! Values of settings, as they are read, compared, replaced and printed without knowing what they are for.
+//! Values of settings, which are read, compared, replaced and printed generically.
 
 use crate::ParamKind;
 use longwire_units::{Bytes, Nanos, Probability, Rate};
@@ -6,12 +6,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// A text and what was read from it. Two are equal if their texts are.
+/// A text and the value parsed from it. Equality compares the texts.
 #[derive(Clone)]
 pub struct Parsed {
-    /// As it was written.
+    /// The text as written.
     pub text: Arc<str>,
-    /// What the parameter's [`Grammar`](crate::Grammar) made of it.
+    /// The value that the parameter's [`Grammar`](crate::Grammar) made.
     pub value: Arc<dyn Any + Send + Sync>,
 }
 
@@ -40,11 +40,11 @@ pub enum Value {
     Probability(Probability),
     /// A whole number.
     Integer(u64),
-    /// At most so many packets.
+    /// A number of packets.
     Packets(u64),
-    /// At most so many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// At most what leaves in this time.
+    /// What leaves in this time.
     Waiting(Nanos),
     /// Millionths of one.
     Decimal(u64),
@@ -58,10 +58,10 @@ pub enum Value {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Millionths(pub u64);
 
-/// The most that may be.
+/// A queue limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// So many packets; [`u64::MAX`] for any number.
+    /// A number of packets; [`u64::MAX`] for no limit.
     Packets(u64),
     /// So many bytes.
     Bytes(Bytes),
@@ -90,7 +90,7 @@ impl Value {
     }
 }
 
-/// Millionths as a number with as many digits behind the point as it needs.
+/// Millionths as a decimal number with as many digits as needed.
 pub(crate) fn written(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').into()

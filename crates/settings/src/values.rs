@@ -11,12 +11,12 @@ impl Values {
     /// Reads `given` pairs of parameter and text, filling in defaults.
     ///
     /// # Errors
-    /// Names the parameter that is unknown, missing or unreadable, and the fix.
+    /// Names the parameter that is unknown, missing or unreadable, and says how to fix it.
     pub fn read(spec: &Spec, given: &[(&str, &str)]) -> Result<Self, SpecError> {
         Self::read_in(spec, given, Path::new("."))
     }
 
-    /// The same, with files looked for in the folder `base`.
+    /// Reads as [`Values::read`] does; file names are relative to the folder `base`.
     ///
     /// # Errors
     /// As [`Values::read`].
@@ -48,7 +48,7 @@ impl Values {
         Ok(())
     }
 
-    /// These values with the `given` ones in their place: everything not named is kept.
+    /// These values with the `given` ones replaced; all others are kept.
     ///
     /// # Errors
     /// As [`Values::read`].
@@ -61,12 +61,12 @@ impl Values {
         spec.params.iter().zip(&self.0).map(value).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Values that no text has to be read for, in the order of their [`Spec`].
+    /// Values that need no parsing, in the order of their [`Spec`].
     pub fn made(values: Vec<Value>) -> Self {
         Self(values)
     }
 
-    /// These values with the one at `index` replaced: what lies between two values of a ramp.
+    /// These values with the one at `index` replaced, for a step of a ramp.
     ///
     /// # Panics
     /// If the spec has no such parameter.
@@ -90,7 +90,7 @@ impl Values {
     }
 }
 
-/// The text that was given for a parameter; the last one counts.
+/// The text given for a parameter; the last one wins.
 fn text_of<'t>(given: &[(&str, &'t str)], param: &Param) -> Option<&'t str> {
     given.iter().rev().find(|(name, _)| *name == param.name).map(|(_, text)| *text)
 }

@@ -1,41 +1,42 @@
-//! What can be wrong with a trace.
+//! Errors of traces.
 
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A trace that can't be used; names the place and the fix.
+/// A trace that can't be used. The message names the place and says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
     /// The file can't be read.
-    #[error("can't read the trace {}: {why}; write the name of a file, or a text such as \"{example}\"", path.display())]
+    #[error("can't read the trace {}: {why}; write the name of a file, or a text such as \"{example}\"",
+        path.display())]
     File {
-        /// Where it was looked for.
+        /// The path that was tried.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         why: String,
-        /// A text that would do without a file.
+        /// A valid text that needs no file.
         example: &'static str,
     },
-    /// A line is not what its format wants.
+    /// A line does not match its format.
     #[error("line {line}: {what}")]
     Line {
         /// The line's number, from 1.
         line: usize,
-        /// What is wrong, and the fix.
+        /// The fault and its fix.
         what: String,
     },
-    /// The whole is not a trace.
+    /// The trace as a whole is invalid.
     #[error("{what}")]
     Whole {
-        /// What is wrong, and the fix.
+        /// The fault and its fix.
         what: String,
     },
-    /// Something is wrong in the file named.
+    /// The named file has an error.
     #[error("{}: {source}", path.display())]
     In {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The error.
         source: Box<TraceError>,
     },
 }

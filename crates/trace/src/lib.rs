@@ -1,15 +1,18 @@
 //! Time series read from files: rates, delays, losses, delivery opportunities.
 //!
-//! A trace is read from one of three forms, told apart by their contents:
-//! - a **mahimahi** trace: a whole number of milliseconds a line, each an opportunity to deliver 1504 bytes ([`mahimahi`]);
-//! - a **TheaterQ** trace: lines of `KEEP,LATENCY,RATE,LOSS,LIMIT`, or the extended nine columns ([`theaterq`]);
-//! - a **list** of times and values: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`, or in seconds and base units `1.5,2000000`
-//!   ([`list`]). It can also be written where the file's name would stand: `0 s 10 Mbit/s; 5 s 1 Mbit/s`.
+//! A trace has one of three formats, distinguished by their contents:
+//! - a **mahimahi** trace: a whole number of milliseconds per line, each an opportunity to deliver 1504 bytes
+//!   ([`mahimahi`]);
+//! - a **TheaterQ** trace: lines of `KEEP,LATENCY,RATE,LOSS,LIMIT`, or the extended nine columns
+//!   ([`theaterq`]);
+//! - a **list** of times and values: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`, or in seconds and base units
+//!   `1.5,2000000` ([`list`]). It can also be written in place of the file's name: `0 s 10 Mbit/s; 5 s 1
+//!   Mbit/s`.
 //!
-//! A rate trace can also be one that comes with the program, by name: `profile:lte-down` ([`shipped`]).
+//! A rate trace can also be one shipped with the program, by name: `profile:lte-down` ([`shipped`]).
 //!
-//! Time counts from the start of the run, so that links with the same trace are in step. A file that several links name is
-//! read once and shared.
+//! Time counts from the start of the run, so that links with the same trace are in step. A file that several
+//! links name is read once and shared.
 #![forbid(unsafe_code)]
 
 mod error;

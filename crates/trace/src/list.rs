@@ -1,24 +1,25 @@
 //! Lists of times and values, as people write them.
 //!
-//! A line (or, where a text is given instead of a file, a part between semicolons) is a time and the value that holds from then on, with a comma or a
-//! space between them: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`. Numbers without a unit are seconds, bit/s for a rate, seconds for a
-//! delay and fractions of one for a loss. The first time is 0. A line `10 s end` says when the last value ends; without one it holds as long as the
-//! one before it. Blank lines, lines that begin with `#`, and a heading are passed over.
+//! An entry is a line or, in a text given instead of a file, a part between semicolons. It has a time and the
+//! value that holds from then on, separated by a comma or a space: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`.
+//! Numbers without a unit are seconds, bit/s for a rate, seconds for a delay and fractions of one for a loss.
+//! The first time is 0. A line `10 s end` ends the last value; without one it holds as long as the one before
+//! it. Blank lines, lines that begin with `#`, and a header line are skipped.
 
 use crate::{MAX_STEPS, Series, TraceError, series::too_many};
 use longwire_units::{Nanos, Probability, Rate};
 
-/// What a list can be of.
+/// A quantity that lists can contain.
 pub trait Quantity: Copy + PartialEq + Send + Sync + 'static {
-    /// The unit of a number without one, with the space before it.
+    /// The default unit of a number, with the space before it.
     const UNIT: &'static str;
-    /// A list that can be read.
+    /// A valid list.
     const EXAMPLE: &'static str;
 
     /// Reads a value with its unit.
     ///
     /// # Errors
-    /// What is wrong with it, and the fix.
+    /// The fault and its fix.
     fn read(text: &str) -> Result<Self, String>;
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn is_entry<T: Quantity>(line: &str) -> bool {
     entry::<T>(line.trim()).is_ok()
 }
 
-/// Where the last step ends if it is as long as the one before it; a single one may be of any length.
+/// The end of the last step if it is as long as the one before it; a single step may have any length.
 fn usual_end<T>(steps: &[(Nanos, T)]) -> Nanos {
     match steps {
         [.., (before, _), (last, _)] => Nanos(last.0.saturating_add(last.0 - before.0)),
@@ -94,7 +95,7 @@ fn usual_end<T>(steps: &[(Nanos, T)]) -> Nanos {
     }
 }
 
-/// The time and the value of a line; no value if it is the end.
+/// The time and the value of a line; no value for the end.
 fn entry<T: Quantity>(line: &str) -> Result<(Nanos, Option<T>), String> {
     let (time, value) = divide(line).ok_or_else(|| {
         let (first, _) = T::EXAMPLE.split_once(';').unwrap_or_default();
@@ -133,7 +134,7 @@ fn is_number_start(first: char) -> bool {
     first.is_ascii_digit() || first == '.'
 }
 
-/// The text, with `unit` behind it if it ends with a digit.
+/// Appends `unit` to the text if it ends with a digit.
 fn with_unit(text: &str, unit: &str) -> String {
     let bare = text.ends_with(|last: char| last.is_ascii_digit() || last == '.');
     if bare { format!("{text}{unit}") } else { text.into() }

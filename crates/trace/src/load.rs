@@ -1,4 +1,4 @@
-//! From a text or a file to a trace, whatever its form.
+//! Loads a trace from a text or a file, in any format.
 
 use crate::list::{self, Quantity};
 use crate::shipped::{self, Shipped};
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
-/// The rates that `text` says, or the file of that name in the folder `base`: a mahimahi trace, a TheaterQ trace, or a
-/// list of times and rates. A name such as `profile:lte-down` means a [shipped] trace.
+/// Reads rates from `text`, or from the file of that name in the folder `base`: a mahimahi trace, a TheaterQ
+/// trace, or a list of times and rates. A name such as `profile:lte-down` means a [shipped] trace.
 ///
 /// # Errors
-/// Says what can't be read, in which line, and the fix.
+/// Names the line that can't be read, and says how to fix it.
 pub fn rates(text: &str, base: &Path) -> Result<Arc<Rates>, TraceError> {
     if text.trim().starts_with(shipped::PREFIX) {
         return named(text.trim());
@@ -28,8 +28,8 @@ pub fn rates(text: &str, base: &Path) -> Result<Arc<Rates>, TraceError> {
     })
 }
 
-/// The delays that `text` says, or the file of that name in the folder `base`: a TheaterQ trace, or a list of times and
-/// delays.
+/// Reads delays from `text`, or from the file of that name in the folder `base`: a TheaterQ trace, or a list
+/// of times and delays.
 ///
 /// # Errors
 /// As [`rates`].
@@ -41,8 +41,8 @@ pub fn delays(text: &str, base: &Path) -> Result<Arc<Series<Nanos>>, TraceError>
     })
 }
 
-/// The loss probabilities that `text` says, or the file of that name in the folder `base`: a TheaterQ trace, or a list
-/// of times and probabilities.
+/// Reads loss probabilities from `text`, or from the file of that name in the folder `base`: a TheaterQ
+/// trace, or a list of times and probabilities.
 ///
 /// # Errors
 /// As [`rates`].
@@ -78,14 +78,14 @@ fn named(name: &str) -> Result<Arc<Rates>, TraceError> {
 
 const ONLY_RATES: &str = "one number a line is a trace of delivery opportunities, which says rates and no";
 
-/// The forms a trace can have.
+/// The formats of traces.
 enum Form {
     Opportunities,
     Entries,
     List,
 }
 
-/// Tells the form by the first line that begins with a digit.
+/// Detects the format by the first line that begins with a digit.
 fn form(text: &str) -> Form {
     let is_data = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
     match text.lines().map(str::trim).find(is_data) {
@@ -95,7 +95,7 @@ fn form(text: &str) -> Form {
     }
 }
 
-/// Reads what `text` says itself, or the file it names.
+/// Parses `text` itself, or the file that it names.
 fn load<Q: Quantity, T: Send + Sync + 'static>(
     text: &str,
     base: &Path,
@@ -128,21 +128,21 @@ fn load<Q: Quantity, T: Send + Sync + 'static>(
     Ok(trace)
 }
 
-/// Whether `text` is a trace rather than the name of one: it has several lines or parts, or is an entry of a list, or looks
-/// like one that was mistyped.
+/// Whether `text` is a trace rather than the name of one: it has several lines or parts, or is an entry of a
+/// list, or resembles a mistyped one.
 fn is_inline<Q: Quantity>(text: &str, path: &Path) -> bool {
     let number_and_more =
         text.trim_start().starts_with(|first: char| first.is_ascii_digit()) && text.trim().contains(' ');
     text.contains(['\n', ';']) || list::is_entry::<Q>(text) || number_and_more && !path.exists()
 }
 
-/// A file, and what is made of it.
+/// A file, and the type of the value made from it.
 type Known = (PathBuf, TypeId);
-/// When a file was changed, and its length.
+/// Modification time and length of a file.
 type State = (Option<SystemTime>, u64);
 type Shelf = BTreeMap<Known, (State, Weak<dyn Any + Send + Sync>)>;
 
-/// What has been read and is still in use: thousands of links may name the same file.
+/// Traces that were read and are still in use: thousands of links may name the same file.
 static SHELF: Mutex<Shelf> = Mutex::new(BTreeMap::new());
 
 fn recall<T: Send + Sync + 'static>(known: &Known, state: State) -> Option<Arc<T>> {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A folder that is removed again.
+    /// A temporary folder, removed when dropped.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,10 +1,10 @@
-//! mahimahi's traces of packet delivery opportunities (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP",
-//! USENIX ATC 2015, section 3.3).
+//! mahimahi's traces of packet delivery opportunities (Netravali et al., "Mahimahi: Accurate
+//! Record-and-Replay for HTTP", USENIX ATC 2015, section 3.3).
 //!
-//! A line is a time in whole milliseconds, never less than the one before: an opportunity to deliver 1504 bytes (an IP packet of
-//! 1500 with the four bytes that mahimahi's TUN device puts before it). Opportunities that nobody uses are lost, several small
-//! packets share one, and a packet goes when the opportunity comes that takes its last byte. The last time, which is above zero, is
-//! the length of the trace, which begins again there.
+//! A line is a time in whole milliseconds, never less than the one before: an opportunity to deliver 1504
+//! bytes (an IP packet of 1500 with the four bytes that mahimahi's TUN device prepends). Unused opportunities
+//! are lost, several small packets share one, and a packet leaves at the opportunity that takes its last
+//! byte. The last time, which is above zero, is the length of the trace, which then repeats.
 
 use crate::{End, MAX_STEPS, TraceError, series::too_many};
 use longwire_units::{Nanos, Rate};
@@ -17,9 +17,9 @@ const MILLI: u64 = 1_000_000;
 /// Times at which a link can deliver [`BYTES`] bytes at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opportunities {
-    /// In milliseconds, ascending: four bytes each, for there are many.
+    /// In milliseconds, ascending. 32 bits, because there are many.
     times: Vec<u32>,
-    /// How many of them come in the last millisecond.
+    /// Number of opportunities in the last millisecond.
     last: usize,
 }
 
@@ -34,7 +34,8 @@ impl Opportunities {
         }
         let Some(&end) = times.last().filter(|&&end| end > 0) else {
             return Err(TraceError::whole(
-                "the trace must last for some time: write one line a delivery opportunity, the last of them above 0 (ms)",
+                "the trace must last for some time: write one line a delivery opportunity, the last of them \
+                 above 0 (ms)",
             ));
         };
         if let Some(at) = times.windows(2).position(|pair| pair[1] < pair[0]) {
@@ -45,7 +46,7 @@ impl Opportunities {
         Ok(Self { times, last })
     }
 
-    /// Reads a trace; blank lines and lines that begin with `#` are passed over.
+    /// Reads a trace; blank lines and lines that begin with `#` are skipped.
     ///
     /// # Errors
     /// Names the line that is not a whole number of milliseconds, or is earlier than the one before it.
@@ -77,7 +78,7 @@ impl Opportunities {
         &self.times
     }
 
-    /// When the trace ends or begins again.
+    /// The time at which the trace ends or repeats.
     pub fn length(&self) -> Nanos {
         Nanos::from_millis(self.times.last().map_or(0, |&time| time.into()))
     }
@@ -88,7 +89,8 @@ impl Opportunities {
         Rate((bits / u128::from(self.length().0)) as u64)
     }
 
-    /// The rate of the millisecond with the most opportunities; where rounds meet, the first and the last are one.
+    /// The rate of the millisecond with the most opportunities; where rounds meet, the first and the last are
+    /// one.
     pub fn highest(&self) -> Rate {
         let most = self.times.chunk_by(|one, other| one == other).map(<[u32]>::len).max().unwrap_or(0);
         let first = self.times.iter().take_while(|&&time| time == 0).count();
@@ -96,19 +98,19 @@ impl Opportunities {
     }
 }
 
-/// A place among [`Opportunities`]: the next one that has not been used or lost.
+/// A cursor over [`Opportunities`]: the next one that was neither used nor lost.
 ///
-/// Held ([`End::Hold`]), the last millisecond's opportunities come again every millisecond; cleared, there are none after the
-/// end, and sending takes no time.
+/// With [`End::Hold`], the last millisecond's opportunities repeat every millisecond. With [`End::Clear`],
+/// there are none after the end, and transmission takes no time.
 #[derive(Debug, Clone, Copy)]
 pub struct Deliveries {
     end: End,
     index: usize,
-    /// What is added to the times: the rounds so far.
+    /// Offset added to the times: the rounds so far.
     shift: Nanos,
 }
 
-/// Opportunities to try one after the other before halving.
+/// Opportunities to try linearly before a binary search.
 const NEAR: usize = 8;
 
 impl Deliveries {
@@ -117,13 +119,13 @@ impl Deliveries {
         Self { end, index: 0, shift: Nanos::ZERO }
     }
 
-    /// When the next opportunity comes; none if the trace has ended and nothing limits the link any more.
+    /// Time of the next opportunity; none if the trace has ended and the link is no longer limited.
     #[inline]
     pub fn next(&self, trace: &Opportunities) -> Option<Nanos> {
         trace.times.get(self.index).map(|&time| self.shift + Nanos(u64::from(time) * MILLI))
     }
 
-    /// Goes on to the one after the next.
+    /// Uses the next opportunity.
     #[inline]
     pub fn take(&mut self, trace: &Opportunities) {
         self.index += 1;
@@ -132,7 +134,7 @@ impl Deliveries {
         }
     }
 
-    /// Lets those up to and including `time` go by: the next is the first after it.
+    /// Skips opportunities up to and including `time`.
     #[inline]
     pub fn pass(&mut self, trace: &Opportunities, time: Nanos) {
         for _ in 0..NEAR {
@@ -144,7 +146,7 @@ impl Deliveries {
         self.set(trace, time);
     }
 
-    /// Sets it to the first opportunity after `time`, wherever it was.
+    /// Sets the cursor to the first opportunity after `time`, wherever it was.
     pub fn set(&mut self, trace: &Opportunities, time: Nanos) {
         let length = trace.length();
         self.shift = match self.end {

@@ -1,19 +1,19 @@
-//! How fast a link sends over time.
+//! Rates of a link over time.
 
 use crate::{Cursor, End, Opportunities, Series};
 use longwire_units::{Nanos, Rate};
 
-/// What a rate trace says: rates, each of which holds for a while, or opportunities to send.
+/// A rate trace: rates that hold for a while, or opportunities to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rates {
     /// Rates that hold from one time to the next.
     Steps(Steps),
-    /// Times at which so many bytes can be sent at once.
+    /// Times at which a fixed number of bytes can be sent at once.
     Opportunities(Opportunities),
 }
 
 impl Rates {
-    /// The mean rate of one round of the trace, rounded down; unlimited if it is that at any time.
+    /// The mean rate of one round of the trace, rounded down; unlimited if it ever is.
     pub fn mean(&self) -> Rate {
         match self {
             Self::Steps(steps) => steps.mean(),
@@ -21,7 +21,7 @@ impl Rates {
         }
     }
 
-    /// The highest rate at any time of the trace; of opportunities, in any millisecond.
+    /// The highest rate at any time of the trace; for opportunities, in any millisecond.
     pub fn highest(&self) -> Rate {
         match self {
             Self::Steps(steps) => steps.highest(),
@@ -30,27 +30,27 @@ impl Rates {
     }
 }
 
-/// Rates that hold from one time to the next, with what is needed to send by them exactly.
+/// Rates that hold from one time to the next, with precomputed data for exact transmission.
 ///
-/// Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+/// Work is in bits · 10⁹: a rate of r bit/s does r of it per nanosecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
     series: Series<Rate>,
-    /// The work that one round does; the highest number if there is an unlimited step.
+    /// The work of one round; the maximum if there is an unlimited step.
     round: u128,
 }
 
 /// When work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finish {
-    /// The time, rounded down; [`Nanos::NEVER`] if it is never done.
+    /// The time, rounded down; [`Nanos::NEVER`] if it never completes.
     pub at: Nanos,
-    /// The work that the rounding left over.
+    /// The remaining work after rounding.
     pub rest: u64,
 }
 
 impl Steps {
-    /// Sends at the rates of `series`.
+    /// Makes steps from the rates of `series`.
     pub fn new(series: Series<Rate>) -> Self {
         let work = |sum: u128, (span, rate): (Nanos, Rate)| match rate {
             Rate::UNLIMITED => u128::MAX,
@@ -65,8 +65,8 @@ impl Steps {
         &self.series
     }
 
-    /// Whether work that begins at any time is done at some time, and within reach of the clock: there is no outage without an end,
-    /// and no mean below 1 bit/s.
+    /// Whether work that begins at any time completes within the range of the clock: no outage lasts for
+    /// ever, and the mean is at least 1 bit/s.
     pub fn goes_on(&self, end: End) -> bool {
         match end {
             End::Loop => self.mean() != Rate::STALLED,
@@ -75,9 +75,9 @@ impl Steps {
         }
     }
 
-    /// When `work` that begins at `start` is done: the least time by which the rates have done it, the nanosecond
-    /// rounded down. `cursor` is left there. Rates are followed through any number of steps and outages; whole rounds of
-    /// a loop are skipped.
+    /// Completion time of `work` that begins at `start`: the earliest time by which the rates have done it,
+    /// rounded down to a nanosecond. `cursor` is left there. Any number of steps and outages is followed;
+    /// whole rounds of a loop are skipped.
     #[inline]
     pub fn finish(&self, cursor: &mut Cursor, start: Nanos, work: u64) -> Finish {
         if let Some(rate) = cursor.value_at(&self.series, start)
@@ -85,14 +85,14 @@ impl Steps {
             && rate != Rate::STALLED
             && work <= rate.0.saturating_mul((cursor.next_change() - start).0)
         {
-            // What happens nearly always: it is done within the step.
+            // The common case: the work completes within the step.
             let whole = work / rate.0;
             return Finish { at: start + Nanos(whole), rest: work - whole * rate.0 };
         }
         self.finish_across(cursor, start, work)
     }
 
-    /// The same across steps.
+    /// Slow path of [`Steps::finish`]: follows the work across steps.
     #[inline(never)]
     fn finish_across(&self, cursor: &mut Cursor, start: Nanos, work: u64) -> Finish {
         let (mut at, mut work) = (start, work);
@@ -110,7 +110,7 @@ impl Steps {
             if until == Nanos::NEVER {
                 return Finish { at: until, rest: work };
             }
-            // Less than the work, which is 64 bits.
+            // Less than the work, which has 64 bits.
             work -= capacity as u64;
             at = until;
             if cursor.end() == End::Loop && at.since(cursor.round()) == self.series.length() {
@@ -122,7 +122,7 @@ impl Steps {
         }
     }
 
-    /// The work done from `from` to `until`, or `most` if that is less.
+    /// The work done from `from` to `until`, at most `most`.
     pub fn done(&self, cursor: &mut Cursor, from: Nanos, until: Nanos, most: u64) -> u64 {
         let (mut at, mut done) = (from, 0u128);
         while at < until && done < u128::from(most) {
@@ -143,7 +143,8 @@ impl Steps {
         done.min(most.into()) as u64
     }
 
-    /// From the beginning of a round at `at`: the whole rounds that `work` takes. None if it takes for ever.
+    /// Skips the whole rounds that `work` takes, from the beginning of a round at `at`. None if it takes for
+    /// ever.
     fn skip(&self, at: Nanos, work: u64) -> Option<(Nanos, u64)> {
         let whole = u128::from(work.saturating_sub(1)).checked_div(self.round)? as u64;
         let time = self.series.length().0.checked_mul(whole)?.checked_add(at.0)?;
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(dies.finish(&mut Cursor::new(End::Clear), Nanos(3), BIT).at, Nanos(20));
     }
 
-    /// A nanosecond of 300 bit/s in an hour: a large packet takes more rounds than time has.
+    /// One nanosecond of 300 bit/s per hour: a large packet takes more rounds than the clock can represent.
     #[test]
     fn more_rounds_than_time_are_for_ever() {
         let slow = steps(&[(0, 300), (1, 0)], 3_600_000_000_000);
@@ -232,8 +233,8 @@ mod tests {
         assert_eq!(trace.done(&mut cursor, from, until, 12_345), 12_345);
     }
 
-    /// A trace of 10 µs a step, over 1.2 million steps of different rates: every packet finishes where the running sum of
-    /// the steps' work says, which is kept in 128 bits and looks at each step once.
+    /// A trace of 10 µs per step, over 1.2 million steps of different rates: every packet finishes at the
+    /// time given by the running sum of the steps' work, computed in 128 bits with one visit per step.
     #[test]
     fn follows_a_million_steps_exactly() {
         let step = 10_000;
@@ -260,7 +261,7 @@ mod tests {
         assert!(packets > 900_000, "{packets}");
     }
 
-    /// What all packets so far need, done nanosecond by nanosecond in 128 bits.
+    /// Reference implementation: the work of all packets so far, done nanosecond by nanosecond in 128 bits.
     fn slow(trace: &Steps, end: End, start: u64, works: &[u64]) -> Vec<Option<u64>> {
         let length = trace.series().length().0;
         let rate = |at: u64| {
@@ -276,7 +277,7 @@ mod tests {
         let (mut at, mut done, mut needed) = (start, 0u128, 0u128);
         for &work in works {
             needed += u128::from(work);
-            // The nanosecond in which the last of it is done; at its end, if it is done just then.
+            // The nanosecond in which the last of it completes; its end, if it completes exactly there.
             while at < start + 20_000 && rate(at) != u64::MAX && done + u128::from(rate(at)) <= needed {
                 if done == needed {
                     break;
@@ -293,7 +294,7 @@ mod tests {
     }
 
     proptest! {
-        /// Packets that follow each other finish when the integral of the rate has reached the sum of their work.
+        /// Consecutive packets finish when the integral of the rate has reached the sum of their work.
         #[test]
         fn equals_the_integral(
             parts in prop::collection::vec((1u64..40, prop_oneof![Just(0u64), 1u64..2000]), 1..20),

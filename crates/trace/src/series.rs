@@ -4,7 +4,7 @@ use crate::{MAX_STEPS, TraceError};
 use longwire_settings::Choice;
 use longwire_units::Nanos;
 
-/// What comes after the last step of a trace.
+/// Behaviour after the last step of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 pub enum End {
     /// The first step again.
@@ -12,14 +12,14 @@ pub enum End {
     Loop,
     /// The last value stays.
     Hold,
-    /// Nothing: an unlimited rate, no delay, no loss.
+    /// No limit: an unlimited rate, no delay, no loss.
     Clear,
 }
 
-/// Longest time that a series can span: 146 years, so that sums of a few never overflow.
+/// Longest span of a series: 146 years, so that sums of a few never overflow.
 const LONGEST: Nanos = Nanos(1 << 62);
 
-/// Steps in the order of their times, of which the first is at zero; each value holds until the next step.
+/// Steps in time order, the first at zero; each value holds until the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series<T> {
     steps: Vec<(Nanos, T)>,
@@ -27,11 +27,12 @@ pub struct Series<T> {
 }
 
 impl<T: Copy + PartialEq> Series<T> {
-    /// The series of these steps, the last of which ends at `length`. Steps that change nothing are joined.
+    /// Makes a series of these steps, the last of which ends at `length`. Steps that change nothing are
+    /// merged.
     ///
     /// # Errors
-    /// There is no step or there are too many, the first is not at zero, times do not increase, or `length` is not
-    /// after the last one.
+    /// There is no step or there are too many, the first is not at zero, times do not increase, or `length`
+    /// is not after the last one.
     pub fn new(mut steps: Vec<(Nanos, T)>, length: Nanos) -> Result<Self, TraceError> {
         let Some(&(first, _)) = steps.first() else {
             return Err(TraceError::whole("no line of the trace has a time and a value; write at least one"));
@@ -83,24 +84,24 @@ pub(crate) fn too_many() -> TraceError {
     TraceError::whole(format!("the trace has more than {MAX_STEPS} steps; cut it into parts"))
 }
 
-/// A place in a [`Series`], which moves forward in constant time a step and can be set anywhere.
+/// A position in a [`Series`], which moves forward in constant time per step and can be set anywhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor {
     end: End,
-    /// The step it is at; past the last one, when a series that clears has ended.
+    /// Index of the current step; past the last one after the end of a series that clears.
     index: usize,
     /// When the current round of a loop began.
     round: Nanos,
-    /// The step's times, from the start of the run.
+    /// Start of the step, from the start of the run.
     from: Nanos,
     until: Nanos,
 }
 
-/// Steps to try one after the other before halving: packets follow each other closely, pauses are long.
+/// Steps to try linearly before a binary search: packets are close together, pauses are long.
 const NEAR: usize = 8;
 
 impl Cursor {
-    /// A cursor before everything: the first [`Cursor::value_at`] sets it.
+    /// A cursor before the beginning; the first [`Cursor::value_at`] sets it.
     pub const fn new(end: End) -> Self {
         Self { end, index: 0, round: Nanos::ZERO, from: Nanos::NEVER, until: Nanos::ZERO }
     }
@@ -114,23 +115,24 @@ impl Cursor {
         series.steps.get(self.index).map(|step| step.1)
     }
 
-    /// When the value last asked for ends; [`Nanos::NEVER`] if it stays.
+    /// The end of the last returned value; [`Nanos::NEVER`] if it stays.
     #[inline]
     pub const fn next_change(&self) -> Nanos {
         self.until
     }
 
-    /// What comes after the last step.
+    /// Behaviour after the last step.
     pub const fn end(&self) -> End {
         self.end
     }
 
-    /// When the round of the loop that the time last asked for is in began; zero if nothing is repeated.
+    /// Start of the current round of the loop; zero without a loop.
     pub const fn round(&self) -> Nanos {
         self.round
     }
 
-    /// Sets it to `time`: from where it is if that is in the same round and not later, else from the round's first step.
+    /// Moves to `time`: from the current step if that is in the same round and not later, else from the
+    /// round's first step.
     #[cold]
     fn seek<T: Copy + PartialEq>(&mut self, series: &Series<T>, time: Nanos) {
         let last = series.steps.len() - 1;
@@ -156,7 +158,7 @@ impl Cursor {
         self.until = self.round + series.until(self.index);
     }
 
-    /// Sets it to what holds for ever from `from` on.
+    /// Sets the cursor to a step that holds for ever from `from` on.
     fn stay(&mut self, index: usize, from: Nanos) {
         (self.index, self.round, self.from, self.until) = (index, Nanos::ZERO, from, Nanos::NEVER);
     }
@@ -239,7 +241,7 @@ mod tests {
         assert!(error(&[(0, 1), (4, 2)], 4).contains("after its last step"));
     }
 
-    /// The step that holds at `time`, found by looking at all of them.
+    /// Reference implementation: the step at `time`, by linear search.
     fn slow(series: &Series<u32>, end: End, time: u64) -> Option<u32> {
         let length = series.length().0;
         let within = match end {
@@ -252,7 +254,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever it is set, forward or back, near or far.
+        /// Any position, forward or back, near or far.
         #[test]
         fn equals_looking_at_every_step(
             gaps in prop::collection::vec((1u64..50, 0u32..4), 1..60),

@@ -1,30 +1,33 @@
-//! Traces that have names of their own, beginning with `profile:`, and need no file: those of the profile library's radio links.
+//! Traces with names of their own, beginning with `profile:`, that need no file: those of the profile
+//! library's radio links.
 //!
-//! They are made when they are asked for, by the model of [`synthetic`](crate::synthetic), and are the same on every machine.
+//! They are generated on demand by the model in [`synthetic`](crate::synthetic), and are the same on every
+//! machine.
 
 use crate::synthetic::Cellular;
 use longwire_units::{Nanos, Probability, Rate};
 
-/// What the names of shipped traces begin with.
+/// Prefix of the names of shipped traces.
 pub const PREFIX: &str = "profile:";
 
-/// How long a shipped trace is.
+/// Length of a shipped trace.
 pub const LENGTH: Nanos = Nanos::from_secs(60);
 
-/// A trace that can be had by its name.
+/// A trace available by name.
 #[derive(Debug)]
 pub struct Shipped {
     /// Its name, without the prefix.
     pub name: &'static str,
-    /// What it is like.
+    /// Parameters of the model.
     pub link: Cellular,
-    /// What it is made from.
+    /// Seed of the model.
     seed: u64,
 }
 
-/// All of them. The means are what `profiles/` says of the technology; that the rate remembers itself for about a second, and outages, are typical
-/// of what Winstein, Sivaraman and Balakrishnan saw in moving cars (NSDI 2013, section 3), not measured for these links. The rate wanders so much that a
-/// minute's mean is up to a fifth off: the seeds are the first ones with a mean within 1 %.
+/// All shipped traces. The means are those of the technology in `profiles/`. The coherence time of about a
+/// second and the outages are typical of what Winstein, Sivaraman and Balakrishnan saw in moving cars (NSDI
+/// 2013, section 3), not measured for these links. The rate varies so much that the mean of a minute is up to
+/// a fifth off: the seeds are the first ones with a mean within 1 %.
 pub static ALL: [Shipped; 6] = [
     radio("3g-down", Rate(1_500_000), 2, 6),
     radio("3g-up", Rate(500_000), 2, 6),
@@ -34,7 +37,7 @@ pub static ALL: [Shipped; 6] = [
     radio("5g-up", Rate(30_000_000), 1, 2),
 ];
 
-/// A radio link that is out for so many percent of the time, a fifth of a second each time.
+/// A radio link with this percentage of outage, in outages of a fifth of a second.
 const fn radio(name: &'static str, mean: Rate, percent_out: u64, seed: u64) -> Shipped {
     let outage = Probability::from_bits(Probability::ONE.bits() / 100 * percent_out);
     let coherence = Nanos::from_secs(1);
@@ -43,13 +46,13 @@ const fn radio(name: &'static str, mean: Rate, percent_out: u64, seed: u64) -> S
 }
 
 impl Shipped {
-    /// The trace of that name, which may have the prefix.
+    /// The trace with that name, with or without the prefix.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.strip_prefix(PREFIX).unwrap_or(name);
         ALL.iter().find(|shipped| shipped.name == name)
     }
 
-    /// The trace as mahimahi reads it.
+    /// The trace in mahimahi's format.
     pub fn text(&self) -> String {
         self.link.mahimahi(LENGTH, self.seed)
     }

@@ -1,9 +1,10 @@
-//! Traces made from a few published figures, where no recording may be passed on.
+//! Traces generated from published figures, where no recording may be redistributed.
 //!
-//! The model is that of Winstein, Sivaraman and Balakrishnan, "Stochastic Forecasts Achieve High Throughput and Low Delay over
-//! Cellular Networks" (NSDI 2013, section 3.1): opportunities come as a Poisson process whose rate wanders as a Brownian motion, and
-//! the link falls into outages from which it escapes at a constant rate. Here the rate wanders over [`LEVELS`] levels from nearly zero to
-//! nearly twice the mean, each as likely as the other in the long run, so that the mean is the one asked for.
+//! The model is that of Winstein, Sivaraman and Balakrishnan, "Stochastic Forecasts Achieve High Throughput
+//! and Low Delay over Cellular Networks" (NSDI 2013, section 3.1): opportunities form a Poisson process whose
+//! rate follows a Brownian motion, with outages that end at a constant rate. Here the rate moves over
+//! [`LEVELS`] levels from nearly zero to nearly twice the mean, all equally likely in the long run, so that
+//! the mean is the requested one.
 
 use longwire_block::Dice;
 use longwire_units::{Nanos, Probability, Rate};
@@ -11,15 +12,15 @@ use std::fmt::Write;
 
 use crate::mahimahi::BYTES;
 
-/// Levels between which the rate wanders.
+/// Number of levels of the rate.
 pub const LEVELS: u64 = 16;
 
-/// A link like those of a cellular network.
+/// Parameters of a link like those of a cellular network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cellular {
     /// The mean rate, outages included, in bytes of opportunities (1504 each).
     pub mean: Rate,
-    /// How long the rate remembers itself: its autocorrelation falls to 1/e in this time. At least 52 ms.
+    /// Coherence time of the rate: its autocorrelation falls to 1/e in this time. At least 52 ms.
     pub coherence: Nanos,
     /// The share of time without any opportunity.
     pub outage: Probability,
@@ -28,8 +29,9 @@ pub struct Cellular {
 }
 
 impl Cellular {
-    /// A trace of `length` (whole milliseconds, at least one) as mahimahi reads it. The same seed gives the same trace. Where
-    /// nothing falls into the last millisecond, one opportunity is put there, for the last line is the length.
+    /// Generates a trace of `length` (whole milliseconds, at least one) in mahimahi's format. The same seed
+    /// gives the same trace. If the last millisecond has no opportunity, one is added, because the last line
+    /// is the length.
     pub fn mahimahi(&self, length: Nanos, seed: u64) -> String {
         let mut walk = Walk::new(self, seed);
         let millis = (length.0 / MILLI).max(1);
@@ -50,36 +52,39 @@ impl Cellular {
 }
 
 const MILLI: u64 = 1_000_000;
-/// One, in the fixed point of expected opportunities.
+/// One, in the fixed-point format of expected opportunities.
 const UNIT: u128 = 1 << 64;
 
-/// The state of the link in a millisecond.
+/// State of the model in a millisecond.
 struct Walk {
     dice: Dice,
     level: u64,
     is_out: bool,
-    /// Chances a millisecond, as fractions of 2⁶⁴: to step to a neighbouring level, to fall into an outage, to leave it.
+    /// Probabilities per millisecond, as fractions of 2⁶⁴: to step to a neighbouring level, to begin an
+    /// outage, to end it.
     step: u64,
     fall: u64,
     escape: u64,
-    /// Trials a millisecond, and the chance of each at level 0.5 (see [`Walk::millisecond`]).
+    /// Trials per millisecond, and the probability of each at level 0.5 (see [`Walk::millisecond`]).
     trials: u64,
     chance: u128,
 }
 
 impl Walk {
     fn new(link: &Cellular, seed: u64) -> Self {
-        // The slowest mode of a walk over K levels with reflecting ends decays with τ = K²/(π²·D), D = q/2 levels² a step.
+        // The slowest mode of a walk over K levels with reflecting ends decays with τ = K²/(π²·D), D = q/2
+        // levels² per step.
         let coherence = u128::from(link.coherence.0.max(MILLI));
         let step = u128::from(2 * LEVELS * LEVELS * MILLI) * UNIT * 10_000 / 98_696 / coherence;
         let escape = UNIT * u128::from(MILLI) / u128::from(link.outage_length.0.max(MILLI));
-        // Share = fall / (fall + escape), and no link is out all the time.
+        // Share = fall / (fall + escape), below 100 % for every link.
         let share = u128::from(link.outage.bits()).min(ONE / 100 * 99);
         let fall = escape * share / (ONE - share);
         // Opportunities a millisecond while there is no outage.
         let mean = u128::from(link.mean.0.min(Rate::MAX.0)) * UNIT / u128::from(BYTES * 8 * 1000);
         let mean = ((mean >> 32) * ONE / (ONE - share)) << 32;
-        // The highest level is just below twice the mean; four trials for each opportunity keep their number nearly Poisson.
+        // The highest level is just below twice the mean; four trials for each opportunity keep their number
+        // nearly Poisson.
         let trials = (8 * (mean / UNIT + 1)) as u64;
         let mut dice = Dice::named(seed, "cellular");
         let level = dice.below(LEVELS);
@@ -95,13 +100,13 @@ impl Walk {
         }
     }
 
-    /// Opportunities in the next millisecond. A level of k means k + ½ of `LEVELS` parts of twice the mean.
+    /// Opportunities in the next millisecond. Level k means k + ½ of `LEVELS` parts of twice the mean.
     fn millisecond(&mut self) -> u64 {
         let turn = if self.is_out { self.escape } else { self.fall };
         self.is_out ^= self.dice.draw() < turn;
         if self.dice.draw() < self.step {
             let up = self.dice.draw() >> 63 == 1;
-            // Steps over an end are not taken: every level is as likely as the other.
+            // Steps over an end are not taken, so that all levels are equally likely.
             self.level = if up { (self.level + 1).min(LEVELS - 1) } else { self.level.saturating_sub(1) };
         }
         if self.is_out {
@@ -141,8 +146,9 @@ mod tests {
         assert_eq!(Opportunities::parse(&link.mahimahi(length, 1)).unwrap().length(), length);
     }
 
-    /// The rate is uniform over levels of standard deviation 0.577 of the mean with a correlation time of 0.5 s: over 2000 s the mean has a
-    /// standard error of 0.577·√(2·0.5/2000) = 1.3 %; outages of 0.3 s add √(0.1·0.9·2·0.27/2000)/0.9 = 0.55 %. Four of √(1.3² + 0.55²) are 5.6 %.
+    /// The rate is uniform over levels of standard deviation 0.577 of the mean with a correlation time of 0.5
+    /// s: over 2000 s the mean has a standard error of 0.577·√(2·0.5/2000) = 1.3 %; outages of 0.3 s add
+    /// √(0.1·0.9·2·0.27/2000)/0.9 = 0.55 %. Four of √(1.3² + 0.55²) are 5.6 %.
     #[test]
     fn has_the_mean_asked_for() {
         let length = Nanos::from_secs(2000);
@@ -154,9 +160,10 @@ mod tests {
         }
     }
 
-    /// Outages of 300 ms are 10 % of the time. Of 2000 s that is a standard deviation of √(0.1·0.9·2·0.27/2000) = 0.49 %, and gaps
-    /// of 100 ms without an outage are so rare at 40 Mbit/s (3 opportunities a ms, 0.1 at the lowest level) that they are in the
-    /// noise. A gap shows the part of an outage that is above 100 ms in full: e^(−1/3)·(1 + 1/3) = 95.5 % of the time.
+    /// Outages of 300 ms are 10 % of the time. Of 2000 s that is a standard deviation of
+    /// √(0.1·0.9·2·0.27/2000) = 0.49 %, and gaps of 100 ms without an outage are so rare at 40 Mbit/s (3
+    /// opportunities a ms, 0.1 at the lowest level) that they are in the noise. A gap shows the part of an
+    /// outage that is above 100 ms in full: e^(−1/3)·(1 + 1/3) = 95.5 % of the time.
     #[test]
     fn is_out_for_the_share_asked_for() {
         let trace =
@@ -179,8 +186,8 @@ mod tests {
         let covariance = |lag: usize| -> f64 {
             counts.iter().zip(&counts[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum()
         };
-        // Lag 0 has the Poisson noise, lag 1 next to none of the decay. Effective samples: 1000 s / (2·0.5 s) = 1000, so a
-        // standard error of about 0.03 in the correlation.
+        // Lag 0 has the Poisson noise, lag 1 next to none of the decay. Effective samples: 1000 s / (2·0.5 s)
+        // = 1000, so a standard error of about 0.03 in the correlation.
         let correlation = covariance(25) / covariance(1);
         assert!((correlation - 0.368).abs() < 0.12, "{correlation}");
     }

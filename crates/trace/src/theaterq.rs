@@ -1,42 +1,45 @@
-//! TheaterQ's trace files (the kernel module TheaterQ, its README and the code that reads a line).
+//! TheaterQ's trace files (the kernel module TheaterQ, its README and its line parser).
 //!
 //! A line is an entry that holds for a while: `KEEP,LATENCY,RATE,LOSS,LIMIT`, or extended
-//! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID,QUEUE_ID` (the last two columns came later and may be missing; the last
-//! is passed over). Lines that do not begin with a digit, such as headings and comments, are passed over. KEEP is in µs and above zero,
-//! times are in ns, RATE in bit/s, probabilities are fractions of 2³² − 1. All columns are whole numbers from zero, but for a RATE of −1,
-//! which newer versions have for no limit of the rate; here a RATE of 0 is the same, as in the older ones. A LIMIT of 0 is none of the queue.
+//! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID,QUEUE_ID`. The last two columns are a
+//! later addition and may be missing; the last is ignored. Lines that do not begin with a digit, such as
+//! headers and comments, are skipped.
+//!
+//! KEEP is in µs and above zero, times are in ns, RATE in bit/s, probabilities are fractions of 2³² − 1. All
+//! columns are non-negative whole numbers, except for a RATE of −1, which means no rate limit in newer
+//! versions; a RATE of 0 means the same, as in older ones. A LIMIT of 0 means no queue limit.
 
 use crate::{MAX_STEPS, Series, TraceError, series::too_many};
 use longwire_units::{Nanos, Probability, Rate};
 use std::str::Split;
 
-/// No limit of the rate.
+/// No rate limit.
 const NO_RATE: &str = "-1";
 
 /// One line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// How long it holds.
+    /// Duration of the entry.
     pub keep: Nanos,
     /// The delay.
     pub latency: Nanos,
-    /// How far the delay strays from it, uniformly to both sides.
+    /// Uniform jitter to both sides of the delay.
     pub jitter: Nanos,
-    /// The rate; unlimited where the file says -1 or 0.
+    /// The rate; unlimited for -1 or 0.
     pub rate: Rate,
     /// The probability that a packet is lost.
     pub loss: Probability,
-    /// Most packets (or bytes, as the module is set up) in the queue; none where the file says 0.
+    /// Most packets (or bytes, by the module's configuration) in the queue; none for 0.
     pub limit: Option<u32>,
     /// The probability that a packet is duplicated.
     pub duplicate: Probability,
     /// The additional delay of a duplicate.
     pub duplicate_delay: Nanos,
-    /// Packets of one route keep their order; of route 0 they need not.
+    /// Route: packets of one route keep their order, except those of route 0.
     pub route: u32,
 }
 
-/// Whether a line looks like an entry: five, or eight to ten whole numbers.
+/// Whether a line resembles an entry: five, or eight to ten whole numbers.
 pub fn is_entry(line: &str) -> bool {
     let whole = |field: &str| {
         field == NO_RATE || !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit())
@@ -47,7 +50,8 @@ pub fn is_entry(line: &str) -> bool {
 /// Reads the entries of a file.
 ///
 /// # Errors
-/// Names the line and column that can't be read, and the one whose columns are not as many as the first line's.
+/// Names the line and column that can't be read, or the line whose number of columns differs from the first
+/// line's.
 pub fn entries(text: &str) -> Result<Vec<Entry>, TraceError> {
     let (mut entries, mut columns) = (Vec::new(), 0);
     for (index, line) in text.lines().enumerate() {
@@ -123,7 +127,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// 0 where there is no limit.
+    /// The rate, with 0 for no limit.
     fn rate(&mut self) -> Result<u64, String> {
         match self.rest.clone().next().map(str::trim) {
             Some(NO_RATE) => {
@@ -195,7 +199,7 @@ mod tests {
             assert!(error.contains(wanted), "{text:?}: {error}");
         }
         assert!(series("\n", |entry| entry.rate).unwrap_err().to_string().contains("no line of the trace"));
-        // The sum of the KEEPs is more than time has.
+        // The sum of the KEEPs exceeds the clock's range.
         let long = format!("{0},0,0,0,0\n{0},0,0,0,0\n", u64::MAX / 1000 - 1);
         assert!(series(&long, |entry| entry.rate).is_err());
     }

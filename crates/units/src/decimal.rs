@@ -1,8 +1,8 @@
-//! Exact reading of "number unit" texts, and what the four quantities share.
+//! Exact parser for "number unit" texts, shared by the four quantities.
 
 use thiserror::Error;
 
-/// Why a text is not the quantity that was asked for; names the fix.
+/// Reason why a text is not a valid quantity. The message says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The text does not begin with a number.
@@ -10,7 +10,7 @@ pub enum UnitError {
     NoNumber {
         /// What was read.
         text: String,
-        /// A text that would do.
+        /// A valid example.
         example: &'static str,
     },
     /// The unit is missing or unknown.
@@ -18,11 +18,11 @@ pub enum UnitError {
     Unit {
         /// What was read.
         text: String,
-        /// `no unit` or `the unknown unit "x"`, and which was probably meant.
+        /// `no unit` or `the unknown unit "x"`, with the unit that was probably meant.
         found: String,
-        /// The units there are.
+        /// The valid units.
         units: &'static str,
-        /// A text that would do.
+        /// A valid example.
         example: &'static str,
     },
     /// The number does not fit the quantity's range.
@@ -47,10 +47,10 @@ pub(crate) const fn unit(name: &'static str, numerator: u128) -> Unit {
     Unit { name, numerator, denominator: 1 }
 }
 
-/// What a quantity needs to be read: its units and texts for errors.
+/// Description of a quantity for the parser: its units, and texts for errors.
 pub(crate) struct Reader {
     pub units: &'static [Unit],
-    /// What units are called elsewhere, and which of ours is meant.
+    /// Unit names of other tools, and the unit here that each means.
     pub elsewhere: &'static [(&'static str, &'static str)],
     pub names: &'static str,
     pub example: &'static str,
@@ -79,13 +79,13 @@ impl Reader {
         let denominator =
             10u128.checked_pow(scale).and_then(|d| d.checked_mul(unit.denominator)).ok_or_else(range)?;
         match u64::try_from((numerator + denominator / 2) / denominator) {
-            // What is little is not nothing: a rate of almost 0 is no outage.
+            // A small value must not become zero: a rate of almost 0 is not an outage.
             Ok(0) if mantissa != 0 => Err(range()),
             other => other.map_err(|_| range()),
         }
     }
 
-    /// The unit that was probably meant by a name that is none: what it is called elsewhere, or written with other capitals.
+    /// Guesses the unit meant by an unknown name: another tool's name, or other capitals.
     fn meant(&self, name: &str) -> Option<&'static str> {
         let alike = |other: &str| other.eq_ignore_ascii_case(name) && !ambiguous(other);
         let exact = self.elsewhere.iter().find(|(other, _)| *other == name);

@@ -1,7 +1,7 @@
-//! Quantities as exact integers, and the way people write them.
+//! Quantities as exact integers, parsed from and printed as text.
 //!
-//! Every quantity is a newtype over `u64`, parsed without floating point from text such as `"10 Mbit/s"`,
-//! `"25 ms"`, `"64 KiB"` or `"1.5 %"`, and printed back in the largest unit that keeps it exact.
+//! Every quantity is a newtype over `u64`. It is parsed without floating point from text such as `"10
+//! Mbit/s"`, `"25 ms"`, `"64 KiB"` or `"1.5 %"`, and printed in the largest unit that keeps it exact.
 #![forbid(unsafe_code)]
 
 mod bytes;

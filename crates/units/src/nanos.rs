@@ -50,9 +50,9 @@ const READER: Reader = Reader {
 const PRINT: &[(&str, u64)] = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 impl Nanos {
-    /// The beginning of time; no duration.
+    /// Time zero, or an empty duration.
     pub const ZERO: Self = Self(0);
-    /// Later than every time that can happen.
+    /// A time later than every real time.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Whole microseconds.
@@ -75,20 +75,20 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// This less `other`, or zero if `other` is later.
+    /// This time minus `other`, or zero if `other` is later.
     pub const fn since(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Writes the nanoseconds as an integer, for a field whose name ends in `_ns`.
+    /// Serializes the nanoseconds as an integer, for a field whose name ends in `_ns`.
     ///
     /// # Errors
-    /// If the serializer has none.
+    /// Those of the serializer.
     pub fn as_integer<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(self.0)
     }
 
-    /// The same length as a standard duration.
+    /// This duration as a standard duration.
     pub const fn as_duration(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0)
     }

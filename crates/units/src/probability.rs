@@ -4,9 +4,10 @@ use crate::decimal::{Reader, Unit, UnitError, as_text, unit};
 use std::fmt;
 use std::str::FromStr;
 
-/// A probability from 0 to 1 in steps of 2⁻⁶³, so that 1 itself can be written.
+/// A probability from 0 to 1 in steps of 2⁻⁶³, so that 1 is exact.
 ///
-/// A draw is a uniform 63-bit integer; the event happens if it is below the value: exact at both ends.
+/// A draw is a uniform 63-bit integer. The event happens if the draw is below the value, which is exact at
+/// both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Probability(u64);
 
@@ -37,7 +38,7 @@ impl Probability {
         draw >> 1 < self.0
     }
 
-    /// `bits`·2⁻⁶³; more than 1 becomes 1.
+    /// `bits`·2⁻⁶³, clamped to 1.
     pub const fn from_bits(bits: u64) -> Self {
         Self(if bits > ONE { ONE } else { bits })
     }
@@ -63,7 +64,7 @@ impl FromStr for Probability {
 }
 
 impl fmt::Display for Probability {
-    /// In per cent with as many decimals as needed to read the same value back, twelve at most.
+    /// Writes per cent with as many decimals as reading back the same value needs, at most twelve.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scaled = (u128::from(self.0) * 100_000_000_000_000 + u128::from(ONE / 2)) / u128::from(ONE);
         let (whole, part) = (scaled / 1_000_000_000_000, scaled % 1_000_000_000_000);

@@ -4,7 +4,7 @@ use crate::decimal::{Reader, Unit, UnitError, as_text, print, unit};
 use std::fmt;
 use std::str::FromStr;
 
-/// A rate in whole bits per second. Zero stalls a link; [`Rate::UNLIMITED`] takes no time at all.
+/// A rate in whole bits per second. Zero stalls a link; with [`Rate::UNLIMITED`] transmission takes no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
 
@@ -26,7 +26,7 @@ const UNITS: &[Unit] = &[
 
 const READER: Reader = Reader {
     units: UNITS,
-    // Capitals count: MBps are bytes, Mbps are bits.
+    // Capitals matter: MBps are bytes, Mbps are bits.
     elsewhere: &[
         ("Bps", "B/s"),
         ("KBps", "kB/s"),
@@ -58,11 +58,11 @@ const PRINT: &[(&str, u64)] =
     &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
 
 impl Rate {
-    /// Sending takes no time.
+    /// No limit: transmission takes no time.
     pub const UNLIMITED: Self = Self(u64::MAX);
-    /// Nothing is sent: an outage.
+    /// Rate zero: nothing is sent, an outage.
     pub const STALLED: Self = Self(0);
-    /// The lowest rate that sends: 300 bit/s.
+    /// The lowest rate other than zero: 300 bit/s.
     pub const MIN: Self = Self(300);
     /// The highest finite rate: 400 Gbit/s.
     pub const MAX: Self = Self(400_000_000_000);
@@ -155,7 +155,7 @@ mod tests {
     fn refuses() {
         let error = "10 Mbitt".parse::<Rate>().unwrap_err().to_string();
         assert!(error.contains("\"Mbitt\"") && error.contains("Mbit/s"), "{error}");
-        // tc's kbps are kilobytes, other people's kilobits: neither is guessed.
+        // tc's kbps are kilobytes, other tools' are kilobits: the text is rejected.
         assert!("64 kbps".parse::<Rate>().is_err());
         assert!("1 mB/s".parse::<Rate>().is_err());
         assert!("299 bit/s".parse::<Rate>().is_err());

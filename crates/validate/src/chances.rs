@@ -1,7 +1,7 @@
 //! How far chance alone takes a count.
 
-/// The central interval of a binomial distribution that holds at least `share` of it: with `share` 0.99 at most 0.5 %
-/// lie below and at most 0.5 % above. For `n` trials of `probability`.
+/// The central interval of a binomial distribution that holds at least `share` of it: with `share` 0.99 at
+/// most 0.5 % lie below and at most 0.5 % above. For `n` trials of `probability`.
 pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u64) {
     if probability <= 0.0 {
         return (0, 0);
@@ -31,11 +31,11 @@ pub(crate) fn chi_squared_interval_4(share: f64) -> (f64, f64) {
     (quantile(tail), quantile(1.0 - tail))
 }
 
-/// How many runs of successive losses are to be expected among `n` packets of which `lost` are lost, if each order of them
-/// is equally likely, and the interval that holds at least `share` of all orders.
+/// How many runs of successive losses are to be expected among `n` packets of which `lost` are lost, if each
+/// order of them is equally likely, and the interval that holds at least `share` of all orders.
 ///
-/// r runs are made by C(lost − 1, r − 1) · C(n − lost + 1, r) of the C(n, lost) orders (Wald and Wolfowitz 1940): a
-/// hypergeometric distribution.
+/// r runs are made by C(lost − 1, r − 1) · C(n − lost + 1, r) of the C(n, lost) orders (Wald and Wolfowitz
+/// 1940): a hypergeometric distribution.
 pub(crate) fn runs_interval(n: u64, lost: u64, share: f64) -> (f64, (u64, u64)) {
     let kept = n.saturating_sub(lost);
     if lost == 0 || kept == 0 {
@@ -49,8 +49,8 @@ pub(crate) fn runs_interval(n: u64, lost: u64, share: f64) -> (f64, (u64, u64)) 
     (mean, central((1, lost.min(kept + 1)), (mean, variance.sqrt()), step, share))
 }
 
-/// The central interval of a distribution on whole numbers with one peak near its mean. `step` is the weight of the next number as a
-/// multiple of a number's own.
+/// The central interval of a distribution on whole numbers with one peak near its mean. `step` is the weight
+/// of the next number as a multiple of a number's own.
 fn central(
     (least, most): (u64, u64),
     (mean, deviation): (f64, f64),
@@ -85,7 +85,8 @@ fn cut<'a>(weights: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
     sums.take_while(|sum| *sum <= tail).count() as u64
 }
 
-/// How many runs of successive numbers are missing of those below `n`, and how many numbers; `seen` are in any order.
+/// How many runs of successive numbers are missing of those below `n`, and how many numbers; `seen` are in
+/// any order.
 pub(crate) fn missing(n: u64, seen: &[u64]) -> (u64, u64) {
     let mut there = vec![false; n as usize];
     for number in seen {

@@ -1,4 +1,5 @@
-//! What is at the far ends of the links: sources, counters, and hosts that answer echoes, as ports of the engine.
+//! What is at the far ends of the links: sources, counters, and hosts that answer echoes, as ports of the
+//! engine.
 
 use crate::meter::Meter;
 use longwire_block::{Port, PortError, PortStats, Stamp};

@@ -1,5 +1,5 @@
-//! Traffic through emulated links, counted link by link at the far end: on the virtual clock or on real ports, from the
-//! same description.
+//! Traffic through emulated links, counted link by link at the far end: on the virtual clock or on real
+//! ports, from the same description.
 
 use crate::Settings;
 use crate::ends::{EndPort, Shared};
@@ -40,7 +40,8 @@ pub(crate) struct Experiment {
     pub ends: Vec<End>,
     /// How long the sources send.
     pub time: Nanos,
-    /// In real time, what arrives so soon does not count: queues fill, so that a pause of the source is not the link's.
+    /// In real time, what arrives so soon does not count: queues fill, so that a pause of the source is not
+    /// the link's.
     pub settling: Nanos,
     /// How long after that arrivals still count.
     pub drain: Nanos,
@@ -66,7 +67,8 @@ pub(crate) fn nth(base: Ipv4Addr, n: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(base.to_bits() + n)
 }
 
-/// Hardware address of the end in this place. It is no interface's own, so that the hosts' stacks let the frames pass.
+/// Hardware address of the end in this place. It is no interface's own, so that the hosts' stacks let the
+/// frames pass.
 pub(crate) const fn mac(place: usize) -> [u8; 6] {
     [2, 0x77, 0, 0, 0, place as u8 + 1]
 }
@@ -76,7 +78,8 @@ pub(crate) const fn partner(place: usize) -> usize {
     place ^ 1
 }
 
-/// Links `count` from the end `from` to its partner, told apart by addresses, each with these keys (lines of a scenario).
+/// Links `count` from the end `from` to its partner, distinguished by addresses, each with these keys (lines
+/// of a scenario).
 pub(crate) fn links(from: usize, count: u32, keys: &str) -> String {
     let to = partner(from);
     let [a, b] = [world::HOSTS[from], world::HOSTS[to]];
@@ -88,7 +91,8 @@ pub(crate) fn links(from: usize, count: u32, keys: &str) -> String {
     )
 }
 
-/// The plan of a generator at the end `from`: frames of `frame_bytes` without FCS to each of `links` destinations in turn.
+/// The plan of a generator at the end `from`: frames of `frame_bytes` without FCS to each of `links`
+/// destinations in turn.
 pub(crate) fn blast(from: usize, links: u32, frame_bytes: usize) -> BlastPlan {
     let pairs = (0..links).map(|n| (nth(base(from), n), nth(base(partner(from)), n))).collect();
     BlastPlan {
@@ -189,7 +193,8 @@ pub(crate) fn scenario(ends: usize, links: &str) -> String {
         let (pair, network) = (place / 2, base(place));
         let _ = writeln!(
             text,
-            "[[port]]\nname = \"{name}\"\ndriver = \"memory\"\nbridge = \"pair{pair}\"\naddresses = \"{network}/16\""
+            "[[port]]\nname = \"{name}\"\ndriver = \"memory\"\nbridge = \"pair{pair}\"\n\
+             addresses = \"{network}/16\""
         );
     }
     text + links
@@ -220,8 +225,8 @@ impl Hosts {
     }
 }
 
-/// Packet sockets of hosts that send finished frames only: rings so deep that a worker that has to wait some tenths of a
-/// second for a processor is late, and loses nothing.
+/// Packet sockets of hosts that send finished frames only: rings so deep that a worker that has to wait some
+/// tenths of a second for a processor is late, and loses nothing.
 pub(crate) fn deep() -> AfPacketOptions {
     AfPacketOptions { allow_addresses: false, header: Header::Off, slots: Some(16_384) }
 }

@@ -30,8 +30,8 @@ pub(crate) struct Flood<'a> {
 }
 
 impl Flood<'_> {
-    /// How many frames a second come out, and the row with how many found a port's queue full. It is void if the engine lost any by its own
-    /// fault, or sent what came at a given rate too late.
+    /// How many frames a second come out, and the row with how many found a port's queue full. It is void if
+    /// the engine lost any by its own fault, or sent what came at a given rate too late.
     pub(crate) fn carry(
         &self,
         settings: &Settings<'_>,

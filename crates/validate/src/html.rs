@@ -5,11 +5,14 @@ use crate::table::{Cells, claims, columns, sum, verdict};
 use longwire_report::{Report, in_unit};
 use std::fmt::Write as _;
 
-/// Light ground unless the reader's system is set to dark; the series' colours are told apart on both.
+/// Light ground unless the reader's system is set to dark; the series' colours are distinct on both.
 const STYLE: &str = "\
-:root{color-scheme:light dark;--ground:#fff;--text:#1b1b1b;--soft:#666;--grid:#e2e2e2;--ok:#0a7a3c;--bad:#b3261e}\
-@media (prefers-color-scheme:dark){:root{--ground:#16181b;--text:#e6e6e6;--soft:#9aa0a6;--grid:#33373c;--ok:#5bd18b;--bad:#ff8a80}}\
-body{font:15px/1.5 system-ui,sans-serif;background:var(--ground);color:var(--text);max-width:72rem;margin:2rem auto;padding:0 1rem}\
+:root{color-scheme:light dark;--ground:#fff;--text:#1b1b1b;--soft:#666;--grid:#e2e2e2;--ok:#0a7a3c;--bad:#b32\
+61e}\
+@media (prefers-color-scheme:dark)\
+{:root{--ground:#16181b;--text:#e6e6e6;--soft:#9aa0a6;--grid:#33373c;--ok:#5bd18b;--bad:#ff8a80}}\
+body{font:15px/1.5 system-ui,sans-serif;background:var(--ground);color:var(--text);max-width:72rem;margin:2re\
+m auto;padding:0 1rem}\
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top}\
 th:first-child,td:first-child{text-align:left}\
@@ -89,7 +92,7 @@ fn table(out: &mut String, report: &Report) {
     *out += "</tbody>\n";
 }
 
-/// Text that stands for itself in HTML, in SVG, and in an attribute between double quotes.
+/// Text escaped for use in HTML, in SVG, and in an attribute between double quotes.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

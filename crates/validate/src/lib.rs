@@ -1,8 +1,9 @@
 //! The papers' tables and figures, printed beside what Longwire itself measures.
 //!
-//! Each paper is a list of rows, grouped by its tables and figures. A row knows what the paper printed and when it
-//! passes; what stands under "ours" is measured by the run that prints it, or says why it was not. The same
-//! experiments run on real ports, between test hosts, and on the virtual clock, where they are exact.
+//! Each paper is a list of rows, grouped by its tables and figures. A row knows what the paper printed and
+//! when it passes; what stands under "ours" is measured by the run that prints it, or says why it was not.
+//! All experiments run on real ports, between test hosts, and on the virtual clock, where they are
+//! exact.
 #![forbid(unsafe_code)]
 
 mod book;
@@ -37,7 +38,8 @@ pub enum Paper {
     Linkem,
     /// "Realizing a network emulator system with Intel IXP1200 network processor", Osaka University.
     Osaka,
-    /// "A scheduler architecture for Intel's IXP2400 network processor", University of New South Wales, 2005, section 5.
+    /// "A scheduler architecture for Intel's IXP2400 network processor", University of New South Wales, 2005,
+    /// section 5.
     Cbcs,
     /// "Building a robust software-based router using network processors", Princeton University, SOSP 2001.
     Princeton,
@@ -80,16 +82,19 @@ impl Paper {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Linkem => {
-                "High Capacity Network Link Emulation Using Network Processors (LinkEM), University of Utah, 2004"
+                "High Capacity Network Link Emulation Using Network Processors (LinkEM), University of Utah, \
+                 2004"
             }
             Self::Osaka => {
                 "Realizing a Network Emulator System with Intel IXP1200 Network Processor, Osaka University"
             }
             Self::Cbcs => {
-                "A Scheduler Architecture for Intel's IXP2400 Network Processor (CBCS), University of New South Wales, UNSW-CSE-TR-0505, 2005"
+                "A Scheduler Architecture for Intel's IXP2400 Network Processor (CBCS), University of New \
+                 South Wales, UNSW-CSE-TR-0505, 2005"
             }
             Self::Princeton => {
-                "Building a Robust Software-Based Router Using Network Processors, Princeton University, SOSP 2001"
+                "Building a Robust Software-Based Router Using Network Processors, Princeton University, \
+                 SOSP 2001"
             }
         }
     }
@@ -105,8 +110,8 @@ impl Paper {
     }
 }
 
-/// Measures the rows of `paper`, in its order, and draws its figures. A row that fails or can't be measured says why; it
-/// does not end the run.
+/// Measures the rows of `paper`, in its order, and draws its figures. A row that fails or can't be measured
+/// says why; it does not end the run.
 pub fn run(paper: Paper, settings: &Settings<'_>) -> Findings {
     let wanted = if settings.list { 0 } else { wanted(paper, settings) };
     let mut book = Book::new(settings, wanted);
@@ -114,7 +119,8 @@ pub fn run(paper: Paper, settings: &Settings<'_>) -> Findings {
     book.close()
 }
 
-/// Whether this program asks at its start which stage it is to run. One that does not, as a test, would run as a whole instead.
+/// Whether this program asks at its start which stage it is to run. One that does not, as a test, would run
+/// as a whole instead.
 static PLAYS_STAGES: AtomicBool = AtomicBool::new(false);
 
 /// Runs one part of an experiment, if this process was started for counting its instructions. False if it

@@ -1,5 +1,5 @@
-//! The engine by itself, from memory to memory in real time: how many packets it carries, what they cost, and how late
-//! they leave.
+//! The engine by itself, from memory to memory in real time: how many packets it carries, what they cost, and
+//! how late they leave.
 
 use crate::Settings;
 use crate::ends::Shared;
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub(crate) struct Load {
     /// Ports, in pairs; each sends to its partner. With one port, that one sends.
     pub ports: usize,
-    /// Links of each port, told apart by addresses.
+    /// Links of each port, distinguished by addresses.
     pub links_a_port: u32,
     /// Length of the frames without FCS.
     pub frame_bytes: usize,

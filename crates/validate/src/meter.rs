@@ -20,7 +20,8 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Bits per second from first to last arrival, the first packet's bits excluded; none with fewer than two packets.
+    /// Bits per second from first to last arrival, the first packet's bits excluded; none with fewer than two
+    /// packets.
     pub(crate) fn rate(&self) -> Option<f64> {
         let span = self.last.since(self.first);
         (self.packets > 1 && span > Nanos::ZERO).then(|| self.bits() as f64 * 1e9 / span.0 as f64)

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 /// What the columns are called, without that of the verdict.
 const HEAD: [&str; COLUMNS] = ["", "paper", "configured", "ours", ALSO, "error", "ours / paper"];
 const COLUMNS: usize = 7;
-/// The column of a row's field `also`: the same with as many packets inside as the paper's delays come to. Only where there are such rows.
+/// The column of a row's field `also`: the same with as many packets inside as the paper's delays come to.
+/// Only where there are such rows.
 const ALSO: &str = "ours, 48 / 64 inside";
 
 /// What stands in place of the value of a row that was not run.
@@ -61,7 +62,8 @@ pub(crate) fn verdict(row: &Row) -> Option<(&str, bool)> {
     row.pass.map(|pass| (claim.unwrap_or(if pass { "ok" } else { "FAIL" }), pass))
 }
 
-/// What the report comes to: how many rows have a verdict, how many have a value and none, and how many were not run.
+/// What the report comes to: how many rows have a verdict, how many have a value and none, and how many were
+/// not run.
 pub(crate) fn sum(report: &Report) -> String {
     let count = |wanted: fn(&Row) -> bool| report.rows.iter().filter(|row| wanted(row)).count();
     let judged = count(|row| row.pass.is_some());
@@ -74,7 +76,8 @@ pub(crate) fn sum(report: &Report) -> String {
     };
     let shown = report.rows.len() - judged - not_run;
     format!(
-        "rows judged: {judged}, of them failed: {failed}{claims}; shown without a verdict: {shown}; not run: {not_run}"
+        "rows judged: {judged}, of them failed: {failed}{claims}; shown without a verdict: {shown}; not run: \
+         {not_run}"
     )
 }
 
@@ -186,7 +189,8 @@ mod tests {
             [
                 "a                     -3 %                       not reproduced",
                 "the headline is not reproduced",
-                "rows judged: 1, of them failed: 1 (1 claims of the paper that are not reproduced); shown without a verdict: 0; not run: 0",
+                "rows judged: 1, of them failed: 1 (1 claims of the paper that are not reproduced); shown \
+                 without a verdict: 0; not run: 0",
             ]
         );
         assert!(!report.pass);

@@ -43,8 +43,8 @@ pub(crate) fn trusted(row: Row, report: &Report) -> Row {
     whole(row, report)
 }
 
-/// The same of a run that was to be overloaded, whose packets are late for that: void if packets were lost by the engine's own fault, or
-/// count of them was lost.
+/// The row of a run with intended overload, whose packets are late because of it: void if packets were lost
+/// by the engine's own fault, or count of them was lost.
 pub(crate) fn whole(row: Row, report: &Report) -> Row {
     let row = report.errors.iter().fold(row, void);
     let own = report.own_losses();

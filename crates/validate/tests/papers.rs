@@ -130,11 +130,13 @@ fn real_ports_carry_a_row_of_each_kind() {
         findings.rows.iter().filter(|row| row.pass == Some(false)).collect::<Vec<_>>()
     );
     let value = |row: &Row| row.measured.as_ref().and_then(Scalar::as_f64).unwrap();
-    // Wide, because a shared machine may stand still at any time: that traffic came through, and about as much.
+    // Wide, because a shared machine may stand still at any time: that traffic came through, and about as
+    // much.
     assert!((1.5e6..2.5e6).contains(&value(rows[0])), "{:?}", rows[0]);
     assert!((1e3..1e9).contains(&value(rows[1])), "{:?}", rows[1]);
     assert_eq!(rows[2].extra["links"], 366, "{:?}", rows[2]);
-    // Two pairs of ports with 47 flows each; none has more than its link carries, and together they have a good part of that.
+    // Two pairs of ports with 47 flows each; none has more than its link carries, and together they have a
+    // good part of that.
     let bits = rows[3].extra["bits_per_second"].as_f64().unwrap();
     assert!(rows[3].extra["links"] == 94 && (20e6..94.0 * 2.04e6).contains(&bits), "{:?}", rows[3]);
 }

@@ -1,4 +1,4 @@
-//! The addresses by which links are chosen.
+//! Addresses that choose a packet's link.
 
 use crate::ethernet::ethertype;
 use crate::ipv6::Ipv6;
@@ -6,7 +6,7 @@ use crate::transport::{is_neighbour_discovery, protocol};
 
 const ETHERNET: usize = 14;
 
-/// Source and destination of a packet, as its link is chosen by them.
+/// Source and destination of a packet, for choosing its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Addresses {
     /// An IPv4 packet.
@@ -16,7 +16,7 @@ pub enum Addresses {
         /// Its destination address, multicast and broadcast included.
         destination: u32,
     },
-    /// An IPv6 packet, neighbour discovery apart.
+    /// An IPv6 packet other than neighbour discovery.
     V6 {
         /// Its source address.
         source: u128,
@@ -29,7 +29,7 @@ pub enum Addresses {
 
 /// Reads the addresses of a frame.
 ///
-/// The total length is not looked at: captures cut frames short, and these take their way all the same.
+/// The total length is not checked, so that frames truncated by a capture are forwarded too.
 #[inline]
 pub fn addresses(frame: &[u8]) -> Addresses {
     let Some(&[_, _, _, _, _, _, _, _, _, _, _, _, high, low, first, ..]) = frame.first_chunk::<34>() else {
@@ -69,8 +69,8 @@ fn v6(frame: &[u8]) -> Addresses {
     Addresses::V6 { source: u128::from_be_bytes(source), destination: u128::from_be_bytes(destination) }
 }
 
-/// Whether the packet is neighbour discovery, also behind extension headers. An ICMPv6 message without its type
-/// is taken for it, so that it is nobody's.
+/// Whether the packet is neighbour discovery, also behind extension headers. An ICMPv6 message too short for
+/// a type is treated as neighbour discovery, so that it belongs to no address pair.
 fn is_discovery(frame: &[u8]) -> bool {
     let bytes = &frame[ETHERNET..];
     let Some(transport) = Ipv6::check(bytes).ok().and_then(|ip| ip.transport()) else { return false };

@@ -5,7 +5,7 @@ use crate::malformed::{Malformed, be16, be32, part, split};
 
 const LEN: usize = 28;
 
-/// An ARP message: `operation` is 1 to ask for the target's Ethernet address, 2 to tell the sender's.
+/// An ARP message: `operation` is 1 to request the target's Ethernet address, 2 to announce the sender's.
 pub fn arp_message(operation: u16, sender: ([u8; 6], u32), target: ([u8; 6], u32)) -> [u8; LEN] {
     let mut message = [0; LEN];
     message[..6].copy_from_slice(&[0, 1, 8, 0, 6, 4]);
@@ -41,7 +41,7 @@ impl<'a> Arp<'a> {
         }
     }
 
-    /// What it wants: 1 request, 2 reply.
+    /// The operation: 1 request, 2 reply.
     pub fn operation(&self) -> u16 {
         be16::<6, _>(self.0)
     }

@@ -1,12 +1,13 @@
-//! The Internet checksum (RFC 1071), its incremental update (RFC 1624), and finishing what a sender left open.
+//! The Internet checksum (RFC 1071), its incremental update (RFC 1624), and completion of a checksum that the
+//! sender left open.
 
 use longwire_packet::{Checksum, Meta};
 use thiserror::Error;
 
-/// A one's complement sum that is being made.
+/// A running one's complement sum.
 ///
-/// It is kept in the order in which the bytes lie in memory, which the sum does not mind (RFC 1071, 2 B), so that
-/// eight bytes are read at a time on every machine.
+/// It is kept in memory order, which does not change the sum (RFC 1071, 2 B), so that eight bytes are read at
+/// a time on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum(u64);
 
@@ -14,8 +15,8 @@ impl Sum {
     /// The sum of nothing.
     pub const ZERO: Self = Self(0);
 
-    /// Adds bytes; an odd last byte counts as if a zero followed, so only the last piece may be odd.
-    /// All pieces together may have up to 16 GiB.
+    /// Adds bytes. An odd last byte is padded with zero, so only the last piece may be odd. All pieces
+    /// together may have up to 16 GiB.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> Self {
         let (chunks, rest) = bytes.as_chunks::<8>();
@@ -42,7 +43,7 @@ impl Sum {
         Self(self.0 + value.to_be() as u64)
     }
 
-    /// The sum in 16 bits: what stands in the checksum field while the rest is still to be filled in.
+    /// The sum folded to 16 bits: the content of the checksum field while the rest is still to be filled in.
     #[inline]
     pub const fn folded(self) -> u16 {
         let sum = (self.0 & 0xffff_ffff) + (self.0 >> 32);
@@ -52,23 +53,25 @@ impl Sum {
         u16::from_be(sum as u16)
     }
 
-    /// Whether the bytes contain a right checksum: the sum of all is a multiple of 0xffff, and not 0. As [`Sum::checksum`] being 0.
+    /// Whether the bytes contain a correct checksum: the sum of all is a non-zero multiple of 0xffff.
+    /// Equivalent to a [`Sum::checksum`] of 0.
     #[inline]
     pub const fn is_right(self) -> bool {
-        // 0xffff is odd: times its inverse modulo 2^64, its multiples, and nothing else, become what they are multiplied by.
+        // 0xffff is odd: multiplication by its inverse modulo 2^64 maps its multiples, and nothing else, to
+        // their factors.
         const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
         self.0.wrapping_mul(INVERSE).wrapping_sub(1) < u64::MAX / 0xffff
     }
 
-    /// The checksum: the complement of the sum. Zero over bytes that contain a right one.
+    /// The checksum: the complement of the sum. Zero over bytes that contain a correct checksum.
     #[inline]
     pub const fn checksum(self) -> u16 {
         !self.folded()
     }
 }
 
-/// By how much a sum in one's complement changes where new bytes stand for old ones, both an even number: 1 to 0xffff, of which the
-/// latter changes nothing. A checksum over them becomes less by that (RFC 1624, equation 4).
+/// The change of a one's complement sum when `new` bytes replace `old` ones, both an even number: 1 to
+/// 0xffff, where 0xffff changes nothing. A checksum over them decreases by this (RFC 1624, equation 4).
 pub fn change(old: &[u8], new: &[u8]) -> u16 {
     match Sum::ZERO.bytes(new).short(Sum::ZERO.bytes(old).checksum()).folded() {
         0 => 0xffff,
@@ -76,13 +79,14 @@ pub fn change(old: &[u8], new: &[u8]) -> u16 {
     }
 }
 
-/// The sum over the pseudo-header of TCP or UDP over IPv4; `length` counts header and payload.
+/// The sum over the pseudo-header of TCP or UDP over IPv4; `length` includes header and payload.
 #[inline]
 pub const fn pseudo_v4(source: u32, destination: u32, protocol: u8, length: u16) -> Sum {
     Sum::ZERO.long(source).long(destination).short(protocol as u16).short(length)
 }
 
-/// The sum over the pseudo-header of TCP, UDP or ICMPv6 over IPv6 (RFC 8200, 8.1); `length` counts header and payload.
+/// The sum over the pseudo-header of TCP, UDP or ICMPv6 over IPv6 (RFC 8200, 8.1); `length` includes header
+/// and payload.
 #[inline]
 pub fn pseudo_v6(source: u128, destination: u128, protocol: u8, length: u32) -> Sum {
     Sum::ZERO
@@ -92,32 +96,32 @@ pub fn pseudo_v6(source: u128, destination: u128, protocol: u8, length: u32) -> 
         .long(length)
 }
 
-/// The checksum after a 16-bit word it covers has changed from `old` to `new` (RFC 1624, equation 3).
+/// The new checksum after a 16-bit word that it covers changed from `old` to `new` (RFC 1624, equation 3).
 #[inline]
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::ZERO.short(!checksum).short(!old).short(new).checksum()
 }
 
-/// A checksum that can't be finished.
+/// A checksum that can't be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("csum_start {start} and csum_offset {offset} put the checksum outside the frame of {len} bytes")]
 pub struct ChecksumError {
     /// Where checksumming would start.
     pub start: u16,
-    /// Where the checksum would go, from there.
+    /// Offset of the checksum field from there.
     pub offset: u16,
     /// Bytes of the frame.
     pub len: usize,
 }
 
-/// Offset of the checksum in a UDP header, where zero means none was made.
+/// Offset of the checksum in a UDP header, where zero means no checksum.
 pub(crate) const UDP_OFFSET: u16 = 6;
 
-/// Fills in a checksum that the sender left open, so that the frame can go on a wire. Frames whose checksum is not
-/// [`Checksum::Partial`] are left alone. A train gets the checksum of the one large packet that it is.
+/// Completes a checksum that the sender left open, before the frame goes on a wire. Frames whose checksum is
+/// not [`Checksum::Partial`] are not changed. A train gets the checksum of the one large packet that it is.
 ///
 /// # Errors
-/// The checksum would lie outside the frame; nothing is changed then.
+/// If the checksum would lie outside the frame, which is then not changed.
 #[inline]
 pub fn finish_checksum(meta: &mut Meta, frame: &mut [u8]) -> Result<(), ChecksumError> {
     match meta.open_checksum() {
@@ -154,7 +158,7 @@ mod tests {
     use longwire_packet::Pool;
     use proptest::prelude::*;
 
-    /// The sum as RFC 1071 defines it, two bytes at a time.
+    /// The sum as defined in RFC 1071, two bytes at a time.
     fn plain(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {
@@ -244,7 +248,8 @@ mod tests {
 
         #[test]
         fn a_change_is_the_difference_of_two_sums(
-            old in prop::collection::vec(any::<u16>(), 0..20), new in prop::collection::vec(any::<u16>(), 0..20)
+            old in prop::collection::vec(any::<u16>(), 0..20),
+                new in prop::collection::vec(any::<u16>(), 0..20)
         ) {
             let total = |words: &[u16]| words.iter().map(|&word| i64::from(word)).sum::<i64>();
             let bytes = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
@@ -254,11 +259,12 @@ mod tests {
         }
 
         #[test]
-        fn an_update_is_a_new_sum(mut bytes in prop::collection::vec(any::<u8>(), 4..80), at in 0..2usize, new: u16) {
+        fn an_update_is_a_new_sum(mut bytes in prop::collection::vec(any::<u8>(), 4..80), at in 0..2usize,
+            new: u16) {
             let old = u16::from_be_bytes([bytes[at * 2], bytes[at * 2 + 1]]);
             let before = plain(&bytes);
             bytes[at * 2..at * 2 + 2].copy_from_slice(&new.to_be_bytes());
-            // All-zero data has a checksum of ffff, which no update can tell from 0000.
+            // All-zero data has a checksum of ffff, which an update can't distinguish from 0000.
             prop_assume!(bytes.iter().any(|&byte| byte != 0));
             prop_assert_eq!(update(before, old, new), plain(&bytes));
         }

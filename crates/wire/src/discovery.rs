@@ -12,27 +12,28 @@ const FIXED: usize = 24;
 const UNFORWARDED: u8 = 255;
 const SOURCE_LINK_ADDRESS: u8 = 1;
 const TARGET_LINK_ADDRESS: u8 = 2;
-/// Neighbour advertisements come from a router, were asked for, override what is known.
+/// Flags of a neighbour advertisement: from a router, solicited, override.
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
-/// A solicitation or advertisement that RFC 4861 (7.1) calls valid.
+/// A solicitation or advertisement that is valid by RFC 4861, 7.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Discovery {
-    /// Whether it asks, rather than tells.
+    /// Whether it is a solicitation.
     pub is_solicitation: bool,
-    /// Whose link address is asked for or told.
+    /// The address that is resolved or announced.
     pub target: u128,
-    /// The link address of the source (of a solicitation) or the target (of an advertisement), if it is there.
+    /// The link address of the source (solicitation) or target (advertisement), if present.
     pub link_address: Option<[u8; 6]>,
-    /// Whether an advertisement was asked for.
+    /// Whether an advertisement was solicited.
     pub is_solicited: bool,
-    /// Whether an advertisement is to replace another link address.
+    /// Whether an advertisement overrides a known link address.
     pub overrides: bool,
 }
 
 impl Discovery {
-    /// Reads the ICMPv6 message at `offset` of `packet`, whose header is `ip`. None if it is neither message, or not valid.
+    /// Reads the ICMPv6 message at `offset` of `packet`, whose header is `ip`. None if it is neither message
+    /// or is invalid.
     pub fn read(ip: &Ipv6<'_>, packet: &[u8], offset: usize) -> Option<Self> {
         let end = 40 + usize::from(ip.payload_len());
         let message = packet.get(offset..end)?;
@@ -63,14 +64,15 @@ impl Discovery {
         Some(Self { is_solicitation, target, link_address, is_solicited, overrides })
     }
 
-    /// Asks for the link address of `target`, in a packet from `source`, which has the link address `from`, to `destination`.
+    /// A solicitation for the link address of `target`, sent from `source` with link address `from` to
+    /// `destination`.
     pub fn solicit(source: u128, destination: u128, target: u128, from: [u8; 6]) -> [u8; DISCOVERY_LEN] {
         let head = (icmpv6_kind::SOLICITATION, 0, SOURCE_LINK_ADDRESS);
         message(head, source, destination, target, from)
     }
 
-    /// Tells that `target`, a router's address, has the link address `at`. What is not told from that address itself is of several routers: it
-    /// replaces no other (RFC 4861, 7.2.4).
+    /// An advertisement that `target`, a router's address, has the link address `at`. Sent from another
+    /// address it is for an address that several routers share, and does not override (RFC 4861, 7.2.4).
     pub fn advertise(
         source: u128,
         destination: u128,
@@ -86,7 +88,7 @@ impl Discovery {
     }
 }
 
-/// ff02::1:ff00:0 without its last three bytes.
+/// ff02::1:ff00:0, the prefix of solicited-node addresses.
 const SOLICITED_NODE: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000 >> 24;
 
 /// The multicast address to which solicitations for `target` go (RFC 4291, 2.7.1).
@@ -118,7 +120,8 @@ fn message(
     message
 }
 
-/// The Ethernet address in the option of type `kind`, if there is one; none at all if an option can't be.
+/// The Ethernet address in the option of type `kind`, if there is one; the outer option is none if an option
+/// is malformed.
 fn link_address(mut options: &[u8], kind: u8) -> Option<Option<[u8; 6]>> {
     let mut found = None;
     while let [option, eights, ..] = *options {

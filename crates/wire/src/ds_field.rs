@@ -1,5 +1,5 @@
-//! The byte of an IP header that tells how a packet is to be treated: six bits of DSCP (RFC 2474, section 3) and two of
-//! ECN (RFC 3168, section 5). In IPv4 it is the second byte, in IPv6 the traffic class.
+//! The DS field and ECN bits of an IP header: six bits of DSCP (RFC 2474, section 3) and two of ECN (RFC
+//! 3168, section 5). In IPv4 this is the second byte, in IPv6 the traffic class.
 
 use crate::checksum::update;
 use crate::{ethertype, l3_offset};
@@ -7,9 +7,10 @@ use crate::{ethertype, l3_offset};
 /// The two bits of ECN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ecn {
-    /// Not ECN-capable, or no IP at all.
+    /// Not ECN-capable, or not IP.
     NotCapable,
-    /// ECN-capable, and of a sender that takes every mark for what it is: the L4S identifier (RFC 9331, section 2).
+    /// ECN-capable, from a sender with a scalable response to marks: the L4S identifier (RFC 9331, section
+    /// 2).
     Ect1,
     /// ECN-capable.
     Ect0,
@@ -17,7 +18,7 @@ pub enum Ecn {
     Ce,
 }
 
-/// The DSCP and ECN byte of an Ethernet frame; none if it holds no IP packet.
+/// The DSCP and ECN byte of an Ethernet frame; none if it is not IP.
 #[inline]
 pub fn ds_field(frame: &[u8]) -> Option<u8> {
     let (at, version) = ip(frame)?;
@@ -27,7 +28,7 @@ pub fn ds_field(frame: &[u8]) -> Option<u8> {
     }
 }
 
-/// What the ECN bits of a frame say.
+/// The ECN bits of a frame.
 #[inline]
 pub fn ecn(frame: &[u8]) -> Ecn {
     match ds_field(frame).unwrap_or(0) & 3 {
@@ -38,7 +39,8 @@ pub fn ecn(frame: &[u8]) -> Ecn {
     }
 }
 
-/// Marks a frame as having met congestion. Whether it could be: it is IP and ECN-capable (or marked already).
+/// Sets CE on a frame. Returns false if it is not IP or not ECN-capable; a frame that is already marked is
+/// fine.
 pub fn mark_ce(frame: &mut [u8]) -> bool {
     match ds_field(frame) {
         Some(field) if field & 3 != 0 => set(frame, field | 3),
@@ -46,7 +48,7 @@ pub fn mark_ce(frame: &mut [u8]) -> bool {
     }
 }
 
-/// Gives a frame the DSCP `dscp` (0 to 63). Whether it could be: it is IP.
+/// Sets the DSCP of a frame to `dscp` (0 to 63). Returns false if it is not IP.
 pub fn set_dscp(frame: &mut [u8], dscp: u8) -> bool {
     match ds_field(frame) {
         Some(field) => set(frame, dscp << 2 | field & 3),
@@ -54,7 +56,7 @@ pub fn set_dscp(frame: &mut [u8], dscp: u8) -> bool {
     }
 }
 
-/// Writes the byte, and in IPv4 keeps the header's checksum right (RFC 1624).
+/// Writes the byte, and updates the header checksum of IPv4 (RFC 1624).
 fn set(frame: &mut [u8], field: u8) -> bool {
     let Some((at, version)) = ip(frame) else { return false };
     if version == 4 {
@@ -71,7 +73,7 @@ fn set(frame: &mut [u8], field: u8) -> bool {
     true
 }
 
-/// Where the IP header begins, and its version; none if there is no whole fixed header of a known version.
+/// Offset and version of the IP header; none without a whole fixed header of a known version.
 #[inline]
 fn ip(frame: &[u8]) -> Option<(usize, u8)> {
     let at = l3_offset(frame);
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
     use crate::checksum::Sum;
 
-    /// An IPv4 header with a right checksum, DSCP 46 and ECT(0).
+    /// An IPv4 header with a correct checksum, DSCP 46 and ECT(0).
     fn v4() -> Vec<u8> {
         let mut frame = vec![0; 34];
         frame[12] = 8;

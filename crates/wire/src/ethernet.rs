@@ -19,7 +19,8 @@ pub mod ethertype {
 const HEADER: usize = 14;
 const TAG: usize = 4;
 
-/// The offset of what follows the Ethernet header and up to two VLAN tags; the frame's length if it ends before.
+/// The offset of what follows the Ethernet header and up to two VLAN tags; the frame's length if it ends
+/// earlier.
 #[inline]
 pub fn l3_offset(frame: &[u8]) -> usize {
     let mut offset = HEADER;
@@ -116,7 +117,7 @@ mod tests {
             (&[0x0800][..], 14, 0x0800, [None, None]),
             (&[0x8100, 0x86dd][..], 18, 0x86dd, [Some(1), None]),
             (&[0x88a8, 0x8100, 0x0800][..], 22, 0x0800, [Some(1), Some(2)]),
-            // A third tag is left to whoever wants it.
+            // A third tag is not parsed.
             (&[0x88a8, 0x8100, 0x8100, 0x0800][..], 22, 0x8100, [Some(1), Some(2)]),
         ];
         for (ethertypes, offset, ethertype, tags) in table {

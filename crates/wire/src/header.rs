@@ -1,4 +1,4 @@
-//! Headers to be written: Ethernet, IPv4, IPv6.
+//! Builders for Ethernet, IPv4 and IPv6 headers.
 
 use crate::checksum::Sum;
 
@@ -11,7 +11,7 @@ pub fn ethernet_header(destination: [u8; 6], source: [u8; 6], ethertype: u16) ->
     header
 }
 
-/// What an IPv4 header without options says (RFC 791, 3.1). It is no fragment, and need not be fragmented.
+/// Fields of an IPv4 header without options (RFC 791, 3.1): not a fragment, and with DF set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipv4Header {
     /// The source address.
@@ -20,13 +20,13 @@ pub struct Ipv4Header {
     pub destination: u32,
     /// Number of the transport protocol.
     pub protocol: u8,
-    /// Hops it may take.
+    /// Time to live.
     pub ttl: u8,
     /// Code point and congestion bits.
     pub traffic_class: u8,
     /// The identification.
     pub id: u16,
-    /// Bytes behind the header: at most 65515.
+    /// Bytes after the header: at most 65515.
     pub payload_len: u16,
 }
 
@@ -48,16 +48,16 @@ impl Ipv4Header {
     }
 }
 
-/// What an IPv6 header says (RFC 8200, 3).
+/// Fields of an IPv6 header (RFC 8200, 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipv6Header {
     /// The source address.
     pub source: u128,
     /// The destination address.
     pub destination: u128,
-    /// What kind of header follows.
+    /// Number of the next header.
     pub next_header: u8,
-    /// Hops it may take.
+    /// Hop limit.
     pub hop_limit: u8,
     /// Bytes behind the header.
     pub payload_len: u16,

@@ -1,18 +1,18 @@
-//! Types and codes of ICMP messages (RFC 792, 1122, 1191, 1812; RFC 4443), and which of them are errors.
+//! Types and codes of ICMP messages (RFC 792, 1122, 1191, 1812; RFC 4443), and which are errors.
 
 use crate::{Icmp, Ipv4, Ipv6, protocol};
 
 /// Types of ICMPv4 messages.
 pub mod icmp_kind {
-    /// An answer to an echo.
+    /// Echo reply.
     pub const ECHO_REPLY: u8 = 0;
-    /// The destination can't be reached.
+    /// Destination unreachable.
     pub const UNREACHABLE: u8 = 3;
     /// Asks for an echo.
     pub const ECHO: u8 = 8;
-    /// Too many hops, or fragments that never came.
+    /// Hop limit exceeded, or reassembly timed out.
     pub const TIME_EXCEEDED: u8 = 11;
-    /// Something is wrong in the header.
+    /// Parameter problem in the header.
     pub const PARAMETER: u8 = 12;
 }
 
@@ -20,15 +20,15 @@ pub mod icmp_kind {
 pub mod unreachable {
     /// No route.
     pub const NETWORK: u8 = 0;
-    /// The host does not answer.
+    /// Host unreachable.
     pub const HOST: u8 = 1;
-    /// The host does not serve the protocol.
+    /// Protocol unreachable.
     pub const PROTOCOL: u8 = 2;
-    /// Nobody listens on the port.
+    /// Port unreachable.
     pub const PORT: u8 = 3;
-    /// Fragmentation was needed, and forbidden.
+    /// Fragmentation needed but DF set.
     pub const TOO_BIG: u8 = 4;
-    /// The source route can't be followed.
+    /// Source route failed.
     pub const SOURCE_ROUTE: u8 = 5;
     /// Forbidden here.
     pub const PROHIBITED: u8 = 13;
@@ -36,23 +36,23 @@ pub mod unreachable {
 
 /// Types of ICMPv6 messages.
 pub mod icmpv6_kind {
-    /// The destination can't be reached.
+    /// Destination unreachable.
     pub const UNREACHABLE: u8 = 1;
-    /// Too big for the next link.
+    /// Packet too big.
     pub const TOO_BIG: u8 = 2;
     /// Too many hops.
     pub const TIME_EXCEEDED: u8 = 3;
-    /// Something is wrong in a header.
+    /// Parameter problem in a header.
     pub const PARAMETER: u8 = 4;
     /// Asks for an echo.
     pub const ECHO: u8 = 128;
-    /// An answer to an echo.
+    /// Echo reply.
     pub const ECHO_REPLY: u8 = 129;
-    /// Asks for a neighbour's link address.
+    /// Neighbour solicitation.
     pub const SOLICITATION: u8 = 135;
     /// Tells a link address.
     pub const ADVERTISEMENT: u8 = 136;
-    /// Says that another router is nearer.
+    /// Redirect to a better next hop.
     pub const REDIRECT: u8 = 137;
 }
 
@@ -62,21 +62,22 @@ pub mod unreachable_v6 {
     pub const NO_ROUTE: u8 = 0;
     /// Forbidden here.
     pub const PROHIBITED: u8 = 1;
-    /// The host does not answer.
+    /// Address unreachable.
     pub const ADDRESS: u8 = 3;
-    /// Nobody listens on the port.
+    /// Port unreachable.
     pub const PORT: u8 = 4;
 }
 
-/// Whether a packet is an ICMP error, to which there is no answer: all but echo, time stamp and information messages. What can't be read is
-/// taken for one.
+/// Whether a packet is an ICMP error, which must not be answered: everything except echo, timestamp and
+/// information messages. Unreadable messages are treated as errors.
 pub fn is_icmp_error(ip: &Ipv4<'_>) -> bool {
     const QUESTIONS_AND_ANSWERS: [u8; 8] = [0, 8, 13, 14, 15, 16, 17, 18];
     ip.protocol() == protocol::ICMP
         && Icmp::check(ip.payload()).map_or(true, |icmp| !QUESTIONS_AND_ANSWERS.contains(&icmp.kind()))
 }
 
-/// Whether an IPv6 packet (`packet` is all of it) is an ICMPv6 error or a redirect, to which there is no answer.
+/// Whether an IPv6 packet (`packet` is all of it) is an ICMPv6 error or a redirect, which must not be
+/// answered.
 pub fn is_icmpv6_error(ip: &Ipv6<'_>, packet: &[u8]) -> bool {
     let transport = ip.transport().filter(|transport| transport.protocol == protocol::ICMPV6);
     let kind = transport.and_then(|transport| packet.get(transport.offset));

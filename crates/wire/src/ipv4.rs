@@ -4,8 +4,8 @@ use crate::malformed::{Malformed, be16, be32, options, split};
 
 const HEADER: usize = 20;
 
-/// A checked IPv4 header. Its total length is believed only as far as there are bytes, so that frames which a
-/// capture cut short can be read.
+/// A checked IPv4 header. Its total length is limited to the bytes present, so that frames truncated by a
+/// capture can be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Ipv4<'a> {
     header: &'a [u8; HEADER],
@@ -14,10 +14,10 @@ pub struct Ipv4<'a> {
 }
 
 impl<'a> Ipv4<'a> {
-    /// Reads what follows an Ethernet header.
+    /// Parses the bytes after an Ethernet header.
     ///
     /// # Errors
-    /// The bytes end before the header does, or version, header length or total length can't be.
+    /// The bytes end within the header, or version, header length or total length is invalid.
     #[inline]
     pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (header, rest) = split::<HEADER>(bytes, "IPv4")?;
@@ -42,7 +42,7 @@ impl<'a> Ipv4<'a> {
         HEADER + self.options.len()
     }
 
-    /// Bytes of header and payload together, as the sender wrote.
+    /// Length of header and payload, as the sender wrote it.
     pub fn total_len(&self) -> u16 {
         be16::<2, _>(self.header)
     }
@@ -57,17 +57,17 @@ impl<'a> Ipv4<'a> {
         be16::<4, _>(self.header)
     }
 
-    /// Whether it is a part of a larger packet, the first one included.
+    /// Whether it is a fragment of a larger packet, the first one included.
     pub fn is_fragment(&self) -> bool {
         be16::<6, _>(self.header) & 0x3fff != 0
     }
 
-    /// Whether it is a part of a larger packet, but not the first: what follows is no transport header.
+    /// Whether it is a fragment other than the first, so that no transport header follows.
     pub fn is_later_fragment(&self) -> bool {
         be16::<6, _>(self.header) & 0x1fff != 0
     }
 
-    /// Hops it may still take.
+    /// Time to live.
     pub fn ttl(&self) -> u8 {
         self.header[8]
     }
@@ -92,7 +92,7 @@ impl<'a> Ipv4<'a> {
         self.options
     }
 
-    /// What follows the header, without Ethernet padding, as far as the bytes reach.
+    /// The payload without Ethernet padding, as far as the bytes reach.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
@@ -141,7 +141,7 @@ mod tests {
             assert!(Ipv4::check(&bytes).unwrap_err().to_string().contains(field));
         }
         assert!(Ipv4::check(&packet()[..23]).is_err());
-        // Cut short by a capture: what is there can be read.
+        // Truncated by a capture: the bytes present can be read.
         assert_eq!(Ipv4::check(&packet()[..25]).unwrap().payload(), &[7]);
     }
 }

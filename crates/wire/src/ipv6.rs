@@ -1,21 +1,21 @@
-//! IPv6 headers and the way through their extension headers (RFC 8200).
+//! IPv6 headers and the walk over their extension headers (RFC 8200).
 
 use crate::malformed::{Malformed, be16, part, split};
 use crate::transport::protocol;
 
 const HEADER: usize = 40;
-/// Most extension headers that are walked through; real packets have one or two.
+/// Most extension headers that are walked over; real packets have one or two.
 pub const MAX_EXTENSIONS: usize = 8;
 
-/// A checked IPv6 header. Its payload length is believed only as far as there are bytes, so that frames which a
-/// capture cut short can be read.
+/// A checked IPv6 header. Its payload length is limited to the bytes present, so that frames truncated by a
+/// capture can be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Ipv6<'a> {
     header: &'a [u8; HEADER],
     payload: &'a [u8],
 }
 
-/// Where the transport header of an IPv6 packet is, and what stands before it.
+/// The transport header of an IPv6 packet and what precedes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transport {
     /// Number of the protocol.
@@ -28,34 +28,34 @@ pub struct Transport {
     pub is_routed: bool,
 }
 
-/// What the way through an IPv6 packet's headers leads to.
+/// Result of walking over an IPv6 packet's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
     /// A transport header.
     Transport(Transport),
     /// The bytes of a later fragment.
     Later {
-        /// What its fragment header says that they are: that which is fragmented may begin with more extension headers.
+        /// Next header from the fragment header: the fragmented part may begin with more extension headers.
         protocol: u8,
     },
-    /// Nothing that can be read: it is encrypted, or there is nothing.
+    /// No readable header: encrypted, or no next header.
     Closed {
-        /// That it is (50), or that there is not (59).
+        /// 50 for ESP, 59 for no next header.
         protocol: u8,
         /// Whether the packet is a fragment.
         is_fragment: bool,
     },
-    /// Nothing: there are more extension headers than [`MAX_EXTENSIONS`], or the packet ends within them.
+    /// More extension headers than [`MAX_EXTENSIONS`], or the packet ends within them.
     Beyond {
-        /// What the last header that was walked over says that comes next.
+        /// Next header of the last header walked over.
         protocol: u8,
-        /// Whether one of them says that the packet is a fragment.
+        /// Whether one of them is a fragment header.
         is_fragment: bool,
     },
 }
 
 impl<'a> Ipv6<'a> {
-    /// Reads what follows an Ethernet header.
+    /// Parses the bytes after an Ethernet header.
     ///
     /// # Errors
     /// Shorter than 40 bytes, or another version.
@@ -71,7 +71,7 @@ impl<'a> Ipv6<'a> {
         Ok(Self { header, payload: &rest[..rest.len().min(len)] })
     }
 
-    /// Bytes behind the 40 of the fixed header, as the sender wrote.
+    /// Length of what follows the fixed header, as the sender wrote it.
     pub fn payload_len(&self) -> u16 {
         be16::<4, _>(self.header)
     }
@@ -81,12 +81,12 @@ impl<'a> Ipv6<'a> {
         (be16::<0, _>(self.header) >> 4) as u8
     }
 
-    /// What kind of header follows the fixed one.
+    /// Next header of the fixed header.
     pub fn next_header(&self) -> u8 {
         self.header[6]
     }
 
-    /// Hops it may still take.
+    /// Hop limit.
     pub fn hop_limit(&self) -> u8 {
         self.header[7]
     }
@@ -96,18 +96,20 @@ impl<'a> Ipv6<'a> {
         u128::from_be_bytes(part::<8, 16, _>(self.header))
     }
 
-    /// The destination address; not the last one if there is a routing header.
+    /// The destination address; not the final one if there is a routing header.
     pub fn destination(&self) -> u128 {
         u128::from_be_bytes(part::<24, 16, _>(self.header))
     }
 
-    /// What follows the fixed header, extension headers first, without Ethernet padding, as far as the bytes reach.
+    /// The payload after the fixed header, extension headers included, without Ethernet padding, as far as
+    /// the bytes reach.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Walks over at most [`MAX_EXTENSIONS`] headers. None if the packet is a later fragment, is encrypted, has no
-    /// transport header, has more extension headers, or ends within them.
+    /// Walks over at most [`MAX_EXTENSIONS`] headers to the transport header. None for later fragments,
+    /// encrypted packets, packets without a transport header or with more extension headers, and truncated
+    /// ones.
     #[inline]
     pub fn transport(&self) -> Option<Transport> {
         match self.walk() {
@@ -126,7 +128,8 @@ impl<'a> Ipv6<'a> {
         reached.unwrap_or(Reached::Beyond { protocol, is_fragment })
     }
 
-    /// Walks on from a header. None if there are too many, or the packet ends within them; what was found by then stays.
+    /// Continues the walk at a header. None if there are too many, or the packet ends within them; `found`
+    /// keeps what was read so far.
     #[inline]
     fn walk_on(&self, found: &mut Transport) -> Option<Reached> {
         for _ in 0..=MAX_EXTENSIONS {
@@ -211,13 +214,13 @@ mod tests {
             let bytes = packet(next, payload);
             Ipv6::check(&bytes).unwrap().walk()
         };
-        // Fragments of UDP, of options before UDP, and one of ESP.
+        // Fragments of UDP, of options before UDP, and of ESP.
         assert_eq!(reached(44, &[17, 0, 0, 8, 0, 0, 0, 9]), Reached::Later { protocol: 17 });
         assert_eq!(reached(44, &[60, 0, 0, 8, 0, 0, 0, 9]), Reached::Later { protocol: 60 });
         let closed = |protocol, is_fragment| Reached::Closed { protocol, is_fragment };
         assert_eq!(reached(44, &[50, 0, 0, 1, 0, 0, 0, 9]), closed(50, true));
         assert_eq!(reached(59, &[]), closed(59, false));
-        // The walk ends before it is known: within the first header, or before the second.
+        // The walk ends before the result is known: within the first header, or before the second.
         let beyond = |protocol, is_fragment| Reached::Beyond { protocol, is_fragment };
         assert_eq!(reached(44, &[17, 0, 0]), beyond(44, false));
         assert_eq!(reached(60, &[]), beyond(60, false));

@@ -1,4 +1,4 @@
-//! What stands in a frame: header views, checksums, and trains of segments.
+//! Frame contents: header views, checksums, and trains of segments.
 //!
 //! A view is checked once, when it is made, and never panics afterwards, whatever the bytes. Nothing here
 //! allocates, except that [`segment`] takes packets from the pool.

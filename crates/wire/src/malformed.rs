@@ -1,28 +1,28 @@
-//! Why bytes are not the header they should be.
+//! Errors of malformed headers.
 
 use thiserror::Error;
 
 /// A header that can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// The bytes end before the header does.
+    /// The bytes end within the header.
     #[error("{header} header: it needs {needed} bytes, {present} are there")]
     Short {
         /// Which header.
         header: &'static str,
-        /// Bytes it needs.
+        /// Bytes required.
         needed: usize,
         /// Bytes there are.
         present: usize,
     },
-    /// A field has a value that can't be.
+    /// A field has an invalid value.
     #[error("{header} header: {field} is {value}, it must be {wanted}")]
     Field {
         /// Which header.
         header: &'static str,
         /// Which field.
         field: &'static str,
-        /// What stands there.
+        /// The value found.
         value: u32,
         /// What may stand there.
         wanted: &'static str,
@@ -50,21 +50,21 @@ pub(crate) fn options<'a>(
     rest.split_at_checked(len).ok_or(short)
 }
 
-/// The big-endian number at `AT`. A place outside the array does not compile.
+/// The big-endian number at `AT`. An offset outside the array does not compile.
 #[inline]
 pub(crate) fn be16<const AT: usize, const N: usize>(bytes: &[u8; N]) -> u16 {
     const { assert!(AT + 2 <= N) };
     u16::from_be_bytes([bytes[AT], bytes[AT + 1]])
 }
 
-/// The big-endian number at `AT`. A place outside the array does not compile.
+/// The big-endian number at `AT`. An offset outside the array does not compile.
 #[inline]
 pub(crate) fn be32<const AT: usize, const N: usize>(bytes: &[u8; N]) -> u32 {
     const { assert!(AT + 4 <= N) };
     u32::from_be_bytes([bytes[AT], bytes[AT + 1], bytes[AT + 2], bytes[AT + 3]])
 }
 
-/// The `M` bytes at `AT`. A place outside the array does not compile.
+/// The `M` bytes at `AT`. An offset outside the array does not compile.
 #[inline]
 pub(crate) fn part<const AT: usize, const M: usize, const N: usize>(bytes: &[u8; N]) -> [u8; M] {
     const { assert!(AT + M <= N) };

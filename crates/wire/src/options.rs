@@ -16,22 +16,22 @@ pub mod option_kind {
     pub const LOOSE_ROUTE: u8 = 131;
     /// Strict source route.
     pub const STRICT_ROUTE: u8 = 137;
-    /// Routers should look closer (RFC 2113).
+    /// Router alert (RFC 2113).
     pub const ROUTER_ALERT: u8 = 148;
 }
 
-/// Where an option stands.
+/// Position of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderOption {
     /// Its type.
     pub kind: u8,
-    /// Its first byte, from the first byte of the options.
+    /// Offset of its first byte within the options.
     pub offset: usize,
-    /// Its bytes, type and length included.
+    /// Its length, type and length bytes included.
     pub len: usize,
 }
 
-/// The options of an IPv4 header in order, without those that only fill; ends after the first that is malformed.
+/// The options of an IPv4 header in order, without padding; ends after the first malformed one.
 #[derive(Debug, Clone)]
 pub struct Ipv4Options<'a> {
     bytes: &'a [u8],
@@ -39,7 +39,7 @@ pub struct Ipv4Options<'a> {
 }
 
 impl<'a> Ipv4Options<'a> {
-    /// Those in `bytes`, which stand behind the 20 bytes of the fixed header.
+    /// The options in `bytes`, which follow the 20 bytes of the fixed header.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -72,7 +72,8 @@ impl Iterator for Ipv4Options<'_> {
     }
 }
 
-/// The options of an IPv6 hop-by-hop or destination header in order, without padding; ends after the first that is malformed.
+/// The options of an IPv6 hop-by-hop or destination header in order, without padding; ends after the first
+/// malformed one.
 #[derive(Debug, Clone)]
 pub struct Ipv6Options<'a> {
     bytes: &'a [u8],
@@ -80,10 +81,10 @@ pub struct Ipv6Options<'a> {
 }
 
 impl<'a> Ipv6Options<'a> {
-    /// Those of the header that begins with `bytes`. Offsets count from its first byte.
+    /// The options of the header that begins with `bytes`. Offsets are from its first byte.
     ///
     /// # Errors
-    /// The bytes end before the header does.
+    /// The bytes end within the header.
     pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let needed = 8 + usize::from(*bytes.get(1).unwrap_or(&0)) * 8;
         let header = "IPv6 options";
@@ -156,7 +157,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn options_stand_one_after_the_other_within_the_bytes(bytes in prop::collection::vec(any::<u8>(), 0..48)) {
+        fn options_stand_one_after_the_other_within_the_bytes(bytes in prop::collection::vec(any::<u8>(),
+            0..48)) {
             let mut end = 0;
             for option in Ipv4Options::new(&bytes).flatten() {
                 prop_assert!(option.offset >= end && option.len >= 2);

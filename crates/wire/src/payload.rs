@@ -2,11 +2,11 @@
 
 use crate::{Ethernet, Ipv4, Ipv6, Tcp, ethertype, l3_offset, protocol};
 
-/// Header of UDP, and of ICMP as far as all its messages agree.
+/// Length of a UDP header, and of the part that all ICMP messages share.
 const SHORT_HEADER: usize = 8;
 
-/// The offset of what follows the Ethernet, IP and TCP, UDP or ICMP headers of a frame, as far as they can be read;
-/// at most the frame's length. IPv6 extension headers count as headers.
+/// The offset of the payload behind the Ethernet, IP and TCP, UDP or ICMP headers of a frame, as far as they
+/// can be read; at most the frame's length. IPv6 extension headers are treated as headers.
 pub fn payload_offset(frame: &[u8]) -> usize {
     let network = l3_offset(frame);
     let Ok(ethernet) = Ethernet::check(frame) else { return network };

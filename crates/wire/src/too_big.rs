@@ -1,13 +1,13 @@
-//! What a router answers to the sender of a packet that is too big for the next link.
+//! The reply of a router to the sender of a packet that is too big for the next link.
 
 use crate::checksum::{Sum, pseudo_v6};
 use crate::icmp::{is_icmp_error, is_icmpv6_error};
 use crate::{Ethernet, Ipv4, Ipv6, ethertype, l3_offset, protocol};
 use longwire_packet::{Handle, Pool};
 
-/// Bytes of an ICMPv4 message's packet at most (RFC 1812, section 4.3.2.3).
+/// Maximum size of an ICMPv4 error's packet (RFC 1812, section 4.3.2.3).
 const LONGEST_V4: usize = 576;
-/// The same for ICMPv6 (RFC 4443, section 3.2).
+/// Maximum size of an ICMPv6 error's packet (RFC 4443, section 3.2).
 const LONGEST_V6: usize = 1280;
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
@@ -16,11 +16,12 @@ const HOP_LIMIT: u8 = 64;
 /// Don't fragment, in the flags of an IPv4 header.
 const DONT_FRAGMENT: u8 = 0x40;
 
-/// A new packet that tells the sender of `handle` that the next link takes packets of `mtu` bytes: "fragmentation needed"
-/// (RFC 792, RFC 1191) for IPv4 packets that must not be fragmented, "packet too big" (RFC 4443, section 3.2) for IPv6.
-/// None for packets that get no such answer (RFC 1812, section 4.3.2.7; RFC 4443, section 2.4), or if the pool is full.
+/// Makes a packet that informs the sender of `handle` about a next link with this `mtu`: "fragmentation
+/// needed" (RFC 792, RFC 1191) for IPv4 packets with DF set, "packet too big" (RFC 4443, section 3.2) for
+/// IPv6. None for packets that must not be answered (RFC 1812, section 4.3.2.7; RFC 4443, section 2.4), or if
+/// the pool is full.
 ///
-/// A link has no address: the answer comes from the packet's destination.
+/// A link has no address: the reply comes from the packet's destination.
 pub fn too_big(pool: &mut Pool, handle: Handle, mtu: u32) -> Option<Handle> {
     let frame = pool.data(handle);
     let network = l3_offset(frame);
@@ -36,7 +37,7 @@ pub fn too_big(pool: &mut Pool, handle: Handle, mtu: u32) -> Option<Handle> {
     pool.insert(&reply)
 }
 
-/// The Ethernet header of an answer: the packet's with its addresses exchanged, tags and all.
+/// The Ethernet header of a reply: the packet's own with its addresses exchanged, tags included.
 fn way_back(frame: &[u8], network: usize) -> Vec<u8> {
     let mut reply = Vec::with_capacity(network + LONGEST_V6);
     reply.extend_from_slice(&frame[6..12]);
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(ip.payload()[4..8], 1280u32.to_be_bytes());
         let whole = pseudo_v6(2, 1, protocol::ICMPV6, ip.payload().len() as u32).bytes(ip.payload());
         assert_eq!(whole.checksum(), 0);
-        // An error gets no answer.
+        // An error is not answered.
         frame[20] = protocol::ICMPV6;
         frame[54] = 1;
         assert!(answer(&frame, 1280).is_none());

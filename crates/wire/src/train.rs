@@ -1,4 +1,4 @@
-//! Trains: several segments carried as one large packet, checked when they come in and split where they must be.
+//! Trains: several segments carried as one large packet, checked on arrival and split where necessary.
 
 use crate::checksum::{Sum, UDP_OFFSET, pseudo_v4, pseudo_v6};
 use crate::ethernet::{Ethernet, ethertype};
@@ -12,39 +12,39 @@ use thiserror::Error;
 const TCP_CHECKSUM: usize = 16;
 const UDP_CHECKSUM: usize = UDP_OFFSET as usize;
 
-/// A train that can't be one.
+/// An invalid train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TrainError {
     /// The kind of train is unknown.
     #[error("gso type {0} is not TCP over IPv4 (1), TCP over IPv6 (4) or UDP (5); switch other offloads off")]
     Kind(u8),
-    /// A header can't be read.
+    /// A header is malformed.
     #[error(transparent)]
     Header(#[from] Malformed),
-    /// The headers are not those of this kind of train.
+    /// The headers do not match the kind of train.
     #[error("a train of gso type {kind} has {field} {value:#x}")]
     Protocol {
         /// The kind of train.
         kind: u8,
-        /// The field that says otherwise.
+        /// The field that contradicts it.
         field: &'static str,
-        /// What stands there.
+        /// The value found.
         value: u16,
     },
-    /// A length in a header is not the frame's.
+    /// A length in a header differs from the frame's.
     #[error("{field} says {says}, but the frame has {has}")]
     Length {
         /// Which length.
         field: &'static str,
-        /// What it says.
+        /// The length in the header.
         says: usize,
         /// What the frame has.
         has: usize,
     },
-    /// The packet is an IP fragment, or has a routing header, which segments can't have.
+    /// The packet is an IP fragment or has a routing header, which trains can't have.
     #[error("a train can't {0}")]
     Unfit(&'static str),
-    /// No payload bytes a segment, or more segments than can be counted.
+    /// No payload bytes per segment, or too many segments.
     #[error(
         "gso_size {gso_size} makes no train of {payload} payload bytes; it must give 1 to 65535 segments"
     )]
@@ -54,17 +54,17 @@ pub enum TrainError {
         /// Payload bytes of the train.
         payload: usize,
     },
-    /// A capture cut the frame short.
+    /// The frame was truncated by a capture.
     #[error("a train of {wire_len} bytes was cut short to {len}; capture whole frames")]
     Cut {
-        /// Bytes it had.
+        /// Its original length.
         wire_len: u32,
         /// Bytes there are.
         len: usize,
     },
 }
 
-/// Where the headers of a train lie, and of what kind they are.
+/// The header offsets of a train, and the kinds of header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     l3: usize,
@@ -74,12 +74,13 @@ struct Layout {
     is_tcp: bool,
 }
 
-/// Checks a train that came in, of which the sender claims kind and payload bytes of a segment ([`Train::gso`] and [`Train::gso_size`]). All else
-/// is taken from its own headers: their length, the number of segments, and where the checksum goes if it is open. A train of one segment
-/// becomes an ordinary packet, and so does a packet that claims to be none.
+/// Checks an incoming train. The sender's `claim` gives its kind and the payload bytes of a segment
+/// ([`Train::gso`] and [`Train::gso_size`]). Everything else is read from its headers: their length, the
+/// number of segments, and the place of an open checksum. A train of one segment becomes an ordinary packet,
+/// as does a packet that claims not to be a train.
 ///
 /// # Errors
-/// Headers that are malformed, contradict the claim, or can't be split. The frame is to be counted as bad.
+/// Headers that are malformed, contradict the claim, or can't be split. The frame should be counted as bad.
 #[inline]
 pub fn validate_train(meta: &mut Meta, frame: &[u8], claim: (u8, u16)) -> Result<(), TrainError> {
     meta.set_single();
@@ -169,23 +170,24 @@ fn ipv6(packet: &[u8]) -> Result<(usize, u8), TrainError> {
     if found.is_fragment {
         return Err(TrainError::Unfit("be an IP fragment"));
     }
-    // The checksum would cover an address that stands somewhere in the routing header (RFC 8200, 8.1).
+    // The checksum would cover an address in the routing header (RFC 8200, 8.1).
     if found.is_routed {
         return Err(TrainError::Unfit("have a routing header"));
     }
     Ok((found.offset, found.protocol))
 }
 
-/// Makes a packet of the segments `first..first + count` of a train: an ordinary packet if `count` is one, else a
-/// shorter train. The train is left as it is. None if the pool is full.
+/// Makes a packet of the segments `first..first + count` of a train: an ordinary packet if `count` is one,
+/// else a shorter train. The train is not changed. None if the pool is full.
 ///
-/// Headers become those that the sender would have written for these segments alone, as Linux's segmentation
-/// offload does: lengths, IPv4 identification and header checksum, TCP sequence number, FIN and PSH only on the
-/// train's last segment, CWR only on its first. The transport checksum is partial, the new pseudo-header's sum
-/// standing in its place, whether or not the train's own was complete: a driver fills in the rest or passes it on.
+/// The headers are those that the sender would have written for these segments alone, as with Linux's
+/// segmentation offload: lengths, IPv4 identification and header checksum, TCP sequence number, FIN and PSH
+/// only on the train's last segment, CWR only on its first. The transport checksum is partial, with the new
+/// pseudo-header's sum in its place, even if the train's own was complete: a driver completes it or passes it
+/// on.
 ///
 /// # Panics
-/// If the packet is not a train that [`validate_train`] has let in, or has no such segments.
+/// If the packet was not accepted by [`validate_train`], or has no such segments.
 pub fn segment(pool: &mut Pool, train: Handle, first: u16, count: u16) -> Option<Handle> {
     let meta = *pool.meta(train);
     let end = u32::from(first) + u32::from(count);
@@ -210,7 +212,7 @@ pub fn segment(pool: &mut Pool, train: Handle, first: u16, count: u16) -> Option
     Some(made)
 }
 
-/// Gives the new packet `facts` what is known of the train.
+/// Sets the metadata of the new packet, `facts`, from that of the train.
 fn inherit(facts: &mut Meta, train: &Meta, layout: &Layout, count: u16) {
     (facts.in_port, facts.out_port, facts.path) = (train.in_port, train.out_port, train.path);
     (facts.arrival, facts.place, facts.seq) = (train.arrival, train.place, train.seq);
@@ -237,7 +239,7 @@ impl Layout {
         put16(header, 10, Sum::ZERO.bytes(header).checksum());
     }
 
-    /// Puts the pseudo-header's sum where the checksum belongs, and the length into a UDP header.
+    /// Writes the pseudo-header's sum into the checksum field, and the length into a UDP header.
     fn open_checksum(&self, frame: &mut [u8]) {
         let (head, transport) = frame.split_at_mut(self.l4);
         let ip = &head[self.l3..];
@@ -257,7 +259,7 @@ impl Layout {
     }
 }
 
-/// Corrects a TCP header that stands `skipped` payload bytes behind the train's first.
+/// Corrects a TCP header that lies `skipped` payload bytes after the train's first.
 fn correct_tcp(header: &mut [u8], skipped: u32, is_last: bool) {
     let sequence = u32::from_be_bytes(bytes_at(header, 4));
     header[4..8].copy_from_slice(&sequence.wrapping_add(skipped).to_be_bytes());

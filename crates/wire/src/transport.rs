@@ -46,11 +46,11 @@ pub mod tcp_flags {
     pub const URG: u8 = 0x20;
     /// Congestion was signalled.
     pub const ECE: u8 = 0x40;
-    /// The congestion window was reduced.
+    /// Congestion window reduced.
     pub const CWR: u8 = 0x80;
 }
 
-/// Whether an ICMPv6 message of this type belongs to neighbour discovery (RFC 4861).
+/// Whether this ICMPv6 type belongs to neighbour discovery (RFC 4861).
 #[inline]
 pub const fn is_neighbour_discovery(icmpv6_kind: u8) -> bool {
     matches!(icmpv6_kind, 133..=137)
@@ -69,10 +69,10 @@ pub struct Tcp<'a> {
 }
 
 impl<'a> Tcp<'a> {
-    /// Reads what follows an IP header.
+    /// Parses the bytes after an IP header.
     ///
     /// # Errors
-    /// The bytes end before the header does, or its length is below 20.
+    /// The bytes end within the header, or its length is below 20.
     #[inline]
     pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (header, rest) = split::<TCP>(bytes, "TCP")?;
@@ -136,7 +136,7 @@ impl<'a> Tcp<'a> {
     }
 }
 
-/// A checked UDP header. Its length is believed only as far as there are bytes.
+/// A checked UDP header. Its length is limited to the bytes present.
 #[derive(Debug, Clone, Copy)]
 pub struct Udp<'a> {
     header: &'a [u8; UDP],
@@ -144,7 +144,7 @@ pub struct Udp<'a> {
 }
 
 impl<'a> Udp<'a> {
-    /// Reads what follows an IP header.
+    /// Parses the bytes after an IP header.
     ///
     /// # Errors
     /// Shorter than 8 bytes, or its length field below 8.
@@ -169,22 +169,22 @@ impl<'a> Udp<'a> {
         be16::<2, _>(self.header)
     }
 
-    /// Bytes of header and payload, as the sender wrote.
+    /// Length of header and payload, as the sender wrote it.
     pub fn len(&self) -> u16 {
         be16::<4, _>(self.header)
     }
 
-    /// Whether it carries nothing.
+    /// Whether the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.payload.is_empty()
     }
 
-    /// The checksum; zero if the sender made none.
+    /// The checksum; zero if the sender did not compute one.
     pub fn checksum(&self) -> u16 {
         be16::<6, _>(self.header)
     }
 
-    /// What follows the header, as far as the bytes reach.
+    /// The payload, as far as the bytes reach.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
@@ -198,7 +198,7 @@ pub struct Icmp<'a> {
 }
 
 impl<'a> Icmp<'a> {
-    /// Reads what follows an IP header.
+    /// Parses the bytes after an IP header.
     ///
     /// # Errors
     /// Shorter than 8 bytes.
@@ -222,7 +222,8 @@ impl<'a> Icmp<'a> {
         be16::<2, _>(self.header)
     }
 
-    /// The four bytes that mean something else in each type: identifier and sequence number of an echo.
+    /// The last four bytes of the header, which depend on the type: for an echo, identifier and sequence
+    /// number.
     pub fn rest_of_header(&self) -> u32 {
         be32::<4, _>(self.header)
     }

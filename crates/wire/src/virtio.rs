@@ -13,16 +13,16 @@ pub const MERGEABLE_LEN: usize = 12;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
-/// The bit besides the kind of train that says the sender set CWR, which the frame itself says too.
+/// The bit next to the kind of train that announces CWR; the frame has the flag too.
 const ECN: u8 = 0x80;
 
-/// A virtio network header that can't be right.
+/// An invalid virtio network header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum VirtioError {
-    /// The header is cut off.
+    /// The header is truncated.
     #[error("a virtio header of {0} bytes is too short: it has 10, or 12 with merged buffers")]
     Short(usize),
-    /// The checksum would be outside the frame.
+    /// The checksum lies outside the frame.
     #[error(transparent)]
     Checksum(#[from] ChecksumError),
     /// The train is none.
@@ -30,7 +30,7 @@ pub enum VirtioError {
     Train(#[from] TrainError),
 }
 
-/// The header, little-endian as on the interfaces of a little-endian machine; read into and written from [`Meta`].
+/// The header, little-endian as on the interfaces of a little-endian machine; converted from and to [`Meta`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     flags: u8,
@@ -42,12 +42,12 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of `frame` from the front of `bytes` (10 or 12 of them count, the number of merged buffers
-    /// is not looked at) and sets the fields of `meta` that it is about, after checking them against the frame:
-    /// [`validate_train`] is included.
+    /// Reads the header of `frame` from the first 10 or 12 `bytes` (the number of merged buffers is ignored),
+    /// checks it against the frame, and sets the fields of `meta` that it describes. This includes
+    /// [`validate_train`].
     ///
     /// # Errors
-    /// A header that is cut off or does not fit the frame, which is then to be counted as bad.
+    /// A header that is truncated or does not fit the frame, which should then be counted as bad.
     pub fn read(bytes: &[u8], meta: &mut Meta, frame: &[u8]) -> Result<(), VirtioError> {
         let header = bytes.first_chunk::<LEN>().ok_or(VirtioError::Short(bytes.len()))?;
         let header = Self::from_bytes(header);
@@ -62,9 +62,9 @@ impl Header {
         Ok(())
     }
 
-    /// The header that says of a frame what `meta` knows. Twelve-byte headers end in two more zero bytes.
+    /// Writes the header of a frame from its `meta`. Twelve-byte headers end in two more zero bytes.
     ///
-    /// That a checksum was found right is not passed on: the receiver is to see errors made on the way.
+    /// A verified checksum is not passed on as such: the receiver must see errors made on the way.
     pub fn write(meta: &Meta) -> [u8; LEN] {
         let mut header = Self {
             flags: 0,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use longwire_packet::{Pool, Train};
 
-    /// TCP over IPv4 with 250 bytes of payload, the IP checksum apart.
+    /// TCP over IPv4 with 250 bytes of payload; the IP checksum is left out.
     fn frame() -> Vec<u8> {
         let mut frame = vec![0; 304];
         frame[12..14].copy_from_slice(&[8, 0]);
@@ -139,7 +139,7 @@ mod tests {
             ([0; 10], UNKNOWN, None, [0; 10]),
             ([2, 0, 0, 0, 0, 0, 0, 0, 0, 0], VERIFIED, None, [0; 10]),
             ([1, 0, 9, 9, 9, 9, 34, 0, 16, 0], OPEN, None, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0]),
-            // A train: the lying header length and checksum place are replaced, the ECN bit is dropped.
+            // A train: the wrong header length and checksum place are replaced, the ECN bit is dropped.
             ([1, 0x81, 1, 0, 100, 0, 2, 0, 2, 0], OPEN, Some(train), [1, 1, 54, 0, 100, 0, 34, 0, 16, 0]),
             // A train of one segment is an ordinary packet.
             ([1, 1, 54, 0, 250, 0, 34, 0, 16, 0], OPEN, None, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0]),
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!((meta.checksum, meta.open_checksum()), checksum, "{bytes:?}");
             assert_eq!(meta.train(), train, "{bytes:?}");
             assert_eq!(Header::write(&meta), written, "{bytes:?}");
-            // With the number of merged buffers behind it.
+            // Followed by the number of merged buffers.
             assert_eq!(read(&[&bytes[..], &[1, 0]].concat()).unwrap(), meta);
         }
     }

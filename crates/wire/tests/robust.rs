@@ -1,4 +1,4 @@
-//! No bytes make anything panic: random ones, real frames with some bytes changed, and the fuzzers' corpora.
+//! Random bytes, modified real frames and the fuzzers' corpora never cause a panic.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
@@ -28,7 +28,7 @@ fn replays_the_corpora() {
     }
 }
 
-/// A file of the corpus with some bytes changed, and its end cut off.
+/// A corpus file with some bytes changed and its end truncated.
 fn mutated(target: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
     let files: Vec<_> = corpus(target).into_iter().map(|(_, bytes)| bytes).collect();
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8);

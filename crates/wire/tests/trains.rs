@@ -1,4 +1,4 @@
-//! Segments against packets that another library builds.
+//! Compares segments with packets built by another library.
 
 use etherparse::{
     IpHeaders, IpNumber, Ipv4Header, Ipv6Extensions, Ipv6FlowLabel, Ipv6Header, PacketBuilder,
@@ -8,7 +8,7 @@ use longwire_packet::{Checksum, Gso, Handle, Pool};
 use longwire_wire::{TrainError, finish_checksum, segment, validate_train};
 use proptest::prelude::*;
 
-/// A flow of which trains and their segments can be built.
+/// A flow for building trains and their segments.
 #[derive(Debug, Clone)]
 struct Flow {
     v6: bool,
@@ -21,7 +21,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// The packet that carries bytes from `skipped` on, as segment number `index`.
+    /// Builds the packet with bytes from `skipped` on, as segment number `index`.
     fn packet(&self, payload: &[u8], index: u16, skipped: usize, is_first: bool, is_last: bool) -> Vec<u8> {
         let step = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let ip = self.ip(index);
@@ -111,7 +111,7 @@ fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// Finishes the checksum, takes the bytes and frees the packet.
+/// Completes the checksum, returns the bytes and frees the packet.
 fn finished(pool: &mut Pool, handle: Handle) -> Vec<u8> {
     let (meta, frame) = pool.parts_mut(handle);
     finish_checksum(meta, frame).unwrap();
@@ -136,7 +136,7 @@ fn flows() -> impl Strategy<Value = Flow> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Every segment is, byte for byte, the packet that etherparse builds for it, checksums included.
+    /// Every segment equals, byte for byte, the packet that etherparse builds for it, checksums included.
     #[test]
     fn segments_are_the_packets_of_their_own(flow in flows(), len in 1..9000usize, gso_size in 1..3000u16) {
         let gso_size = gso_size.max((len / 200) as u16 + 1);
@@ -167,7 +167,7 @@ proptest! {
         prop_assert_eq!(pool.live(), 1);
     }
 
-    /// However a train is cut into shorter ones first, its segments come out the same.
+    /// The segments are the same however a train is first split into shorter ones.
     #[test]
     fn splitting_twice_is_splitting_once(
         flow in flows(),
@@ -194,7 +194,7 @@ proptest! {
             match pool.meta(part).segments {
                 1 => singles.push(finished(&mut pool, part)),
                 count => {
-                    // The part is itself a train as a driver would let it in.
+                    // The part is itself a train that a driver would accept.
                     let before = *pool.meta(part);
                     let (meta, frame) = pool.parts_mut(part);
                     let claim = meta.train().map(|train| (train.gso, train.gso_size)).unwrap();
@@ -340,7 +340,7 @@ fn extension_headers_are_repeated_in_each_segment() {
     let part = segment(&mut pool, train, 2, 1).unwrap();
     let bytes = finished(&mut pool, part);
     assert_eq!((&bytes[54..62], &bytes[18..20]), (&options[..], &[0, 8 + 20 + 50][..]));
-    // The TCP header and payload are those without the extension, and so is their checksum.
+    // TCP header, payload and checksum equal those without the extension.
     let plain = Flow { v6: true, ..FLOW }.segments(&payload(250), 100);
     assert_eq!(bytes[62..], plain[2][54..]);
 }

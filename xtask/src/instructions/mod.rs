@@ -1,8 +1,10 @@
-//! Instructions of a packet: what Longwire takes, counted by valgrind's callgrind, which gives the same on a busy machine as on a quiet one.
+//! Instructions per packet, counted by valgrind's callgrind, which gives the same on a busy machine as on an
+//! idle one.
 //!
-//! Each row is the difference between two runs of the same kind of packet, a short and a long one. `benches/instructions.toml` keeps the counts,
-//! and a count that grows by more than [`MOST_GROWTH`] fails until the file says so, too. A release is built for minutes, so what a change has to
-//! pass counts the build of the tests, which is there already: it is several times as long, and grows when the release does.
+//! Each row is the difference between two runs of the same kind of packet, a short and a long one.
+//! `benches/instructions.toml` has the expected counts; a count that grows by more than [`MOST_GROWTH`] fails
+//! until the file is updated. A release takes minutes to build, so the checks of a change use the existing
+//! build of the tests: its counts are several times as high, and grow with those of the release.
 
 mod callgrind;
 
@@ -13,12 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const KEPT: &str = "benches/instructions.toml";
-/// What longwire-carry exits with where it can't carry what is asked for.
+/// Exit status of longwire-carry if it can't carry the requested packets.
 const NOT_HERE: i32 = 3;
 /// Packets of the two runs, in a release and in the build of the tests.
 const PACKETS: [[u64; 2]; 2] = [[10_000, 60_000], [2000, 10_000]];
-/// What is counted in the build of the tests: what takes little to set up, and the same whatever the machine's speed. Where packets are sorted that
-/// travel for a time of the clock it is not, as their number is in it.
+/// Rows counted in the build of the tests: those with little setup, whose counts do not depend on the
+/// machine's speed. That excludes packets that are sorted and in flight for a time of the clock, which
+/// determines their number.
 const IN_TESTS: &[&str] = &[
     "plain",
     "busy",
@@ -31,10 +34,10 @@ const IN_TESTS: &[&str] = &[
     "queue red",
     "queue fq-codel",
 ];
-/// By how much a count may grow, as a share.
+/// Most growth of a count, as a fraction.
 const MOST_GROWTH: f64 = 0.03;
 
-/// Where the code of a source file belongs, by a part of its path; the first that fits.
+/// The stage of a source file, by a part of its path; the first match wins.
 const STAGES: &[(&str, &str)] = &[
     ("crates/bench/", "source and sink"),
     ("crates/port/", "source and sink"),
@@ -56,15 +59,15 @@ const STAGES: &[(&str, &str)] = &[
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked<'a> {
     json: bool,
-    /// Keep the counts instead of comparing with those that are kept.
+    /// Store the counts instead of comparing them.
     keep: bool,
-    /// Count the build of the tests, not that of a release.
+    /// Count the build of the tests instead of a release.
     tests: bool,
     /// Rows, or all.
     names: Vec<&'a str>,
 }
 
-/// `cargo xtask instructions`. Whether no count has grown.
+/// `cargo xtask instructions`. Returns whether no count has grown.
 ///
 /// # Errors
 /// There is no valgrind, or something can't be built, run, read or written.
@@ -121,7 +124,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
 }
 
 impl Asked<'_> {
-    /// Where the counts are kept.
+    /// The table that stores the counts.
     const fn table(&self) -> &'static str {
         if self.tests { "tests" } else { "release" }
     }
@@ -143,12 +146,12 @@ fn asked<'a>(words: &[&'a str]) -> Result<Asked<'a>> {
     Ok(asked)
 }
 
-/// Builds what carries packets, as what is packaged or the tests are built, and answers where it is.
+/// Builds the program that carries packets, as a release or like the tests, and returns its path.
 fn build(root: &Path, tests: bool) -> Result<PathBuf> {
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
         bail!("there is no valgrind, which counts instructions: install the package valgrind");
     }
-    // Of all packages, as the tests: a package by itself has other features of what it needs.
+    // All packages, as for the tests: a package alone would enable other features of its dependencies.
     let (profile, folder) = if tests { ("dev", "debug") } else { ("measure", "measure") };
     let packages = if tests { "--workspace" } else { "--package=longwire-bench" };
     let line = ["build", "--profile", profile, "--quiet", packages, "--bin", "longwire-carry"];
@@ -165,11 +168,11 @@ fn names(program: &Path) -> Result<Vec<String>> {
     Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
 }
 
-/// What came of counting a row.
+/// Result of counting a row.
 enum Counted {
-    /// Instructions of a packet by stage.
+    /// Instructions per packet by stage.
     Stages(BTreeMap<&'static str, f64>),
-    /// This machine does not have what the row needs, and why.
+    /// This machine lacks something that the row needs.
     NotHere(String),
 }
 
@@ -193,7 +196,8 @@ fn stage(file: &str) -> &'static str {
     STAGES.iter().find(|(part, _)| file.contains(part)).map_or("libraries", |(_, stage)| stage)
 }
 
-/// Runs so many packets under callgrind: instructions by source file, or why this machine can't.
+/// Runs `packets` packets under callgrind and returns instructions by source file, or the reason why this
+/// machine can't.
 fn profile(
     program: &Path,
     name: &str,
@@ -209,7 +213,7 @@ fn profile(
         .output()
         .context("can't start valgrind")?;
     let text = std::fs::read_to_string(&file).unwrap_or_default();
-    // Best effort: it may not have been written.
+    // It may not have been written.
     let _ = std::fs::remove_file(&file);
     let errors = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(NOT_HERE) {
@@ -235,7 +239,11 @@ fn row(name: &str, stages: &BTreeMap<&str, f64>, kept: Option<f64>, keep: bool) 
             let grown = sum > kept * (1.0 + MOST_GROWTH);
             let row = row.expected(kept).judged(!grown);
             if grown {
-                return row.note(format!("has grown by more than {} %: say why in the commit that changes {KEPT} (cargo xtask instructions --keep)", MOST_GROWTH * 100.0));
+                return row.note(format!(
+                    "has grown by more than {} %: say why in the commit that changes \
+                    {KEPT} (cargo xtask instructions --keep)",
+                    MOST_GROWTH * 100.0
+                ));
             }
             row
         }
@@ -252,7 +260,7 @@ fn line(row: &Row, stages: &BTreeMap<&str, f64>) -> String {
     format!("{verdict}{}: {sum:.0} ({}){notes}", row.name, parts.join(", "))
 }
 
-/// Counts by name, by the table that they are kept in.
+/// Counts by name, by table.
 type Tables = BTreeMap<String, BTreeMap<String, f64>>;
 
 fn read(path: &Path) -> Result<Tables> {
@@ -265,8 +273,10 @@ fn read(path: &Path) -> Result<Tables> {
 
 fn text(tables: &Tables) -> String {
     let mut text = format!(
-        "# Instructions of a packet, by `cargo xtask instructions --keep`, and of the build of the tests by `--tests --keep`; without --keep the\n\
-         # command fails if one has grown by more than {} %. A change of this file gives its reason in the commit.\n",
+        "# Instructions of a packet, by `cargo xtask instructions --keep`, and of the build of the tests by \
+         `--tests --keep`; without --keep the\n\
+         # command fails if one has grown by more than {} %. A change of this file gives its reason in the \
+         commit.\n",
         MOST_GROWTH * 100.0
     );
     for (table, counts) in tables {

@@ -1,5 +1,5 @@
-//! How old results are: one that is more than a release older than the last change of what it measured is
-//! no longer true.
+//! Age of results: a result that is more than a release older than the last change of the code it measured is
+//! outdated.
 
 use super::{FOLDER, commands};
 use crate::files::File;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Checks every result that is kept.
+/// Checks every stored result.
 pub(super) fn check(root: &Path, files: &[File], findings: &mut Vec<Finding>) -> Result<()> {
     let changes = files.iter().find(|file| file.path == "CHANGELOG.md").map_or("", |file| file.text.as_str());
     let releases = releases(changes);
@@ -45,13 +45,13 @@ fn parsed(text: &str) -> Option<Version> {
     }
 }
 
-/// The releases that the list of changes has: headings like `## 0.2.0` or `## [0.2.0] - 2026-12-01`.
+/// The releases in the change log: headings like `## 0.2.0` or `## [0.2.0] - 2026-12-01`.
 fn releases(changes: &str) -> Vec<Version> {
     let headings = changes.lines().filter_map(|line| line.strip_prefix("## "));
     headings.filter_map(|text| parsed(text.trim_start_matches('[').split([']', ' ']).next()?)).collect()
 }
 
-/// Whether more than one release came after the result's version until that of the change, itself included.
+/// Whether more than one release lies between the result's version and that of the change, which is included.
 fn too_old(result: Version, change: Version, releases: &[Version]) -> bool {
     let between = releases.iter().filter(|release| result < **release && **release < change).count();
     between + usize::from(result < change) > 1
@@ -69,7 +69,7 @@ fn last_change(root: &Path, krate: &str) -> Result<Option<Version>> {
     Ok(version.and_then(parsed))
 }
 
-/// What git prints; nothing where there is no repository.
+/// Output of git; none without a repository.
 fn git(root: &Path, args: &[&str]) -> Result<String> {
     let output = Command::new("git").args(["-c", "safe.directory=*"]).args(args).current_dir(root).output();
     Ok(String::from_utf8_lossy(&output.context("can't start git")?.stdout).trim().to_owned())

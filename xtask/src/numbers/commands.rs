@@ -1,4 +1,4 @@
-//! Which command makes a result, and which code it measures.
+//! The command that makes each result, and the code that it measures.
 
 use super::FOLDER;
 use super::measure::{STEPS, commit, said};
@@ -7,7 +7,7 @@ use longwire_report::Report;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A result that `cargo xtask numbers --measure` does not make.
+/// A result made by a command other than `cargo xtask numbers --measure`.
 struct Other {
     name: &'static str,
     command: &'static str,
@@ -33,7 +33,7 @@ pub fn crates(name: &str) -> Option<&'static [&'static str]> {
     step.or_else(|| Some(other(name)?.crates))
 }
 
-/// Keeps a report that another command has made, with what is needed to make it again.
+/// Stores a report made by another command, with the data for making it again.
 ///
 /// # Errors
 /// If no command makes a result of this name, or it can't be written.

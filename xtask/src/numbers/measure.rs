@@ -1,4 +1,4 @@
-//! What is measured, by which command, and how long that takes.
+//! Measurements: their commands and durations.
 
 use super::FOLDER;
 use anyhow::{Context, Result, bail};
@@ -8,16 +8,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A result: the file's name, and what makes it.
+/// A result: the file's name, and its command.
 pub(super) struct Step {
     pub name: &'static str,
     /// Arguments of `longwire`, without `--json`.
     args: &'static [&'static str],
     /// Folders under `crates/` whose code it measures.
     pub crates: &'static [&'static str],
-    /// Seconds that it takes on a machine of two cores with nothing else to do, about.
+    /// Approximate duration in seconds on an idle machine with two cores.
     seconds: u32,
-    /// Whether it is measured unless others are named.
+    /// Whether it is measured by default.
     usual: bool,
 }
 
@@ -107,7 +107,7 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "peers", args: &["bench", "peers"], crates: PATH, seconds: 480, usual: false },
 ];
 
-/// All steps and what they take.
+/// Lists all steps with their durations.
 pub(super) fn list() -> String {
     let mut text = String::new();
     for step in STEPS {
@@ -127,7 +127,7 @@ fn line(step: &Step) -> String {
     format!("longwire {}", quoted.collect::<Vec<_>>().join(" "))
 }
 
-/// The steps of these names, or the usual ones.
+/// The steps with these names, or the default ones.
 fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
     if names.is_empty() {
         return Ok(STEPS.iter().filter(|step| step.usual).collect());
@@ -139,7 +139,7 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
     names.iter().map(find).collect()
 }
 
-/// Measures in a build of what is packaged and keeps the results. A row that fails is a result, too.
+/// Measures in the packaged build and stores the results. A row that fails is a result, too.
 ///
 /// # Errors
 /// If a command can't be started, or prints no report.
@@ -184,7 +184,7 @@ struct Made {
     date: String,
 }
 
-/// The report with what is needed to make it again.
+/// The report with the data for making it again.
 fn kept(step: &Step, mut report: Value, made: &Made, seconds: u64) -> Value {
     report["result"] = json!({
         "command": line(step),
@@ -196,7 +196,7 @@ fn kept(step: &Step, mut report: Value, made: &Made, seconds: u64) -> Value {
     report
 }
 
-/// The commit that is measured, with a `+` if files were changed since.
+/// The measured commit, with a `+` if files were changed since.
 pub(super) fn commit(root: &Path) -> Result<String> {
     let commit = said(root, "git", &["rev-parse", "--short", "HEAD"])?;
     let changed =

@@ -1,6 +1,5 @@
-//! Numbers that the documents show: results are kept as JSON in `docs/results`, and the tables between
-//! markers in Markdown are made from them, so that each number has the command, the version and the
-//! machine that made it.
+//! Numbers in the documents: results are stored as JSON in `docs/results`, and the tables between markers in
+//! Markdown are generated from them, so that each number has its command, version and machine.
 
 mod age;
 mod commands;
@@ -17,7 +16,7 @@ use std::path::Path;
 /// Where results are kept.
 const FOLDER: &str = "docs/results/";
 
-/// `cargo xtask numbers`: makes the tables of all Markdown files, after measuring what is asked for.
+/// `cargo xtask numbers`: generates the tables of all Markdown files, after the requested measurements.
 ///
 /// # Errors
 /// If something can't be measured, read or written, or a marker is wrong.
@@ -47,7 +46,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     Ok(passed)
 }
 
-/// Checks that the tables are those of the results that are kept.
+/// Checks that the tables match the stored results.
 pub fn check(files: &[File], findings: &mut Vec<Finding>) {
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         match table::fill(&file.text, files) {
@@ -64,10 +63,10 @@ pub fn check(files: &[File], findings: &mut Vec<Finding>) {
 
 const RULE: &str = "tables of numbers are made from docs/results";
 
-/// Checks that no result is older than what it measured by more than a release.
+/// Checks that no result is more than a release older than the code that it measured.
 ///
 /// # Errors
-/// If git can't say when a crate was changed.
+/// If git can't report when a crate was changed.
 pub fn check_age(root: &Path, files: &[File], findings: &mut Vec<Finding>) -> Result<()> {
     age::check(root, files, findings)
 }

@@ -6,19 +6,19 @@
 //! <!-- end of numbers -->
 //! ```
 //!
-//! has the rows of `docs/results/bench.json` whose names begin with one of these texts, or all. With
+//! contains the rows of `docs/results/bench.json` whose names begin with one of these texts, or all. With
 //!
 //! ```text
 //! <!-- numbers peers by 64 bytes, of the bare loop -->
 //! ```
 //!
-//! rows that differ only in how their names end share a line, with a column for each of these endings. And
+//! rows whose names differ only in these endings share a line, with a column for each ending. And
 //!
 //! ```text
 //! <!-- numbers programs of functions -->
 //! ```
 //!
-//! makes the tables of functions that [`functions`] describes.
+//! generates the tables of functions described in [`functions`].
 
 mod functions;
 
@@ -30,7 +30,7 @@ use serde_json::Value;
 const BEGIN: &str = "<!-- numbers ";
 const END: &str = "<!-- end of numbers -->";
 
-/// The text with its tables made from the results among `files`.
+/// The text with its tables generated from the results among `files`.
 ///
 /// # Errors
 /// The line, and what is wrong with it.
@@ -65,10 +65,10 @@ pub(super) fn fill(text: &str, files: &[File]) -> Result<String, (usize, String)
     Ok(out)
 }
 
-/// The lines of a table, and of the rows those that it shows.
+/// A layout returns the lines of a table, and the rows that it shows.
 type Layout = for<'r> fn(&'r [Row], &[&str]) -> (String, Vec<&'r Row>);
 
-/// The table of a result, or that there is none yet.
+/// The table of a result, or a note that there is none yet.
 fn table(name: &str, chosen: &str, files: &[File], layout: Layout) -> Result<String, String> {
     let path = format!("{FOLDER}{name}.json");
     let Some(file) = files.iter().find(|file| file.path == path) else {
@@ -95,7 +95,8 @@ fn by_rows<'r>(rows: &'r [Row], chosen: &[&str]) -> (String, Vec<&'r Row>) {
     (body(&rows), rows)
 }
 
-/// A line for each name without its ending, a column for each ending; what was not run says so in the first.
+/// A line for each name without its ending, a column for each ending; for a skipped row the first column says
+/// so.
 fn by_endings<'r>(rows: &'r [Row], endings: &[&str]) -> (String, Vec<&'r Row>) {
     let mut lines: Vec<(&str, Vec<String>)> = Vec::new();
     let mut shown = Vec::new();
@@ -123,7 +124,7 @@ fn by_endings<'r>(rows: &'r [Row], endings: &[&str]) -> (String, Vec<&'r Row>) {
     (head + &lines.iter().map(line).collect::<String>(), shown)
 }
 
-/// What was measured, and from where to where if that is known.
+/// The measured value, with its range if known.
 fn with_spread(row: &Row) -> String {
     let measured = match &row.measured {
         Some(Scalar::Text(text)) => text.clone(),
@@ -169,12 +170,12 @@ fn body(rows: &[&Row]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Text that ends no cell.
+/// Escapes text for a table cell.
 pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// What made the numbers: command, version, commit, day, machine; and how many rows failed.
+/// The origin of the numbers: command, version, commit, day, machine; and the number of failed rows.
 fn source(report: &Report, rows: &[&Row]) -> String {
     let made = report.extra.get("result");
     let field = |name: &str| made.and_then(|made| made.get(name)).and_then(Value::as_str).unwrap_or("?");

@@ -1,4 +1,4 @@
-//! What `longwire forwarder cost` says of an object.
+//! Queries of `longwire forwarder cost` about an object.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// Entries of a map of which the source names no number.
+/// Number of entries for maps whose source names none.
 const ENTRIES: u32 = 64;
 
 /// The release build.
 pub struct Longwire(PathBuf);
 
-/// What came of a function.
+/// Result for a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It loads.
     Loads {
-        /// What it takes at worst.
+        /// Worst-case time.
         picoseconds: u64,
-        /// Maps that have other numbers of entries than the source says: `NAME=ENTRIES`.
+        /// Maps with another number of entries than in the source: `NAME=ENTRIES`.
         maps: Vec<String>,
     },
     /// It is refused, for this reason.
     Refused(String),
-    /// It is for another place than XDP.
+    /// Not an XDP function.
     NoXdp,
 }
 
 impl Longwire {
-    /// The one of this workspace, if it is of the sources that these crates have now.
+    /// The binary of this workspace, if it is newer than the sources of these crates.
     pub fn of(root: &Path, crates: &[&str]) -> Result<Self> {
         const BUILD: &str = "cargo build --release --package longwire";
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
@@ -47,9 +47,9 @@ impl Longwire {
         Ok(Self(program))
     }
 
-    /// The functions of an object outside of `.text`, or why it can't be read.
+    /// The functions of an object outside `.text`, or the reason why it can't be read.
     pub fn functions(&self, object: &Path) -> Result<Result<Vec<String>, String>> {
-        // No function is called so, and the refusal names those that there are.
+        // No function has this name, and the refusal lists the existing ones.
         let refusal = match self.cost(object, "?", &[])? {
             Ok(_) => bail!("{}: a function is called \"?\"", object.display()),
             Err(refusal) => refusal,
@@ -57,7 +57,8 @@ impl Longwire {
         Ok(named(&refusal).ok_or(refusal))
     }
 
-    /// The worst case of a function, with fewer entries in these maps, and some in maps that name no number.
+    /// The worst case of a function, with fewer entries in these maps, and a default number in maps that name
+    /// none.
     pub fn worst_case(&self, object: &Path, function: &str, smaller: &[(&str, u32)]) -> Result<Answer> {
         let mut maps: Vec<(String, u32)> =
             smaller.iter().map(|&(name, entries)| (name.to_owned(), entries)).collect();
@@ -84,7 +85,7 @@ impl Longwire {
         }
     }
 
-    /// The cost of a function as JSON, or why there is none.
+    /// The cost of a function as JSON, or the refusal.
     fn cost(&self, object: &Path, function: &str, maps: &[(String, u32)]) -> Result<Result<Value, String>> {
         let maps = maps.iter().map(|(name, entries)| format!("--map={name}={entries}"));
         let output = Command::new(&self.0)
@@ -101,7 +102,7 @@ impl Longwire {
     }
 }
 
-/// A file that was changed after this.
+/// A file that was changed after this time.
 fn newer(files: &[PathBuf], built: SystemTime) -> Result<Option<&PathBuf>> {
     for file in files {
         if file.metadata().and_then(|file| file.modified()).context("can't read a source")? > built {
@@ -111,14 +112,14 @@ fn newer(files: &[PathBuf], built: SystemTime) -> Result<Option<&PathBuf>> {
     Ok(None)
 }
 
-/// A refusal without where the object is on this machine.
+/// The reason of a refusal, without the object's path.
 fn reason(text: &str, object: &Path) -> String {
     let object = object.display().to_string();
     let text = text.trim().trim_start_matches("error: ").trim_start_matches("program: ");
     text.replace(&format!("{object}: "), "").replace(&object, "the object")
 }
 
-/// The functions that a refusal names.
+/// The functions listed in a refusal.
 fn named(refusal: &str) -> Option<Vec<String>> {
     if refusal.contains("there is none, only functions of .text") {
         return Some(Vec::new());
@@ -127,13 +128,13 @@ fn named(refusal: &str) -> Option<Vec<String>> {
     Some(names.lines().next()?.split(", ").map(str::to_owned).collect())
 }
 
-/// The map that a refusal says is not there.
+/// The map that is missing according to a refusal.
 fn absent(refusal: &str) -> Option<&str> {
     let (_, text) = refusal.split_once("there is no map ")?;
     text.split_whitespace().next()
 }
 
-/// The map that a refusal says has no number of entries.
+/// The map without a number of entries according to a refusal.
 fn open(refusal: &str) -> Option<&str> {
     let (text, _) = refusal.split_once(" has no max_entries")?;
     text.rsplit(' ').next()

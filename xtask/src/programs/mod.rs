@@ -1,7 +1,8 @@
 //! Programs of other projects: how many of their XDP functions load, and the worst case of each.
 //!
-//! `FOLDER/PROJECT/` has a project's objects, in any folders below, and a file `REVISION` with the commit that they were
-//! compiled from. Neither their sources nor the way to compile them is part of Longwire: only names and figures are kept.
+//! `FOLDER/PROJECT/` has a project's objects, in any subfolders, and a file `REVISION` with the commit that
+//! they were compiled from. Neither their sources nor their build is part of Longwire: only names and figures
+//! are stored.
 
 mod ask;
 
@@ -17,7 +18,7 @@ const RESULT: &str = "programs";
 const REVISION: &str = "REVISION";
 const MIB: u32 = 1 << 20;
 
-/// Functions that are written to be refused, by project, object and name.
+/// Functions written to be refused, by project, object and name.
 const MEANT_TO_FAIL: &[[&str; 3]] = &[
     ["xdp-tutorial", "experiment01-tailgrow/xdp_prog_fail1", "_xdp_fail1"],
     ["xdp-tutorial", "experiment01-tailgrow/xdp_prog_fail2", "_xdp_fail2"],
@@ -25,10 +26,10 @@ const MEANT_TO_FAIL: &[[&str; 3]] = &[
     ["xdp-tutorial", "packet01-parsing/xdp_prog_kern", "xdp_parser_func"],
 ];
 
-/// Functions of objects with XDP programs that run elsewhere, though the names of their sections don't say so.
+/// Functions of objects with XDP programs that run elsewhere, though their section names do not show it.
 const ELSEWHERE: &[[&str; 3]] = &[["linux", "xdp2skb_meta_kern", "_tc_mark"]];
 
-/// Maps of a project that are larger than an object can have here, and the entries that they get instead.
+/// Maps of a project that exceed the size of an object here, with the number of entries used instead.
 const SMALLER: &[(&str, &str, u32)] = &[
     ("katran", "ch_rings", 16 * MIB),
     ("katran", "server_id_map", MIB),
@@ -36,7 +37,7 @@ const SMALLER: &[(&str, &str, u32)] = &[
     ("katran", "lpm_src_v6", 1000),
 ];
 
-/// An object and where it comes from.
+/// An object and its origin.
 #[derive(Debug)]
 struct Object {
     project: String,
@@ -53,7 +54,7 @@ struct Project {
     objects: Vec<Object>,
 }
 
-/// `cargo xtask programs FOLDER`: asks for the worst case of every XDP function and keeps the answers.
+/// `cargo xtask programs FOLDER`: computes the worst case of every XDP function and stores the results.
 ///
 /// # Errors
 /// If the folder has no objects, there is no release build, or the result can't be written.
@@ -114,7 +115,7 @@ fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// What is in a folder, in the order of the names.
+/// The contents of a folder, by name.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = std::fs::read_dir(folder).with_context(|| format!("can't read {}", folder.display()))?;
     let mut paths = read.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
@@ -172,7 +173,7 @@ fn row(object: &Object, function: &str, answer: Answer) -> Option<Row> {
     })
 }
 
-/// How many functions each project has, how many of them load, and the same of all.
+/// Number of functions of each project, and how many load; totals included.
 fn sums(projects: &[Project], rows: &[Row]) -> Vec<Row> {
     let sum = |name: &str, revision: &str, of: &dyn Fn(&Row) -> bool| {
         let functions = rows.iter().filter(|row| of(row));
@@ -193,7 +194,7 @@ fn loads(row: &Row) -> bool {
     row.measured.as_ref().is_some_and(|value| value.as_f64().is_some())
 }
 
-/// What is printed of a row.
+/// The printed line of a row.
 fn line(row: &Row) -> String {
     let measured = match row.measured.as_ref().and_then(longwire_report::Scalar::as_f64) {
         Some(loaded) if row.extra.contains_key("sum") => {

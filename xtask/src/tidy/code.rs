@@ -1,20 +1,20 @@
-//! Rules for single files: sizes, names, and words that must not occur.
+//! Rules for single files: sizes, names, and banned words.
 
 use super::source::{Source, has_word, words};
 use super::{File, Finding};
 
-/// Highest number of lines of a file before its tests.
+/// Most lines of a file before its tests.
 const FILE_LINES: usize = 500;
-/// Highest number of lines of a function.
+/// Most lines of a function.
 const FUNCTION_LINES: usize = 70;
 /// Crates that are told the time and given their dice.
 const BLOCK_CRATES: &[&str] = &["units", "packet", "wire", "block", "sched", "link", "router"];
 /// Crates that may hold `unsafe`, by their folders.
 const UNSAFE_CRATES: &[&str] = &["packet", "port", "lab", "engine", "program/jit", "punt"];
-/// Names of modules that say nothing of what is in them.
+/// Module names that do not describe their contents.
 const DRAWERS: &[&str] = &["utils", "util", "common", "misc", "helpers", "helper"];
 
-/// A word that must not occur in code.
+/// A word banned in code.
 struct Banned {
     rule: &'static str,
     words: &'static [&'static str],
@@ -44,7 +44,7 @@ const UNSAFE: Banned = Banned {
 
 /// Rules for every text file.
 pub fn check_text(file: &File, findings: &mut Vec<Finding>) {
-    // Written in two parts, so that this file doesn't break its own rule.
+    // Written in two parts, so that this file does not break its own rule.
     let places =
         [concat!("/ho", "me/"), concat!("/Us", "ers/"), concat!("/ro", "ot/"), concat!("/wo", "rk/")];
     let outside = concat!("../sh", "ared");
@@ -130,7 +130,7 @@ fn drawer(file: &File, line: usize) -> Finding {
     Finding::new(&file.path, line, "no drawers", "name the module after what is in it")
 }
 
-/// Whether `line` has a path that begins with `place`: not in the middle of a longer one.
+/// Whether `line` has a path that begins with `place`, and not in the middle of a longer one.
 fn begins_path(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn unfinished_code_is_found_in_code_only() {
-        let text = "// todo! in words\nfn a() { todo!() }\nconst A: &str = \"unimplemented!\";\n#[ignore = \"slow\"]\n";
+        let text = "// todo! in words\nfn a() { todo!() }\nconst A: &str = \"unimplemented!\";\n\
+            #[ignore = \"slow\"]\n";
         assert_eq!(rules("crates/cli/src/a.rs", text), [(2, EVERYWHERE.rule), (4, EVERYWHERE.rule)]);
         let text = concat!("// FIX", "ME: later\n#[allow(dead_code)]\n");
         assert_eq!(rules("crates/cli/src/a.rs", text), [(1, EVERYWHERE.rule), (2, EVERYWHERE.rule)]);

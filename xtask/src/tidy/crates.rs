@@ -3,7 +3,8 @@
 use super::dependencies::named;
 use super::{File, Finding};
 
-/// The crates, lowest first; those of one line don't know each other. The order is that of ARCHITECTURE.md.
+/// The crates, lowest first; those of one line are independent of each other. The order is that of
+/// ARCHITECTURE.md.
 const LAYERS: &[&[&str]] = &[
     &[
         "longwire-units",
@@ -27,7 +28,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire"],
     &["longwire-hostile"],
 ];
-/// Crates that no other one knows and that know none but the shape of results.
+/// Crates without users that only use the report format.
 const APART: &[&str] = &["xtask"];
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
@@ -97,7 +98,8 @@ mod tests {
     #[test]
     fn downward_is_allowed() {
         let text = format!(
-            "[package]\nname = \"longwire-link\"\n{LINTS}[dependencies]\nlongwire-block = {{}}\ntoml = \"1\"\n"
+            "[package]\nname = \"longwire-link\"\n{LINTS}[dependencies]\nlongwire-block = {{}}\n\
+             toml = \"1\"\n"
         );
         assert_eq!(rules(&text), []);
     }

@@ -1,4 +1,4 @@
-//! What a crate's manifest names, its sources use.
+//! Dependencies in a crate's manifest must be used in its sources.
 
 use super::docs::resolve;
 use super::source::{Source, has_word};
@@ -10,11 +10,11 @@ const RULE: &str = "every dependency is used";
 /// The Rust files of the project by path.
 type Sources<'f> = BTreeMap<&'f str, &'f File>;
 
-/// Checks the manifests against the sources beside them.
+/// Checks the manifests against their sources.
 pub fn check(files: &[File], findings: &mut Vec<Finding>) {
     let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
     let sources: Sources<'_> = rust.map(|file| (file.path.as_str(), file)).collect();
-    // fuzz/ is a workspace of its own, built by whoever has a fuzzer.
+    // fuzz/ is a workspace of its own, which needs a fuzzer to build.
     let own = |file: &&File| file.path.ends_with("/Cargo.toml") && !file.path.starts_with("fuzz/");
     let manifests: Vec<&File> = files.iter().filter(own).collect();
     let folders: Vec<&str> = manifests.iter().map(|file| folder_of(&file.path)).collect();
@@ -24,7 +24,7 @@ pub fn check(files: &[File], findings: &mut Vec<Finding>) {
     check_workspace(files, &manifests, findings);
 }
 
-/// Checks one crate: its library uses its dependencies, its tests, benches and examples the others.
+/// Checks one crate: its library must use its dependencies, its tests, benches and examples the others.
 fn check_crate(manifest: &File, folders: &[&str], sources: &Sources<'_>, findings: &mut Vec<Finding>) {
     let Ok(table) = manifest.text.parse::<toml::Table>() else { return };
     let folder = folder_of(&manifest.path);
@@ -39,7 +39,7 @@ fn check_crate(manifest: &File, folders: &[&str], sources: &Sources<'_>, finding
     }
 }
 
-/// The code below a folder, without that of crates within it, and with that of files that it includes.
+/// The code below a folder, without that of nested crates, and with that of included files.
 fn code(folder: &str, crates: &[&str], sources: &Sources<'_>) -> String {
     let is_inner = |path: &str| {
         crates
@@ -59,7 +59,7 @@ fn code(folder: &str, crates: &[&str], sources: &Sources<'_>) -> String {
     all.into_iter().map(|file| Source::new(file.text.clone()).code).collect()
 }
 
-/// What the workspace's manifest lists, some crate names.
+/// Dependencies of the workspace's manifest must be used by a crate.
 fn check_workspace(files: &[File], manifests: &[&File], findings: &mut Vec<Finding>) {
     let Some(root) = files.iter().find(|file| file.path == "Cargo.toml") else { return };
     let parsed = |file: &File| file.text.parse::<toml::Table>().unwrap_or_default();
@@ -79,7 +79,7 @@ fn line_of(manifest: &File, name: &str) -> usize {
     manifest.text.lines().position(begins).map_or(1, |index| index + 1)
 }
 
-/// The kind and name of each dependency that a manifest names, those of single platforms included.
+/// The kind and name of each dependency in a manifest, platform-specific ones included.
 pub fn named(table: &toml::Table) -> Vec<(&str, &str)> {
     let mut names = Vec::new();
     for (key, value) in table {
@@ -95,7 +95,8 @@ pub fn named(table: &toml::Table) -> Vec<(&str, &str)> {
     names
 }
 
-/// The files of other crates that `file` includes as modules: `#[path = "../../wire/tests/exercise/frame.rs"]`.
+/// The files of other crates that `file` includes as modules: `#[path =
+/// "../../wire/tests/exercise/frame.rs"]`.
 fn included(file: &File) -> Vec<String> {
     let paths =
         file.text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"));
@@ -122,7 +123,8 @@ mod tests {
     fn what_nothing_names_is_found() {
         let manifest =
             "[dependencies]\nlongwire-units = {}\ntoml = \"1\"\n[dev-dependencies]\nproptest = \"1\"\n";
-        let code = "// toml, of which only a comment speaks\nuse longwire_units::Nanos;\nconst A: &str = \"toml\";\n";
+        let code = "// toml, of which only a comment speaks\nuse longwire_units::Nanos;\n\
+            const A: &str = \"toml\";\n";
         let files = [file("crates/a/Cargo.toml", manifest), file("crates/a/src/lib.rs", code)];
         let (path, removed) = ("crates/a/Cargo.toml".to_owned(), |name: &str, kind: &str, place: &str| {
             format!("remove {name} from [{kind}]: nothing in {place} names it")

@@ -57,7 +57,7 @@ fn check_reached(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Decisions are numbered from 0001 without gaps, and their titles have the number.
+/// Decisions must be numbered from 0001 without gaps, and have the number in their titles.
 fn check_decisions(files: &[File], findings: &mut Vec<Finding>) {
     let pages = files.iter().filter(|f| f.path.starts_with("docs/adr/") && f.path.ends_with(".md"));
     for (index, page) in pages.enumerate() {
@@ -71,7 +71,7 @@ fn check_decisions(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The README, `.ci/run` and `cargo xtask ci` run the same tests.
+/// The README, `.ci/run` and `cargo xtask ci` must run the same tests.
 fn check_test_command(files: &[File], findings: &mut Vec<Finding>) {
     let Some(readme) = files.iter().find(|f| f.path == README) else {
         findings.push(Finding::new(README, 1, "the README exists", "write it"));
@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn links_lead_somewhere() {
         let page = "docs/book/README.md";
-        let book = "[a](a.md) [up](../../README.md#top) [web](https://example.org/x) [folder](../adr/) `[c](c.md)`\n\n[b](b.md)\n";
+        let book = "[a](a.md) [up](../../README.md#top) [web](https://example.org/x) [folder](../adr/) \
+            `[c](c.md)`\n\n[b](b.md)\n";
         let files = [
             file(README, "# Top\n"),
             file("docs/adr/0001-x.md", ""),

@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler knows. Each finding names the place, the rule and the fix.
+//! The project's rules that no compiler checks. Each finding names the place, the rule and the fix.
 
 mod circles;
 mod code;
@@ -7,6 +7,8 @@ mod dependencies;
 mod docs;
 mod paths;
 mod source;
+mod widths;
+mod wording;
 
 use crate::files::{File, files};
 use crate::finding::Finding;
@@ -14,7 +16,7 @@ use crate::numbers;
 use anyhow::Result;
 use std::path::Path;
 
-/// Checks all files, prints the findings, and says whether there were none.
+/// Checks all files, prints the findings, and returns whether there were none.
 ///
 /// # Errors
 /// If git can't list the files, or one can't be read.
@@ -22,6 +24,7 @@ pub fn run(root: &Path) -> Result<bool> {
     let files = files(root)?;
     let mut findings = findings(&files);
     numbers::check_age(root, &files, &mut findings)?;
+    widths::check_commits(root, &mut findings)?;
     findings.sort();
     for finding in &findings {
         println!("{finding}");
@@ -34,6 +37,8 @@ fn findings(files: &[File]) -> Vec<Finding> {
     let mut all = Vec::new();
     for file in files {
         code::check_text(file, &mut all);
+        widths::check(file, &mut all);
+        wording::check(file, &mut all);
         if file.path.ends_with(".rs") {
             code::check_rust(file, &mut all);
         }
@@ -57,9 +62,11 @@ mod tests {
 
     #[test]
     fn rules_of_all_kinds_are_run() {
-        let found = findings(&[file("crates/link/src/utils.rs", "fn a() { todo!() }\n")]);
+        let text = format!("fn a() {{ todo!() }} // The h\x61ll.\n{}\n", "a".repeat(111));
+        let found = findings(&[file("crates/link/src/utils.rs", &text)]);
         let rules: Vec<_> = found.iter().map(|f| f.rule).collect();
         assert!(rules.contains(&"nothing unfinished") && rules.contains(&"no drawers"), "{rules:?}");
-        assert!(rules.contains(&"the README exists"), "{rules:?}");
+        assert!(rules.contains(&"the README exists") && rules.contains(&"lines fit"), "{rules:?}");
+        assert!(rules.contains(&"words of the field"), "{rules:?}");
     }
 }

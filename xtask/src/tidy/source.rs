@@ -1,4 +1,4 @@
-//! A Rust file as the rules see it: its text, and the same text with comments and literals blanked out.
+//! A Rust file for the rules: its text, and its code with comments and literals blanked out.
 
 use std::ops::Range;
 
@@ -6,7 +6,8 @@ use std::ops::Range;
 pub struct Source {
     /// Its text.
     pub text: String,
-    /// Its text with comments, strings and character literals turned into blanks; lines and columns are the same.
+    /// Its text with comments, strings and character literals replaced by blanks; lines and columns are the
+    /// same.
     pub code: String,
 }
 
@@ -26,7 +27,7 @@ impl Source {
         Self { text, code }
     }
 
-    /// The line, counted from 1, at which the file's tests begin, if it has any.
+    /// The line, counted from 1, at which the file's tests begin, if any.
     pub fn tests_start(&self) -> Option<usize> {
         let lines: Vec<&str> = self.code.lines().map(str::trim).collect();
         let is_test = |line: &str| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test");
@@ -54,7 +55,7 @@ impl Source {
     }
 }
 
-/// Where the words equal to `word` are in `code`: not as a part of a longer name.
+/// Positions of the word `word` in `code`, not as part of a longer name.
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
     let begins = word.starts_with(is_word);
     let ends = word.ends_with(is_word);
@@ -65,7 +66,7 @@ pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = Range<usi
     })
 }
 
-/// Whether `code` has `word` in it, not as a part of a longer name.
+/// Whether `code` contains the word `word`, not as part of a longer name.
 pub fn has_word(code: &str, word: &str) -> bool {
     words(code, word).next().is_some()
 }
@@ -96,7 +97,7 @@ fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// Turns comments and literals into blanks, byte for byte.
+/// Replaces comments and literals by blanks, byte for byte.
 fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -114,8 +115,8 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// The length in bytes of the comment or literal at the start of `rest`; 0 if there is none. `joined` says that a name
-/// ends just before.
+/// The length in bytes of the comment or literal at the start of `rest`; 0 if there is none. `joined` means
+/// that a name ends just before.
 fn literal(rest: &str, joined: bool) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());
@@ -211,7 +212,8 @@ mod tests {
 
     #[test]
     fn functions_have_first_and_last_lines() {
-        let text = "fn a(x: [u8; 4]) -> u8 {\n  if x { \"}\" }\n}\ntrait T { fn b(&self); fn c() {} }\ntype F = fn(u8);\n";
+        let text = "fn a(x: [u8; 4]) -> u8 {\n  if x { \"}\" }\n}\ntrait T { fn b(&self); fn c() {} }\n\
+            type F = fn(u8);\n";
         let found = Source::new(text.into()).functions();
         let expected = [("a", (1, 3)), ("c", (4, 4))];
         assert_eq!(found.len(), expected.len());

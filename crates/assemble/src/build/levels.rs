@@ -1,11 +1,12 @@
-//! The levels above a plan's routers: seats, services on their thread or in line, and the socket that control processes come by.
+//! Levels above a plan's routers: attachments, services on their thread or inline, and the socket for control
+//! processes.
 
 use super::Built;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
-    Admission, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError, Punt, SeatId,
-    Slow, Turns, Waiting,
+    Admission, AttachmentId, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError,
+    Punt, Slow, Turns, Waiting,
 };
 use longwire_scenario::{AboveRequest, LevelWait, Plan, RouterLevels, Who};
 use longwire_sched::SettingsError;
@@ -13,10 +14,10 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why somebody can't be given a place above a router.
+/// An attachment that can't be set up.
 #[derive(Debug, Error)]
 pub enum LevelsError {
-    /// What is asked for does not fit.
+    /// The requested guarantee does not fit.
     #[error(transparent)]
     DoesNotFit(#[from] DoesNotFit),
     /// The socket for control processes can't be made.
@@ -25,39 +26,40 @@ pub enum LevelsError {
     /// The thread for services, or a service's rings, can't be made.
     #[error("the slow path: {0}")]
     Slow(#[from] std::io::Error),
-    /// Processes have a clock of their own.
+    /// Processes run in real time only.
     #[error(
-        "\"{0}\" is to be a control process, and none can be there in virtual time, which is not its time: run the scenario in real time, \
-         or use a service (where = \"slow-path\")"
+        "\"{0}\" is to be a control process, and none can be there in virtual time, which is not its time: \
+         run the scenario in real time, or use a service (where = \"slow-path\")"
     )]
     Virtual(Box<str>),
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(#[from] SettingsError),
-    /// It could not be opened once.
+    /// A ring could not be opened a second time.
     #[error("that level could not be opened before; start the run again")]
     Shut,
-    /// All seats are taken.
-    #[error("all 64 seats of that level are given away; remove a forwarder")]
+    /// All attachments are taken.
+    #[error("all 64 attachments of that level are given away; remove a forwarder")]
     TooMany,
 }
 
-/// What is above one router of a run in real time. It stays with who runs it: the router has the other ends of its rings.
+/// Services and control processes above one router of a run in real time. It belongs to the runner: the
+/// router has the other ends of the rings.
 #[derive(Debug)]
 pub struct Levels {
     plan: RouterLevels,
     socket: PathBuf,
-    /// The ways in, until somebody comes.
+    /// The ring ends, until something attaches.
     doors: (Option<Door>, Option<Door>),
     listener: Option<Listener>,
     slow: Option<Slow>,
-    /// What services were promised, and each with its share.
+    /// Guarantees of services, and the share of each.
     promised: Admission,
-    services: Vec<(SeatId, Box<str>, u32)>,
+    services: Vec<(AttachmentId, Box<str>, u32)>,
 }
 
 impl Levels {
-    /// Nobody is there yet. `punt` is the router's, and `socket` is where processes are to come.
+    /// Levels without attachments. `punt` belongs to the router, and `socket` is where processes connect.
     fn new(plan: &RouterLevels, punt: &mut Punt, socket: PathBuf) -> Self {
         punt.set_aside(plan.worker[1], plan.worker[0]);
         Self {
@@ -71,60 +73,61 @@ impl Levels {
         }
     }
 
-    /// Makes a seat of the router's, on its worker.
+    /// Adds an attachment to the router, on its worker.
     ///
     /// # Errors
-    /// There are as many as can be.
-    pub fn make_seat(punt: &mut Punt, above: &AboveRequest) -> Result<SeatId, LevelsError> {
-        let seat = match above.who {
+    /// If the limit is reached.
+    pub fn make_attachment(punt: &mut Punt, above: &AboveRequest) -> Result<AttachmentId, LevelsError> {
+        let attachment = match above.who {
             Who::Service(_) => punt.add_service(&above.name, above.limits()),
             Who::Process => punt.add_control(&above.name, above.limits()),
         };
-        seat.ok_or(LevelsError::TooMany)
+        attachment.ok_or(LevelsError::TooMany)
     }
 
-    /// Gives that seat to who asks for it: starts the service, or expects the process.
+    /// Activates an attachment: starts the service, or waits for the process.
     ///
     /// # Errors
-    /// The arithmetic, if it does not fit; or what the machine refuses. The seat is to be taken away then.
-    pub fn give(&mut self, seat: SeatId, above: &AboveRequest) -> Result<(), LevelsError> {
+    /// The computation, if it does not fit; or the machine's refusal. The attachment must then be removed.
+    pub fn give(&mut self, attachment: AttachmentId, above: &AboveRequest) -> Result<(), LevelsError> {
         let limits = above.limits();
         match above.who {
             Who::Service(native) => {
                 self.promised.admit(&above.name, above.request)?;
-                let seated = self.slow().and_then(|slow| Ok(slow.seat(seat, &limits, (native.make)())?));
-                if seated.is_err() {
+                let attached =
+                    self.slow().and_then(|slow| Ok(slow.attach(attachment, &limits, (native.make)())?));
+                if attached.is_err() {
                     self.promised.release(&above.name);
-                    return seated;
+                    return attached;
                 }
-                self.services.push((seat, above.name.clone(), above.share));
+                self.services.push((attachment, above.name.clone(), above.share));
                 self.weigh();
             }
             Who::Process => {
                 let promise = Some((above.request, above.share));
                 let expected = Expected { name: above.name.to_string(), limits, promise };
-                self.listener()?.expect(seat, expected)?;
+                self.listener()?.expect(attachment, expected)?;
             }
         }
         Ok(())
     }
 
-    /// Takes back what was promised for a seat, which the router has taken away.
-    pub fn take_back(&mut self, seat: SeatId) {
-        if seat.is_control() {
+    /// Releases the guarantees of an attachment that the router has removed.
+    pub fn take_back(&mut self, attachment: AttachmentId) {
+        if attachment.is_control() {
             if let Some(listener) = &self.listener {
-                listener.forget(seat);
+                listener.forget(attachment);
             }
             return;
         }
-        if let Some(at) = self.services.iter().position(|(other, ..)| *other == seat) {
+        if let Some(at) = self.services.iter().position(|(other, ..)| *other == attachment) {
             let (_, name, _) = self.services.remove(at);
             self.promised.release(&name);
             self.weigh();
         }
     }
 
-    /// Where processes come, if any are expected.
+    /// The socket for processes, if any are expected.
     pub fn socket(&self) -> Option<&Path> {
         self.listener.as_ref().map(Listener::path)
     }
@@ -155,17 +158,21 @@ impl Levels {
     }
 }
 
-/// What each service weighs: what it was promised, and its share of the rest.
+/// The weight of each service: its guarantee, and its share of the rest.
 fn weights<S: Copy>(promised: &Admission, services: &[(S, Box<str>, u32)]) -> Vec<(S, u64)> {
     let all = services.iter().map(|(.., share)| *share).fold(0, u32::saturating_add);
-    services.iter().map(|(seat, name, share)| (*seat, promised.weight(name, (*share, all)))).collect()
+    services
+        .iter()
+        .map(|(attachment, name, share)| (*attachment, promised.weight(name, (*share, all))))
+        .collect()
 }
 
 impl Built {
-    /// Gives each router of a run in real time its levels above. `socket` says where control processes of a router come.
+    /// Sets up the levels above each router of a run in real time. `socket` returns the socket path for a
+    /// router's control processes.
     ///
     /// # Errors
-    /// What the machine refuses.
+    /// The machine's refusal.
     pub fn raise(
         &mut self,
         plan: &Plan,
@@ -177,8 +184,8 @@ impl Built {
             let mut punt = Punt::new(places);
             let mut levels = Levels::new(&written.levels, &mut punt, socket(written));
             for above in asked(plan, index) {
-                let seat = Levels::make_seat(&mut punt, above)?;
-                levels.give(seat, above)?;
+                let attachment = Levels::make_attachment(&mut punt, above)?;
+                levels.give(attachment, above)?;
             }
             if let Some(router) = self.router_mut(index) {
                 router.set_levels(punt);
@@ -188,10 +195,10 @@ impl Built {
         Ok(all)
     }
 
-    /// The same in virtual time: services run in line.
+    /// Sets up the levels in virtual time: services run inline.
     ///
     /// # Errors
-    /// A control process is asked for.
+    /// A control process is requested.
     pub fn raise_in_line(&mut self, plan: &Plan) -> Result<(), LevelsError> {
         for (index, written) in plan.routers.iter().enumerate() {
             let mut promised = Admission::new(written.levels.slow);
@@ -234,7 +241,7 @@ impl Built {
     }
 }
 
-/// Who is asked for above a router, in the order of seats.
+/// The requested attachments above a router, in order.
 fn asked(plan: &Plan, router: usize) -> impl Iterator<Item = &AboveRequest> {
     let own = plan.forwarders.iter().filter(move |planned| planned.router as usize == router);
     own.filter_map(|planned| planned.request.above.as_ref())

@@ -1,9 +1,9 @@
-//! From a plan to an engine that is ready to start.
+//! Builds an engine, ready to start, from a plan.
 
+mod assign;
 mod levels;
 mod router_changes;
 mod routers;
-mod seats;
 mod shards;
 
 pub use levels::{Levels, LevelsError};
@@ -13,7 +13,7 @@ use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
     Agenda, Between, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Setup, SourceRef,
-    SourceSeat, Steered, Tolerance, WorkerSetup,
+    SourceSetup, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -27,27 +27,27 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// An engine made of a plan.
+/// An engine built from a plan.
 pub struct Built {
-    /// What [`Setup::start`] or [`Setup::simulate`] runs.
+    /// The input of [`Setup::start`] or [`Setup::simulate`].
     pub setup: Setup,
-    /// By a link's place in the plan: where the engine finds it.
+    /// The engine's reference to each link, by its place in the plan.
     pub links: Vec<LinkRef>,
-    /// The same for sources.
+    /// The engine's reference to each source.
     pub sources: Vec<SourceRef>,
-    /// The same for routers.
+    /// The engine's reference to each router.
     pub routers: Vec<NodeRef>,
-    /// The same for media.
+    /// The engine's reference to each medium.
     pub media: Vec<MediumRef>,
 }
 
-/// Why a plan could not be made into an engine.
+/// An engine that can't be built.
 #[derive(Debug, Error)]
 pub enum BuildError {
-    /// There is not enough memory.
+    /// Not enough memory.
     #[error("engine.pool: {0}")]
     Pool(#[from] PoolError),
-    /// A router can't be what the plan says.
+    /// A router's configuration is impossible.
     #[error("router \"{name}\": {why}")]
     Router {
         /// Its name.
@@ -55,21 +55,21 @@ pub enum BuildError {
         /// Why not.
         why: String,
     },
-    /// There is not one port for each of the plan's.
+    /// The number of ports does not match the plan.
     #[error("{got} ports were opened for the plan's {wanted}")]
     Ports {
         /// How many there are.
         got: usize,
-        /// How many the plan has.
+        /// Number in the plan.
         wanted: usize,
     },
 }
 
-/// Makes an engine of `plan` and of its ports, opened, in the plan's order: one for each, or, in real time, one for each queue
-/// (see [`Plan::queue_places`]). Each worker shows its packets to the observer that `observer` makes for it.
+/// Builds an engine from `plan` and its opened ports in the plan's order: one for each, or, in real time, one
+/// for each queue (see [`Plan::queue_places`]). `observer` makes an observer for each worker.
 ///
 /// # Errors
-/// If there is not the memory for the packet pools, or not one port for each of the plan's.
+/// If there is not enough memory for the packet pools, or the number of ports does not match.
 pub fn build(
     plan: &Plan,
     ports: Vec<Box<dyn Port>>,
@@ -97,8 +97,8 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
-    let (homes, routers) = seats::seat_ports(plan, ports, &shards, &mut workers)?;
-    let sources = seat_sources(plan, &homes, &mut workers);
+    let (homes, routers) = assign::assign_ports(plan, ports, &shards, &mut workers)?;
+    let sources = assign_sources(plan, &homes, &mut workers);
     let media = place_media(plan, &shards, &workers);
     give_agendas(plan, (&links, &sources, &media), &mut workers);
     routers::give_events(plan, &routers, &mut workers);
@@ -122,7 +122,7 @@ pub fn tolerance(plan: &Plan) -> Tolerance {
     Tolerance { within: plan.fidelity.within, share_ppm, tick: plan.engine.tick }
 }
 
-/// The links of one worker, and which of them lead to another's.
+/// The links of one worker, and which of them lead to another worker's.
 fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>) {
     let configs: Vec<_> =
         plan.profiles.iter().map(|p| LinkConfig::new(p.blocks.clone(), p.histogram)).collect();
@@ -151,18 +151,18 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
     (links, crossing)
 }
 
-/// Tells each worker of the sources at its ports.
-fn seat_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
-    let seat = |source: &Source| {
+/// Registers the sources at each worker's ports.
+fn assign_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
+    let setup = |source: &Source| {
         let Home { worker, slot, .. } = homes[usize::from(source.in_port)];
-        let seats = &mut workers[worker as usize].agenda.seats;
-        seats.push(SourceSeat { port: slot, name: source.name.clone() });
-        SourceRef { worker, place: seats.len() as u32 - 1 }
+        let setups = &mut workers[worker as usize].agenda.source_setups;
+        setups.push(SourceSetup { port: slot, name: source.name.clone() });
+        SourceRef { worker, place: setups.len() as u32 - 1 }
     };
-    plan.sources.iter().map(seat).collect()
+    plan.sources.iter().map(setup).collect()
 }
 
-/// Where the engine finds each medium: its links are all of one worker.
+/// The engine's reference to each medium, whose links all belong to one worker.
 fn place_media(plan: &Plan, shards: &Shards, workers: &[WorkerSetup]) -> Vec<MediumRef> {
     let mut next: Vec<u32> = workers.iter().map(|worker| worker.links.len() as u32).collect();
     let place = |medium: &longwire_scenario::Medium| {
@@ -174,7 +174,7 @@ fn place_media(plan: &Plan, shards: &Shards, workers: &[WorkerSetup]) -> Vec<Med
     plan.media.iter().map(place).collect()
 }
 
-/// Tells each worker what changes on its links, sources and media.
+/// Gives each worker the changes of its links, sources and media.
 fn give_agendas(
     plan: &Plan,
     (links, sources, media): (&[LinkRef], &[SourceRef], &[MediumRef]),
@@ -216,7 +216,7 @@ fn give_agendas(
     }
 }
 
-/// Gives each worker its part of an event: the links, or the sources, that are its `own`.
+/// Gives each worker its part of an event: the links or sources that are its `own`.
 fn give(
     event: &longwire_scenario::Event,
     own: Vec<Vec<u32>>,
@@ -234,13 +234,13 @@ fn give(
     }
 }
 
-/// By a port's place: the worker that has it, or the first of those that have its queues.
+/// By a port's place: its worker, or the first of those that have its queues.
 pub fn port_workers(plan: &Plan) -> Vec<u32> {
     let shards = Shards::of(plan);
     plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
 }
 
-/// Writes the plan's rules down as the workers look them up.
+/// Converts the plan's rules to the workers' tables.
 fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map {
     let mut paths = Paths::default();
     let mut known: HashMap<Route, u32> = HashMap::new();
@@ -261,27 +261,27 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map 
         match (source, destination) {
             (IpAddr::V4(from), IpAddr::V4(to)) => v4.push(((from.to_bits(), to.to_bits()), path)),
             (IpAddr::V6(from), IpAddr::V6(to)) => v6.push(((from.to_bits(), to.to_bits()), path)),
-            // The plan's pairs are of one family each.
+            // Both addresses of a pair have the same family.
             _ => {}
         }
     }
     let pairs: Vec<_> =
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
     let floods = floods(plan, links, &mut paths);
-    // Filters see what programs have sent to their links, too.
-    let wished = plan.wishes.iter().map(|wish| (wish.link, wish.number, wish.target));
-    let wished = instead(wished, links, &mut paths);
+    // Filters also see packets that programs have sent to their links.
+    let requested = plan.link_requests.iter().map(|request| (request.link, request.number, request.target));
+    let requested = instead(requested, links, &mut paths);
     let steered = plan.steers.iter().map(|steer| (steer.link, steer.number.into(), steer.target));
     let steered = instead(steered, links, &mut paths);
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, wished, joints }
+    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, requested, joints }
 }
 
-/// The trees of flooded packets, by the port that they come in by: the ways from there to all other ports of its bridges.
+/// The trees of flooded packets, by their input port: the paths from there to all other ports of its bridges.
 fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, Fork> {
     let mut floods = HashMap::new();
     let over = |route: &[u32]| route.iter().map(|&link| links[link as usize]).collect::<Vec<_>>();
     for segment in plan.segments.iter().filter(|segment| segment.router.is_none()) {
-        // Where fewer than two ways lead over links, none is shared.
+        // With fewer than two paths over links, no link is shared.
         for &from in segment.ports.iter().filter(|&&from| plan.pair_rules_from(from).len() > 1) {
             let others = segment.ports.iter().filter(|&&to| to != from);
             let lists: Vec<_> = others.map(|&to| (to, plan.pair_route(from, to).map(over))).collect();
@@ -294,8 +294,8 @@ fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, For
     floods
 }
 
-/// The ways of packets that are sent to other links, by the link, the other's number, and the other: the rest of each route with the other in
-/// place of the one.
+/// The paths of packets sent to other links, by link, the other link's number, and the other link: the rest
+/// of each route with the other link in place of the first.
 fn instead(
     others: impl Iterator<Item = (u32, u16, u32)> + Clone,
     links: &[LinkRef],

@@ -1,4 +1,4 @@
-//! Changes of a router between two batches of packets: its routes, and the weights of flows.
+//! Changes of a router between two batches of packets: routes and flow weights.
 
 use longwire_router::prefix::Prefix;
 use longwire_router::{RouteError, Router};
@@ -6,16 +6,17 @@ use longwire_scenario::{Network, RouteChange, RouterRoute};
 use longwire_sched::Weight;
 use std::net::IpAddr;
 
-/// Makes all changes of a router's routes, in order, and gives flows that share its processors these weights; or does nothing.
+/// Makes all changes of a router's routes, in order, and sets these weights of flows that share its
+/// processors; or does nothing.
 ///
 /// # Errors
-/// Why one of them can't be: a table is full, there is no such route to remove, or no such flow.
+/// A table is full, or there is no such route to remove, or no such flow.
 pub fn change_router(
     router: &mut Router,
     routes: &[RouteChange],
     weights: &[(Box<str>, Weight)],
 ) -> Result<(), String> {
-    // One change is made or not: only several need to be undone.
+    // A single change is atomic by itself: only several need to be undone.
     let before = (routes.len() + weights.len() > 1).then(|| Before::of(router, routes, weights));
     let done = routes.iter().try_for_each(|change| change_route(router, change));
     let done = done.and_then(|()| {
@@ -44,9 +45,9 @@ pub(super) fn change_route(router: &mut Router, change: &RouteChange) -> Result<
     }
 }
 
-/// What several changes find, so that they can be undone.
+/// The previous state, for undoing several changes.
 struct Before {
-    /// Where the networks concerned are, and the routes that there were to them.
+    /// The networks concerned, and the previous routes to them.
     networks: Vec<Network>,
     routes: Vec<RouterRoute>,
     weights: Vec<(Box<str>, Weight)>,
@@ -75,10 +76,10 @@ impl Before {
         Self { networks, routes, weights: weights.iter().filter_map(weight).collect() }
     }
 
-    /// Makes everything as it was. There was room for it.
+    /// Restores the previous state, for which there was room.
     fn restore(&self, router: &mut Router) {
         for &to in &self.networks {
-            // Some have not been changed, and can't be made otherwise than they are.
+            // Routes that were not changed can fail to be restored, and need not be.
             let _ = match self.routes.iter().find(|route| route.to == to) {
                 Some(route) => add_route(router, route).map_err(|error| error.to_string()),
                 None => withdraw(router, to).map(drop),
@@ -97,7 +98,8 @@ pub(super) fn add_route(router: &mut Router, route: &RouterRoute) -> Result<(), 
     }
 }
 
-/// Takes a route away, whether there was one; if it had replaced that to a network of a port, this comes back.
+/// Removes a route and returns whether there was one; a route to a port's network that it had replaced comes
+/// back.
 fn withdraw(router: &mut Router, to: Network) -> Result<bool, String> {
     let withdrawn = match prefix(to) {
         Either::V4(prefix) => router.withdraw_route_v4(prefix),
@@ -139,7 +141,7 @@ mod tests {
         flows = [{ name = "voice", key = { protocol = "udp" }, weight = 3 }]
     "#;
 
-    /// All that the router has been told.
+    /// The complete routing state of the router.
     fn known(plan: &longwire_scenario::Plan, router: &Router) -> Vec<String> {
         let routes = router.routes_v4().map(|(to, way)| {
             let to = Network { address: IpAddr::V4(to.address().into()), prefix: to.bits() };
@@ -162,7 +164,7 @@ mod tests {
         let weight = |flow: &str, weight| (Box::from(flow), Weight::new(weight).unwrap());
         let before = known(&plan, &router);
         assert!(before.contains(&"voice weighs 3".to_owned()), "{before:?}");
-        // Replaced, new, removed, a port's own network elsewhere, no default; then one that can't be.
+        // Replaced, new, removed, a port's own network elsewhere, no default; then an impossible one.
         let routes = [
             add("10.8.0.0/16 via 10.0.1.9"),
             add("10.9.0.0/16 via 10.0.1.9"),

@@ -1,4 +1,4 @@
-//! Routers of a plan as the engine's nodes, and the ports that join them.
+//! Routers of a plan as the engine's nodes, and the joints between their ports.
 
 use super::router_changes::{add_route, change_route};
 use super::shards::Shards;
@@ -12,7 +12,7 @@ use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Makes the router with that index, with all that it knows from the start.
+/// Builds the router with that index, with its initial configuration.
 pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router, BuildError> {
     let written = &plan.routers[index as usize];
     let broken = |why: String| BuildError::Router { name: written.name.to_string(), why };
@@ -40,16 +40,17 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
         router.install(forwarder).map_err(|error| broken(error.to_string()))?;
     }
     for (port, address, mac) in stations {
-        // One for which there is no room is asked for when it is needed.
+        // A neighbour without room is resolved when needed.
         router.set_neighbour(port, address, mac);
     }
     Ok(router)
 }
 
-/// Lets routers whose processors are shared measure what packets cost: what a run on the machine's clock needs before it starts.
+/// Makes routers with shared processors measure packet costs, which a run on the machine's clock needs before
+/// it starts.
 ///
 /// # Errors
-/// Names a router whose processors can't be threads: rings that are too long, or no thread to be had.
+/// Names a router whose processors can't be threads: rings that are too long, or no thread available.
 pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -> Result<(), BuildError> {
     for (written, place) in plan.routers.iter().zip(&built.routers) {
         let node = built.setup.workers.get_mut(place.worker as usize);
@@ -67,7 +68,7 @@ pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -
 }
 
 impl super::Built {
-    /// The programs of each router, by its place in the plan, as they are installed now.
+    /// The programs currently installed on each router, by its place in the plan.
     pub fn programs(&self) -> Vec<Option<Arc<Forwarders>>> {
         let table = |&NodeRef { worker, place }: &NodeRef| {
             let node: &dyn Node = &**self.setup.workers[worker as usize].nodes.get(place as usize)?;
@@ -78,7 +79,7 @@ impl super::Built {
     }
 }
 
-/// Tells the workers what changes in routers, and when.
+/// Gives the workers the changes of routers.
 pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSetup]) {
     for event in &plan.router_events {
         let NodeRef { worker, place } = refs[event.router as usize];
@@ -86,7 +87,7 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
         let act = move |node: &mut dyn Node, _: Nanos| {
             let node: &mut dyn Any = node;
             let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is no router")?;
-            // What is refused keeps nothing else from being done.
+            // A refused part does not prevent the others.
             let mut refused: Vec<String> =
                 changes.iter().filter_map(|change| change_route(router, change).err()).collect();
             if let Some((flow, weight)) = &weight {
@@ -107,7 +108,7 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
     }
 }
 
-/// The ports that lead to other nodes, and those whose nodes decide in their turn.
+/// Ports that lead to other nodes, and ports whose nodes decide in turn.
 pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
     let mut joints = Joints::default();
     for (place, port) in plan.ports.iter().enumerate() {
@@ -147,8 +148,8 @@ fn control(port: &longwire_scenario::RouterPort) -> Option<ControlPort> {
     Some(ControlPort { port: port.place, control: port.control? })
 }
 
-/// The neighbours that a router need not ask for: what the file says, the plan's stations where its ports are, and the ends of traffic
-/// sources there, which never say a word.
+/// Neighbours that a router need not resolve: those in the file, the plan's stations at its ports, and the
+/// ends of traffic sources there, which never answer.
 fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
     let mut known: Vec<(u16, IpAddr, [u8; 6])> = Vec::new();
     for port in &router.ports {
@@ -172,7 +173,7 @@ fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
             }
         }
     }
-    // What the file says comes last: it counts.
+    // Entries from the file come last and win.
     known.extend(router.neighbours.iter().map(|one| (one.port, one.address, one.mac.0)));
     known
 }
@@ -184,7 +185,7 @@ fn of_routers(plan: &Plan, place: u16) -> impl Iterator<Item = (IpAddr, [u8; 6])
     port.into_iter().flat_map(|port| port.addresses.iter().map(|net| (net.address, port.mac.0)))
 }
 
-/// The addresses behind a port of the plan that are known one by one.
+/// The known individual addresses behind a port of the plan.
 fn of_port(plan: &Plan, place: u16) -> Vec<(IpAddr, [u8; 6])> {
     let port = &plan.ports[usize::from(place)];
     let mut addresses = Vec::new();

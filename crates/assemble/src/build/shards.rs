@@ -1,26 +1,26 @@
-//! Which worker owns which link.
+//! Assignment of links to workers.
 
 use longwire_block::Spec;
 use longwire_scenario::{End, Mapping, Plan, Route};
 use longwire_units::Nanos;
 use std::ops::Range;
 
-/// A link with less delay than this stays with the links its packets go on to: simulated runs advance in windows
-/// of the least delay between workers, and shorter ones would cost more than they gain.
+/// A link with less delay than this shares a worker with the links after it: simulated runs advance in
+/// windows of the least delay between workers, and shorter ones would cost more than they gain.
 const SHORT: Nanos = Nanos::from_micros(50);
 
-/// The links shared out over the workers.
+/// The distribution of links over the workers.
 pub(crate) struct Shards {
     /// By a link's place in the plan: its worker.
     pub link_workers: Vec<u32>,
     /// By a link's place: whether packets go on from it to another worker's link.
     pub crossing: Vec<bool>,
-    /// The least delay of those; never if there are none.
+    /// The lowest delay of those; never if there are none.
     pub lead: Nanos,
-    /// Whether links need not be served in each other's order: no route is longer than one link, no medium is shared, and no node decides in
-    /// its turn.
+    /// Whether links need not be served in exact order: no route is longer than one link, no medium is
+    /// shared, and no node decides in turn.
     pub flat: bool,
-    /// By a segment's index: its worker, or the first of several, and whether it decides in its turn.
+    /// By a segment's index: its worker, or the first of several, and whether it decides in turn.
     pub segment_workers: Vec<u32>,
     pub in_turn: Vec<bool>,
 }
@@ -57,15 +57,15 @@ impl Shards {
     }
 }
 
-/// Segments that decide in their turn, and how packets come to them and go from them.
+/// Segments that decide in turn, and how packets come to them and leave them.
 struct Turns {
-    /// By index: whether it decides in its turn.
+    /// By index: whether it decides in turn.
     segments: Vec<bool>,
     /// Links that packets enter right after a decision, and the segment.
     goes: Vec<(u32, u32)>,
     /// Links that lead to a port with a far side, and the far side's segment.
     comes: Vec<(u32, u32)>,
-    /// Segments that packets go to from others at once.
+    /// Pairs of segments that packets cross immediately.
     at_once: Vec<(u32, u32)>,
 }
 
@@ -89,22 +89,23 @@ impl Turns {
                 comes.push((*last, segment(far)));
             }
         }
-        // Addresses don't tell the node.
+        // Addresses do not identify the node.
         let routed = || (0..segments.len() as u32).filter(|index| segments[*index as usize]);
         let routes = plan.address_rules.iter().map(|rule| rule.route).filter(|route| route.exists());
         for route in routes {
             let first = plan.routes.links(&route).first().copied();
             goes.extend(first.into_iter().flat_map(|first| routed().map(move |index| (first, index))));
         }
-        // What a program sends into another link goes there from the same node, and on from there to the same place.
+        // A packet that a program sends into another link enters it from the same node, and goes on to the
+        // same place.
         for list in [&mut goes, &mut comes] {
             let beside: Vec<_> = plan
-                .wishes
+                .link_requests
                 .iter()
-                .flat_map(|wish| {
+                .flat_map(|request| {
                     list.iter()
-                        .filter(move |(link, _)| *link == wish.link)
-                        .map(move |(_, at)| (wish.target, *at))
+                        .filter(move |(link, _)| *link == request.link)
+                        .map(move |(_, at)| (request.target, *at))
                 })
                 .collect();
             list.extend(beside);
@@ -122,21 +123,21 @@ impl Turns {
     }
 }
 
-/// Whether a link may tell a sender that a packet was too big: the router that sent it has to see the answer then.
+/// Whether a link may reply that a packet was too big: the router that sent it must see the reply.
 fn may_answer(plan: &Plan) -> bool {
     let answers = |spec: &Spec| (spec.key, spec.kind) == ("mtu", "too-big");
     let own = plan.profiles.iter().flat_map(|profile| &profile.blocks).any(|(spec, _)| answers(spec));
     own || plan.events.iter().flat_map(|event| &*event.edits).any(|edit| answers(edit.spec))
 }
 
-/// All pairs of links of which packets pass the second after the first.
+/// All pairs of links that packets pass one after the other.
 fn steps(plan: &Plan) -> Vec<(u32, u32)> {
     let routes = plan.address_rules.iter().map(|rule| rule.route);
     let mut routes: Vec<Route> = routes.chain(plan.pair_rules.iter().map(|rule| rule.route)).collect();
     routes.retain(|route| route.exists() && plan.routes.links(route).len() > 1);
     let pairs = routes.iter().flat_map(|route| plan.routes.links(route).windows(2).map(|w| (w[0], w[1])));
     let mut steps: Vec<_> = pairs.collect();
-    // What is sent to another link goes on from there as it would have.
+    // A packet sent to another link continues from there on the same route.
     for (link, instead) in beside(plan) {
         let on: Vec<_> = steps.iter().filter(|step| step.0 == link).map(|step| (instead, step.1)).collect();
         steps.extend(on);
@@ -146,14 +147,14 @@ fn steps(plan: &Plan) -> Vec<(u32, u32)> {
     steps
 }
 
-/// Links, and those that programs or filters send packets to instead.
+/// Links with the links to which programs or filters send their packets.
 fn beside(plan: &Plan) -> impl Iterator<Item = (u32, u32)> {
-    let wished = plan.wishes.iter().map(|wish| (wish.link, wish.target));
-    wished.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
+    let requested = plan.link_requests.iter().map(|request| (request.link, request.target));
+    requested.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
 }
 
-/// Which workers have segments, with their ports, and which have links: all, or in a pipeline some and the others. One worker in three of a
-/// pipeline has links, or more if there are not the segments for the others.
+/// The workers for segments, with their ports, and those for links: all for both, or in a pipeline disjoint
+/// ranges. One pipeline worker in three has links, or more if there are not enough segments for the others.
 fn stages(plan: &Plan) -> (Range<u32>, Range<u32>) {
     let workers = plan.engine.workers;
     if plan.engine.mapping != Mapping::Pipeline {
@@ -172,7 +173,7 @@ fn entrances(plan: &Plan) -> Vec<Option<u32>> {
             entrances[first as usize].get_or_insert(plan.ports[usize::from(rule.in_port)].segment);
         }
     }
-    // Links that addresses choose are spread over all workers, unless their node is at several.
+    // Links selected by addresses are spread over all workers, unless their node is at several.
     for (link, entrance) in plan.links.iter().zip(&mut entrances).filter(|(_, known)| known.is_none()) {
         let segment = match link.from {
             End::Port(place) => plan.ports[usize::from(place)].segment,
@@ -183,8 +184,9 @@ fn entrances(plan: &Plan) -> Vec<Option<u32>> {
     entrances
 }
 
-/// Links that must share a worker form a group. Groups go, in the plan's order, to the worker from whose ports packets enter them, as long as
-/// it has not more than its share of the links, else to the one that has fewest.
+/// Assigns groups of links that must share a worker. In the plan's order, each group goes to the worker from
+/// whose ports packets enter it, unless that has more than its share of the links, else to the worker with
+/// the fewest.
 fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u32>) {
     let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
     if plan.engine.workers == 1 {
@@ -197,7 +199,7 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
     let share = (links + deciding).div_ceil(with_links.len() as u32);
     let mut load = vec![0; plan.engine.workers as usize];
     let mut worker_of = vec![u32::MAX; parent.len()];
-    // What has to be beside a segment that decides in its turn is where segments are.
+    // A group with a segment that decides in turn is placed among the workers for segments.
     for segment in (links..links + segments).filter(|&node| turns.segments[(node - links) as usize]) {
         let group = root(&mut parent, segment) as usize;
         if worker_of[group] == u32::MAX {
@@ -212,7 +214,7 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
     for link in 0..links {
         let group = root(&mut parent, link) as usize;
         if worker_of[group] == u32::MAX {
-            // Where several workers receive, their links are dealt out among them.
+            // Where several workers receive, their links are distributed among them.
             let home = entrances[link as usize].map(|segment| {
                 let first = home(segment);
                 lightest(&load, &(first..first + u32::from(plan.segment_queues(segment))))
@@ -233,12 +235,13 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
     (worker_of, segment_workers)
 }
 
-/// The first of some workers that have least to do.
+/// The first of the least loaded workers.
 fn lightest(load: &[u32], of: &Range<u32>) -> u32 {
     of.clone().min_by_key(|&worker| load[worker as usize]).unwrap_or(of.start)
 }
 
-/// Links, and behind them segments, that must share a worker: by each one's place, another of its group, or itself.
+/// Links, and after them segments, that must share a worker: for each place another member of its group, or
+/// itself.
 fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
     let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
     let mut parent: Vec<u32> = (0..links + segments).collect();
@@ -246,7 +249,8 @@ fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
     let near = turns.goes.iter().chain(turns.comes.iter().filter(short));
     let near = near.map(|&(link, segment)| (link, links + segment));
     let at_once = turns.at_once.iter().map(|&(from, to)| (links + from, links + to));
-    // What a filter sends to another link arrives there at once; what a program does, comes from the same nodes.
+    // A packet that a filter sends to another link arrives there immediately; one that a program sends comes
+    // from the same nodes.
     let steps = steps.iter().filter(short).copied().chain(beside(plan));
     let media = plan.media.iter().flat_map(|medium| medium.links.windows(2).map(|pair| (pair[0], pair[1])));
     for (one, other) in near.chain(at_once).chain(steps).chain(media) {
@@ -256,7 +260,7 @@ fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
     parent
 }
 
-/// The first link of the group, halving the way to it in passing.
+/// The root of the group, with path halving.
 fn root(parent: &mut [u32], mut link: u32) -> u32 {
     while parent[link as usize] != link {
         parent[link as usize] = parent[parent[link as usize] as usize];
@@ -269,15 +273,16 @@ fn root(parent: &mut [u32], mut link: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Two workers: "in" and "out" go to the first, "up" with "sky", to which it steers, to the second. What is steered to "sky" goes on
-    /// to "out" as what goes over "up" does.
+    /// Two workers: "in" and "out" go to the first, "up" and its steering target "sky" to the second. Packets
+    /// steered to "sky" continue to "out" like those over "up".
     #[test]
     fn steered_packets_cross_to_other_workers_too() {
         let text = "[engine]\nworkers = 2\n\
             [[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n\
             [[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n\
             [[link]]\nname = \"in\"\nfrom = \"a\"\nto = \"x\"\ndelay = \"4 ms\"\n\
-            [[link]]\nname = \"up\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"3 ms\"\nfilter = \"steer sky if udp\"\n\
+            [[link]]\nname = \"up\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"3 ms\"\n\
+            filter = \"steer sky if udp\"\n\
             [[link]]\nname = \"sky\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"2 ms\"\n\
             [[link]]\nname = \"out\"\nfrom = \"y\"\nto = \"b\"\ndelay = \"1 ms\"\n";
         let plan = longwire_scenario::plan_of(text);
@@ -287,7 +292,8 @@ mod tests {
         assert_eq!(shards.lead, Nanos::from_millis(2));
     }
 
-    /// Workers of segments and of links: "a" and "b" hang on one bridge, with links both ways, "c" and "d" on another.
+    /// Workers of segments and of links: "a" and "b" share one bridge, with links both ways, "c" and "d"
+    /// another.
     fn of_two_pairs(engine: &str) -> (Vec<u32>, Vec<u32>) {
         let mut text = format!("[engine]\n{engine}\n");
         for (port, bridge) in [("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")] {
@@ -305,7 +311,7 @@ mod tests {
     #[test]
     fn in_parallel_links_are_beside_the_ports_that_send_into_them() {
         assert_eq!(of_two_pairs("workers = 2"), (vec![0, 1], vec![0, 0, 1, 1]));
-        // All workers get links, those without ports, too.
+        // All workers get links, those without ports included.
         assert_eq!(of_two_pairs("workers = 4"), (vec![0, 1], vec![0, 1, 2, 3]));
     }
 

@@ -1,4 +1,4 @@
-//! What does not fit on the workers, and what to change.
+//! Advice on what does not fit on the workers, and how to fix it.
 
 use super::{Capacity, WHOLE, WorkerLoad};
 use crate::price::Shortfall;
@@ -6,10 +6,10 @@ use longwire_drivers::Driver;
 use longwire_scenario::{EnginePrices, Plan};
 use std::collections::BTreeMap;
 
-/// From this load on packets wait for each other, in millionths of a core.
+/// Load from which packets delay each other, in millionths of a core.
 const BUSY: u64 = 800_000;
 
-/// Adds what does not fit, and what is worth knowing.
+/// Adds shortfalls and notes.
 pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) {
     let total: u64 = capacity.workers.iter().map(|worker| worker.load_ppm).sum();
     for worker in &capacity.workers {
@@ -25,7 +25,8 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
             capacity.shortfalls.push(Shortfall { what, fix: fix(prices, capacity, worker, total) });
         } else if worker.load_ppm >= BUSY {
             capacity.notes.push(format!(
-                "worker {} is busy {} of the time: packets that come together wait for each other, and leave later than the lateness above",
+                "worker {} is busy {} of the time: packets that come together wait for each other, and leave \
+                 later than the lateness above",
                 worker.worker,
                 percent(worker.load_ppm)
             ));
@@ -41,13 +42,15 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
             "spinning does not help: leave the workers' processors to them and calibrate again, or allow more"
         };
         capacity.notes.push(format!(
-            "with wait = \"{}\" one packet in a hundred leaves {p99} late, and [fidelity] allows {within}: {fix}",
+            "with wait = \"{}\" one packet in a hundred leaves {p99} late, and [fidelity] allows {within}: \
+             {fix}",
             plan.engine.wait.word()
         ));
     }
     if capacity.unbounded {
         capacity.notes.push(
-            "no link and no source bounds some of the packets: the load is that of the others, and the worker's limit is what such ways share"
+            "no link and no source bounds some of the packets: the load is that of the others, and the \
+             worker's limit is what such ways share"
                 .into(),
         );
     }
@@ -58,7 +61,7 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
     }
 }
 
-/// How to make room on a worker.
+/// How to relieve a worker.
 fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u64) -> String {
     let mut fixes = Vec::new();
     if let Some((driver, saved)) = lighter_driver(prices, capacity, worker) {
@@ -71,16 +74,16 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     if needed > capacity.workers.len() as u64 {
         fixes.push(format!("set workers = {needed} in [engine] if the machine has them"));
     } else {
-        let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so that other workers \
-                   get some of the load";
+        let fix = "put its ports on bridges of their own, or give two ports of a bridge several queues, so \
+            that other workers get some of the load";
         fixes.push(fix.into());
     }
     fixes.push("lower the rates".into());
     fixes.join(", or ")
 }
 
-/// The lighter driver that saves a worker most, for those of its ports that know of one, and how much it saves, in
-/// millionths of a core.
+/// The driver with which those of a worker's ports cost least that know of a lighter one, and what the worker
+/// would save, in millionths of a core.
 fn lighter_driver(
     prices: &EnginePrices,
     capacity: &Capacity,

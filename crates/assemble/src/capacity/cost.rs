@@ -1,4 +1,4 @@
-//! What a packet of a way costs each worker, and what all ways add up to.
+//! Cost of a path's packets for each worker, and the totals of all paths.
 
 use super::ways::Way;
 use super::{PortLoad, WHOLE, WorkerLoad};
@@ -11,42 +11,42 @@ use std::collections::BTreeSet;
 
 /// A second in picoseconds.
 const SECOND: u128 = 1_000_000_000_000;
-/// More packets a second than any worker handles.
+/// Upper bound on a worker's packet rate.
 const MOST: u64 = 1 << 34;
 
-/// What a packet pays on a link of a profile.
+/// Cost of a packet on a link of a profile.
 #[derive(Debug, Clone, Copy)]
 struct LinkCost {
     picoseconds: u64,
-    /// Whether it is in the timing wheel while packets are on it.
+    /// Whether it is in the timing wheel while it holds packets.
     timed: bool,
     delay: Nanos,
-    /// Whether its packets have delays of their own: they are sorted, or wait for each other.
+    /// Whether its packets have individual delays, and are sorted or wait for each other.
     varied: bool,
 }
 
-/// What things cost in a plan.
+/// Costs in a plan.
 pub(super) struct Costs<'p> {
     plan: &'p Plan,
     prices: &'p EnginePrices,
     frame: Bytes,
     shards: Shards,
-    /// Of packets that are served in exact order, where ways are longer than a link or something changes.
+    /// Additional cost of exact order, for paths longer than one link or with changes.
     in_order: u64,
     profiles: Vec<LinkCost>,
-    /// By worker: its links, and what each costs more because there are so many, plain and timed.
+    /// By worker: its links, and the additional cost of each because of their number, plain and timed.
     links: Vec<(u64, [u64; 2])>,
-    /// By a port's place: its driver, what receiving and what transmitting costs, and each byte of both.
+    /// By a port's place: its driver, the costs of receiving and transmitting, and of each byte of both.
     pub drivers: Vec<Option<&'static Driver>>,
     ports: Vec<[[u64; 2]; 2]>,
 }
 
-/// A part of a packet's way that one worker goes.
+/// The part of a packet's path on one worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
     worker: u32,
     picoseconds: u64,
-    /// Links with a constant delay, those with a varied one, and how long they delay together.
+    /// Links with a constant delay, those with a variable one, and their total delay.
     delayed: [u64; 2],
     delay: Nanos,
 }
@@ -83,17 +83,18 @@ impl<'p> Costs<'p> {
         Home { queues: port.queues.into(), ..Home::single(worker, 0) }
     }
 
-    /// The queues by which packets of a way come in.
+    /// Number of queues by which packets of a path come in.
     fn queues(&self, way: &Way<'_>) -> u32 {
         way.from.map_or(1, |place| self.home(place).queues)
     }
 
-    /// What the driver takes to receive a frame, and what it takes to transmit one.
+    /// The driver's cost of receiving and of transmitting a frame.
     fn driver(&self, place: u16, bytes: u64) -> [u64; 2] {
         self.ports[usize::from(place)].map(|[frame, byte]| frame + bytes * byte)
     }
 
-    /// Shows which worker pays what for a packet of a way that comes in by a queue. A worker may come several times.
+    /// Passes each worker's cost for a packet of a path that comes in by a queue to `show`. A worker may
+    /// occur several times.
     fn each_part(&self, way: &Way<'_>, queue: u32, mut show: impl FnMut(Part)) {
         let bytes = way.bytes.unwrap_or(self.frame.0);
         let pay =
@@ -128,7 +129,8 @@ impl<'p> Costs<'p> {
         }
     }
 
-    /// A bridge that is more than a cable or a relay between two ports looks stations up.
+    /// Cost of station look-ups, which only a bridge needs that is not just a cable or a relay between two
+    /// ports.
     fn bridge(&self, way: &Way<'_>) -> u64 {
         let Some(from) = way.from else { return 0 };
         let segment = &self.plan.segments[self.plan.ports[usize::from(from)].segment as usize];
@@ -138,7 +140,8 @@ impl<'p> Costs<'p> {
         if is_bridge { self.prices.price("bridge") } else { 0 }
     }
 
-    /// What routers on the way cost, and each decision after the first; with the worker, or none for the one that the packet is at.
+    /// Passes the costs of routers on the path, and of each decision after the first, to `show` with the
+    /// worker; none means the packet's current worker.
     fn each_decision(&self, way: &Way<'_>, show: &mut dyn FnMut(Option<u32>, u64)) {
         for (number, &segment) in way.segments.iter().enumerate() {
             let worker = self.shards.segment_workers[segment as usize];
@@ -151,7 +154,7 @@ impl<'p> Costs<'p> {
         }
     }
 
-    /// Names of prices that the plan's packets pay and that were not measured.
+    /// Names of prices for the plan's packets that were not measured.
     pub(super) fn assumed(&self, plan: &Plan) -> Vec<String> {
         let mut names = BTreeSet::new();
         for profile in &plan.profiles {
@@ -170,7 +173,7 @@ impl<'p> Costs<'p> {
     }
 }
 
-/// Whether a block costs something that is not in the price of the link.
+/// Whether a block has a cost beyond the link's price.
 fn is_priced(key: &str, kind: &str) -> bool {
     !matches!((key, kind), ("rate" | "delay", "constant") | ("queue", "tail-drop"))
 }
@@ -191,19 +194,19 @@ fn link_cost(prices: &EnginePrices, profile: &Profile, in_medium: bool) -> LinkC
     LinkCost { picoseconds, timed: rated || delayed, delay: profile.delays.mean, varied }
 }
 
-/// What a worker's ways add up to.
+/// Totals of a worker's paths.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     /// The worker's links.
     links: u64,
-    /// How often its packets count: packets a second, or one a way.
+    /// Weight of its packets: packets per second, or one per path.
     packets: u128,
     picoseconds: u128,
     delayed: [u128; 2],
     delay: u128,
 }
 
-/// What a port's ways add up to.
+/// Totals of a port's paths.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PortSum {
     pub received: u64,
@@ -213,12 +216,12 @@ pub(super) struct PortSum {
     pub work: u128,
 }
 
-/// What all ways add up to.
+/// Totals of all paths.
 pub(super) struct Sums {
     pub packets: u64,
     pub unbounded: bool,
     pub ports: Vec<PortSum>,
-    /// By worker: of ways with a bound, by their packets; and of all ways, each counted once.
+    /// By worker: bounded paths, weighted by packets; and all paths, each with weight one.
     bounded: Vec<Sum>,
     each: Vec<Sum>,
     unbounded_workers: Vec<bool>,
@@ -234,23 +237,23 @@ impl Sum {
         self.delay += times * u128::from(part.delay.0);
     }
 
-    /// Packets on their way at once, at so many packets a second.
+    /// Packets in flight at this packet rate.
     fn in_flight(&self, packets: u64) -> u64 {
         (u128::from(packets) * self.delay / self.packets.max(1) / 1_000_000_000) as u64
     }
 
-    /// What a packet costs at so many packets a second.
+    /// Cost of a packet at this packet rate.
     fn packet(&self, prices: &EnginePrices, packets: u64) -> u128 {
         let in_flight = self.in_flight(packets);
         let misses = [false, true].map(|varied| u128::from(prices.in_flight(in_flight, varied)));
         let misses = self.delayed[0] * misses[0] + self.delayed[1] * misses[1];
-        // Where packets are more than links, each link is met again sooner.
+        // With more packets than links, each link is revisited sooner.
         let apart = u128::from(prices.apart(in_flight.min(self.links)));
         let apart = self.delayed.iter().sum::<u128>() * apart;
         (self.picoseconds + misses + apart) / self.packets.max(1)
     }
 
-    /// The most packets a second that take no more than a second.
+    /// The highest packet rate that takes at most a second per second.
     fn limit(&self, prices: &EnginePrices) -> u64 {
         let (mut least, mut most) = (0, MOST);
         while least < most {
@@ -279,11 +282,11 @@ impl Sums {
         }
     }
 
-    /// Adds a way with its packets a second, if it has a bound.
+    /// Adds a path with its packet rate, if it has a bound.
     pub(super) fn add(&mut self, costs: &Costs<'_>, way: &Way<'_>, packets: Option<u64>) {
         let queues = costs.queues(way);
         for queue in 0..queues {
-            // Flows are many: each queue gets as many of them.
+            // Many flows are assumed: each queue gets an equal share.
             let share = |packets| (packets + u64::from(queues - 1 - queue)) / u64::from(queues);
             self.add_to_workers(costs, (way, queue), packets.map(share));
         }
@@ -301,7 +304,7 @@ impl Sums {
         }
     }
 
-    /// Adds what comes by a queue of a way to the workers that have to do with it.
+    /// Adds the packets of a path's queue to the workers involved.
     fn add_to_workers(&mut self, costs: &Costs<'_>, (way, queue): (&Way<'_>, u32), packets: Option<u64>) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
@@ -348,7 +351,7 @@ impl Sums {
 }
 
 impl PortLoad {
-    /// Packets a second that come in and leave, of ways that have a bound.
+    /// Packets per second that come in and leave, on paths with a bound.
     pub fn packets_per_second(&self) -> u64 {
         self.received_per_second.saturating_add(self.sent_per_second)
     }

@@ -1,4 +1,5 @@
-//! How much of each worker and port a scenario takes: its packets, by the bounds of its links and sources, at what a machine's stages cost.
+//! Load of each worker and port in a scenario: its packets, as bounded by links and sources, at the measured
+//! costs of the machine's stages.
 
 mod advice;
 mod cost;
@@ -12,37 +13,37 @@ use longwire_units::{Bytes, Nanos, Rate};
 use serde::{Serialize, Serializer};
 use ways::{Way, Ways};
 
-/// The shortest frame, and the frame check sequence that is sent behind each.
+/// The shortest frame, and the frame check sequence sent after each.
 const SHORTEST: u64 = 60;
 const CHECK_SEQUENCE: u64 = 4;
 /// A whole core, in millionths.
 pub const WHOLE: u64 = 1_000_000;
 
-/// What a plan takes of a machine.
+/// Predicted load of a plan on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Capacity {
-    /// Length of the frames with which links are full, without FCS; sources have their own.
+    /// Length of the frames that fill links, without FCS; sources have their own.
     pub frame: Bytes,
-    /// Whether prices were measured; else all are assumed.
+    /// Whether prices were measured; otherwise all are assumed.
     pub measured: bool,
-    /// Packets a second that come in by all ports, of those ways that have a bound.
+    /// Packets per second that come in by all ports, on paths with a bound.
     pub packets_per_second: u64,
-    /// Whether there are ways without a bound: no link on them has a rate, and no source sends.
+    /// Whether there are unbounded paths: no link on them has a rate, and no source feeds them.
     pub unbounded: bool,
     /// The workers, in order.
     pub workers: Vec<WorkerLoad>,
-    /// The ports through which packets come from outside, or leave.
+    /// The outer ports, where packets enter or leave.
     pub ports: Vec<PortLoad>,
-    /// How late packets leave that are not kept waiting by others: the median, and what 99 of 100 don't exceed.
+    /// Lateness of packets that do not wait for others: median and 99th percentile.
     #[serde(rename = "lateness_ns", serialize_with = "as_integers")]
     pub lateness: [Nanos; 2],
-    /// Names of prices that were used and not measured.
+    /// Names of prices that were used but not measured.
     pub assumed: Vec<String>,
-    /// Whether ways through routers were left out, because there are too many.
+    /// Whether some paths through routers were left out, because there are too many.
     pub ways_left_out: bool,
-    /// What does not fit; empty if all does.
+    /// Resources that are insufficient; empty if everything fits.
     pub shortfalls: Vec<Shortfall>,
-    /// What fits and is worth knowing.
+    /// Remarks on what fits.
     pub notes: Vec<String>,
 }
 
@@ -50,49 +51,51 @@ fn as_integers<S: Serializer>(times: &[Nanos; 2], serializer: S) -> Result<S::Ok
     times.map(|time| time.0).serialize(serializer)
 }
 
-/// What a worker has to do.
+/// Load of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkerLoad {
     /// Which worker.
     pub worker: u32,
-    /// Links that it has.
+    /// Number of its links.
     pub links: u64,
-    /// Packets a second that it handles, of ways that have a bound.
+    /// Packets per second that it handles, on paths with a bound.
     pub packets_per_second: u64,
-    /// The share of a core that they take, in millionths.
+    /// Their share of a core, in millionths.
     pub load_ppm: u64,
-    /// Whether it has ways without a bound besides.
+    /// Whether it also has unbounded paths.
     pub unbounded: bool,
-    /// What a packet costs it, in picoseconds, on the average of its ways: at its packets a second, or at its limit where there is no bound.
+    /// Mean cost of a packet over its paths, in picoseconds: at its packet rate, or at its limit without a
+    /// bound.
     pub packet_picoseconds: u64,
-    /// Packets a second at which it is busy all the time.
+    /// Packets per second at which it is saturated.
     pub saturated_at: u64,
-    /// Packets on their way over its links at once, at its packets a second.
+    /// Packets in flight on its links at its packet rate.
     pub in_flight: u64,
 }
 
-/// What a port has to do.
+/// Load of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PortLoad {
     /// Its name.
     pub port: String,
     /// Its driver.
     pub driver: &'static str,
-    /// The worker that serves it, or the first of several.
+    /// Its worker, or the first of several.
     pub worker: u32,
-    /// How many workers serve it, each by a queue of its own.
+    /// Number of workers that serve it, each by a queue of its own.
     pub queues: u32,
-    /// Packets a second that come in by it, and that leave, of ways that have a bound.
+    /// Packets per second that come in by it, and that leave, on paths with a bound.
     pub received_per_second: u64,
     /// See [`PortLoad::received_per_second`].
     pub sent_per_second: u64,
-    /// Whether there are ways without a bound besides.
+    /// Whether it also has unbounded paths.
     pub unbounded: bool,
-    /// The share of a core that its driver takes for these, in millionths; it is part of the worker's.
+    /// The driver's share of a core for these, in millionths; included in the worker's.
     pub load_ppm: u64,
 }
 
-/// Computes what `plan` takes, if every link is full of frames of that length and every source sends all it can.
+/// Predicts the load of `plan` if every link is full of frames of that length and every source sends at its
+/// maximum.
 pub fn predict(plan: &Plan, prices: &EnginePrices, frame: Bytes) -> Capacity {
     let ways = Ways::of(plan);
     let bounds = Bounds::of(plan, &ways, frame);
@@ -139,9 +142,9 @@ fn ports(plan: &Plan, costs: &Costs<'_>, sums: &Sums) -> Vec<PortLoad> {
     (0..plan.ports.len()).filter_map(load).collect()
 }
 
-/// How many packets a second each link and each way can carry.
+/// Highest packet rate of each link and each path.
 struct Bounds {
-    /// By a link's place: its own bound, and the sum of what comes to it.
+    /// By a link's place: its own bound, and the total of what arrives.
     links: Vec<(Option<u64>, u128)>,
 }
 
@@ -168,13 +171,13 @@ impl Bounds {
         bounds
     }
 
-    /// Packets a second of a way if it were the only one; none if it has no bound.
+    /// Packet rate of a path if it were the only one; none if it has no bound.
     fn alone(&self, way: &Way<'_>) -> Option<u64> {
         let links = way.links.iter().filter_map(|&link| self.links[link as usize].0);
         links.chain(way.offered).min()
     }
 
-    /// Packets a second of a way beside the others: where more would come to a link than it carries, all get less in proportion.
+    /// Packet rate of a path beside the others: at an overloaded link all are reduced in proportion.
     fn packets(&self, way: &Way<'_>) -> Option<u64> {
         let alone = self.alone(way)?;
         let share = |&link: &u32| match self.links[link as usize] {

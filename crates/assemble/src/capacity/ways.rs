@@ -1,4 +1,5 @@
-//! The ways of packets from port to port: by rules, through routers, from traffic sources, and straight across a bridge.
+//! Paths of packets from port to port: by rules, through routers, from traffic sources, and straight across a
+//! bridge.
 
 use longwire_block::Value;
 use longwire_drivers::Backend;
@@ -8,29 +9,29 @@ use longwire_units::Rate;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// From how many ports ways through routers are looked for, and how many of these at most.
+/// Limits on the ports from which paths through routers are searched, and on the number of these paths.
 const MOST_STARTS: usize = 100;
 const MOST_WAYS: usize = 100_000;
-/// In how many ports an address is looked for.
+/// Most ports in which an address is searched.
 const MOST_PORTS: usize = 256;
 
-/// A way of packets.
+/// A path of packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way<'a> {
-    /// Where they come in and go out, if that is known.
+    /// Input and output port, if known.
     pub from: Option<u16>,
     pub to: Option<u16>,
-    /// The links that they pass, in order.
+    /// The links on it, in order.
     pub links: &'a [u32],
-    /// The segments that decide about them, in order; empty where it is only that of `from`.
+    /// The segments that decide about its packets, in order; empty if only that of `from` does.
     pub segments: &'a [u32],
-    /// Packets a second, if a source says so.
+    /// Packets per second, if a source defines them.
     pub offered: Option<u64>,
-    /// Bytes of each, if a source says so.
+    /// Bytes of each packet, if a source defines them.
     pub bytes: Option<u64>,
 }
 
-/// A way that no rule has as a whole.
+/// A path that no single rule contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Joined {
     from: u16,
@@ -41,11 +42,11 @@ struct Joined {
     bytes: Option<u64>,
 }
 
-/// All ways of a plan.
+/// All paths of a plan.
 pub(super) struct Ways<'p> {
     plan: &'p Plan,
     joined: Vec<Joined>,
-    /// Whether not all ways through routers were looked at.
+    /// Whether some paths through routers were skipped.
     pub some_left_out: bool,
 }
 
@@ -61,7 +62,7 @@ impl<'p> Ways<'p> {
         ways
     }
 
-    /// Shows each way.
+    /// Passes each path to `show`.
     pub(super) fn each(&self, mut show: impl FnMut(&Way<'_>)) {
         let plan = self.plan;
         for rule in plan.address_rules.iter().filter(|rule| rule.route.exists()) {
@@ -94,7 +95,8 @@ impl<'p> Ways<'p> {
         }
     }
 
-    /// The ports of a way that addresses choose: where its links begin and end, else where the addresses are.
+    /// The ports of a path selected by addresses: where its links begin and end, else where the addresses
+    /// are.
     fn ends_by_address(&self, links: &[u32], addresses: (IpAddr, IpAddr)) -> (Option<u16>, Option<u16>) {
         let end = |end: Option<End>, address: IpAddr| match end {
             Some(End::Port(place)) => Some(place),
@@ -114,10 +116,10 @@ impl<'p> Ways<'p> {
         place.map(|place| place as u16)
     }
 
-    /// The ways of what sources send.
+    /// Adds the paths of sources.
     fn join_sources(&mut self, graph: &Graph<'_>) {
         let plan = self.plan;
-        // What comes in by any other port is in real time what programs there send.
+        // In real time, packets from all other ports are sent by programs there.
         let run = |source: &&Source| !sends_by_itself(plan, source.in_port);
         if !plan.sources.iter().any(|source| run(&source)) {
             return;
@@ -141,7 +143,7 @@ impl<'p> Ways<'p> {
         }
     }
 
-    /// The ways between ports of different segments.
+    /// Adds the paths between ports of different segments.
     fn join_routers(&mut self, graph: &Graph<'_>) {
         let plan = self.plan;
         let outer = || (0..plan.ports.len() as u16).filter(|&place| is_outer(plan, place));
@@ -159,7 +161,7 @@ impl<'p> Ways<'p> {
         }
     }
 
-    /// Ports that no other way begins or ends at send straight to the next port of their segment.
+    /// Adds direct paths from ports without another path to the next port of their segment.
     fn join_neighbours(&mut self, graph: &Graph<'_>) {
         let mut met = vec![false; self.plan.ports.len()];
         self.each(|way| way.from.iter().chain(&way.to).for_each(|&place| met[usize::from(place)] = true));
@@ -183,7 +185,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// Whether packets from outside come in or go out here.
+/// Whether packets enter or leave the engine at this port.
 fn is_outer(plan: &Plan, place: u16) -> bool {
     plan.ports[usize::from(place)].attachment.is_outer()
 }
@@ -193,7 +195,7 @@ fn sends_by_itself(plan: &Plan, place: u16) -> bool {
     plan.driver_of(&plan.ports[usize::from(place)]).is_none_or(|driver| driver.backend != Backend::Sources)
 }
 
-/// Packets a second that a source sends, of one that is on and off while it is on; none if it has no rate.
+/// Packet rate of a source, while it is on for an on-off source; none if it has no rate.
 fn packets_of(source: &Source) -> Option<u64> {
     let at = |rate: Rate, size: u32| rate.0.div_ceil(u64::from(size.max(1)) * 8);
     if let Value::Time(interval) = source.values.at(0) {
@@ -206,7 +208,7 @@ fn packets_of(source: &Source) -> Option<u64> {
     }
 }
 
-/// Which ports each segment has: with a far side, and the others.
+/// The ports of each segment: with a far side, and the others.
 struct Graph<'p> {
     plan: &'p Plan,
     inner: Vec<Vec<(u16, u16)>>,
@@ -235,7 +237,7 @@ impl<'p> Graph<'p> {
         segment.is_some_and(|segment| self.plan.segments[segment as usize].router.is_some())
     }
 
-    /// The ways with the fewest segments from a port to all others that it reaches.
+    /// The paths with the fewest segments from a port to all others that it reaches.
     fn from(&self, start: u16) -> Vec<Joined> {
         let segment_of = |place: u16| self.plan.ports[usize::from(place)].segment;
         let mut seen = vec![false; self.plan.segments.len()];
@@ -276,7 +278,7 @@ mod tests {
     const PORTS: &str =
         "[[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n";
 
-    /// From, to, links, number of segments, and what is offered.
+    /// From, to, links, number of segments, and offered packet rate.
     type Found = (u16, u16, Vec<u32>, usize, Option<u64>);
 
     fn ways(text: &str) -> Vec<Found> {
@@ -296,7 +298,7 @@ mod tests {
         assert_eq!(ways(PORTS), [(0, 1, vec![], 1, None), (1, 0, vec![], 1, None)]);
     }
 
-    /// 8 kbit/s of 100 bytes are ten packets a second; the other way nothing comes.
+    /// 8 kbit/s of 100 bytes are ten packets a second; nothing comes in the other direction.
     #[test]
     fn sources_say_what_comes_from_their_ports() {
         let text = PORTS.replace("memory", "source")
@@ -320,7 +322,8 @@ mod tests {
     fn ways_through_routers_are_joined() {
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let text = format!(
-            "{PORTS}[[router]]\nname = \"r1\"\nports = [{}, {}]\n[[router]]\nname = \"r2\"\nports = [{}, {}]\n\
+            "{PORTS}[[router]]\nname = \"r1\"\nports = [{}, {}]\n[[router]]\nname = \"r2\"\n\
+             ports = [{}, {}]\n\
              [[link]]\nbetween = [\"r1-east\", \"r2-west\"]\n",
             port("a", "10.1.0.1/24"),
             port("r1-east", "10.9.0.1/30"),

@@ -1,9 +1,9 @@
-//! What the fuzz target and the ordinary tests do with any bytes.
+//! Invariants for arbitrary bytes as a scenario, shared by the fuzz target and the ordinary tests.
 
 use longwire_assemble::{Calibration, price};
 use longwire_scenario::parse;
 
-/// Reads the bytes as a scenario and walks through all of the plan, or of what is wrong with it.
+/// Reads the bytes as a scenario and visits all of the plan, or of its errors.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if large(&text) {
@@ -43,7 +43,7 @@ pub fn run(bytes: &[u8]) {
     let _ = price(&plan, &Calibration::default()).shortfalls;
 }
 
-/// Whether a count might make more than can be tried in a moment.
+/// Whether a count might make more objects than a quick test can handle.
 fn large(text: &str) -> bool {
     let digits = |c: char| c.is_ascii_hexdigit() || matches!(c, '_' | 'x' | 'o');
     text.contains("count")

@@ -1,5 +1,5 @@
-//! The cases: each a scenario drawn from its name, and what comes in by its ports. One more block, scheduler or forwarder has cases of its own
-//! and leaves nearly all others as they are.
+//! The cases: a scenario drawn from the case's name, and its input frames. A new block, scheduler or
+//! forwarder has its own cases and leaves nearly all others unchanged.
 
 use crate::trace::{hash, read};
 use crate::{draw, routed, routers};
@@ -10,18 +10,18 @@ use longwire_program::Shipped;
 use longwire_units::Nanos;
 use std::fmt::Write;
 
-/// A scenario, and how long it runs.
+/// A scenario with its duration.
 pub struct Case {
-    /// What it is there for, and its number among such: `block/queue/red/2`.
+    /// Its subject, and its number: `block/queue/red/2`.
     pub name: String,
-    /// The scenario, but for its section `[engine]`.
+    /// The scenario without its section `[engine]`.
     pub text: String,
-    /// What that section says besides workers and memory.
+    /// The content of that section besides workers and memory.
     pub engine: &'static str,
     pub until: Nanos,
 }
 
-/// How the line of a link's block begins, with any parameters.
+/// The beginning of the line for a link's block, with any parameters.
 fn begin(spec: &Spec) -> String {
     format!("{} = {{ kind = \"{}\"", spec.key, spec.kind)
 }
@@ -32,13 +32,13 @@ impl Case {
         self.text.lines().any(|line| line.starts_with(&begin(spec)))
     }
 
-    /// With how many workers it has to do the same as with one: each case with one other number, as threads that wait for each other take long
-    /// where there are few processors.
+    /// The number of workers with which it must do the same as with one. Each case tries one other number,
+    /// because threads that wait for each other are slow on few processors.
     pub fn workers(&self) -> u32 {
         2 + (hash(self.name.as_bytes()) % 3) as u32
     }
 
-    /// The same without the first block of this row.
+    /// A copy without the first block of this row.
     pub fn without_block(&self, spec: &Spec) -> Self {
         let begin = begin(spec);
         let place = self.text.lines().position(|line| line.starts_with(&begin));
@@ -92,7 +92,8 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// The first scenario of a name that is not refused, as some changes are: of what is no longer there, or of what is still changing.
+/// The first scenario of a name that is accepted: some changes are refused, of objects that are gone or still
+/// changing.
 fn drawn(name: &str, draw: impl Fn(&str, u64) -> String) -> Case {
     let mut dice = Dice::named(1, name);
     let engine = ["", "", "", "tick = \"100 us\"", "train-spread = \"1 ms\"", "train-spread = \"0 s\""];
@@ -105,13 +106,14 @@ fn drawn(name: &str, draw: impl Fn(&str, u64) -> String) -> Case {
     found.unwrap_or_else(|| panic!("{name}: all are refused: {}", refusals[0]))
 }
 
-/// The same scenario without its sources: frames come by its ports instead.
+/// The scenario without its sources; frames come by its ports instead.
 fn with_frames(text: &str) -> String {
     let end = text.find("[[source]]").unwrap_or(text.len());
     text[..end].replace("driver = \"source\"", "driver = \"memory\"")
 }
 
-/// Links made by `make`, in one of several places: between two ports, around a bridge, in a row or in a ring of bridges.
+/// Links made by `make`, in one of several places: between two ports, around a bridge, in a row or in a ring
+/// of bridges.
 fn links(name: &str, way: u64, make: draw::Make<'_>) -> String {
     let mut dice = Dice::named(way, name);
     let mut text = format!("seed = {}\nrouting = \"shortest-delay\"\n", dice.below(1_000_000));

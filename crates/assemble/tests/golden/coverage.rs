@@ -1,4 +1,4 @@
-//! What the cases have and do, and what of it there must be.
+//! Coverage: the features that the cases contain and trigger, and those that they must.
 
 use crate::cases::Case;
 use crate::draw;
@@ -11,8 +11,8 @@ use longwire_program::Shipped;
 use longwire_scenario::{Plan, RouteChange};
 use std::collections::{BTreeSet, HashSet};
 
-/// Drops that no case here has: memory and rings are large enough by design, ports always take what they get, no links
-/// duplicate in a row, and no service is asked for more than it does or drops anything.
+/// Drops that no case has: memory and rings are large enough by design, ports always accept packets, no chain
+/// of links duplicates, and no service drops packets or exceeds its guarantee.
 const OUT_OF_REACH: &[&str] = &[
     "pool-full",
     "ring-full",
@@ -25,12 +25,12 @@ const OUT_OF_REACH: &[&str] = &[
     "service",
 ];
 
-/// What was met, each by a name of its own.
+/// Features covered, by name.
 #[derive(Debug, Default)]
 pub struct Coverage(BTreeSet<String>);
 
 impl Coverage {
-    /// What a case has, and what happened in it.
+    /// The features of a case and its run.
     pub fn of(case: &Case, plan: &Plan, trace: &Trace, report: &Report) -> Self {
         let mut met = Self::default();
         met.made_of(plan);
@@ -52,12 +52,12 @@ impl Coverage {
         self.0.iter().filter_map(|name| name.strip_prefix("block ")).collect()
     }
 
-    /// What should have been met and was not.
+    /// Required features that were not covered.
     pub fn missing(&self) -> Vec<String> {
         wanted().into_iter().filter(|name| !self.0.contains(name)).collect()
     }
 
-    /// What was met though it can't be.
+    /// Covered features that should be impossible.
     pub fn reached_nevertheless(&self) -> Vec<String> {
         let names = OUT_OF_REACH.iter().map(|reason| format!("drop {reason}"));
         names.filter(|name| self.0.contains(name)).collect()
@@ -178,7 +178,7 @@ impl Coverage {
     }
 }
 
-/// All that there must be.
+/// All required features.
 fn wanted() -> Vec<String> {
     let mut wanted = Vec::new();
     for spec in draw::kinds() {

@@ -1,4 +1,4 @@
-//! What comes in by the ports of a case: frames of every sort, with their times.
+//! Input of a case by its ports: frames of every kind, with their times.
 
 use longwire_block::Dice;
 use longwire_drivers::memory;
@@ -10,14 +10,14 @@ use longwire_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
 use longwire_wire::{Ipv4Header, Ipv6Header, arp_message, ethernet_header, ethertype, l3_offset, protocol};
 use std::net::IpAddr;
 
-/// A frame, what a driver knows of it, and the place of the port by which it comes in.
+/// A frame with its driver metadata, and the place of its input port.
 pub struct Frame {
     pub port: usize,
     pub bytes: Vec<u8>,
     pub facts: Facts,
 }
 
-/// Who sends or receives: what is behind a port.
+/// A sender or receiver behind a port.
 struct Station {
     port: usize,
     mac: [u8; 6],
@@ -30,7 +30,7 @@ pub fn takes_frames(plan: &Plan, port: &Port) -> bool {
     port.attachment.host().is_some() || plan.driver_of(port) == Some(&memory::DRIVER)
 }
 
-/// The frames of a case, in the order of their times: bursts, gaps, trains, conversations and nonsense.
+/// The frames of a case, in time order: bursts, gaps, trains, conversations and invalid frames.
 pub fn frames(plan: &Plan, name: &str) -> Vec<Frame> {
     let stations = stations(plan);
     let sends = |station: &&Station| takes_frames(plan, &plan.ports[station.port]);
@@ -64,7 +64,7 @@ pub fn frames(plan: &Plan, name: &str) -> Vec<Frame> {
     frames
 }
 
-/// What is behind the ports that the scenario names.
+/// The stations behind the ports named in the scenario.
 fn stations(plan: &Plan) -> Vec<Station> {
     let station = |(port, of): (usize, &Port)| {
         let own = |wanted: fn(&IpAddr) -> bool| of.addresses.iter().map(|net| net.address).find(wanted);
@@ -82,10 +82,10 @@ fn stations(plan: &Plan) -> Vec<Station> {
     plan.ports.iter().enumerate().filter(named).map(station).collect()
 }
 
-/// The hardware address of the router that a station sits on, or of some other.
+/// The MAC address of the router next to a station, or of another one.
 fn next_hop(plan: &Plan, routers: &[[u8; 6]], from: &Station, dice: &mut Dice) -> [u8; 6] {
     let ports = plan.routers.iter().flat_map(|router| &router.ports);
-    // The one with an address in the station's network, which may be behind a link.
+    // The router with an address in the station's network, which may be behind a link.
     let near = ports.clone().find(|port| {
         let mut own = port.addresses.iter().map(|net| net.address);
         own.any(|address| matches!(address, IpAddr::V4(v4) if v4.to_bits() >> 8 == from.v4 >> 8))
@@ -96,7 +96,7 @@ fn next_hop(plan: &Plan, routers: &[[u8; 6]], from: &Station, dice: &mut Dice) -
     }
 }
 
-/// Mostly TCP and UDP from one to the other; now and then what nobody expects.
+/// Mostly TCP and UDP from one to the other, and sometimes unexpected frames.
 fn drawn(dice: &mut Dice, from: &Station, to: &Station) -> Frame {
     let mut frame = match dice.below(24) {
         0 => arp(dice, from, to),
@@ -123,7 +123,7 @@ fn drawn(dice: &mut Dice, from: &Station, to: &Station) -> Frame {
         4 => frame.bytes[..6].copy_from_slice(&[0x01, 0, 0x5e, 0, 0, 5]),
         5 => frame.bytes[6] |= 1,
         6 if frame.facts.segments == 1 && frame.facts.checksum == 0 => frame.bytes.truncate(10),
-        // A header that is too short, and one that has options: only their first byte is looked at.
+        // A header that is too short, and one with options: only the first byte is changed.
         7 if frame.facts.segments == 1 => frame.bytes[14] = 0x43,
         8 | 9 if frame.facts.segments == 1 && frame.bytes[14] == 0x45 => options(&mut frame.bytes),
         _ => {}
@@ -131,7 +131,7 @@ fn drawn(dice: &mut Dice, from: &Station, to: &Station) -> Frame {
     frame
 }
 
-/// Makes the first four bytes behind the IPv4 header options that routers refuse: a source route.
+/// Turns the first four bytes behind the IPv4 header into options that routers refuse: a source route.
 fn options(frame: &mut [u8]) {
     if frame.len() < 38 {
         return;
@@ -151,7 +151,8 @@ fn arp(dice: &mut Dice, from: &Station, to: &Station) -> Frame {
     Frame { port: from.port, bytes, facts: Facts::default() }
 }
 
-/// A TCP segment, a datagram or an echo request with so many bytes of payload; of half of them the sender's card is to fill in the checksum.
+/// A TCP segment, a datagram or an echo request with `payload` bytes of payload; half of them have a partial
+/// checksum.
 fn packet(dice: &mut Dice, from: &Station, to: &Station, payload: usize) -> Frame {
     let kind = [protocol::TCP, protocol::TCP, protocol::UDP, protocol::UDP, protocol::UDP, protocol::ICMP];
     let kind = kind[dice.below(6) as usize];
@@ -163,7 +164,7 @@ fn packet(dice: &mut Dice, from: &Station, to: &Station, payload: usize) -> Fram
     frame
 }
 
-/// One without a checksum, and where its transport header begins.
+/// A packet without a checksum, and the offset of its transport header.
 fn of_protocol(
     dice: &mut Dice,
     (from, to): (&Station, &Station),
@@ -181,7 +182,7 @@ fn of_protocol(
         bytes.extend_from_slice(&next.to_be_bytes());
     }
     let payload_len = transport.len() as u16;
-    // Of some, the receiver is somewhere else.
+    // For some, the receiver is elsewhere.
     let astray = u32::from(dice.below(12) == 0) * (1 + dice.below(0x30000) as u32);
     if v6 {
         let kind = if kind == protocol::ICMP { 58 } else { kind };
@@ -234,7 +235,7 @@ fn transport(dice: &mut Dice, kind: u8, payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// Leaves the checksum of TCP or UDP to whoever sends the frame: the pseudo-header's sum is in its place.
+/// Makes the checksum of TCP or UDP partial: the field contains the pseudo-header's sum.
 fn open_checksum(frame: &mut Frame, start: usize, kind: u8) {
     let offset = match kind {
         protocol::TCP => 16,
@@ -268,12 +269,12 @@ fn close_checksum(frame: &mut Frame) {
     frame.facts = Facts::default();
 }
 
-/// Whether the transport header at `start` stands behind one of IPv6.
+/// Whether the transport header at `start` follows an IPv6 header.
 fn is_v6(frame: &Frame, start: usize) -> bool {
     l3_offset(&frame.bytes) + 40 == start
 }
 
-/// Several segments in one, as segmentation offload hands them over.
+/// Several segments in one, as from segmentation offload.
 fn train(dice: &mut Dice, from: &Station, to: &Station) -> Frame {
     let mss = 200 + dice.below(1200) as usize;
     let payload = mss + 1 + dice.below(11 * mss as u64) as usize;

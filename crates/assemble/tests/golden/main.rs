@@ -1,14 +1,16 @@
-//! Golden traces: some hundred random scenarios, whose every packet and counter are what they were when `traces.txt` was recorded, with any
-//! number of workers. They cover every block, medium, scheduler, forwarder and service that there is, or the test fails.
+//! Golden traces: several hundred random scenarios, in which every packet and counter must be as recorded in
+//! `traces.txt`, with any number of workers. They must cover every block, medium, scheduler, forwarder and
+//! service, or the test fails.
 //!
-//! A difference is a mistake, or a correction that the change's description names. To look at a case and its trace:
+//! A difference is a bug, or a correction that the change's description names. To see a case and its trace:
 //!
 //! ```sh
 //! LONGWIRE_GOLDEN_CASE=block/queue/red/2 cargo test -p longwire-assemble --test golden
 //! ```
 //!
-//! writes both to `target/tmp/golden`, and `LONGWIRE_GOLDEN_CASE=all` those of all cases. With `LONGWIRE_GOLDEN_AGAINST` set to such a folder, which
-//! another version has written, the first line that differs is printed. `LONGWIRE_GOLDEN_RECORD=1` writes `traces.txt` anew.
+//! writes both to `target/tmp/golden`, and `LONGWIRE_GOLDEN_CASE=all` those of all cases. With
+//! `LONGWIRE_GOLDEN_AGAINST` set to such a folder, written by another version, the first difference is
+//! printed. `LONGWIRE_GOLDEN_RECORD=1` writes `traces.txt` anew.
 #![forbid(unsafe_code)]
 
 mod cases;
@@ -34,7 +36,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use trace::{hash, read, run};
 
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/traces.txt");
-const HEAD: &str = "# case, packets in, out and dropped, hash of the scenario, hash of the trace, blocks of its links. See main.rs.\n";
+const HEAD: &str = "# case, packets in, out and dropped, hash of the scenario, hash of the trace, blocks of \
+    its links. See main.rs.\n";
 
 /// What a case did.
 struct Outcome {
@@ -42,11 +45,11 @@ struct Outcome {
     line: String,
     trace: u64,
     met: Coverage,
-    /// With how many workers it did something else, and what.
+    /// Numbers of workers with other results, and the differences.
     differs: Vec<String>,
 }
 
-/// All cases, run once for all tests here.
+/// The outcomes of all cases, computed once for all tests here.
 fn outcomes() -> &'static [(Case, Outcome)] {
     static OUTCOMES: OnceLock<Vec<(Case, Outcome)>> = OnceLock::new();
     OUTCOMES.get_or_init(|| {
@@ -59,7 +62,7 @@ fn outcomes() -> &'static [(Case, Outcome)] {
     })
 }
 
-/// What `work` makes of each, on all processors, in order.
+/// Maps `work` over all items, on all processors, in order.
 fn in_parallel<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let some = || {
@@ -80,13 +83,13 @@ fn in_parallel<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) ->
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs a case with one worker, and with several, which must do the same.
+/// Runs a case with one worker, and with several, which must agree.
 fn outcome(case: &Case) -> Outcome {
     let plan = read(case, 1).unwrap();
     let (trace, report) = run(case, &plan);
     check(case, 1, &report);
     let mut differs = Vec::new();
-    // Each with one other number of workers: threads that wait for each other take long where there are few processors.
+    // One other number of workers each, because threads that wait for each other are slow on few processors.
     let workers = case.workers();
     let (other, report) = run(case, &read(case, workers).unwrap());
     check(case, workers, &report);
@@ -119,7 +122,7 @@ fn check(case: &Case, workers: u32, report: &Report) {
     assert!(report.is_conserved(), "{what}: {report:?}\n{}", case.text);
 }
 
-/// The first line that differs, and what came before.
+/// The first line that differs, with the previous lines.
 fn difference(one: &str, other: &str) -> String {
     let mut before = Vec::new();
     let (mut a, mut b) = (one.lines(), other.lines());
@@ -137,7 +140,7 @@ fn difference(one: &str, other: &str) -> String {
     }
 }
 
-/// Writes a case and its trace, and says how that differs from another version's.
+/// Writes a case and its trace, and reports how that differs from another version's.
 fn dump(case: &Case, trace: &str) {
     let path = |folder: &Path, kind: &str| folder.join(format!("{}.{kind}", case.name.replace('/', "-")));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("golden");
@@ -154,7 +157,7 @@ fn dump(case: &Case, trace: &str) {
     }
 }
 
-/// What becomes of a case that is not as it was recorded.
+/// Result of comparing a case with its record.
 fn verdict(recorded: &str, now: &str) -> &'static str {
     let scenario = |line: &str| line.split(' ').nth(4).map(str::to_owned);
     match scenario(recorded) == scenario(now) {
@@ -188,8 +191,9 @@ fn traces_are_as_recorded() {
     assert!(
         count == 0,
         "{count} cases differ from {RECORDED}:\n{told}\
-         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test golden writes a case and its trace to target/tmp/golden; \
-         do so with both versions and compare. A difference must be a documented correction: see CONTRIBUTING.md."
+         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test golden writes a case and its trace \
+         to target/tmp/golden; do so with both versions and compare. A difference must be a documented \
+         correction: see CONTRIBUTING.md."
     );
     if std::env::var_os("LONGWIRE_GOLDEN_CASE").is_none() {
         let gone = recorded.lines().filter(|line| !line.starts_with('#')).count();
@@ -223,7 +227,7 @@ fn everything_is_covered() {
     assert!(idle.is_empty(), "some case does what is listed as out of reach:\n{}", idle.join("\n"));
 }
 
-/// Each block changes what becomes of packets: without it a case of its own has another trace.
+/// Each block matters: without it, one of its cases has another trace.
 #[test]
 fn every_block_decides_something() {
     if std::env::var_os("LONGWIRE_GOLDEN_CASE").is_some() {

@@ -4,7 +4,8 @@ use crate::routers;
 use longwire_block::Dice;
 use std::fmt::Write;
 
-/// Two routers with a line between them, and a host at each of three ports; `keys` are some more of the first router's.
+/// Two routers with a line between them, and a host at each of three ports; `keys` adds keys of the first
+/// router.
 fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dice, String) {
     let mut dice = Dice::named(way, name);
     let mut text = format!("seed = {}\n", dice.below(1_000_000));
@@ -18,7 +19,8 @@ fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dic
     let mtu = if dice.below(2) == 0 { 1500 } else { 1280 };
     let police = match dice.below(3) {
         0 => {
-            "police = { errors = \"100/s burst 2\", echo = \"100/s burst 1\", exceptions = \"500/s burst 4\" }\n"
+            "police = { errors = \"100/s burst 2\", echo = \"100/s burst 1\", exceptions = \"500/s burst 4\" \
+             }\n"
         }
         _ => "",
     };
@@ -31,7 +33,8 @@ fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dic
          {{ port = \"r-0\", mtu = {mtu}, addresses = [\"10.9.0.1/30\", \"fd00:9::1/64\"] }},\n\
          {{ port = \"r-1\", addresses = [\"10.9.1.1/30\"] }} ]\n\
          routes = [\n\
-         {{ to = \"10.0.2.0/24\", next-hops = [{{ via = \"10.9.0.2\" }}, {{ via = \"10.9.1.2\", weight = 2 }}] }},\n\
+         {{ to = \"10.0.2.0/24\", next-hops = [{{ via = \"10.9.0.2\" }}, {{ via = \"10.9.1.2\", weight = 2 \
+         }}] }},\n\
          {{ to = \"10.1.0.0/16\", discard = true }},\n\
          {{ to = \"fd00:0:0:2::/64\", via = \"fd00:9::2\" }} ]\n{police}{keys}\n\
          [[router]]\nname = \"s\"\nports = [\n\
@@ -48,14 +51,15 @@ fn two_routers(name: &str, way: u64, keys: impl Fn(&mut Dice) -> String) -> (Dic
         let time = dice.below(30_000);
         writeln!(
             text,
-            "[[at]]\ntime = \"{time} us\"\nrouter = \"r\"\nremove-route = \"10.1.0.0/16\"\nadd-route = \"10.0.2.0/24 via 10.9.1.2\""
+            "[[at]]\ntime = \"{time} us\"\nrouter = \"r\"\nremove-route = \"10.1.0.0/16\"\n\
+             add-route = \"10.0.2.0/24 via 10.9.1.2\""
         )
         .unwrap();
     }
     (dice, text)
 }
 
-/// Flows share the first router's processors, by a scheduler.
+/// Flows share the first router's processors under a scheduler.
 pub fn scheduler(name: &str, way: u64, scheduler: &str) -> String {
     let keys = |dice: &mut Dice| {
         let processors = 1 + dice.below(3);
@@ -84,7 +88,7 @@ pub fn scheduler(name: &str, way: u64, scheduler: &str) -> String {
     text
 }
 
-/// The first router has a program, which some packets or all of them meet.
+/// The first router has a program that some or all packets meet.
 pub fn program(name: &str, way: u64, program: &str) -> String {
     let (mut dice, mut text) = two_routers(name, way, |_| String::new());
     let key = ["", "key = { protocol = \"tcp\" }\n", "key = { destination = \"10.0.2.9\" }\n"];
@@ -102,7 +106,7 @@ pub fn program(name: &str, way: u64, program: &str) -> String {
     text
 }
 
-/// Some packets go up from the first router, to a service.
+/// Some packets go up from the first router to a service.
 pub fn service(name: &str, way: u64, service: &str) -> String {
     let keys = |dice: &mut Dice| {
         let packets = 20_000 + dice.below(100_000);
@@ -113,8 +117,10 @@ pub fn service(name: &str, way: u64, service: &str) -> String {
     let otherwise = ["pass", "drop"][dice.below(2) as usize];
     writeln!(
         text,
-        "[[forwarder]]\nrouter = \"r\"\nwhere = \"slow-path\"\nservice = \"{service}\"\npackets = {packets}\ncycles = {cycles}\n\
-         otherwise = \"{otherwise}\"\nwithin = \"{} ms\"\nkey = {{ destination = \"10.0.2.9\", protocol = \"udp\" }}",
+        "[[forwarder]]\nrouter = \"r\"\nwhere = \"slow-path\"\nservice = \"{service}\"\npackets = {packets}\n\
+         cycles = {cycles}\n\
+         otherwise = \"{otherwise}\"\nwithin = \"{} ms\"\n\
+         key = {{ destination = \"10.0.2.9\", protocol = \"udp\" }}",
         1 + dice.below(9)
     )
     .unwrap();

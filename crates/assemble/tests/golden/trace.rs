@@ -1,4 +1,5 @@
-//! Runs of a case, and what is seen of them: every packet that enters a link or leaves by a port, and all that is counted at the end.
+//! Runs of a case, and their traces: every packet that enters a link or leaves by a port, and all counters at
+//! the end.
 
 use crate::cases::Case;
 use crate::frames::{Frame, frames, takes_frames};
@@ -11,7 +12,7 @@ use longwire_port::driver::memory::MemoryPort;
 use longwire_scenario::{Plan, parse};
 use std::fmt::Write;
 
-/// A packet at a moment. What a frame's bytes are is told by their hash.
+/// A packet at a moment. Its bytes are represented by their hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sight {
     pub time: u64,
@@ -41,8 +42,8 @@ impl Sight {
         let (open, start, offset) = checksum;
         writeln!(
             text,
-            "{what} at {time}: {len} of {wire_len} bytes, {segments} segments of {gso_size}, checksum {open} {start} {offset}, \
-             {bytes:016x}"
+            "{what} at {time}: {len} of {wire_len} bytes, {segments} segments of {gso_size}, checksum {open} \
+             {start} {offset}, {bytes:016x}"
         )
         .unwrap();
     }
@@ -51,16 +52,16 @@ impl Sight {
 /// What a run did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What entered links, sorted: packets that enter different links at one moment have no order.
+    /// Packets that entered links, sorted: packets that enter different links at one moment have no order.
     pub entered: Vec<Sight>,
-    /// By port: what left, in its order.
+    /// Departures by port, in order.
     pub left: Vec<Vec<Sight>>,
-    /// What links, nodes and the whole run have counted.
+    /// Counters of links, nodes and the whole run.
     pub counted: String,
 }
 
 impl Trace {
-    /// All of it as text, with a line for each packet and counter.
+    /// The trace as text, with a line for each packet and counter.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (port, left) in self.left.iter().enumerate() {
@@ -72,7 +73,7 @@ impl Trace {
     }
 }
 
-/// A number that is another for nearly all other bytes, and the same on every machine.
+/// A hash of bytes, the same on every machine.
 pub fn hash(bytes: &[u8]) -> u64 {
     let mut hash = bytes.len() as u64 ^ 0xcbf2_9ce4_8422_2325;
     let mut add = |word: u64| {
@@ -91,7 +92,7 @@ fn look(sight: &support::Sight<'_>) -> Option<(Option<u16>, Sight)> {
     Some((left, Sight::of(sight.time, sight.meta, sight.frame)))
 }
 
-/// The plan of a scenario with so many workers; none if it is refused.
+/// The plan of a scenario with `workers` workers; an error if it is refused.
 pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
     let between = if workers == 3 { "shared" } else { "private" };
     let mapping = match workers {
@@ -101,13 +102,14 @@ pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
         _ => "pipeline",
     };
     let engine = format!(
-        "[engine]\nworkers = {workers}\nmapping = \"{mapping}\"\nbetween-workers = \"{between}\"\npool = \"24 MiB\"\n{}\n",
+        "[engine]\nworkers = {workers}\nmapping = \"{mapping}\"\nbetween-workers = \"{between}\"\n\
+         pool = \"24 MiB\"\n{}\n",
         case.engine
     );
     parse("golden.toml", &format!("{}\n{engine}", case.text)).map_err(|error| error.to_string())
 }
 
-/// Runs a case with so many workers.
+/// Runs a case with the plan's workers.
 pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
     let seen = support::Trace::of(look);
     let mut built = build(plan, ports(plan, frames(plan, &case.name)), |_| seen.observer()).unwrap();
@@ -125,7 +127,7 @@ pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
     (trace, report)
 }
 
-/// Ports with the sources' traffic, and those by which the frames come.
+/// Ports with the sources' traffic, and those for the frames.
 fn ports(plan: &Plan, frames: Vec<Frame>) -> Vec<Box<dyn Port>> {
     let mut ports = support::source_ports(plan);
     for (place, port) in plan.ports.iter().enumerate() {
@@ -142,7 +144,7 @@ fn ports(plan: &Plan, frames: Vec<Frame>) -> Vec<Box<dyn Port>> {
     ports
 }
 
-/// What does not depend on how the engine is made inside: neither its caches nor its memory.
+/// Counters that do not depend on the engine's internals, such as caches and memory.
 fn counted(plan: &Plan, report: &Report) -> String {
     let mut text = String::new();
     for link in &report.links {
@@ -150,8 +152,8 @@ fn counted(plan: &Plan, report: &Report) -> String {
         let name = &plan.links[link.place as usize].name;
         writeln!(
             text,
-            "link {name}: in {} packets {} bytes, out {} packets {} bytes, made {}, consumed {}, steered {}, marked {}, corrupted {}, \
-             collisions {}, drops {:?}, queued {} packets {} bytes, travelling {}",
+            "link {name}: in {} packets {} bytes, out {} packets {} bytes, made {}, consumed {}, steered {}, \
+             marked {}, corrupted {}, collisions {}, drops {:?}, queued {} packets {} bytes, travelling {}",
             stats.in_packets,
             stats.in_bytes,
             stats.out_packets,
@@ -173,8 +175,8 @@ fn counted(plan: &Plan, report: &Report) -> String {
         let stats = &node.stats;
         writeln!(
             text,
-            "router at port {}: received {}, made {}, forwarded {}, consumed {}, dropped {}, kept {}, errors {}, unmade {}, \
-             exceptions {:?}, policed {:?}, neighbours {}, asked {}",
+            "router at port {}: received {}, made {}, forwarded {}, consumed {}, dropped {}, kept {}, errors \
+             {}, unmade {}, exceptions {:?}, policed {:?}, neighbours {}, asked {}",
             node.port,
             stats.received,
             stats.made,
@@ -192,7 +194,7 @@ fn counted(plan: &Plan, report: &Report) -> String {
         .unwrap();
         shared(stats, &mut text);
     }
-    // Changes that could not be carried out.
+    // Changes that were refused.
     report.errors.iter().for_each(|error| writeln!(text, "{error}").unwrap());
     let flow = &report.flow;
     writeln!(
@@ -204,7 +206,7 @@ fn counted(plan: &Plan, report: &Report) -> String {
     text
 }
 
-/// What a router's processors, and the levels above it, have counted.
+/// Counters of a router's processors and of the levels above it.
 fn shared(stats: &longwire_block::NodeStats, text: &mut String) {
     if let Some(processors) = &stats.processors {
         writeln!(

@@ -74,14 +74,14 @@ pub fn simulate<T: Send + 'static>(
     (trace.take(), report)
 }
 
-/// The same with the plan's sources, where only what was counted matters, errors included.
+/// Runs a plan with its sources in virtual time, for what is counted, errors included.
 pub fn count(plan: &Plan, until: Nanos) -> Report {
     let report = build(plan, source_ports(plan), |_| None).unwrap().setup.simulate(until);
     assert!(report.is_conserved(), "{report:?}");
     report
 }
 
-/// The plan's sources at the ports by which their packets come in.
+/// The plan's sources at their input ports.
 pub fn source_ports(plan: &Plan) -> Vec<Box<dyn Port>> {
     let flow = |(id, source): (usize, &Source)| Flow {
         name: source.name.to_string(),
@@ -114,7 +114,8 @@ pub fn memory_ports(plan: &Plan, stamp: Stamp) -> (Vec<Box<dyn Port>>, Vec<FarEn
     plan.ports.iter().map(pair).unzip()
 }
 
-/// An IPv4 packet of UDP in a frame of `len` bytes, from one of the plan's ports to another: of 10.0.0.1 and so on.
+/// An IPv4 packet of UDP in a frame of `len` bytes, from one of the plan's ports to another: of 10.0.0.1 and
+/// so on.
 pub fn frame(plan: &Plan, from: usize, to: usize, len: usize) -> Vec<u8> {
     let mut frame = vec![0; len];
     frame[..6].copy_from_slice(&plan.ports[to].mac.0);

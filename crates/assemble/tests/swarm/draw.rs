@@ -5,24 +5,26 @@ use longwire_link::without;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Adds what a link is made of, and answers its blocks, so that they can be changed. The number says which of the scenario's links it
-/// is.
+/// Adds a link's blocks to the text, and returns them, so that they can be changed. The number is that of the
+/// link in the scenario.
 pub type Make<'a> = &'a dyn Fn(&mut Dice, usize, &mut String) -> Vec<&'static Spec>;
 
-/// A link of a scenario, and what can be changed of it.
+/// A link of a scenario, and its blocks that can be changed.
 pub struct Made {
     name: String,
     blocks: Vec<&'static Spec>,
 }
 
-/// One of several things that have names. One more of them changes few draws: each name has a number of its own, and the highest is chosen.
+/// Chooses one of several named things. An additional one changes few draws: each name has its own number,
+/// and the highest wins.
 fn choose<'a, T>(dice: &mut Dice, things: &'a [T], name: impl Fn(&T) -> String) -> &'a T {
     let seed = dice.draw();
     things.iter().max_by_key(|thing| Dice::named(seed, &name(thing)).draw()).expect("there is one at least")
 }
 
-/// A random scenario: bridges in a ring or a line, ports on them, links made by `make` between them, some of which steer packets to
-/// another one beside them, and some share a medium; changes of links, and traffic. `way` tells scenarios of one seed apart.
+/// A random scenario: bridges in a ring or a line, ports on them, links made by `make` between them, some of
+/// which steer packets to another one beside them, and some of which share a medium; changes of links, and
+/// traffic. `way` distinguishes scenarios of one seed.
 pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
     let mut dice = Dice::named(seed, &format!("swarm/{way}"));
     let mut text = format!("seed = {seed}\nrouting = \"shortest-delay\"\n");
@@ -35,7 +37,8 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
         let bridge = dice.below(bridges);
         writeln!(
             text,
-            "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{bridge}\"\naddresses = [\"10.0.0.{}/32\"]",
+            "[[port]]\nname = \"p{port}\"\ndriver = \"source\"\nbridge = \"b{bridge}\"\n\
+             addresses = [\"10.0.0.{}/32\"]",
             port + 1
         )
         .unwrap();
@@ -57,7 +60,8 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
         let (start, poisson) = (dice.below(3) * 1000, dice.below(2) == 0);
         writeln!(
             text,
-            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\n\
+             interval = \"{interval} ns\"\n\
              packets = {packets}\nsize = \"{size} B\"\nstart = \"{start} ns\"\npoisson = {poisson}"
         )
         .unwrap();
@@ -65,7 +69,7 @@ pub fn scenario(seed: u64, way: u64, make: Make<'_>) -> String {
     text
 }
 
-/// Links between these ends, in a third of the cases some of them stations of a medium, and changes of all that.
+/// Links between these ends, in a third of the cases some of them stations of a medium, and changes of them.
 pub fn links(dice: &mut Dice, text: &mut String, ends: &[(String, String)], make: Make<'_>) {
     let shared = dice.below(3) == 0;
     let mut links = Vec::new();
@@ -80,8 +84,8 @@ pub fn links(dice: &mut Dice, text: &mut String, ends: &[(String, String)], make
     changes(dice, &links, text);
 }
 
-/// A link; of three without a filter, one steers some packets to a link beside it. Of two without a rate, one is a station of a medium
-/// that is `shared`.
+/// A link. Of three without a filter, one steers some packets to a link beside it. Of two without a rate, one
+/// is a station of a medium that is `shared`.
 fn link(
     dice: &mut Dice,
     text: &mut String,
@@ -131,7 +135,7 @@ pub fn plain(dice: &mut Dice, _: usize, text: &mut String) -> Vec<&'static Spec>
 
 /// Random changes of the links: steps, ramps, outages, repetitions.
 fn changes(dice: &mut Dice, links: &[Made], text: &mut String) {
-    // A parameter has one ramp, or other changes: what cuts a ramp short is refused.
+    // A parameter has one ramp, or other changes: changes that overlap a ramp are refused.
     let mut known = HashMap::new();
     for _ in 0..dice.below(7) {
         let link = &links[dice.below(links.len() as u64) as usize];
@@ -145,7 +149,7 @@ fn changes(dice: &mut Dice, links: &[Made], text: &mut String) {
             }
         };
         let ramp = can_ramp && dice.below(2) == 0;
-        // Nor is another kind told of parameters that were meant for the one before.
+        // Nor does another kind get parameters meant for the previous one.
         let alone = ramp
             || value.contains("kind = ") && link.blocks.iter().all(|spec| !value.contains(spec.kind))
             || value == "\"none\"";
@@ -154,7 +158,7 @@ fn changes(dice: &mut Dice, links: &[Made], text: &mut String) {
             continue;
         }
         let way = ["", ".forward", ".backward"][dice.below(3) as usize];
-        // Changes at the very moment of an arrival are among them.
+        // Including changes at the exact time of an arrival.
         let time = dice.below(20) * dice.below(3_000);
         let name = &link.name;
         writeln!(text, "[[at]]\ntime = \"{time} us\"\nlink = \"{name}{way}\"\n{key} = {value}").unwrap();
@@ -167,7 +171,7 @@ fn changes(dice: &mut Dice, links: &[Made], text: &mut String) {
     }
 }
 
-/// When a change comes, and whether it comes again or takes its time.
+/// The time of a change, and whether it repeats or is a ramp.
 fn timing(dice: &mut Dice, can_ramp: bool, text: &mut String) {
     writeln!(text, "[[at]]\ntime = \"{} us\"", dice.below(20) * dice.below(3_000)).unwrap();
     match dice.below(4) {
@@ -215,7 +219,7 @@ fn source_changes(dice: &mut Dice, (sources, ports): (u64, u64), text: &mut Stri
     }
 }
 
-/// A key, its new value, and whether there may be a ramp to it.
+/// A key, its new value, and whether a ramp is possible.
 fn plain_change(dice: &mut Dice) -> (&'static str, String, bool) {
     let most = 10u64.pow(dice.below(6) as u32 + 4);
     let (key, value) = match dice.below(5) {
@@ -228,7 +232,8 @@ fn plain_change(dice: &mut Dice) -> (&'static str, String, bool) {
     (key, format!("\"{value}\""), key == "delay" || key == "loss")
 }
 
-/// The same for a whole block: another one in the place of one of the link's, one of a key that the link may not have, or none at all.
+/// A change of a whole block: one that replaces a block of the link, adds a key that it may not have, or
+/// removes a block.
 fn another_kind(dice: &mut Dice, link: &Made) -> (&'static str, String, bool) {
     let mut kinds = kinds();
     if dice.below(2) == 0 {
@@ -242,7 +247,7 @@ fn another_kind(dice: &mut Dice, link: &Made) -> (&'static str, String, bool) {
     (spec.key, block(dice, spec).unwrap_or_else(|| format!("{{ kind = {:?} }}", spec.kind)), false)
 }
 
-/// The same for one parameter of a block that the link has.
+/// A change of one parameter of a block of the link.
 fn change(dice: &mut Dice, spec: &'static Spec) -> (&'static str, String, bool) {
     let param = choose(dice, spec.params, |param| param.name.into());
     let value = value(&mut Dice::seeded(dice.draw()), spec, param.kind);
@@ -250,12 +255,13 @@ fn change(dice: &mut Dice, spec: &'static Spec) -> (&'static str, String, bool) 
     (spec.key, format!("{{ kind = \"{}\", {} = {value:?} }}", spec.kind, param.name), !words)
 }
 
-/// The rows of all kinds of blocks that a link can have by itself.
+/// The rows of all kinds of blocks that a single link can have.
 pub fn kinds() -> Vec<&'static Spec> {
     longwire_link::registry().into_iter().filter(|spec| spec.kind != "shared").collect()
 }
 
-/// A link of up to four blocks of the registry, of any key and kind, with random values; the first link has a block of the kind `first`.
+/// A link of up to four blocks of the registry, of any key and kind, with random values; the first link has a
+/// block of the kind `first`.
 pub fn of_any_kind(
     dice: &mut Dice,
     number: usize,
@@ -282,7 +288,8 @@ pub fn of_any_kind(
     blocks
 }
 
-/// A block as a scenario writes it, with random values. Some exclude each other: others, then; none if they always did.
+/// A block as a scenario writes it, with random values. Excluded combinations are drawn again; none if no
+/// combination works.
 fn block(dice: &mut Dice, spec: &'static Spec) -> Option<String> {
     let mut dice = Dice::seeded(dice.draw());
     let params = (0..20).map(|_| params(&mut dice, spec)).find(|params| {
@@ -293,7 +300,7 @@ fn block(dice: &mut Dice, spec: &'static Spec) -> Option<String> {
     Some(format!("{{ kind = \"{}\"{params} }}", spec.kind))
 }
 
-/// Random values for what a block needs, and for half of the rest.
+/// Random values for required parameters, and for half of the others.
 fn params(dice: &mut Dice, spec: &Spec) -> Vec<(&'static str, String)> {
     let seed = dice.draw();
     let mut params = Vec::new();
@@ -308,7 +315,7 @@ fn params(dice: &mut Dice, spec: &Spec) -> Vec<(&'static str, String)> {
 
 fn value(dice: &mut Dice, spec: &Spec, kind: ParamKind) -> String {
     match kind {
-        // Background traffic never ends: a slow one lets others come through.
+        // Background traffic never ends; a low rate lets other packets pass.
         ParamKind::Rate if spec.key == "background" => format!("{} bit/s", 10_000 + dice.below(400_000)),
         ParamKind::Rate => {
             let most = 10u64.pow(4 + dice.below(6) as u32);
@@ -328,14 +335,16 @@ fn value(dice: &mut Dice, spec: &Spec, kind: ParamKind) -> String {
     }
 }
 
-/// Four bridges in a row, with a link to each end that crosses from worker to worker, and many changes of them.
+/// Four bridges in a row, with a link to each end that crosses from worker to worker, and many changes of
+/// them.
 pub fn chain(seed: u64, way: u64) -> String {
     let mut dice = Dice::named(seed, &format!("chain/{way}"));
     let mut text = format!("seed = {seed}\n");
     for place in 0..4 {
         writeln!(
             text,
-            "[[bridge]]\nname = \"b{place}\"\n[[port]]\nname = \"p{place}\"\ndriver = \"source\"\nbridge = \"b{place}\"\n\
+            "[[bridge]]\nname = \"b{place}\"\n[[port]]\nname = \"p{place}\"\ndriver = \"source\"\n\
+             bridge = \"b{place}\"\n\
              addresses = \"10.0.0.{}/32\"",
             place + 1
         )
@@ -346,13 +355,14 @@ pub fn chain(seed: u64, way: u64) -> String {
     for (place, link) in links.iter().enumerate() {
         let (rate, delay) = (2 + dice.below(30), 500 + dice.below(9_000));
         let (loss, queue) = (dice.below(9), 3 + dice.below(20));
-        // Of what happens when packets are sent, and not before.
+        // Some act when packets are sent rather than before.
         let on_wire = ["", ", where = \"wire\""][dice.below(2) as usize];
         let name = &link.name;
         writeln!(
             text,
             "[[link]]\nname = \"{name}\"\nbetween = [\"b{place}\", \"b{}\"]\nrate = \"{rate} Mbit/s\"\n\
-             delay = \"{delay} us\"\nloss = {{ probability = \"{loss} %\"{on_wire} }}\nqueue = \"{queue} packets\"",
+             delay = \"{delay} us\"\nloss = {{ probability = \"{loss} %\"{on_wire} }}\n\
+             queue = \"{queue} packets\"",
             place + 1
         )
         .unwrap();
@@ -368,7 +378,8 @@ pub fn chain(seed: u64, way: u64) -> String {
         let (interval, size) = (20_000 + dice.below(500_000), 62 + dice.below(1440));
         writeln!(
             text,
-            "[[source]]\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\nsize = \"{size} B\"\n\
+            "[[source]]\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+             size = \"{size} B\"\n\
              poisson = true\npackets = {}",
             60_000_000 / interval
         )

@@ -1,7 +1,9 @@
-//! Random scenarios with random traffic, in simulated time: the trace and all counters are the same for any number of workers
-//! and either kind of rings between them, nothing is lost uncounted, and nothing leaves before its time.
+//! Random scenarios with random traffic, in simulated time. The trace and all counters are the same for any
+//! number of workers and both kinds of rings between them, no loss is uncounted, and nothing leaves before
+//! its time.
 //!
-//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test swarm` runs only that one.
+//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test swarm` runs only
+//! that one.
 #![forbid(unsafe_code)]
 
 mod draw;
@@ -17,7 +19,7 @@ use longwire_units::Nanos;
 use std::collections::HashSet;
 use support::{Sight, source_ports};
 
-/// What left by each port: when, and which bytes.
+/// Departures by port: time and hash of the bytes.
 type Trace = Vec<Vec<(u64, u64)>>;
 
 /// The port by which a packet left, when, and its bytes.
@@ -39,7 +41,8 @@ fn read(text: &str, workers: u32) -> Option<Plan> {
     parse("swarm.toml", &format!("{text}\n{engine}\n")).ok()
 }
 
-/// The first scenario of a seed that is not refused, as some changes are: of what is no longer there, or of what is still changing.
+/// The first scenario of a seed that is accepted: some changes are refused, of objects that are gone or still
+/// changing.
 fn drawn(seed: u64, draw: impl Fn(u64) -> String) -> String {
     let mut ways = (0..100).map(draw);
     ways.find(|text| read(text, 1).is_some()).unwrap_or_else(|| panic!("seed {seed}: all are refused"))
@@ -54,7 +57,7 @@ fn run(text: &str, workers: u32, until: Nanos) -> (Trace, Report) {
     (trace, report)
 }
 
-/// The scenario with one worker, with two and with three, to the end and cut short.
+/// The scenario with one worker, with two and with three, complete and truncated.
 #[derive(Default)]
 struct Seen {
     departures: usize,
@@ -97,7 +100,8 @@ fn compare(what: &str, text: &str, until: Nanos) -> Report {
             let differs = a.iter().zip(b).position(|(x, y)| x != y);
             assert!(
                 a == b,
-                "{what}, {workers} workers, port {port}: {} and {} departures, first difference {differs:?}\n{text}",
+                "{what}, {workers} workers, port {port}: {} and {} departures, first difference {differs:?}\n\
+                 {text}",
                 a.len(),
                 b.len()
             );
@@ -117,7 +121,8 @@ fn compare(what: &str, text: &str, until: Nanos) -> Report {
     report
 }
 
-/// The kind that the first link of a seed's scenario has in any case: each of them once, in some order, before the first comes again.
+/// The kind that the first link of a seed's scenario always has: each kind once, in some order, before the
+/// first repeats.
 fn kind_of(seed: u64) -> &'static Spec {
     let mut deck = draw::kinds();
     let mut dice = Dice::named(seed / deck.len() as u64, "deck");
@@ -127,7 +132,8 @@ fn kind_of(seed: u64) -> &'static Spec {
     deck[seed as usize % deck.len()]
 }
 
-/// The seeds of a test: so many, or the one that is to be looked at again, of which nothing is expected of the whole.
+/// The seeds of a test: `count` of them, or the single one to be repeated, without expectations about
+/// coverage.
 fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("LONGWIRE_SWARM_SEED") {
         Ok(seed) => vec![seed.parse().expect("LONGWIRE_SWARM_SEED is a whole number")],
@@ -211,7 +217,8 @@ fn routers_decide_the_same_on_any_worker() {
     }
 }
 
-/// A packet and its copy leave at the same moment, and bits of each second one are flipped: their order can be seen.
+/// A packet and its copy leave at the same moment, and bits of each second one are flipped, so that their
+/// order is visible.
 #[test]
 fn a_packet_and_its_copy_leave_in_their_order() {
     let text = "seed = 1\n[[bridge]]\nname = \"b\"\n\

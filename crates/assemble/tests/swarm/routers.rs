@@ -3,8 +3,9 @@
 use longwire_block::Dice;
 use std::fmt::Write;
 
-/// Routers in a ring, joined by links, each with a network of its own: a port that it sits on, a link to a port, or a bridge with one. Routes
-/// lead either way round, often for ever; some lead to neighbours that nobody knows; and they change.
+/// Routers in a ring, joined by links, each with its own network: a port directly on it, a link to a port, or
+/// a bridge with one. Routes lead in both directions, often in loops; some lead to unknown neighbours; and
+/// they change.
 pub fn ring(seed: u64, way: u64) -> String {
     let mut dice = Dice::named(seed, &format!("routers/{way}"));
     let mut text = format!("seed = {seed}\n");
@@ -14,18 +15,15 @@ pub fn ring(seed: u64, way: u64) -> String {
         let bridge = if kind == 2 { format!("bridge = \"lan{router}\"\n") } else { String::new() };
         writeln!(
             text,
-            "[[port]]\nname = \"p{router}\"\ndriver = \"source\"\n{bridge}addresses = [\"10.0.{router}.9\", \"fd00:0:0:{router}::9\"]"
+            "[[port]]\nname = \"p{router}\"\ndriver = \"source\"\n\
+             {bridge}addresses = [\"10.0.{router}.9\", \"fd00:0:0:{router}::9\"]"
         )
         .unwrap();
         let own = match kind {
             0 => format!("port = \"p{router}\""),
             1 => {
-                link(
-                    &mut dice,
-                    &mut text,
-                    ("lan", router),
-                    (&format!("p{router}"), &format!("r{router}-lan")),
-                );
+                let ends = (format!("p{router}"), format!("r{router}-lan"));
+                link(&mut dice, &mut text, ("lan", router), (&ends.0, &ends.1));
                 format!("port = \"r{router}-lan\"")
             }
             _ => {
@@ -46,15 +44,18 @@ pub fn ring(seed: u64, way: u64) -> String {
             text,
             "[[router]]\nname = \"r{router}\"\nports = [\n\
              {{ {own}, mtu = {mtu}, addresses = [\"10.0.{router}.1/24\", \"fd00:0:0:{router}::1/64\"] }},\n\
-             {{ port = \"r{router}-on\", addresses = [\"10.9.{router}.1/30\", \"fd00:9:0:{router}::1/64\"] }},\n\
-             {{ port = \"r{router}-back\", addresses = [\"10.9.{before}.2/30\", \"fd00:9:0:{before}::2/64\"] }} ]\nroutes = ["
+             {{ port = \"r{router}-on\", \
+             addresses = [\"10.9.{router}.1/30\", \"fd00:9:0:{router}::1/64\"] }},\n\
+             {{ port = \"r{router}-back\", \
+             addresses = [\"10.9.{before}.2/30\", \"fd00:9:0:{before}::2/64\"] }} ]\nroutes = ["
         )
         .unwrap();
         for other in (0..routers).filter(|other| *other != router) {
             let (v4, v6) = via(&mut dice, router, before);
             writeln!(
                 text,
-                "{{ to = \"10.0.{other}.0/24\", via = \"{v4}\" }}, {{ to = \"fd00:0:0:{other}::/64\", via = \"{v6}\" }},"
+                "{{ to = \"10.0.{other}.0/24\", via = \"{v4}\" }}, {{ to = \"fd00:0:0:{other}::/64\", via = \
+                 \"{v6}\" }},"
             )
             .unwrap();
         }
@@ -75,7 +76,7 @@ pub fn ring(seed: u64, way: u64) -> String {
     text
 }
 
-/// The neighbour on one side or the other.
+/// The neighbour in one direction or the other.
 fn via(dice: &mut Dice, router: u64, before: u64) -> (String, String) {
     match dice.below(2) {
         0 => (format!("10.9.{router}.2"), format!("fd00:9:0:{router}::2")),
@@ -113,7 +114,8 @@ fn traffic(dice: &mut Dice, text: &mut String, routers: u64) {
         };
         writeln!(
             text,
-            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\ninterval = \"{interval} ns\"\n\
+            "[[source]]\nname = \"s{source}\"\nfrom = \"p{from}\"\nto = \"p{to}\"\n\
+             interval = \"{interval} ns\"\n\
              size = \"{size} B\"\npackets = {packets}\npoisson = {}\n{addresses}",
             dice.below(2) == 0
         )

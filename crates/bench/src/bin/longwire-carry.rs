@@ -1,4 +1,5 @@
-//! Carries packets of one kind and ends: `cargo xtask instructions` runs this under a counter of instructions.
+//! Carries packets of one kind and ends: `cargo xtask instructions` runs this under a counter of
+//! instructions.
 #![forbid(unsafe_code)]
 
 use longwire_bench::{BenchError, carry};

@@ -1,4 +1,5 @@
-//! A scenario driven from memory to memory as fast as its worker goes, and the processor time that a packet takes there.
+//! A scenario driven from memory to memory as fast as its worker goes, and the processor time that a packet
+//! takes there.
 
 use crate::punctual::Punctual;
 use crate::{BenchError, Settings};
@@ -88,7 +89,8 @@ impl Course {
         (0..self.plan.ports.len()).map(port).collect()
     }
 
-    /// Nanoseconds of processor time that the first port's worker takes for a packet that comes in, when there is always another one.
+    /// Nanoseconds of processor time that the first port's worker takes for a packet that comes in, when
+    /// there is always another one.
     ///
     /// # Errors
     /// It is time to stop, or there is not the memory.

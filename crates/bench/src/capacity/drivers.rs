@@ -1,4 +1,5 @@
-//! What port drivers take to receive and to transmit a frame: each call timed, in a loop that does nothing else.
+//! What port drivers take to receive and to transmit a frame: each call timed, in a loop that does nothing
+//! else.
 
 use super::Skipped;
 use super::drive::FRAME;
@@ -22,7 +23,8 @@ const BATCHES: usize = 64;
 /// How long to wait for frames.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Nanoseconds a frame of receiving and transmitting, of rounds short enough for most of them not to be interrupted.
+/// Nanoseconds a frame of receiving and transmitting, of rounds short enough for most of them not to be
+/// interrupted.
 #[derive(Default)]
 struct Rounds([Vec<f64>; 2]);
 
@@ -35,7 +37,8 @@ impl Rounds {
     }
 }
 
-/// Measures ports in memory, and those of all drivers that this machine has. Drivers that can't be measured are said with the reason.
+/// Measures ports in memory, and those of all drivers that this machine has. Drivers that can't be measured
+/// are said with the reason.
 ///
 /// # Errors
 /// It is time to stop.

@@ -1,4 +1,5 @@
-//! What the engine's stages, blocks, and misses cost: scenarios with a thing and without it, by turns, a round after the other.
+//! What the engine's stages, blocks, and misses cost: scenarios with a thing and without it, by turns, a
+//! round after the other.
 
 use super::drive::{Course, links, ports};
 use super::{drivers, picoseconds};
@@ -8,10 +9,11 @@ use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Links that stand for one: few enough for the near caches.
+/// Links that represent one: few enough for the near caches.
 const FEW: u32 = 8;
 const RATE: &str = "rate = \"100 Gbit/s\"\n";
-/// Links on which blocks are measured: of very few each has several packets of a batch, which costs less than one.
+/// Links on which blocks are measured: of very few each has several packets of a batch, which costs less than
+/// one.
 const BLOCKS_ON: u32 = 32;
 /// So short that hardly any packets are on their way.
 const SHORT: &str = "delay = \"10 us\"\n";
@@ -23,7 +25,8 @@ const CHAIN: u32 = 4;
 const QUICK_LINKS: u64 = 10_000;
 const QUICK_FLIGHT: u64 = 10_000;
 
-/// The engine's prices on this machine, those of real ports aside, and what each of some `others` costs a packet, measured in the same rounds.
+/// The engine's prices on this machine, except those of real ports, and what each of some `others` costs a
+/// packet, measured in the same rounds.
 ///
 /// # Errors
 /// It is time to stop, or there is not the memory.
@@ -222,7 +225,8 @@ fn routed(course: Course) -> Course {
 /// A router on both ports.
 pub(crate) fn router() -> String {
     format!(
-        "[[router]]\nname = \"r\"\nports = [\n{{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
+        "[[router]]\nname = \"r\"\nports = [\n\
+         {{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
          {{ port = \"b\", addresses = \"11.0.1.1/16\" }},\n]\nneighbours = [\n{}]\n",
         neighbours("11.0.0")
     )
@@ -237,11 +241,13 @@ fn neighbours(network: &str) -> String {
 pub(crate) fn routers() -> String {
     let peers = ["02:00:00:00:00:f1", "02:00:00:00:00:f2"];
     format!(
-        "[[router]]\nname = \"r1\"\nports = [\n{{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
+        "[[router]]\nname = \"r1\"\nports = [\n\
+         {{ port = \"a\", mac = \"{GATE}\", addresses = \"10.0.1.1/16\" }},\n\
          {{ port = \"r1-east\", mac = \"{0}\", addresses = \"10.9.0.1/30\" }},\n]\n\
          routes = [{{ to = \"11.0.0.0/16\", via = \"10.9.0.2\" }}]\n\
          neighbours = [{{ address = \"10.9.0.2\", mac = \"{1}\" }}]\n\
-         [[router]]\nname = \"r2\"\nports = [\n{{ port = \"r2-west\", mac = \"{1}\", addresses = \"10.9.0.2/30\" }},\n\
+         [[router]]\nname = \"r2\"\nports = [\n\
+         {{ port = \"r2-west\", mac = \"{1}\", addresses = \"10.9.0.2/30\" }},\n\
          {{ port = \"b\", addresses = \"11.0.1.1/16\" }},\n]\nneighbours = [\n{2}]\n\
          [[link]]\nname = \"between\"\nfrom = \"r1-east\"\nto = \"r2-west\"\n",
         peers[0],
@@ -250,8 +256,8 @@ pub(crate) fn routers() -> String {
     )
 }
 
-/// Links with so many packets on their way, by what a packet cost when it was tried: few of a constant delay and of a varied one, and many, so
-/// that each packet has one of its own.
+/// Links with so many packets on their way, by what a packet cost when it was tried: few of a constant delay
+/// and of a varied one, and many, so that each packet has one of its own.
 fn flights(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     let constant = |count: u32, time: Nanos| links(count, &format!("{RATE}delay = \"{} ns\"\n", time.0));
     let varied = |time: Nanos| {
@@ -309,8 +315,8 @@ fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
     Ok((courses, names))
 }
 
-/// How late packets leave on 100 links, by how the worker waits; pauses of the machine aside. One that sleeps has a packet each millisecond:
-/// with more it would have no time to sleep.
+/// How late packets leave on 100 links, by how the worker waits, without pauses of the machine. One that
+/// sleeps has a packet each millisecond: with more it would have no time to sleep.
 fn lateness(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), BenchError> {
     for wait in WAITS {
         let keys = "rate = \"1 Gbit/s\"\ndelay = \"10 ms\"\n";

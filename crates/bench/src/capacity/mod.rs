@@ -1,4 +1,5 @@
-//! What scenarios take of a core, as `longwire check` predicts it from this machine's prices, beside what they take.
+//! What scenarios take of a core, as `longwire check` predicts it from this machine's prices, beside what
+//! they take.
 
 pub(crate) mod drive;
 mod drivers;
@@ -20,7 +21,8 @@ const TOLD_AT: f64 = 1e6;
 /// A driver that was not measured, and why.
 pub type Skipped = (&'static str, String);
 
-/// The engine's prices on this machine, and those of its port drivers; beside them the drivers that were not measured.
+/// The engine's prices on this machine, and those of its port drivers; beside them the drivers that were not
+/// measured.
 ///
 /// # Errors
 /// It is time to stop, or there is not the memory.
@@ -58,7 +60,8 @@ fn row(course: &Course, prices: &EnginePrices, costs: &Sample) -> Row {
         .extra("least", tenths(costs.least()))
         .extra("most", tenths(costs.most()))
         .note(format!(
-            "a million packets a second: {:.1} % of a core predicted, {:.1} % measured; the prediction is off by {error:+.0} %",
+            "a million packets a second: {:.1} % of a core predicted, {:.1} % measured; the prediction is \
+             off by {error:+.0} %",
             load(predicted),
             load(measured)
         ))
@@ -73,7 +76,8 @@ fn courses(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     let after =
         |course: Course, milliseconds: u64| Course { delay: Duration::from_millis(milliseconds), ..course };
     let two = format!(
-        "[[bridge]]\nname = \"x\"\n[[link]]\nfrom = \"a\"\nto = \"x\"\n{0}delay = \"5 ms\"\n[[link]]\nfrom = \"x\"\nto = \"b\"\n{0}delay = \"2 ms\"\n",
+        "[[bridge]]\nname = \"x\"\n[[link]]\nfrom = \"a\"\nto = \"x\"\n{0}delay = \"5 ms\"\n[[link]]\n\
+         from = \"x\"\nto = \"b\"\n{0}delay = \"2 ms\"\n",
         RATE
     );
     let filter = "filter = { kind = \"rules\", rules = \"drop if tcp port 80\" }\nmtu = \"1500\"\n";

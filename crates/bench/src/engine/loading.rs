@@ -1,4 +1,5 @@
-//! Scenarios of very many links: how long until one runs, and how long until a running one has changed a link.
+//! Scenarios of very many links: how long until one runs, and how long until a running one has changed a
+//! link.
 
 use crate::capacity::drive::{Course, links, ports};
 use crate::{BenchError, Sample, Settings};
@@ -63,7 +64,8 @@ fn load_row(count: u32, loads: &[Parts]) -> Row {
     let Some(best) = loads.iter().min_by(|a, b| a.all().total_cmp(&b.all())) else { return row };
     let [read, build, start] = [best.read, best.build, best.start].map(|part| part.as_secs_f64());
     row.extra("read_s", read).extra("build_s", build).extra("start_s", start).note(format!(
-        "the best run: {read:.2} s from text to plan, {build:.2} s to an engine, {start:.2} s to the worker's first answer"
+        "the best run: {read:.2} s from text to plan, {build:.2} s to an engine, {start:.2} s to the \
+         worker's first answer"
     ))
 }
 
@@ -75,7 +77,8 @@ fn change_row(count: u32, runs: &[Sample]) -> Row {
     let name = format!("engine: one of {count} links changes its rate while all carry packets, p99");
     late.at_most(&name, "ns", CHANGED).extra("change_median", medians.median()).extra("longest", most).note(
         format!(
-            "of a run's changes the median takes {:.1} µs, the longest of all {:.1} µs; as longwire ctl set does it: what the link is made of is asked, then it is changed",
+            "of a run's changes the median takes {:.1} µs, the longest of all {:.1} µs; as longwire ctl set \
+             does it: what the link is made of is asked, then it is changed",
             medians.median() / 1e3,
             most / 1e3
         ),

@@ -1,11 +1,11 @@
-//! Traffic made to spoil what the engine remembers of a bridge's decisions, against the same traffic past a bridge of which nothing is
-//! remembered: in turns, so that both see the same machine.
+//! Traffic made to spoil what the engine remembers of a bridge's decisions, against the same traffic past a
+//! bridge of which nothing is remembered: in turns, so that both see the same machine.
 
 use super::{Case, checked, setup, source, speed};
 use crate::punctual::Punctual;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::{Node, Outbox, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Home, Report, Seat};
+use longwire_engine::{Home, PortSetup, Report};
 use longwire_link::LinkConfig;
 use longwire_packet::{BATCH, Batch, Pool};
 use longwire_port::driver::memory::Blast;
@@ -31,7 +31,7 @@ enum Attack {
     Moving,
     /// Each frame of another of [`ADDRESSES`].
     Many,
-    /// The same, with a frame of one station that stays between each two.
+    /// As `Many`, with a frame of one constant station between each two.
     EveryOther,
 }
 
@@ -63,7 +63,8 @@ fn row(settings: &Settings<'_>, case: &Case, attack: Attack, name: &str) -> Resu
         .median_at_least(&format!("engine: {name}, of the general path"), "%", TARGET_PERCENT)
         .extra("general_pps", general.median())
         .note(format!(
-            "by turns with the same traffic past a bridge none of whose decisions are remembered: {:.1} ns a packet",
+            "by turns with the same traffic past a bridge none of whose decisions are remembered: {:.1} ns a \
+             packet",
             1e9 / general.median()
         ));
     Ok(checked(row, reports.iter()))
@@ -85,7 +86,7 @@ fn run(
     if is_moving {
         let place = PORTS[2];
         let blast = Blast::new("another source", source(case)).expect("60-byte frames are in range");
-        worker.ports.push(Seat { place, node: 0, port: forge(Box::new(Punctual::new(blast)), place) });
+        worker.ports.push(PortSetup { place, node: 0, port: forge(Box::new(Punctual::new(blast)), place) });
         setup.map.homes.push(Home::single(0, u32::from(place)));
     }
     let run = setup.start();

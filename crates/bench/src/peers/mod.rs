@@ -233,8 +233,8 @@ fn delay_error(settings: &Settings<'_>, bed: &Testbed, nominal_ms: u64) -> Resul
     Ok(delay.mean_ns - nominal_ms as f64 * 1e6)
 }
 
-/// The rate of arrivals in bit/s, at the layer that has so many bytes beyond the IP packet, with a note if too
-/// little was offered to fill it.
+/// The rate of arrivals in bit/s, at the layer that has so many bytes beyond the IP packet, with a note if
+/// too little was offered to fill it.
 fn rate(settings: &Settings<'_>, bed: &Testbed, overhead: u32) -> Result<(f64, Option<String>), BenchError> {
     let stream = UdpStream {
         layer: Layer::Ip,

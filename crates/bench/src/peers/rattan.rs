@@ -64,11 +64,13 @@ fn settings(job: Job) -> String {
         Job::Forward => "type = \"Delay\"\ndelay = \"0ms\"".to_owned(),
         Job::Delay => format!("type = \"Delay\"\ndelay = \"{DELAY_MS}ms\""),
         Job::Rate => format!(
-            "type = \"Bw\"\nbw_type = \"NetworkLayer\"\nbandwidth = \"{}Mbps\"\nqueue = \"DropTail\"\nqueue_config = {{ packet_limit = 166 }}",
+            "type = \"Bw\"\nbw_type = \"NetworkLayer\"\nbandwidth = \"{}Mbps\"\nqueue = \"DropTail\"\n\
+             queue_config = {{ packet_limit = 166 }}",
             RATE / 1_000_000
         ),
     };
     format!(
-        "[env]\nmode = \"Compatible\"\n\n[cells.up]\n{cell}\n\n[links]\nleft = \"up\"\nup = \"right\"\nright = \"left\"\n\n[resource]\ncpu = [0]\n"
+        "[env]\nmode = \"Compatible\"\n\n[cells.up]\n{cell}\n\n[links]\nleft = \"up\"\nup = \"right\"\n\
+         right = \"left\"\n\n[resource]\ncpu = [0]\n"
     )
 }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Measure what Longwire can do on this machine
 ///
-/// Each row shows the target, the best run, and whether it reached the target; a note has the median and how far the runs
-/// lie apart. Let the machine do nothing else meanwhile. Benches on real ports make test hosts of their own, which
-/// needs root; without it their rows say that they were not run.
+/// Each row shows the target, the best run, and whether it reached the target; a note has the median and the
+/// spread of the runs. The machine should be idle otherwise. Benches on real ports make their own test hosts,
+/// which needs root; without it their rows say that they were not run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -24,15 +24,15 @@ Examples:
 
 All of them take about 27 minutes.")]
 pub struct Args {
-    /// What to measure. Default: all of it.
+    /// What to measure. Default: everything.
     #[arg(value_name = "NAME", value_parser = known_names())]
     names: Vec<String>,
 
-    /// How often to repeat each measurement, 1 to 100. Default: what suits it, 1 to 5.
+    /// Number of repetitions, 1 to 100. Default: 1 to 5, by measurement.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
 
-    /// Measure shorter and once: shows that it works, not what the machine can do.
+    /// Measure shorter and once: a functional test, not a measurement of the machine.
     #[arg(long)]
     quick: bool,
 
@@ -75,7 +75,7 @@ impl Args {
         print_report(&report, self.json.on)
     }
 
-    /// The benches asked for, each once, in their own order.
+    /// The requested benches, each once, in their own order.
     fn chosen(&self) -> Vec<&'static str> {
         let all = self.names.is_empty() || self.names.iter().any(|name| name == "all");
         let names = longwire_bench::names().map(|(name, _)| name);

@@ -7,7 +7,7 @@ use longwire_scenario::suggestion;
 use serde_json::json;
 use std::fmt::Write;
 
-/// List what a link can be made of, with every parameter
+/// List the blocks of a link, with every parameter
 #[derive(Debug, clap::Args)]
 #[command(
     visible_alias = "reference",
@@ -24,7 +24,7 @@ pub struct Args {
     #[command(flatten)]
     json: Json,
 
-    /// Print the book's page of all settings, those of sections, sources and media too.
+    /// Print the book's reference page of all settings, including those of sections, sources and media.
     #[arg(long, conflicts_with_all = ["json", "key"])]
     markdown: bool,
 }
@@ -74,7 +74,7 @@ fn as_text(spec: &Spec) -> String {
     text
 }
 
-/// A block is named as `ctl set` sets it.
+/// The row of a block, named as in `ctl set`.
 fn row(spec: &Spec) -> Row {
     let params = spec.params.iter().map(|param| {
         json!({ "name": param.name, "takes": param.takes(), "default": param.default, "help": param.help })

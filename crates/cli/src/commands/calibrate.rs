@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 
 /// Measure what packets, links, ports and programs cost on this machine
 ///
-/// `longwire check` computes from these prices how much of each worker and port a scenario takes, and how late packets leave; a router that
-/// says prices = "calibrated" admits programs by them. Measured are the engine's stages, each block of a link, links and packets that no
-/// cache holds, packets handed to another worker, the drivers of ports (TAP, AF_PACKET, AF_XDP: as root, in namespaces of their own), how late
-/// packets leave by the way workers wait, and what programs on routers do. The file has medians, and how far the runs lay apart.
+/// `longwire check` computes from these prices the load of each worker and port, and how late packets leave;
+/// a router with prices = "calibrated" admits programs by them. The measurements cover the engine's stages,
+/// each block of a link, cache misses of links and packets, packets handed to another worker, the drivers of
+/// ports (TAP, AF_PACKET, AF_XDP: as root, in their own namespaces), lateness by the workers' way of waiting,
+/// and programs on routers. The file has medians and the spread of the runs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -24,13 +25,14 @@ Examples:
   longwire calibrate --output ./prices --json
   longwire calibrate --quick
 
-The file is longwire/prices in $XDG_CONFIG_HOME, or in ~/.config. It takes about five minutes. Let the machine do nothing else meanwhile.")]
+The file is longwire/prices in $XDG_CONFIG_HOME, or in ~/.config. It takes about five minutes. Let the \
+machine do nothing else meanwhile.")]
 pub struct Args {
     /// Write the prices to this file. Default: where routers and check look for this machine's.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Measure shorter: shows that it works, not what things cost. Nothing is written without --output.
+    /// Measure shorter: a functional test, not real prices. Nothing is written without --output.
     #[arg(long)]
     quick: bool,
 
@@ -96,7 +98,7 @@ fn rows(prices: &Calibrated) -> Vec<Row> {
     engine.chain(programs.map(|((name, price), (_, assumed))| row(name, price, assumed))).collect()
 }
 
-/// Writes a file whole, or not at all.
+/// Writes a file atomically.
 fn write(place: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = place.parent() {
         std::fs::create_dir_all(folder)?;

@@ -9,14 +9,15 @@ use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};
 
-/// Most events that are printed.
+/// Most events printed.
 const MOST_EVENTS: usize = 100;
 
-/// Check a scenario and say what will not fit on this machine
+/// Check a scenario and report what will not fit on this machine
 ///
-/// Reads the scenario, names every mistake with its place and the fix, and predicts what it takes of the machine if every
-/// link is full and every source sends: the load of each worker and of each port's driver, how late packets leave, memory for links, for
-/// packets on their way and for packets that wait. Prices are those that `longwire calibrate` measured on this machine, if it did.
+/// Reads the scenario, names every mistake with its place and its fix, and predicts what it takes of the
+/// machine if every link is full and every source sends: the load of each worker and of each port's driver,
+/// how late packets leave, and memory for links, packets in flight and waiting packets. Prices are those that
+/// `longwire calibrate` measured on this machine, if there are any.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -31,12 +32,13 @@ pub struct Args {
     /// The scenario file, or - for standard input.
     scenario: PathBuf,
 
-    /// Prices that "longwire calibrate" has measured: "calibrated", "assumed", or a file that it wrote. Default: this machine's if there are
-    /// any, else assumed.
+    /// Prices from "longwire calibrate": "calibrated", "assumed", or a file that it wrote. Default: this
+    /// machine's if there are any, else assumed.
     #[arg(long, value_name = "FILE")]
     prices: Option<String>,
 
-    /// Length of the frames that fill links, without FCS, 60 to 65535: short ones are more packets a second. Default: 1514.
+    /// Length of the frames that fill links, without FCS, 60 to 65535: shorter ones mean more packets a
+    /// second. Default: 1514.
     #[arg(long, value_name = "N", default_value_t = 1514, hide_default_value = true,
         value_parser = clap::value_parser!(u64).range(60..=65_535))]
     frame_bytes: u64,
@@ -46,10 +48,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// Checks it and prints what it needs.
+    /// Checks the scenario and prints its needs.
     ///
     /// # Errors
-    /// The mistakes of the scenario.
+    /// The mistakes in the scenario.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut plan = longwire_scenario::load(&self.scenario)?;
         fit_pool(&mut plan);
@@ -94,7 +96,8 @@ impl Args {
         if !self.json.on && !processes.is_empty() {
             let names = processes.join(", ");
             outcome::note(&format!(
-                "note: control processes ({names}) are there in real time only: run --virtual refuses this scenario"
+                "note: control processes ({names}) are there in real time only: run --virtual refuses this \
+                 scenario"
             ));
         }
         if !self.json.on {
@@ -119,7 +122,7 @@ impl Args {
         Ok(checked)
     }
 
-    /// The prices that are meant, and where they come from.
+    /// The selected prices, and their source.
     fn prices(&self) -> anyhow::Result<(Calibrated, String)> {
         let here = Path::new("");
         if let Some(meant) = &self.prices {
@@ -139,7 +142,7 @@ impl Args {
     }
 }
 
-/// What is needed of memory, where workers carry what was predicted.
+/// Memory needs, at the predicted packet rate of the workers.
 fn priced(plan: &Plan, report: &Report, capacity: &Capacity) -> Pricing {
     let machine = &report.machine;
     let carried = capacity.workers.iter().map(|worker| worker.saturated_at).sum();
@@ -153,13 +156,14 @@ fn priced(plan: &Plan, report: &Report, capacity: &Capacity) -> Pricing {
     price(plan, &calibration)
 }
 
-/// The control processes that are expected.
+/// The expected control processes.
 fn processes(plan: &Plan) -> impl Iterator<Item = &str> {
     let above = plan.forwarders.iter().filter_map(|planned| planned.request.above.as_ref());
     above.filter(|above| above.who == Who::Process).map(|above| &*above.name)
 }
 
-/// What is to be said of routers' processors that are threads in real time, if the machine has fewer cores than are busy then. `cores` is 0 if that is not known.
+/// A note on routers' processors that are threads in real time, if the machine has fewer cores than busy
+/// threads. `cores` is 0 if unknown.
 fn crowded(plan: &Plan, cores: u32) -> Option<String> {
     let each = plan.routers.iter().filter_map(|router| router.sharing.as_ref());
     let threads: u32 =
@@ -167,13 +171,14 @@ fn crowded(plan: &Plan, cores: u32) -> Option<String> {
     let busy = threads + plan.engine.workers;
     (threads > 0 && cores > 0 && busy > cores).then(|| {
         format!(
-            "note: in real time routers' processors are {threads} threads, beside {} of workers, and this machine has {cores} cores: more threads process no more packets there",
+            "note: in real time routers' processors are {threads} threads, beside {} of workers, and this \
+             machine has {cores} cores: more threads process no more packets there",
             plan.engine.workers
         )
     })
 }
 
-/// What changes while it runs, by time.
+/// Changes during the run, by time.
 fn timeline(plan: &Plan) -> Vec<String> {
     let of_links = plan.events.iter().map(|event| (event.time, event.describe(plan)));
     let of_routers = plan.router_events.iter().map(|event| (event.time, event.describe(&plan.routers)));
@@ -187,7 +192,7 @@ fn timeline(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// What it needs of memory.
+/// Rows for memory needs.
 fn rows(pricing: &Pricing) -> Vec<Row> {
     let queues = Row::new("memory for packets in queues, at most", "bytes");
     let mut rows = vec![
@@ -198,9 +203,10 @@ fn rows(pricing: &Pricing) -> Vec<Row> {
         Row::new("memory for packets in delay lines, at most", "bytes").measured(pricing.delay_lines.0),
         match pricing.queues {
             Some(bytes) => queues.measured(bytes.0),
-            None => queues
-                .measured("unlimited")
-                .note("a queue without a limit can fill any pool; give it one, as in queue = \"1000 packets\", if that is not meant"),
+            None => queues.measured("unlimited").note(
+                "a queue without a limit can fill any pool; give it one, as in queue = \"1000 \
+                    packets\", if that is not meant",
+            ),
         },
     ];
     if pricing.routers > 0.0 {

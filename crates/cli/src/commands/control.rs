@@ -4,10 +4,11 @@ use super::lab;
 use crate::Outcome;
 use longwire_halves::{echo, heavy_hitters, intrusion, monitor, nat44, splice, syn_alarm, wavelet};
 
-/// The control halves of forwarders: processes of their own beside a running router
+/// The control halves of forwarders: processes beside a running router
 ///
-/// A forwarder has two parts: a program on the data path, which sees every packet, and a control half, which sees what the program has counted,
-/// decides, and changes what the program does. Each of these runs until it is stopped, or its instance ends.
+/// A forwarder has two parts: a program on the data path, which sees every packet, and a control half, which
+/// reads the program's counters, decides, and changes what the program does. Each of these runs until it is
+/// stopped, or its instance ends.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -37,10 +38,10 @@ enum Half {
 }
 
 impl Args {
-    /// Runs it.
+    /// Runs the control half.
     ///
     /// # Errors
-    /// If no instance is meant, or it refuses, or ends.
+    /// If no instance is selected, or it refuses, or ends.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.half {
             Half::Echo(args) => args.run(),

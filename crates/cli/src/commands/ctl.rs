@@ -11,7 +11,7 @@ use longwire_report::{Report, Row, cells};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long an instance has to say which it is: one that hangs is listed all the same.
+/// Time for an instance to identify itself: one that hangs is listed all the same.
 const MOMENT: Duration = Duration::from_secs(2);
 
 /// Look at a running instance, change its objects (links, sources, media, routers, flows, forwarders), end it
@@ -54,7 +54,7 @@ struct List {
     json: Json,
 }
 
-/// Show what an instance has counted: links, ports, fidelity
+/// Show the counters of an instance: links, ports, fidelity
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -68,7 +68,8 @@ struct Stats {
     json: Json,
 }
 
-/// Show how an object is set and what it has counted: a link, a source, a medium, a router, a flow, a forwarder or a port
+/// Show how an object is set and what it has counted: a link, a source, a medium, a router, a flow, a
+/// forwarder or a port
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -88,10 +89,12 @@ struct Get {
 /// The object that is meant.
 #[derive(Debug, clap::Args)]
 struct ObjectArgs {
-    /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its directions.
+    /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its
+    /// directions, and a pattern such as 'dsl*' all links, sources or media whose names fit.
     name: String,
 
-    /// What it is, where several objects have this name. Default: the first of link, source, medium, router, flow, forwarder, port.
+    /// What it is, where several objects have this name. Default: the first of link, source, medium, router,
+    /// flow, forwarder, port.
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
 
@@ -100,15 +103,17 @@ struct ObjectArgs {
     instance: Option<String>,
 }
 
-/// Change an object while it runs: a link, a source, a medium, a router's routes, a flow's weight, a forwarder
+/// Change an object while it runs: a link, a source, a medium, a router's routes, a flow's weight, a
+/// forwarder
 ///
-/// All settings that are named change at one instant between two batches of packets, or none does; what is not named is kept. A
-/// duplex link's name means both of its directions.
+/// All settings that are named change at one instant between two batches of packets, or none does; what is
+/// not named is kept. A duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire ctl set up.forward rate=5mbit delay=40ms
   longwire ctl set up loss=1% queue='50 ms'
+  longwire ctl set 'dsl*' loss=1%
   longwire ctl set up rate=0 --instance two-hosts
   longwire ctl set up queue=codel
   longwire ctl set up queue.kind=red queue=200 max-p=5%
@@ -123,7 +128,8 @@ Examples:
   longwire ctl set r1 route.10.1.0.0/16='via 10.9.0.2'
   longwire ctl set r1/voice weight=4
 
-longwire blocks lists the settings; those of a source are model, what the kinds of background take, interval, to, destination, packets, for and
+longwire blocks lists the settings; those of a source are model, what the kinds of background take, \
+interval, to, destination, packets, for and
 state; those of a medium are what its kind takes. Values are written as in a scenario.")]
 struct Set {
     #[command(flatten)]
@@ -133,11 +139,11 @@ struct Set {
     #[arg(required = true, value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
-    /// Let the values move there step by step, over so long a time.
+    /// Change the values step by step, over this time.
     #[arg(long, value_name = "TIME", alias = "over")]
     ramp: Option<String>,
 
-    /// How far apart the steps are; without it 100 ms, or a fiftieth of the ramp if that is less.
+    /// Time between steps. Default: 100 ms, or a fiftieth of the ramp if that is less.
     #[arg(long, value_name = "TIME", requires = "ramp")]
     step: Option<String>,
 
@@ -145,7 +151,7 @@ struct Set {
     json: Json,
 }
 
-/// End an instance, as Ctrl-C would
+/// End an instance, as Ctrl-C does
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -174,7 +180,7 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            // Rules of a filter may be none.
+            // A filter without rules is allowed.
             Some((key, value)) if !key.trim().is_empty() => Ok(Self(key.trim().into(), value.trim().into())),
             _ => Err("write KEY=VALUE, such as rate=5mbit".into()),
         }
@@ -182,10 +188,10 @@ impl FromStr for Setting {
 }
 
 impl Args {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If no instance is meant, or it refuses or does not answer.
+    /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::List(args) => list(&args),
@@ -233,7 +239,8 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     if report.rows.is_empty() {
         let place = directory();
         outcome::note(&format!(
-            "nothing of yours is running (in {}); other users' instances, root's among them, are seen by them only",
+            "nothing of yours is running (in {}); other users' instances, root's among them, are seen by \
+             them only",
             place.display()
         ));
     } else {
@@ -242,10 +249,10 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// Asks all at once which instance each is: one that hangs makes nobody wait but for a moment. None for those that have not
-/// answered then; those that have ended meanwhile are left out.
+/// Queries all instances at once, so that a hanging one delays the answer only briefly. None for those that
+/// have not answered by then; those that have ended meanwhile are left out.
 fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
-    // The outer none is for one that has ended.
+    // The outer none means an instance that has ended.
     let ask = |found: &Found| -> Option<Option<Info>> {
         let client = Client::of(found.clone(), MOMENT).ok()?;
         let info = client.instance().ok();
@@ -258,7 +265,7 @@ fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
     found.into_iter().zip(answers).filter_map(|(found, answer)| Some((found, answer?))).collect()
 }
 
-/// Ends an instance. One that a lab is kept up by leaves nobody to print its report, so it is printed here.
+/// Ends an instance. The process that keeps a lab up has no terminal for its report, so it is printed here.
 fn stop(args: &Stop) -> anyhow::Result<Outcome> {
     let client = connect(args.name.as_deref())?;
     let found = client.found();

@@ -8,14 +8,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Write the scenario that commands or scripts of other tools describe
+/// Convert commands or scripts of other tools to a scenario
 ///
-/// Reads a file, a command line, or standard input (-), writes a scenario with comments, and says for every option that it does
-/// not carry over, or not exactly, why: in the scenario and on standard error.
+/// Reads a file, a command line, or standard input (-), writes a scenario with comments, and reports every
+/// option that was not converted, or not exactly, with the reason: in the scenario and on standard error.
 ///
-/// Formats: netem (tc commands with netem and tbf, what `tc qdisc show` prints, or netem's options alone), ipfw (dummynet's
-/// pipes, and rules to them), ns (Emulab's scripts), mahimahi (mm-delay, mm-loss, mm-link, mm-onoff, or one or two traces: up
-/// and down), theaterq (one or two traces, and a tc command with its options).
+/// Formats: netem (tc commands with netem and tbf, the output of `tc qdisc show`, or netem's options alone),
+/// ipfw (dummynet's pipes, and rules to them), ns (Emulab's scripts), mahimahi (mm-delay, mm-loss, mm-link,
+/// mm-onoff, or one or two traces: up and down), theaterq (one or two traces, and a tc command with its
+/// options).
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print JSON: the scenario and the notes; may also stand last")))]
 #[command(after_long_help = "\
@@ -32,7 +33,7 @@ Examples:
 
 Files that a scenario names are looked for in its own folder.")]
 pub struct Args {
-    /// What it is written for.
+    /// The format of the input.
     #[arg(value_parser = format, value_name = "netem|ipfw|ns|mahimahi|theaterq")]
     format: Format,
 
@@ -45,7 +46,7 @@ pub struct Args {
     )]
     what: Vec<String>,
 
-    /// Write the scenario to a file; may also stand last.
+    /// Write the scenario to a file. The option may also come last.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -65,10 +66,10 @@ fn format(name: &str) -> Result<Format, String> {
 }
 
 impl Args {
-    /// Imports it and prints the scenario.
+    /// Imports and prints the scenario.
     ///
     /// # Errors
-    /// If it can't be read or understood, or the scenario can't be written.
+    /// If the input can't be read or parsed, or the scenario can't be written.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
         self.options_behind();
         ensure!(!self.what.is_empty(), "there is nothing to import; name a file, or give a command line");
@@ -93,7 +94,7 @@ impl Args {
         Ok(Outcome::Well)
     }
 
-    /// Takes options that stand behind what is imported, where no command of the imported line can mean them.
+    /// Extracts options after the imported command line, where they can't belong to it.
     fn options_behind(&mut self) {
         if self.what.iter().any(|word| word == "--") {
             return;
@@ -113,7 +114,7 @@ impl Args {
         }
     }
 
-    /// What is to be imported: files as far as there are such, and a command line of the rest.
+    /// The inputs: existing files, and a command line of the remaining words.
     fn sources(&self) -> anyhow::Result<Vec<Source>> {
         let (first, longest) = (&self.what[0], self.format.longest());
         if self.what.len() == 1 && first == "-" {
@@ -143,12 +144,12 @@ impl Args {
 }
 
 impl Args {
-    /// The folder of the scenario, if it is not the one we are in.
+    /// The scenario's folder, if it is not the current one.
     fn folder(&self) -> Option<&Path> {
         self.output.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty())
     }
 
-    /// A file's name as the scenario has to name it: the whole path where the scenario is written elsewhere.
+    /// A file's name for use in the scenario: an absolute path if the scenario is written elsewhere.
     fn seen_from_output(&self, name: &str) -> anyhow::Result<String> {
         if self.folder().is_none() {
             return Ok(name.into());
@@ -158,7 +159,7 @@ impl Args {
         path.ok().with_context(|| format!("the path of {name} is no text; write the scenario beside it"))
     }
 
-    /// What to do about files that a command line names, which the scenario will look for in its own folder.
+    /// Advice on files in a command line, which the scenario expects in its own folder.
     fn left_behind(&self, imported: &Imported) -> Option<String> {
         let folder = self.folder()?;
         let values = imported.scenario.lines().filter(|line| !line.starts_with('#'));
@@ -176,10 +177,10 @@ impl Args {
     }
 }
 
-/// A text that is not too long.
+/// Reads a text of limited length.
 fn bounded(from: impl Read, name: &str, longest: usize) -> anyhow::Result<String> {
     let mut text = String::new();
-    // One byte more than is taken, so that what has no end is refused like what is too long.
+    // One byte more than the limit, so that endless input is refused like a text that is too long.
     from.take(longest as u64 + 1)
         .read_to_string(&mut text)
         .with_context(|| format!("{name} can't be read as text"))?;
@@ -189,7 +190,7 @@ fn bounded(from: impl Read, name: &str, longest: usize) -> anyhow::Result<String
     Ok(text)
 }
 
-/// Words as one line that a shell would split into them again; a single word is a line already.
+/// Quotes words as one line for a shell; a single word is already a line.
 fn line(words: &[String]) -> String {
     if let [line] = words {
         return line.clone();
@@ -201,7 +202,7 @@ fn line(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// The scenario, and a row for each option that was not carried over.
+/// The scenario, and a row for each option that was not converted.
 fn report(imported: &Imported) -> Report {
     let mut report = Report::new("import").with("scenario", &*imported.scenario);
     report.extend(imported.notes.iter().map(|note| {

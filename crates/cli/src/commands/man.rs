@@ -13,15 +13,15 @@ Examples:
   longwire man | man -l -
   longwire man ~/.local/share/man/man1")]
 pub struct Args {
-    /// The folder to write a page for each command to, made if it is missing; without it the main page is printed.
+    /// The folder for one page per command, made if missing. Without it the main page is printed.
     dir: Option<PathBuf>,
 }
 
 impl Args {
-    /// Prints or writes it.
+    /// Prints or writes the pages.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If they can't be written.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let Some(dir) = self.dir else {
             let mut page = Vec::new();

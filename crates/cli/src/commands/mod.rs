@@ -1,7 +1,8 @@
 //! The subcommands, a file each.
 //!
-//! To add one, write `commands/<name>.rs` with a documented `pub struct Args` (derive `clap::Args`, long help with
-//! examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to the list below.
+//! To add one, write `commands/<name>.rs` with a documented `pub struct Args` (derive `clap::Args`, long help
+//! with examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to
+//! the list below.
 
 pub mod bench;
 pub mod blocks;
@@ -26,7 +27,7 @@ pub mod validate;
 use crate::Outcome;
 use clap::Subcommand;
 
-/// Makes the enum of all subcommands. Their modules are declared above, where rustfmt finds them.
+/// Generates the enum of all subcommands. Their modules are declared above, where rustfmt finds them.
 macro_rules! commands {
     ($($variant:ident = $module:ident,)+) => {
         /// A subcommand with its arguments.
@@ -36,10 +37,10 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Carries it out.
+            /// Runs the command.
             ///
             /// # Errors
-            /// What could not be done, with its causes.
+            /// What failed, with its causes.
             pub fn run(self) -> anyhow::Result<Outcome> {
                 match self { $(Self::$variant(args) => args.run(),)+ }
             }
@@ -47,7 +48,7 @@ macro_rules! commands {
     };
 }
 
-// In the order in which the help lists them.
+// In the order of the help.
 commands! {
     Demo = demo,
     Run = run,

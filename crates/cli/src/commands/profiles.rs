@@ -9,10 +9,10 @@ use longwire_scenario::suggestion;
 use serde_json::json;
 use std::fmt::Write;
 
-/// List the profiles that links can have: dial-up to data centre
+/// List the profiles of links: dial-up to data centre
 ///
-/// A profile says what a link is like, down (to the user) and up (from the user): rate, delay, loss, queue. Use one as
-/// profile = "lte" in a scenario's link, or as longwire exec --profile lte; settings of your own go before its.
+/// A profile describes a link, down (to the user) and up (from the user): rate, delay, loss, queue. Use one
+/// as profile = "lte" in a scenario's link, or as longwire exec --profile lte; your own settings override it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Print a profile's file, with where its figures come from
+    /// Print a profile's file, with the sources of its figures
     Show {
         /// The profile.
         name: String,

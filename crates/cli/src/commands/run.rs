@@ -22,9 +22,10 @@ use std::time::{Duration, Instant};
 
 /// Run a scenario, in real time or in virtual time
 ///
-/// In real time Longwire makes the scenario's test hosts, opens its interfaces and carries what the programs send. With
-/// --virtual it runs on captures and on the scenario's traffic sources, as fast as the machine can, with exact times.
-/// Either way it ends with a report: what each link and port carried and dropped, and how faithful that was.
+/// In real time Longwire makes the scenario's test hosts, opens its interfaces and carries the packets of
+/// programs. With --virtual it runs on captures and on the scenario's traffic sources, as fast as the machine
+/// can, with exact times. Both end with a report of what each link and port carried and dropped, and how
+/// faithful the emulation was.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -37,28 +38,28 @@ pub struct Args {
     /// The scenario file.
     scenario: PathBuf,
 
-    /// Use the simulated clock: nothing of the machine but files is touched.
+    /// Use the simulated clock: only files of the machine are used.
     #[arg(long)]
     r#virtual: bool,
 
-    /// End after this time: 10s, 500ms. Without it a run in virtual time goes on until nothing is left to happen.
+    /// End after this time: 10s, 500ms. Default in virtual time: until no events are left.
     #[arg(long = "for", value_name = "TIME", value_parser = run_time)]
     time: Option<Nanos>,
 
-    /// Take what comes in by PORT from a capture (pcap or pcapng); repeatable. All inputs count from the earliest's
-    /// first frame.
+    /// Take PORT's input from a capture (pcap or pcapng); repeatable. All inputs count from the first frame
+    /// of the earliest one.
     #[arg(long = "input", value_name = "PORT=FILE")]
     inputs: Vec<PortFile>,
 
-    /// Write what goes out by PORT to a capture (pcapng if its name ends so, else pcap); repeatable.
+    /// Write PORT's output to a capture (pcapng if its name ends so, else pcap); repeatable.
     #[arg(long = "output", value_name = "PORT=FILE")]
     outputs: Vec<PortFile>,
 
-    /// The name of this run, for longwire ctl and longwire lab; the scenario's without it.
+    /// The name of this run, for longwire ctl and longwire lab. Default: the scenario's.
     #[arg(long, conflicts_with = "virtual")]
     name: Option<String>,
 
-    /// Write everything that comes in to a pcapng file, from which a run in virtual time can repeat this one.
+    /// Write all input to a pcapng file, from which a run in virtual time can repeat this one.
     #[arg(long, value_name = "FILE", conflicts_with = "virtual")]
     record: Option<PathBuf>,
 
@@ -66,7 +67,7 @@ pub struct Args {
     #[arg(long)]
     require_faithful: bool,
 
-    /// Show nothing while it runs.
+    /// Show no live display.
     #[arg(long, short)]
     quiet: bool,
 
@@ -75,7 +76,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Runs it and prints the report.
+    /// Runs the scenario and prints the report.
     ///
     /// # Errors
     /// A mistake in the scenario, ports that can't be opened, a full packet pool.
@@ -85,14 +86,14 @@ impl Args {
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
         if self.r#virtual {
-            // No packet waits while the system gives memory: the clock stands still.
+            // The clock stands still while the system provides memory, so none need be resident.
             plan.engine.resident = Bytes(0);
             return self.run_virtual(&plan);
         }
         self.run_real(plan)
     }
 
-    /// Frames that are given for a port on the command line come instead of its traffic sources.
+    /// Frames from the command line replace the traffic sources of their port.
     fn silence_sources(&self, plan: &mut Plan) {
         let given = |name: &str| self.inputs.iter().any(|input| input.port == name);
         let mut silent = Vec::new();
@@ -113,7 +114,8 @@ impl Args {
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
-                "note: no packet came in; give the scenario a [[source]], or a port a capture: --input PORT=FILE",
+                "note: no packet came in; give the scenario a [[source]], or a port a capture: --input \
+                 PORT=FILE",
             );
         }
         let links = LiveLinks::new(plan, &[]);
@@ -138,7 +140,7 @@ impl Args {
         let silent =
             plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         silent.for_each(|(name, why)| outcome::note(&format!("note: source \"{name}\" is {why}")));
-        // From here on, so that a signal while the hosts are made leaves nothing behind.
+        // Caught from here on, so that a signal while the hosts are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
@@ -163,7 +165,7 @@ impl Args {
         (!self.quiet).then(|| Progress::start(what, None))
     }
 
-    /// Shows the run until it is to end.
+    /// Shows the run until it ends.
     fn watch(&self, run: &RealRun, signals: &StopSignals) {
         let mut view = LiveView::start(Style::fitting(self.json.on, self.quiet));
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
@@ -194,10 +196,10 @@ impl Args {
     }
 }
 
-/// The longest time that can be asked for. Behind it there is room on the engine's clock, which ends after 584 years.
+/// The longest possible duration, well within the range of the engine's clock, which ends after 584 years.
 const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 86_400);
 
-/// How long a run is to last.
+/// Parses the duration of a run.
 fn run_time(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error: longwire_units::UnitError| error.to_string())?;
     if time <= LONGEST {
@@ -206,24 +208,24 @@ fn run_time(text: &str) -> Result<Nanos, String> {
     Err(format!("it is out of range; write at most {LONGEST} (100 years)"))
 }
 
-/// How often signals are looked for.
+/// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Captures stand for the interface of a port in virtual time only.
+/// Captures can replace the interface of a port in virtual time only.
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
         let has_files = captures.input.is_some() || captures.output.is_some();
         anyhow::ensure!(
             !(plan.has_interface(port) && has_files),
-            "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record FILE to \
-             make one",
+            "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record \
+             FILE to make one",
             port.name
         );
     }
     Ok(())
 }
 
-/// Says what runs and how to reach it.
+/// Prints what runs and how to reach it.
 fn announce(run: &RealRun) {
     let instance = run.instance();
     outcome::note(&format!("running as \"{}\"; longwire ctl stats shows it", instance.name()));

@@ -4,7 +4,7 @@ use crate::{Outcome, outcome};
 
 /// Print the JSON schema of scenario files
 ///
-/// Editors that know it complete keys, explain them and mark mistakes while you write.
+/// Editors that support it complete keys, explain them and mark mistakes while you write.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -10,11 +10,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Print the tables and figures of a paper beside Longwire's own values
+/// Compare the tables and figures of a paper with Longwire's own values
 ///
-/// Each row shows what the paper printed, what was configured, what this run measured, and whether it passes. On real ports
-/// test hosts are made, as root or in a user namespace; with --virtual the same traffic runs on the virtual clock,
-/// where results are exact. A row that was not run says why. The exit status is 1 if a row failed.
+/// Each row shows the paper's value, the configured one, the measured one, and whether it passes. On real
+/// ports test hosts are made, as root or in a user namespace; with --virtual the same traffic runs on the
+/// virtual clock, where results are exact. A row that was not run says why. The exit status is 1 if a row
+/// failed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -27,13 +28,15 @@ Examples:
   longwire validate cbcs --html cbcs.html
   longwire validate princeton --html princeton.html
 
-On real ports linkem takes about a quarter of an hour, osaka about five minutes; princeton, from memory to memory, about four; cbcs always runs in virtual time, in less than a minute. Let the machine do nothing else meanwhile.")]
+On real ports linkem takes about a quarter of an hour, osaka about five minutes; princeton, from memory to \
+memory, about four; cbcs always runs in virtual time, in less than a minute. Let the machine do nothing else \
+meanwhile.")]
 pub struct Args {
     /// The paper.
     #[arg(value_name = "PAPER", value_enum)]
     paper: Name,
 
-    /// How Longwire holds its ends of the wires.
+    /// The driver of Longwire's ports.
     #[arg(long, value_name = "DRIVER", value_enum, default_value = "af_packet", conflicts_with = "simulate")]
     driver: DriverName,
 
@@ -41,42 +44,42 @@ pub struct Args {
     #[arg(long = "virtual")]
     simulate: bool,
 
-    /// Shorter, with fewer packets: shows that it works, not how exact it is.
+    /// Run shorter, with fewer packets: a functional test, not a precise one.
     #[arg(long)]
     quick: bool,
 
-    /// As long as in the papers where that is longer: TCP for 120 s, losses of 120 000 packets for each seed.
+    /// Run as long as the papers, if that is longer: TCP for 120 s, losses of 120 000 packets for each seed.
     #[arg(long, conflicts_with = "quick")]
     full: bool,
 
-    /// What losses are drawn by: the same number draws the same again. Without it each run draws anew, and
-    /// says by what.
+    /// Seed of losses: the same number gives the same losses. Default: a random seed for each run, which is
+    /// printed.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
-    /// Run only rows whose names contain this text, whatever their letters' case; may be given several times.
+    /// Run only rows whose names contain this text, ignoring case; may be given several times.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// Name the rows and run none.
+    /// List the rows without running any.
     #[arg(long)]
     list: bool,
 
     #[command(flatten)]
     json: Json,
 
-    /// Write a report with figures to this file, which needs nothing from elsewhere.
+    /// Write a self-contained HTML report with figures to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Name {
-    /// Link emulation: bandwidth, delay, loss, forwarding, links multiplexed (Utah, 2004).
+    /// Link emulation: bandwidth, delay, loss, forwarding, multiplexed links (Utah, 2004).
     Linkem,
     /// Network emulation: cost of tail drop and RED, ports, input rate, loss (Osaka).
     Osaka,
-    /// Sharing processors and ports: CBCS against separate DRR, and what came since (UNSW, 2005).
+    /// Sharing processors and ports: CBCS compared with separate DRR and later schedulers (UNSW, 2005).
     Cbcs,
     /// An extensible router: queues, levels, programs, installing, robustness (Princeton, 2001).
     Princeton,
@@ -198,21 +201,21 @@ impl Args {
     }
 }
 
-/// A seed that no other run has, short enough to type: the keys of standard hash maps are drawn by the
-/// system.
+/// A random seed, short enough to type: the keys of standard hash maps come from the system's random
+/// generator.
 fn drawn_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 32
 }
 
-/// Enters a user namespace if only that allows test hosts; where nothing does, rows say so. It has to come before any
-/// second thread.
+/// Enters a user namespace if test hosts are only possible there; if they are impossible, rows say so. Must
+/// be called before a second thread starts.
 fn enter_private_world() -> anyhow::Result<()> {
     let can = longwire_lab::abilities();
     if !can.namespaces.available && can.user_namespaces.available {
         longwire_lab::enter_user_namespace()?;
     }
     if let Err(error) = longwire_lab::sweep() {
-        // What killed runs left stays; rows that need hosts say whether they can do with it.
+        // Remains of killed runs stay; rows that need hosts report whether they can run.
         outcome::note(&format!("note: {error}"));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Scenarios that are meant to hurt: deep, long, huge, circular, or files that are none.
+//! Hostile scenarios: deep, long, huge, circular, or invalid files.
 
 use super::Ran;
 use super::support::Folder;
@@ -12,7 +12,7 @@ fn link(lines: &str) -> Vec<u8> {
     format!("{HOSTS}[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n{lines}\n").into_bytes()
 }
 
-/// Whether each is refused, or else is only required to end in order.
+/// Whether the scenario must be refused, or only has to end in order.
 enum Due {
     Refused,
     Orderly,
@@ -116,7 +116,8 @@ fn values() -> Vec<(&'static str, Vec<u8>, Due)> {
     ]
 }
 
-/// Settings that name files which are none: devices without an end, pipes that nobody writes, folders, themselves.
+/// Settings with unsuitable file names: endless devices, pipes without a writer, folders, the scenario
+/// itself.
 fn files(folder: &Folder) -> Vec<(&'static str, Vec<u8>, Due)> {
     let pipe = folder.text("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -1,16 +1,17 @@
-//! Captures that lie about lengths, times and kinds.
+//! Captures with wrong lengths, times and kinds.
 
 use super::support::{Folder, Frame, frame, pcap, repository};
 use super::{Dice, Ran, times};
 
-/// Headers that say what is not so, at fixed places of a small capture.
+/// Wrong headers, at fixed places of a small capture.
 fn lies() -> Vec<(String, Vec<u8>)> {
     let frames: Vec<_> =
         (0..4).map(|n| Frame { time: n * 1_000_000, wire_len: 100, bytes: frame(1, 2, 100, 7) }).collect();
     let honest = pcap(&frames);
     let mut all = vec![("honest".to_owned(), honest.clone())];
     let words = [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 65_536];
-    // Magic, version, length limit and link type of the file; seconds, nanoseconds and both lengths of the second packet.
+    // Magic, version, length limit and link type of the file; seconds, nanoseconds and both lengths of the
+    // second packet.
     let second = 24 + 16 + 100;
     for at in [0, 4, 16, 20, second, second + 4, second + 8, second + 12] {
         for word in words {
@@ -25,7 +26,7 @@ fn lies() -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// A pcapng block: kind, total length as it says, body, and the length again.
+/// A pcapng block: kind, stated total length, body, and the length again.
 fn block(kind: u32, says: u32, body: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &says.to_le_bytes(), body, &says.to_le_bytes()].concat()
 }
@@ -38,7 +39,7 @@ fn next_generation_lies() -> Vec<(String, Vec<u8>)> {
         block(1, 12 + body.len() as u32, &body)
     };
     let mut all = Vec::new();
-    // Resolutions of the clock from seconds to beyond what 64 bits count, as powers of ten and of two.
+    // Clock resolutions from seconds to beyond 64 bits, as powers of ten and of two.
     for resolution in [0, 1, 6, 9, 12, 19, 20, 63, 127, 128, 129, 160, 191, 192, 255] {
         let options = [9, 0, 1, 0, resolution, 0, 0, 0, 0, 0, 0, 0];
         let packet = [&[0; 4][..], &[0xff; 8], &[60, 0, 0, 0, 60, 0, 0, 0], &frame(1, 2, 60, 1)].concat();
@@ -63,7 +64,7 @@ fn no_capture_hurts() {
     let scenario = repository("scenarios/virtual-pcap.toml").display().to_string();
     let mut dice = Dice::new("no_capture_hurts");
     let mut all: Vec<_> = lies().into_iter().chain(next_generation_lies()).collect();
-    // Some bytes of a lie changed once more.
+    // Wrong headers with some more bytes changed.
     for number in 0..times(20, 2000) {
         let (_, mut bytes) = all[dice.below(all.len() as u64) as usize].clone();
         for _ in 0..1 + dice.below(4) {

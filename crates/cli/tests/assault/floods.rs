@@ -1,12 +1,13 @@
-//! A flood on one link, and a victim on another: in virtual time, where what is due is exact, and in real time, where nothing
-//! of the victim's may be lost.
+//! A flood on one link, and a victim on another: in virtual time, where expectations are exact, and in real
+//! time, where none of the victim's packets may be lost.
 
 use super::support::{Folder, json, longwire, row};
 use super::{Lab, PATIENCE, times};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-/// The flood offers a hundred times what its link carries, to a station that nobody knows; the victim has links of its own.
+/// The flood offers a hundred times the capacity of its link, to an unknown station; the victim has its own
+/// links.
 fn scenario(flood: &str) -> String {
     let host =
         |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
@@ -19,7 +20,9 @@ fn scenario(flood: &str) -> String {
         host("server", 3),
         link("flooded", "attacker", "server", "rate = \"10 Mbit/s\"\nqueue = \"100 packets\""),
         link("victims", "victim", "server", "rate = \"10 Mbit/s\"\ndelay = \"20 ms\""),
-        "[[source]]\nname = \"voice\"\nfrom = \"victim\"\nto = \"server\"\nsize = \"200 B\"\nrate = \"80 kbit/s\"\nfor = \"2 s\"\n".into(),
+        "[[source]]\nname = \"voice\"\nfrom = \"victim\"\nto = \"server\"\nsize = \"200 B\"\n\
+         rate = \"80 kbit/s\"\nfor = \"2 s\"\n"
+            .into(),
         flood.into(),
     ]
     .concat()
@@ -28,7 +31,8 @@ fn scenario(flood: &str) -> String {
 #[test]
 fn a_flood_does_not_touch_its_neighbour() {
     let folder = Folder::new("floods");
-    let flood = "[[source]]\nname = \"flood\"\nfrom = \"attacker\"\nto = \"server\"\nsize = \"60 B\"\nrate = \"1 Gbit/s\"\nfor = \"2 s\"\n";
+    let flood = "[[source]]\nname = \"flood\"\nfrom = \"attacker\"\nto = \"server\"\nsize = \"60 B\"\n\
+        rate = \"1 Gbit/s\"\nfor = \"2 s\"\n";
     let voice = |flood: &str| {
         let file = folder.write("flood.toml", scenario(flood));
         let report = json(&longwire(&["run", &file, "--virtual", "--json"]), 0);
@@ -41,9 +45,9 @@ fn a_flood_does_not_touch_its_neighbour() {
     assert_eq!(alone.0, 100);
 }
 
-/// Packets of the victim, and how far apart.
+/// Packets of the victim, and their spacing.
 const VOICE: (u64, Duration) = (100, Duration::from_millis(20));
-/// The packets of a burst: three times what the queue holds, however fast they come.
+/// Packets of a burst: three times the queue's capacity, however fast they come.
 const EACH: u64 = 300;
 
 #[test]
@@ -62,12 +66,12 @@ fn a_flood_in_real_time_takes_nothing_of_its_neighbours() {
     let due = |packet: u64| begin + apart * packet as u32;
     let until = |time: Instant| std::thread::park_timeout(time.saturating_duration_since(Instant::now()));
     std::thread::scope(|scope| {
-        // As long as the victim speaks.
+        // As long as the victim sends.
         scope.spawn(|| {
             let mut sent = 0;
             while Instant::now() < due(count) {
                 for _ in 0..EACH {
-                    // Its own queue is full now and then: the flood is bounded by what the host takes.
+                    // Its own queue is full now and then: the host's capacity limits the flood.
                     sent += u64::from(attacker.send_to(&[7; 100], "10.0.0.3:9").is_ok());
                 }
                 until(Instant::now() + Duration::from_millis(5));

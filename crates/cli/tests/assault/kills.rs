@@ -1,5 +1,5 @@
-//! Commands killed at a random moment, by each of the signals that end one. What may be left is what the next command
-//! removes; nothing that runs may be left at all.
+//! Commands killed at a random moment, by each of the signals that end one. Only what the next command
+//! removes may be left, and no process at all.
 
 use super::support::{longwire, stderr};
 use super::victims::{Round, Scene, VICTIMS, Victim, prepare};
@@ -9,19 +9,19 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Marks the processes of one attack, in their environment.
+/// Environment variable that marks the processes of one attack.
 const MARK: &str = "LONGWIRE_ASSAULT_MARK";
-/// Commands are killed within this time after their start, or within the time that they take if that is less.
+/// Commands are killed within this time after their start, or within their duration if that is less.
 const WINDOW: Duration = Duration::from_secs(3);
-/// The same for those that run on until they are told to end: in this time they have begun.
+/// Window for commands that run until they are ended: by this time they have started.
 const BEGINNING: Duration = Duration::from_secs(1);
-/// How many of the commands the ordinary tests try: with a service, and others by the seed.
+/// Number of commands in the ordinary tests: one with a service, and others by the seed.
 const SHORT: usize = 5;
 const WITH_SERVICE: usize = 1;
-/// The number of the round in which nobody is killed.
+/// The number of the round without a kill.
 const UNDISTURBED: u64 = 200;
 
-/// The processes that bear a mark.
+/// The processes with a mark.
 fn marked(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
     let bears =
@@ -34,7 +34,7 @@ fn marked(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is left of one attack: namespaces and files that bear its name or its process number.
+/// Remains of one attack: namespaces and files with its name or its process id.
 fn traces(name: &str, process: u32) -> Vec<String> {
     let marks = [format!("-{process}-"), format!("-{process}."), name.to_owned()];
     ["/run/netns", "/run/longwire"]
@@ -53,7 +53,7 @@ fn killed_commands_leave_nothing() {
     let mut dice = Dice::new("killed_commands_leave_nothing");
     let mut places: Vec<usize> = (0..VICTIMS.len()).collect();
     if !whole() {
-        // One that is always there, and others by the seed.
+        // One is always included, others by the seed.
         places.remove(WITH_SERVICE);
         while places.len() >= SHORT {
             places.remove(dice.below(places.len() as u64) as usize);
@@ -82,7 +82,8 @@ fn killed_commands_leave_nothing() {
     }
 }
 
-/// Runs a command undisturbed: how long it takes, during which it is killed later. Asserts that it has something to do.
+/// Runs a command undisturbed and returns its duration, in which it is killed later. Asserts that it has
+/// something to do.
 fn window(scene: &Scene, victim: &Victim, name: &str) -> Duration {
     let limit = if victim.endless { BEGINNING } else { WINDOW };
     let mut round = Round { scene, name: name.to_owned(), number: UNDISTURBED, fid: String::new() };
@@ -92,7 +93,7 @@ fn window(scene: &Scene, victim: &Victim, name: &str) -> Duration {
     let status = wait(&mut child, limit);
     let taken = begin.elapsed();
     if let Some(status) = status {
-        // Measurements that are made short may miss what they should reach.
+        // Shortened measurements may miss their targets.
         assert!(matches!(status.code(), Some(0 | 1)), "{}: {status}: {}", victim.line, said(&round));
         assert!(!victim.endless, "{} ends at once: {}", victim.line, said(&round));
     }
@@ -106,14 +107,14 @@ fn start(victim: &Victim, round: &Round) -> Child {
     let log = File::create(round.scene.folder.path("stderr")).unwrap();
     let mut command = round.command(victim);
     command.env(MARK, &round.name).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    // One that leaves the terminal can't lead a group of processes.
+    // A process that leaves the terminal can't lead a process group.
     if !victim.line.starts_with("lab hold") {
         command.process_group(0);
     }
     command.spawn().unwrap()
 }
 
-/// What the command of a round said on standard error.
+/// Standard error of the command of a round.
 fn said(round: &Round) -> String {
     String::from_utf8_lossy(&std::fs::read(round.scene.folder.path("stderr")).unwrap()).into_owned()
 }
@@ -127,22 +128,22 @@ fn end(child: &mut Child, signal: &str, what: &str) {
     assert!(wait(child, PATIENCE).is_some(), "{what}: still runs");
 }
 
-/// Starts a command, kills it after `after` milliseconds, and looks what is left.
+/// Starts a command, kills it after `after` milliseconds, and checks for remains.
 fn attack(victim: &Victim, mut round: Round, signal: &str, after: u64) {
     let what = format!("longwire {}, signal {signal} after {after} ms", victim.line);
     let mark = round.name.clone();
     prepare(&mut round, victim, (MARK, &mark));
     let mut child = start(victim, &round);
-    // Ends early where the command does.
+    // Ends early if the command does.
     wait(&mut child, Duration::from_millis(after));
     end(&mut child, signal, &what);
     clear(victim, &round, child.id(), &what);
 }
 
-/// Asserts that nothing is left that runs, and nothing else once the next command has looked.
+/// Asserts that no process is left, and nothing else after the next command has cleaned up.
 fn clear(victim: &Victim, round: &Round, process: u32, what: &str) {
     if victim.has_own_lab() {
-        // A lab that came up stays up, as it should, and goes on request.
+        // A complete lab stays up, as it should, and is removed on request.
         let down = longwire(&["lab", "down", &round.name]);
         assert!(!stderr(&down).contains("panicked"), "{what}: {}", stderr(&down));
     }
@@ -152,7 +153,7 @@ fn clear(victim: &Victim, round: &Round, process: u32, what: &str) {
     if traces(&round.name, process).is_empty() {
         return;
     }
-    // The next command clears up what SIGKILL did not let the command itself remove.
+    // The next command removes what SIGKILL kept the command itself from removing.
     let next = longwire(&["exec", "-q", "--private", "--", "true"]);
     assert!(next.status.success(), "{what}: {}", stderr(&next));
     assert_eq!(traces(&round.name, process), [""; 0], "{what}");

@@ -1,5 +1,6 @@
-//! Attacks on the program as its users have it: killed at any moment, fed with bombs and lies, flooded, changed without a
-//! pause. In the ordinary tests each is short; `cargo xtask assault` runs all of it, with another seed each time.
+//! Attacks on the program as users have it: killed at any moment, given hostile input, flooded, changed
+//! continuously. In the ordinary tests each is short; `cargo xtask assault` runs all of it, with another seed
+//! each time.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -20,19 +21,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long something may take that has to happen at some time, on however busy a machine: only what hangs takes so long.
+/// Time limit for eventual events, however busy the machine is: only hanging processes reach it.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Processor time that one command may take, in seconds: however slow the machine is, no more is needed.
+/// Processor time limit of one command, in seconds: no command needs more on any machine.
 const PROCESSOR_SECONDS: u32 = 120;
-/// How often it is looked whether something has happened.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Whether all of it is to be run, as `cargo xtask assault` asks.
+/// Whether the full length is requested, as by `cargo xtask assault`.
 fn whole() -> bool {
     std::env::var_os("LONGWIRE_ASSAULT").is_some()
 }
 
-/// How many times to do something: `short` in the ordinary tests.
+/// Number of repetitions: `short` in the ordinary tests.
 fn times(short: u64, whole_count: u64) -> u64 {
     if whole() { whole_count } else { short }
 }
@@ -59,7 +60,7 @@ impl Dice {
     }
 }
 
-/// Whether the machine lets tests make namespaces; says why not.
+/// Whether tests can make namespaces; prints the reason if not.
 fn may_make_labs(test: &str) -> bool {
     let can = longwire_lab::abilities();
     for ability in [&can.root, &can.namespaces] {
@@ -77,7 +78,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Skips the test, and says so, where there can be none.
+    /// Skips the test with a message if labs are impossible.
     fn up(test: &str, scenario: &str) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if !may_make_labs(test) {
@@ -97,7 +98,7 @@ impl Drop for Lab {
     }
 }
 
-/// What a command did whose memory and processor time were bounded.
+/// Result of a command with limited memory and processor time.
 struct Ran {
     status: Option<ExitStatus>,
     /// Standard error, then standard output.
@@ -105,10 +106,10 @@ struct Ran {
 }
 
 impl Ran {
-    /// Runs `longwire` with a limit of memory and of processor time, whose excess ends it by a signal; without a status it waited for
-    /// something without an end, and has been killed.
+    /// Runs `longwire` with limits on memory and processor time, which end it by a signal if exceeded. No
+    /// status means that it hung and was killed.
     fn bounded(args: &[&str]) -> Self {
-        // 4 GiB of address space: a bomb must not take the machine's memory.
+        // 4 GiB of address space: hostile input must not exhaust the machine's memory.
         let script = format!("ulimit -v 4194304; ulimit -t {PROCESSOR_SECONDS}; exec \"$0\" \"$@\"");
         let mut child = Command::new("sh")
             .args(["-c", &script, env!("CARGO_BIN_EXE_longwire")])
@@ -128,7 +129,7 @@ impl Ran {
         Self { status, told: stderr + &stdout }
     }
 
-    /// Refused with an explanation, or accepted; neither a signal, nor a panic, nor waiting without end.
+    /// Refused with an explanation, or accepted; no signal, panic, or hang.
     #[track_caller]
     fn assert_orderly(&self, what: &str) {
         let status = self.status.unwrap_or_else(|| panic!("{what}: did not end"));
@@ -149,12 +150,12 @@ fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// Waits for a process at most so long.
+/// Waits for a process within a limit.
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     until(limit, || child.try_wait().unwrap())
 }
 
-/// Looks again and again, at most so long, until there is something.
+/// Polls until there is a result, within a limit.
 fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + limit;
     loop {

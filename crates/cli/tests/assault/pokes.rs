@@ -1,4 +1,4 @@
-//! A client of the API that does everything wrong, while others are to be served.
+//! A client of the API that violates every rule, while other clients must be served.
 
 use super::support::{Folder, longwire, stderr};
 use super::{Dice, PATIENCE, may_make_labs, times, until, wait};
@@ -19,7 +19,7 @@ name = \"l\"
 between = [\"a\", \"b\"]
 ";
 
-/// Requests that are wrong, cut off, or without an end.
+/// Requests that are wrong, truncated, or endless.
 fn requests(dice: &mut Dice) -> Vec<Vec<u8>> {
     let mut all = vec![
         Vec::new(),
@@ -60,7 +60,7 @@ fn nonsense_keeps_nobody_else_waiting() {
             let _ = stream.write(&bytes);
             Some(stream)
         });
-        // All of them stay open, and none reads on.
+        // All of them stay open, and none is read.
         let mut open: Vec<_> = open.collect();
         assert!(!open.is_empty());
         let served = get();

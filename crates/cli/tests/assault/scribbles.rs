@@ -1,13 +1,13 @@
-//! A control process that scribbles over the memory which it shares with the router: it is cut off, and the router and the
-//! service beside it go on.
+//! A control process that corrupts the memory shared with the router: it is cut off, and the router and the
+//! service beside it continue.
 
 use super::support::{json, longwire, repository, row, stderr, stdout};
 use super::{Dice, Lab, times, until, wait};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
-/// Comes as `echo`, then writes anything anywhere: single words, records that look like answers, and how far they reach. It
-/// ends when it is cut off.
+/// Attaches as `echo`, then writes anything anywhere: single words, fake verdict records, and ring positions.
+/// It ends when it is cut off.
 const SCRIBBLER: &str = "\
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -15,7 +15,8 @@ from control import *
 import random
 control, dice = Control(sys.argv[2], 'echo'), random.Random(int(sys.argv[3]))
 def number():
-    return dice.choice([0, 1, 2, 63, 64, 2**16, 2**31, 2**32, 2**63, 2**64 - 1, dice.getrandbits(64), dice.getrandbits(8)])
+    return dice.choice([0, 1, 2, 63, 64, 2**16, 2**31, 2**32, 2**63, 2**64 - 1, dice.getrandbits(64), \
+    dice.getrandbits(8)])
 def heads():
     control.words[dice.choice([UP_HEAD, UP_TAIL, DOWN_HEAD, DOWN_TAIL, ASLEEP, ENDED, NOW])] = number()
 def anywhere():
@@ -24,8 +25,10 @@ def on():
     control.words[DOWN_HEAD] = (control.words[DOWN_HEAD] + dice.randrange(100)) % 2**64
 def record():
     small, large = 2**16 - 1, 2**32 - 1
-    SAID.pack_into(control.down, dice.randrange(control.down_lines) * LINE, dice.randrange(6), number() & small,
-        number() & large, number(), number() & small, number() & small, number() & small, number() & large, number() & large)
+    SAID.pack_into(control.down, dice.randrange(control.down_lines) * LINE, dice.randrange(6), number() & \
+    small,
+        number() & large, number(), number() & small, number() & small, number() & small, number() & large, \
+        number() & large)
 ways = [[record, on], [heads], [anywhere], [heads, anywhere, on, record]][dice.randrange(4)]
 try:
     while control.socket is not None:
@@ -43,7 +46,7 @@ except ConnectionError:
     pass
 ";
 
-/// Packets for the process, without an end, as fast as a shell sends them.
+/// Endless packets for the process, as fast as a shell sends them.
 const PACKETS: &str = "while :; do echo packet 2>/dev/null >/dev/udp/10.0.2.9/9; done";
 
 /// A process that is killed when the test ends.
@@ -56,12 +59,13 @@ impl Drop for Killed {
     }
 }
 
-/// What the levels above the router say of the process's seat.
-fn seat(lab: &Lab) -> Value {
+/// The counters of the process's attachment.
+fn attachment(lab: &Lab) -> Value {
     let levels = json(&longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]), 0);
-    let mut seats = levels["rows"].as_array().into_iter().flatten();
-    let seat = seats.find(|seat| seat["level"] == "control" && seat["who"] == "echo");
-    seat.unwrap_or_else(|| panic!("no seat in {levels}")).clone()
+    let mut attachments = levels["rows"].as_array().into_iter().flatten();
+    let attachment =
+        attachments.find(|attachment| attachment["level"] == "control" && attachment["who"] == "echo");
+    attachment.unwrap_or_else(|| panic!("no attachment in {levels}")).clone()
 }
 
 #[test]
@@ -89,12 +93,14 @@ fn a_process_that_scribbles_over_its_rings_harms_nobody_else() {
         scribbler.args(["-B", "-c", SCRIBBLER, &folder, &socket, &seed]);
         let mut scribbler = Killed(scribbler.stderr(Stdio::piped()).spawn().unwrap());
         let ended = wait(&mut scribbler.0, super::PATIENCE);
-        assert!(ended.is_some_and(|status| status.success()), "{what}: {ended:?}, {:#}", seat(&lab));
-        let cut = until(super::PATIENCE, || Some(seat(&lab)).filter(|seat| seat["there"] == false));
-        let cut = cut.unwrap_or_else(|| panic!("{what}: it is still there: {:#}", seat(&lab)));
+        assert!(ended.is_some_and(|status| status.success()), "{what}: {ended:?}, {:#}", attachment(&lab));
+        let cut = until(super::PATIENCE, || {
+            Some(attachment(&lab)).filter(|attachment| attachment["there"] == false)
+        });
+        let cut = cut.unwrap_or_else(|| panic!("{what}: it is still there: {:#}", attachment(&lab)));
         assert_eq!(cut["cut"], round, "{what}: {cut:#}");
     }
-    // The service beside it answers; on a busy machine not every time in time.
+    // The service beside it answers; on a busy machine not always in time.
     let ask = "exec 3<>/dev/udp/10.0.2.9/7; echo word >&3; timeout 1 head -1 <&3";
     let answered = || (stdout(&host(ask).output().unwrap()).trim() == "word").then_some(());
     assert!(until(super::PATIENCE, answered).is_some(), "the service does not answer any more");

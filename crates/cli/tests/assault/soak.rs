@@ -1,4 +1,4 @@
-//! A run under traffic that is changed all the time: everything stays accounted for, and its memory stays bounded.
+//! A run under traffic with continuous changes: all packets stay accounted for, and its memory stays bounded.
 
 use super::support::{Folder, json, longwire, row, stderr};
 use super::{Dice, PATIENCE, may_make_labs, times, until, wait, whole};
@@ -19,7 +19,7 @@ rate = \"50 Mbit/s\"
 delay = \"5 ms\"
 ";
 
-/// What a link is changed to.
+/// Changes of a link.
 const CHANGES: [&str; 14] = [
     "rate=1mbit",
     "rate=0",
@@ -37,7 +37,7 @@ const CHANGES: [&str; 14] = [
     "queue=1000 packets",
 ];
 
-/// A process that is killed when the test fails, and then no more.
+/// A process that is killed if the test fails.
 struct Killed(Child);
 
 impl Drop for Killed {

@@ -1,4 +1,4 @@
-//! What is killed: every subcommand of the command line, and what each needs to have something to do.
+//! Victims: every subcommand of the command line, with what each needs to have something to do.
 
 use super::support::{Folder, ended_by_all, longwire, repository, stderr, stdout};
 use clap::CommandFactory;
@@ -6,7 +6,7 @@ use longwire_cli::Cli;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// Two hosts, for commands that make hosts of their own.
+/// Two hosts, for commands that make their own hosts.
 pub const SCENARIO: &str = "\
 [[host]]
 name = \"a\"
@@ -20,8 +20,8 @@ between = [\"a\", \"b\"]
 delay = \"1 ms\"
 ";
 
-/// A router with a control plane between a and b, one whose flows share its processors between c and d, and two hosts
-/// that may change settings by frames.
+/// A router with a control plane between a and b, one whose flows share its processors between c and d, and
+/// two hosts that may change settings by frames.
 const LAB: &str = r#"
 [nesp]
 key-file = "nesp.key"
@@ -69,14 +69,14 @@ rate = "10 Mbit/s"
 delay = "1 ms"
 "#;
 
-/// A command that is killed. Words in capitals are put in for each round: see [`Round`].
+/// A command that is killed. Words in capitals are replaced in each round: see [`Round`].
 #[derive(Debug, Clone, Copy)]
 pub struct Victim {
     /// The command line, without `longwire`.
     pub line: &'static str,
-    /// What `longwire` does before each round, undisturbed; empty if nothing.
+    /// Arguments of `longwire` before each round, undisturbed; empty if none.
     pub before: &'static str,
-    /// Whether it runs on until it is told to end.
+    /// Whether it runs until it is ended.
     pub endless: bool,
     /// The host of the lab in whose network it runs; empty for the machine's.
     host: &'static str,
@@ -99,12 +99,12 @@ impl Victim {
         Self { host, ..self }
     }
 
-    /// Whether a word in capitals is in it.
+    /// Whether it contains a word in capitals.
     fn uses(&self, word: &str) -> bool {
         [self.line, self.before].iter().any(|line| line.split(' ').any(|one| one == word))
     }
 
-    /// Whether it makes or ends a lab of its own, which goes by request.
+    /// Whether it makes or ends its own lab, which is removed on request.
     pub fn has_own_lab(&self) -> bool {
         self.uses("NAME")
     }
@@ -118,7 +118,8 @@ impl Victim {
 const INSTALL: &str = "forwarder install r1 syn-monitor --lease 10s --instance LAB";
 const LAB_UP: &str = "lab up FILE --name NAME";
 
-/// All of them. A new command goes here, too: [`each_command_is_killed`] compares the list with the command line's.
+/// All commands. A new command must be added: [`each_command_is_killed`] compares the list with the command
+/// line's.
 pub const VICTIMS: &[Victim] = &[
     Victim::of("exec -q --private --delay 1ms -- sleep 0.5"),
     Victim::of("exec -q --private --serve SERVICE -- sleep 0.5"),
@@ -166,11 +167,13 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80 --lease 1s --instance LAB")
         .endless(),
     Victim::of(
-        "control wavelet r1 --link video --destination 10.0.2.9 --destination-port 5004 --lease 1s --instance LAB",
+        "control wavelet r1 --link video --destination 10.0.2.9 --destination-port 5004 --lease 1s \
+         --instance LAB",
     )
     .endless(),
     Victim::of("control monitor r1 --by protocol,flags --lease 1s --instance LAB").endless(),
-    Victim::of("control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1 --lease 1s --instance LAB").endless(),
+    Victim::of("control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1 --lease 1s --instance LAB")
+        .endless(),
     Victim::of("control heavy-hitters r1 --top 5 --lease 1s --instance LAB").endless(),
     Victim::of(LAB_UP),
     Victim::of("lab exec LAB a -- sleep 0.3"),
@@ -193,14 +196,14 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("man OUT"),
 ];
 
-/// What stands for the words in capitals.
+/// Values of the words in capitals.
 pub struct Round<'s> {
     pub scene: &'s Scene,
     /// NAME: the round's own.
     pub name: String,
     /// ROUND: its number.
     pub number: u64,
-    /// FID: what the command before it printed.
+    /// FID: output of the previous command.
     pub fid: String,
 }
 
@@ -213,7 +216,7 @@ impl Round<'_> {
             "CHANGES" => scene.folder.text("changes.txt"),
             "OUT" => scene.folder.text(&format!("out-{}", self.name)),
             "OBJECT" => repository("crates/program/tests/objects/events.o").display().to_string(),
-            // Beside what listens, something that leaves its session.
+            // Besides a listening process, one that leaves its session.
             "SERVICE" => format!("setsid sleep 30 & exec {} traffic receive", env!("CARGO_BIN_EXE_longwire")),
             "LAB" => scene.name.clone(),
             "NAME" => self.name.clone(),
@@ -222,12 +225,12 @@ impl Round<'_> {
         }
     }
 
-    /// The words of a line with all put in.
+    /// The words of a line with all values inserted.
     pub fn words(&self, line: &str) -> Vec<String> {
         line.split_whitespace().map(|word| self.word(word)).collect()
     }
 
-    /// The command, to be started: in its host's network, and by the process that is killed.
+    /// The command for a process in its host's network.
     pub fn command(&self, victim: &Victim) -> Command {
         let mut command = ended_by_all();
         if !victim.host.is_empty() {
@@ -238,12 +241,12 @@ impl Round<'_> {
     }
 }
 
-/// Files for the rounds of one victim and, where it needs one, a lab, which is taken down when dropped.
+/// Files for the rounds of one victim and, if needed, a lab, which is taken down when dropped.
 pub struct Scene {
     pub folder: Folder,
     name: String,
     file: String,
-    /// Who answers what is sent to host b.
+    /// The receiver in host b.
     receiver: Option<Child>,
     up: bool,
 }
@@ -271,7 +274,7 @@ impl Scene {
         scene
     }
 
-    /// That the lab still answers: whoever is killed beside it does it no harm.
+    /// Asserts that the lab still answers: killing a process beside it does no harm.
     pub fn assert_well(&self, what: &str) {
         if self.up {
             let stats = longwire(&["ctl", "stats", &self.name]);
@@ -292,7 +295,7 @@ impl Drop for Scene {
     }
 }
 
-/// Starts a receiver, and waits until it says that it listens.
+/// Starts a receiver, and waits until it reports that it listens.
 fn listening(mut receiver: Command) -> Child {
     let mut child = receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
@@ -301,7 +304,7 @@ fn listening(mut receiver: Command) -> Child {
     child
 }
 
-/// Does what comes before a round, and keeps the last line that it prints.
+/// Runs the preparation of a round, and keeps the last line of its output.
 pub fn prepare(round: &mut Round, victim: &Victim, mark: (&str, &str)) {
     if victim.before.is_empty() {
         return;
@@ -312,7 +315,7 @@ pub fn prepare(round: &mut Round, victim: &Victim, mark: (&str, &str)) {
     round.fid = stdout(&done).lines().last().unwrap_or_default().to_owned();
 }
 
-/// The commands below this one that have none below them, the hidden ones as well.
+/// The commands below this one without subcommands, hidden ones included.
 fn leaves(command: &clap::Command, name: &str) -> Vec<String> {
     let below: Vec<_> = command.get_subcommands().filter(|sub| sub.get_name() != "help").collect();
     let optional = !command.is_subcommand_required_set() && !command.is_arg_required_else_help_set();

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// A bound on what should take moments.
+/// A bound on operations that should take moments.
 pub const PATIENCE: Duration = Duration::from_secs(100);
-/// How long a SYN waits for an answer that comes at once or never.
+/// Time limit for the answer to a SYN, which comes at once or never.
 pub const MOMENT: Duration = Duration::from_millis(500);
 
 /// A lab with a router between hosts a and b, taken down when dropped.
@@ -22,7 +22,7 @@ pub struct Up {
 }
 
 impl Up {
-    /// Skips the test, and says so, where there can be none.
+    /// Skips the test with a message if labs are impossible.
     pub fn new(test: &str) -> Option<Self> {
         let can = abilities();
         for ability in [&can.root, &can.namespaces, &can.tap] {
@@ -39,7 +39,7 @@ impl Up {
         Some(Self { name, lab })
     }
 
-    /// Does something in a host's network.
+    /// Runs a function in a host's network.
     pub fn at<R: Send>(&self, host: &str, act: impl FnOnce() -> R + Send) -> R {
         self.lab.host(host).unwrap().run(act).unwrap()
     }
@@ -59,14 +59,14 @@ impl Up {
         Half { child, events, what: args.join(" ") }
     }
 
-    /// The programs of the router with this name.
+    /// The router's programs with this name.
     pub fn programs(&self, name: &str) -> Vec<Value> {
         let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
         let list = list["rows"].as_array().unwrap();
         list.iter().filter(|one| one["program"] == name).cloned().collect()
     }
 
-    /// Whether a connection from a to an address is refused by who is there, and so reaches it.
+    /// Whether a connection from a to an address is refused by its host, and so reaches it.
     pub fn reaches(&self, to: &str) -> bool {
         let to: SocketAddr = to.parse().unwrap();
         let tried = self.at("a", || TcpStream::connect_timeout(&to, MOMENT));
@@ -87,7 +87,7 @@ impl Drop for Up {
     }
 }
 
-/// Says when it is dropped that something is over, that a thread goes on with until then.
+/// Sets a flag when dropped, which ends a thread's loop.
 pub struct Ends<'f>(pub &'f AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -127,7 +127,7 @@ impl Half {
         );
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Ends it, and waits for its exit.
     pub fn end(mut self) {
         self.signal("-TERM");
         assert!(self.child.wait().unwrap().success(), "{}", self.what);

@@ -1,4 +1,4 @@
-//! What tests of the binary share. Each test program uses its own part of it.
+//! Code shared by tests of the binary. Each test program uses a part of it.
 #![allow(unused, reason = "each test program includes this module and uses its own part")]
 
 pub mod halves;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own, removed at the end.
+/// A temporary folder, removed at the end.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -50,8 +50,8 @@ pub fn longwire(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_longwire")).args(args).output().unwrap()
 }
 
-/// To start the command that its arguments are so that the signals that end programs end it: under `nohup`, or behind `&` in a script, what a
-/// test starts would not heed all of them.
+/// Starts its arguments as a command that all ending signals end: under `nohup`, or behind `&` in a script, a
+/// test's processes would ignore some of them.
 pub fn ended_by_all() -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,QUIT,TERM");
@@ -72,7 +72,7 @@ pub fn json(output: &Output, status: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stdout(output)))
 }
 
-/// The row of an object, by its name or by its kind and its name: `link up`.
+/// The row of an object, by its name or by its kind and name: `link up`.
 pub fn row<'a>(report: &'a Value, name: &str) -> &'a Value {
     let rows = report["rows"].as_array().unwrap();
     let named = |row: &&Value| {

@@ -1,4 +1,4 @@
-//! An instance that only remembers what it is told, and a directory for its socket.
+//! A fake instance that records its calls, and a directory for its socket.
 
 use longwire_control::{ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable};
 use serde_json::{Value, json};
@@ -67,12 +67,12 @@ impl Instance for Fake {
             if !LINKS.contains(&format!("{name}.forward").as_str()) {
                 return Err(none());
             }
-            return Ok(Object::duplex(name, [direction("forward")?, direction("backward")?]));
+            return Ok(Object::several(kind, name, vec![direction("forward")?, direction("backward")?]));
         }
         let settings = self.settings.lock().unwrap().get(&(kind, name.to_owned())).cloned();
         let settings = settings.ok_or_else(|| SetError::Unknown { kind, name: name.into() })?;
         let stats = if kind == Kind::Link { json!({"in": 5, "out": 4}) } else { Value::Null };
-        Ok(Object { kind, name: name.into(), settings, stats, directions: Vec::new() })
+        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
     }
 
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError> {
@@ -121,7 +121,7 @@ impl Instance for Fake {
     }
 }
 
-/// A directory of this test's own, not yet made, removed at the end.
+/// A temporary directory of this test, not made yet, removed at the end.
 pub struct Scratch(PathBuf);
 
 impl Scratch {

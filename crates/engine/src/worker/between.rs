@@ -1,4 +1,4 @@
-//! Packets are handed over to other workers, and taken from them.
+//! Exchange of packets with other workers.
 
 use super::{Order, Worker};
 use crate::between::{CLASSES, class};
@@ -9,7 +9,7 @@ use longwire_block::path::{DIRECT, UNDECIDED};
 use longwire_packet::Handle;
 
 impl Worker {
-    /// Takes what other workers have handed over: what is urgent, then the rest, as much of each ring.
+    /// Takes packets from other workers: urgent ones first, with a limit for each ring.
     pub(crate) fn take_from_rings(&mut self) -> usize {
         let mut came = 0;
         for class in 0..CLASSES.len() {
@@ -34,7 +34,7 @@ impl Worker {
         came
     }
 
-    /// Takes all that other workers have handed over.
+    /// Takes all packets from other workers.
     pub(crate) fn drain_rings(&mut self, mut each: impl FnMut(&mut Self, Handle)) {
         while let Some(ring) = self.peers.inbox.first() {
             if let Taken::Packet(handle) = self.receive_from(ring) {
@@ -43,7 +43,7 @@ impl Worker {
         }
     }
 
-    /// Takes one packet from a ring. One that is bound for a port here, and not for a link, comes without a path.
+    /// Takes one packet from a ring. A packet for a port here, rather than a link, has no path.
     fn receive_from(&mut self, ring: (usize, usize)) -> Taken {
         let taken = self.peers.inbox.take(ring, &mut self.pool);
         match taken {
@@ -65,8 +65,8 @@ impl Worker {
         taken
     }
 
-    /// Hands a packet over to another worker: with others when there is a batch of them, or at the end of the step. In simulated time at
-    /// once, because what waited here would be held by nobody.
+    /// Hands a packet over to another worker: in batches, or at the end of the step. In simulated time at
+    /// once, because a waiting packet would be counted nowhere.
     pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
         let class = class(self.pool.meta(handle));
         let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
@@ -84,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Sends what waits for other workers.
+    /// Sends all waiting packets to other workers.
     #[inline]
     pub(crate) fn send_all_over(&mut self) {
         while self.peers.outbound.waiting != 0 {
@@ -96,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// Copies what waits for a worker into its ring.
+    /// Copies the waiting packets for a worker into its ring.
     fn send_over(&mut self, worker: usize, class: usize) {
         let Some(outlet) = &mut self.peers.outbound.outlets[worker] else { return };
         let batch = std::mem::take(&mut outlet.ways[class].batch);
@@ -117,7 +117,8 @@ impl Worker {
             if self.windows.is_none() {
                 return rest.iter().for_each(|&handle| self.drop(handle, DropReason::RingFull));
             }
-            // A simulated run loses nothing: the other worker empties the ring, and this one its own meanwhile.
+            // A simulated run loses nothing: the other worker empties the ring, and this one its own
+            // meanwhile.
             self.stage_from_rings();
             std::thread::yield_now();
         }

@@ -1,5 +1,5 @@
-//! How a worker carries its changes out: on links in their place among departures and arrivals, on traffic sources before
-//! the first frame that may be another one.
+//! Execution of a worker's changes: of links in their place among departures and arrivals, of traffic sources
+//! before the first frame that they affect.
 
 use super::Worker;
 use crate::events::{Event, Of, Turn};
@@ -7,11 +7,11 @@ use crate::order::EVENT_PLACE;
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Carries out every change of links up to `until`.
+    /// Makes every change of links up to `until`.
     pub(crate) fn carry_out(&mut self, until: Nanos) {
         while let Some((time, turn)) = self.schedules.links.pop(until) {
             if self.emulation.wheel.bound() != Nanos::NEVER {
-                // Packets were on their way: it does not come in vain.
+                // Packets were in flight, so the change had an effect.
                 self.emulation.seen = self.emulation.seen.max(time);
             }
             self.schedules.changed = time;
@@ -20,14 +20,14 @@ impl Worker {
         }
     }
 
-    /// Carries out every change of sources up to `until`. Their frames due before must have come in.
+    /// Makes every change of sources up to `until`. Earlier frames must have been received.
     pub(crate) fn change_sources(&mut self, until: Nanos) {
         while let Some((time, turn)) = self.schedules.sources.pop(until) {
             self.take_turn(Of::Sources, turn, time);
         }
     }
 
-    /// Carries out what is due of the changes of sources, as far as all frames due before have come in.
+    /// Makes due changes of sources, as far as all earlier frames have been received.
     #[inline]
     pub(crate) fn change_sources_due(&mut self, now: Nanos) {
         while self.schedules.sources.next() <= now && self.schedules.sources.next() <= self.next_arrival() {
@@ -35,16 +35,16 @@ impl Worker {
         }
     }
 
-    /// When the next frame comes in by a port here, in simulated time: changes of sources that come before it, and up to
-    /// `until`, are carried out, for they may bring it forward, put it off, or bring the first.
+    /// Arrival time of the next frame in simulated time. Changes of sources before it, up to `until`, are
+    /// made first, because they may move it or create it.
     pub(crate) fn next_frame(&mut self, until: Nanos) -> Nanos {
         loop {
             let next = self.next_arrival();
             let change = if next == Nanos::NEVER {
                 let first = self.schedules.sources.next();
-                self.schedules.sources.hope(first, true).time()
+                self.schedules.sources.pending(first, true).time()
             } else {
-                self.schedules.sources.stir();
+                self.schedules.sources.interrupt();
                 self.schedules.sources.next()
             };
             if change > next.min(until) || change == Nanos::NEVER {
@@ -70,7 +70,7 @@ impl Worker {
         let Event { ramp, places, edits, .. } = self.schedules.of(of).begin(event, times, time);
         let endless = self.schedules.of(of).is_endless(event);
         for &place in &*places {
-            // What people have changed since may leave no way in between: the new values count all the same.
+            // Requests may have made interpolation impossible meanwhile; the new values are then set at once.
             let ramped =
                 ramp.is_some_and(|ramp| self.schedules.ramp(of, place, &edits, ramp, time, endless).is_ok());
             if !ramped {
@@ -86,7 +86,7 @@ impl Worker {
             let what = match of {
                 Of::Links if self.emulation.is_medium(place) => "a medium".into(),
                 Of::Links => format!("link {}", self.emulation.links.place(place)),
-                Of::Sources => format!("source {}", self.schedules.seats[place as usize].name),
+                Of::Sources => format!("source {}", self.schedules.source_setups[place as usize].name),
             };
             self.schedules.of(of).refuse(time, &what, &why);
         }

@@ -1,4 +1,5 @@
-//! Commands of other threads: questions, and changes of several things at one instant, which are made all or none.
+//! Commands of other threads: questions, and changes of several things at one instant, which are made all or
+//! none.
 
 use super::{Order, Worker};
 use crate::events::{Of, Placed};
@@ -9,24 +10,24 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// Why a source can't be changed.
+/// Reason for which a source can't be changed.
 const NO_SOURCE: &str = "nothing is sent by its port";
 
-/// Most groups of changes that wait for their time at one worker: of links, and of sources.
+/// Most pending groups of changes at one worker, for links and for sources.
 const MOST_WAITING: usize = 256;
 
 impl Worker {
-    /// Carries out what has been asked since the last look.
+    /// Executes the commands received since the last call.
     pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
         while let Ok(command) = commands.try_recv() {
-            // A look at the links' counters carries out what has happened on them by now.
+            // A query of links' counters first executes what has happened on them by now.
             if !matches!(command, Command::Look(_)) {
                 self.books.did((now.0, 0));
             }
             match command {
                 Command::Look(look) => look(&mut self.emulation.links, now),
                 Command::Flow(reply) => {
-                    // Whoever asked may have gone away.
+                    // The caller may have given up.
                     let _ = reply.send((FlowStats::of(&self.books.flow), now));
                 }
                 Command::Report(reply) => {
@@ -41,11 +42,11 @@ impl Worker {
                     let _ = reply.send(self.together(changes, step, now));
                 }
                 Command::AtNode { place, act } => {
-                    // Without the node the reply is dropped, and who asked hears that nobody answers.
+                    // Without the node the reply is dropped, which the caller sees as no answer.
                     self.nodes.change_all(now);
                     if let Some(node) = self.nodes.all.get_mut(place as usize) {
                         act(&mut **node, now);
-                        // It may have to be told the time sooner than it was.
+                        // Its deadline may be earlier now.
                         self.nodes.ask_again(place as usize, self.earliest_turn());
                     }
                 }
@@ -53,7 +54,7 @@ impl Worker {
         }
     }
 
-    /// Sees to a group of changes, and answers when they are made.
+    /// Executes a phase of a group of changes, and returns the time at which they are made.
     pub(crate) fn together(&mut self, changes: Vec<Placed>, step: Step, now: Nanos) -> Result<Nanos, String> {
         for change in &changes {
             let (of, place) = change.what;
@@ -76,14 +77,14 @@ impl Worker {
                         self.schedules.of(of).put_group(part, time);
                     }
                 }
-                // Changes of links have their exact place from now on.
+                // Changes of links have an exact place from now on.
                 self.order = Order::Exact;
                 Ok(time)
             }
         }
     }
 
-    /// Makes a group's changes whose time has come, or notes why none of them could be.
+    /// Makes the changes of a due group, or records why none of them could be made.
     pub(crate) fn take_group(&mut self, of: Of, number: u64, time: Nanos) {
         let changes = self.schedules.of(of).take_group(number);
         let done = self.schedules.could_make(&changes).and_then(|()| self.make(&changes, time));
@@ -92,7 +93,8 @@ impl Worker {
         }
     }
 
-    /// Makes them, and begins the ramps. If a link, medium or source refuses, those before it are as they were.
+    /// Makes them, and begins the ramps. If a link, medium or source refuses, those before it are as they
+    /// were.
     fn make(&mut self, changes: &[Placed], now: Nanos) -> Result<(), String> {
         let mut before: Vec<((Of, u32), Vec<Edit>)> = Vec::new();
         for Placed { what: (of, place), base, edits, .. } in
@@ -101,7 +103,7 @@ impl Worker {
             let blocks = self.schedules.of(*of).made_of_or(*place, Arc::clone(base));
             if let Err(why) = self.apply(*of, *place, edits, now) {
                 for ((of, place), undo) in before.iter().rev() {
-                    // They were made of it a moment ago.
+                    // Restoring the previous state can't fail.
                     let _ = self.apply(*of, *place, undo, now);
                 }
                 return Err(why);
@@ -112,7 +114,7 @@ impl Worker {
             match ramp {
                 Some(ramp) => {
                     if *of == Of::Links {
-                        // Steps have their exact place from now on.
+                        // Steps have an exact place from now on.
                         self.order = Order::Exact;
                     }
                     self.schedules.ramp(*of, *place, edits, *ramp, now, false)?;
@@ -123,7 +125,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes a link or source of what `edits` make of it: all of them or none.
+    /// Applies `edits` to a link or source: all of them or none.
     pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
         let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
         match of {
@@ -135,16 +137,16 @@ impl Worker {
     }
 
     fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
-        // A change by hand may find frames that are due and have not come in: they come before it.
-        let seat = &self.schedules.seats[source as usize];
-        let port = &mut self.ports.slots[seat.port as usize].port;
+        // At a manual change, frames that are due may not have been received yet: they come first.
+        let setup = &self.schedules.source_setups[source as usize];
+        let port = &mut self.ports.slots[setup.port as usize].port;
         let now = port.next_arrival().map_or(now, |next| now.min(next));
-        let known = changes.iter().all(|(spec, values)| port.change_source(now, &seat.name, spec, values));
+        let known = changes.iter().all(|(spec, values)| port.change_source(now, &setup.name, spec, values));
         if known { Ok(()) } else { Err(NO_SOURCE.into()) }
     }
 }
 
-/// What undoes `edits` of something that was made of `blocks`.
+/// The edits that undo `edits` of an object with these blocks.
 fn back(blocks: &Blocks, edits: &[Edit]) -> Vec<Edit> {
     let undo = |edit: &Edit| {
         let was = blocks.iter().find(|(spec, _)| spec.key == edit.spec.key);

@@ -1,4 +1,4 @@
-//! How packets go on when they have left a link: to the next, or out by a port, late or not.
+//! Packets that have left a link: on to the next link, or out by a port.
 
 use super::Worker;
 use crate::ports::NOWHERE_HERE;
@@ -8,12 +8,12 @@ use longwire_packet::{Handle, Meta};
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Sees to a packet that has left a link: on to the next, or out.
+    /// Handles a packet that has left a link: on to the next, or out.
     #[inline]
     pub(crate) fn leave(&mut self, handle: Handle) {
         let &Meta { flags, path, .. } = self.pool.meta(handle);
-        if flags & Meta::ASIDE != 0 {
-            return self.walk(Next::Aside, handle);
+        if flags & Meta::DIVERTED != 0 {
+            return self.walk(Next::Diverted, handle);
         }
         if !Paths::is_one_link(path) && self.advance(handle) {
             return self.walk(Next::Enter, handle);
@@ -21,7 +21,7 @@ impl Worker {
         self.egress(handle);
     }
 
-    /// Turns a packet that has left a link to the next one, if its path has one.
+    /// Moves a packet that has left a link to the next link, if its path has one.
     pub(crate) fn advance(&mut self, handle: Handle) -> bool {
         let meta = self.pool.meta_mut(handle);
         let path = self.map.paths.advance(meta.path);
@@ -32,13 +32,13 @@ impl Worker {
         true
     }
 
-    /// Gives a packet to its port, here or with another worker. A flooded one has none yet.
+    /// Gives a packet to its port, here or at another worker. A flooded packet has none yet.
     #[inline]
     pub(crate) fn egress(&mut self, handle: Handle) {
         self.go_out(handle, self.pool.meta(handle).out_port);
     }
 
-    /// The same for a packet that is bound for `out_port`.
+    /// Gives a packet to the port `out_port`.
     #[inline]
     pub(crate) fn go_out(&mut self, handle: Handle, out_port: u16) {
         match self.ports.exits.get(usize::from(out_port)) {
@@ -47,7 +47,8 @@ impl Worker {
         }
     }
 
-    /// The same where that is no port of this worker with a driver, or has to wait.
+    /// Slow path of [`Worker::go_out`]: ports of other workers, ports without a driver, and packets that have
+    /// to wait.
     #[inline(never)]
     fn go_elsewhere(&mut self, handle: Handle, out_port: u16) {
         if let Some(far) = self.map.joints.far_side(out_port) {
@@ -73,7 +74,7 @@ impl Worker {
         }
     }
 
-    /// Sends what waits in the ports' batches.
+    /// Sends the waiting batches of all ports.
     pub(crate) fn flush_ports(&mut self) {
         for slot in 0..self.ports.slots.len() {
             if !self.ports.slots[slot].out.batch.is_empty() {
@@ -94,7 +95,7 @@ impl Worker {
         }
     }
 
-    /// Gives a port its batch, now, and books how late that is.
+    /// Sends a port's batch and records its lateness.
     pub(crate) fn transmit(&mut self, slot: usize) {
         if self.simulated
             && let Some(ticks) = &self.ports.ticks
@@ -121,8 +122,8 @@ impl Worker {
         if self.simulated { Nanos::ZERO } else { longwire_clock::monotonic() }
     }
 
-    /// Books how late the packets of a port's batch left that it took between `before` and `after`, one after the other: each when its
-    /// turn came, as far as that is known.
+    /// Records the lateness of a port's batch that was sent between `before` and `after`: each packet at its
+    /// own time, as far as that is known.
     fn book_lateness(&mut self, slot: usize, before: Nanos, after: Nanos) {
         let Self { ports, books, emulation, .. } = self;
         let (leaves, numbers) = ports.slots[slot].out.departures();

@@ -6,13 +6,13 @@ use longwire_block::{DropReason, PortError};
 use longwire_units::Nanos;
 
 impl Worker {
-    /// When a run ends that was to end at `until`, as far as is known here: then, or else at the last event.
+    /// End time of a run that ends by `until`, as far as this worker knows: `until`, or else the last event.
     pub(crate) fn end(&self, until: Nanos) -> Nanos {
         if until < TO_THE_END { until } else { self.emulation.seen.max(self.schedules.changed) }
     }
 
-    /// Brings everything to the end of the run, at which all workers have agreed: changes, and background traffic that nobody has
-    /// waited for. What is counted then does not depend on how many workers there are.
+    /// Advances everything to the end of the run, which all workers have agreed on: changes, and background
+    /// traffic. The counters then do not depend on the number of workers.
     pub(crate) fn conclude(&mut self, end: Nanos) {
         self.carry_out(end);
         self.nodes.change_all(end);
@@ -22,12 +22,12 @@ impl Worker {
         }
     }
 
-    /// Drops what other workers, which have ended, had handed over.
+    /// Drops packets handed over by other workers, which have ended.
     pub(crate) fn empty_rings(&mut self) {
         self.drain_rings(|worker, handle| worker.drop(handle, DropReason::Stopped));
     }
 
-    /// Ends the run: what is held is dropped as stopped, and the ports write out what they have buffered.
+    /// Ends the run: held packets are dropped as stopped, and ports flush their buffers.
     pub(crate) fn finish(&mut self) -> Vec<PortError> {
         self.flush_ports();
         self.emulation.links.flush(&mut self.pool);

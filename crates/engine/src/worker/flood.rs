@@ -1,4 +1,4 @@
-//! Flooded packets: one that its node sends to all its ports but one takes a tree of links, each once, and is copied where ways part.
+//! Flooded packets: they follow a tree that contains each link once, and are copied where paths diverge.
 
 use super::Worker;
 use crate::order::PIECES;
@@ -8,8 +8,8 @@ use longwire_block::path::{Branch, DIRECT, Fork};
 use longwire_packet::Handle;
 
 impl Worker {
-    /// Sends a packet to every port of its node but the one it came from. Copies are made here for ways that begin apart, or that
-    /// addresses choose.
+    /// Sends a packet to every port of its node but the input port. Copies are made here for paths without a
+    /// common first link, or selected by addresses.
     pub(crate) fn flood(&mut self, node: usize, handle: Handle) {
         let in_port = self.pool.meta(handle).in_port;
         if let Some(&fork) = self.map.floods.get(&in_port)
@@ -17,7 +17,7 @@ impl Worker {
         {
             return self.split(handle, fork, |worker, copy, branch| {
                 worker.pool.meta_mut(copy).path = branch.path;
-                worker.grant_wish(copy);
+                worker.grant_requested_link(copy);
                 worker.intake.ready.push(copy);
             });
         }
@@ -38,12 +38,13 @@ impl Worker {
             let meta = self.pool.meta_mut(copy);
             (meta.out_port, meta.seq) = (port, meta.seq + (u64::from(port) + 1) * PIECES);
             self.map.classifier.classify_one(&mut self.pool, copy);
-            self.grant_wish(copy);
+            self.grant_requested_link(copy);
             self.intake.ready.push(copy);
         }
     }
 
-    /// Sends a flooded packet that has left a link on, by every way from there; `enter` lets its copies into their next links.
+    /// Sends a flooded packet that has left a link over every branch from there; `enter` lets its copies into
+    /// their next links.
     #[cold]
     pub(crate) fn fork(&mut self, handle: Handle, enter: fn(&mut Self, Handle)) {
         let Some(fork) = self.map.paths.fork_after(self.pool.meta(handle).path) else {
@@ -52,7 +53,7 @@ impl Worker {
         self.split(handle, fork, |worker, copy, branch| {
             let meta = worker.pool.meta_mut(copy);
             if branch.path == DIRECT {
-                // The link that it has left stays its path: what it is late counts there.
+                // Its path stays the link that it has left, where its lateness is recorded.
                 return worker.walk(Next::Egress, copy);
             }
             (meta.path, meta.arrival) = (branch.path, meta.leave());
@@ -60,7 +61,7 @@ impl Worker {
         });
     }
 
-    /// One packet for each way from `fork`, given to `then`.
+    /// Passes one packet for each branch of `fork` to `then`.
     fn split(&mut self, handle: Handle, fork: Fork, then: impl Fn(&mut Self, Handle, Branch)) {
         let count = self.map.paths.branches(fork).len();
         for at in 0..count {
@@ -72,7 +73,7 @@ impl Worker {
         }
     }
 
-    /// The packet itself if it is the last that is needed, else a copy, or none if the pool is full.
+    /// The packet itself if it is the last one needed, else a copy, or none if the pool is full.
     fn copy_unless(&mut self, last: bool, handle: Handle) -> Option<Handle> {
         if last {
             return Some(handle);

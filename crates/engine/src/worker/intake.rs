@@ -1,4 +1,4 @@
-//! Packets come in from ports, their nodes decide, and the classifier chooses their paths.
+//! Intake: packets come in from ports, their nodes decide, and the classifier chooses their paths.
 
 use super::Worker;
 use crate::nodes::Nodes;
@@ -10,13 +10,13 @@ use longwire_packet::{Batch, Handle, Meta};
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Polls the ports, lets nodes decide and chooses paths; the packets wait in `ready`.
+    /// Polls the ports, calls nodes and chooses paths; the packets are then in `ready`.
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
         self.tell_nodes(now);
         let mut sources = 0;
-        // What came first, by its node: if nothing else comes there is nothing to be put in order.
+        // The first batch with its node: without another batch nothing needs sorting.
         let mut alone: Option<(usize, Batch)> = None;
-        // What sources send from their next change on comes after it.
+        // Frames of sources after their next change are received later.
         let unchanged = Nanos(self.schedules.sources.next().0.saturating_sub(1));
         for slot in &mut self.ports.slots {
             let stamp = slot.port.stamp();
@@ -47,7 +47,7 @@ impl Worker {
                 if polled {
                     self.books.lateness.record_wait(gap, batch.len() as u64);
                 }
-                // In simulated time all that comes at one moment is put in order together.
+                // In simulated time all packets of one moment are sorted together.
                 let more = self.simulated && exact && batch.is_full();
                 if sources == 1 {
                     alone = Some((slot.node, batch));
@@ -72,7 +72,7 @@ impl Worker {
         self.intake.ready.len()
     }
 
-    /// Tells nodes the time that waited for it, but for those that wait for their turn: of these, it is asked when that is.
+    /// Ticks nodes whose deadline has come. For nodes that decide in turn only the deadline is read.
     fn tell_nodes(&mut self, now: Nanos) {
         if !self.simulated {
             self.nodes.ask_all_in_turn(self.earliest_turn());
@@ -84,9 +84,10 @@ impl Worker {
         }
     }
 
-    /// When a packet arrives, in the order of events. One that was stamped before what has been done already counts as
-    /// coming after it: else packets of several links would meet on the next one in an order that depends on when the
-    /// ports were polled. With several workers on the machine's clock it does so anyway, and the stamp stands.
+    /// Arrival time of a packet in the order of events. A packet stamped before an event that was already
+    /// executed is treated as arriving after it: otherwise packets of several links would meet on the next
+    /// one in an order that depends on polling. With several workers on the machine's clock that is
+    /// unavoidable, and the stamp is kept.
     pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
         let (time, place) = self.books.done;
@@ -97,7 +98,7 @@ impl Worker {
         Nanos(meta.arrival)
     }
 
-    /// Lets their node say where packets go that came together, unless it says so in its turn.
+    /// Lets a node decide about packets that came together, unless it decides in turn.
     fn decide_whole(&mut self, node: usize, batch: &Batch) {
         if !self.nodes.turns.has(node) {
             return self.decide_batch(node, batch, 0);
@@ -108,7 +109,7 @@ impl Worker {
         self.intake.ready.extend_from_slice(batch.as_slice());
     }
 
-    /// The same for packets of several ports, in their order.
+    /// Lets nodes decide about packets of several ports, in order.
     fn decide(&mut self) {
         let fresh = std::mem::take(&mut self.intake.fresh);
         let mut batch = Batch::new();
@@ -139,7 +140,8 @@ impl Worker {
         self.intake.fresh.clear();
     }
 
-    /// Lets a node decide about a batch. What comes of it waits in `ready`, whose part from `first` on is in order.
+    /// Lets a node decide about a batch. The results are added to `ready`, whose part from `first` on is in
+    /// order.
     pub(crate) fn decide_batch(&mut self, node: usize, batch: &Batch, first: usize) {
         if let Some(&handle) = batch.as_slice().first() {
             let meta = self.pool.meta(handle);
@@ -174,7 +176,7 @@ impl Worker {
         self.forward(node, &single, first);
     }
 
-    /// Lets a node that has stations decide about packets.
+    /// Decides about packets of a node with a station table.
     pub(crate) fn decide_by_stations(&mut self, node: usize, batch: &Batch, first: usize) {
         if self.nodes.verdicts.skipped > 0 {
             self.nodes.verdicts.skipped -= 1;
@@ -200,7 +202,7 @@ impl Worker {
         }
     }
 
-    /// Adds a packet to a batch for a node, which gets the batch when it is full.
+    /// Adds a packet to a batch for a node, which is passed to the node when full.
     fn gather(&mut self, node: usize, batch: &mut Batch, handle: Handle, first: usize) {
         if batch.is_full() {
             self.forward(node, batch, first);
@@ -209,7 +211,7 @@ impl Worker {
         batch.push(handle);
     }
 
-    /// Lets a node decide about packets as it does, whatever it has decided before.
+    /// Lets a node decide about packets without its verdict cache.
     pub(crate) fn forward(&mut self, node: usize, batch: &Batch, first: usize) {
         self.nodes.all[node].forward(&mut self.pool, batch, &mut self.nodes.outbox);
         let among = self.map.classifier.classify(&mut self.pool, batch);
@@ -222,7 +224,7 @@ impl Worker {
         self.empty_outbox(first);
     }
 
-    /// Sees to packets some of which go out by no port, or by several.
+    /// Handles packets of which some go to no port, or to several.
     fn see_to_special(&mut self, node: usize, batch: &Batch, flags: u8) {
         let mut plain = Batch::new();
         for &handle in batch.as_slice() {
@@ -242,8 +244,8 @@ impl Worker {
         self.make_ready(&plain, flags);
     }
 
-    /// Sees to what a node has made, or kept before. What did not come in by a port goes out past all links between ports, as links' own
-    /// answers do, unless its port is one to which links lead from the node itself.
+    /// Sends what a node has made or released. A packet that did not come in by a port leaves without links
+    /// between ports, as links' own replies do, unless links lead from the node itself to its port.
     pub(crate) fn empty_outbox(&mut self, first: usize) {
         let count = self.nodes.outbox.packets().len();
         for at in 0..count {
@@ -264,7 +266,7 @@ impl Worker {
             } else {
                 self.map.classifier.classify_one(&mut self.pool, handle);
             }
-            self.grant_wish(handle);
+            self.grant_requested_link(handle);
             self.intake.ready.push(handle);
         }
         self.books.flow.made += self.nodes.outbox.clear();
@@ -274,11 +276,11 @@ impl Worker {
         }
     }
 
-    /// Lets packets that have a path wait to enter their links. Whether their node wishes some to take certain links is asked only if one has
-    /// such a flag, or-ed together.
+    /// Adds packets with a path to those that enter links. Requested links are checked only if the combined
+    /// flags contain one.
     fn make_ready(&mut self, batch: &Batch, flags: u8) {
-        if Meta::any_wishes(flags) {
-            batch.as_slice().iter().for_each(|&handle| self.grant_wish(handle));
+        if Meta::any_requested_link(flags) {
+            batch.as_slice().iter().for_each(|&handle| self.grant_requested_link(handle));
         }
         self.intake.ready.extend_from_slice(batch.as_slice());
     }

@@ -1,10 +1,10 @@
-//! A worker: takes packets from its ports, through nodes and links, to ports again. It is told the time; the loops
-//! in `real` and `simulated` tell it.
+//! A worker: moves packets from its ports, through nodes and links, to ports. It is told the time by the
+//! loops in `real` and `simulated`.
 
-mod aside;
 mod between;
 mod carry_out;
 mod commands;
+mod diversion;
 mod egress;
 mod ending;
 mod flood;
@@ -40,10 +40,10 @@ use longwire_units::Nanos;
 use pump::Arrivals;
 use std::sync::Arc;
 
-/// How departures are put in order.
+/// Order of departures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Links that lead only to ports do not see each other, so each is served for a whole step at once.
+    /// Links that lead only to ports are independent, so each is served for a whole step at once.
     ByLink,
     /// Every event in its exact place: (time, departures before arrivals, place in the plan, sequence).
     Exact,
@@ -52,26 +52,26 @@ pub(crate) enum Order {
 /// See the module.
 pub struct Worker {
     pub(crate) index: u32,
-    /// Whether packets leave when they should by definition: a simulated clock.
+    /// Whether the clock is simulated, so that packets leave exactly on time.
     pub(crate) simulated: bool,
     pub(crate) order: Order,
     pub(crate) map: Arc<Map>,
     pub(crate) pool: Pool,
     /// What has come in,
     pub(crate) intake: Intake,
-    /// who says where it goes,
+    /// Nodes, which decide where packets go.
     pub(crate) nodes: Nodes,
-    /// what it goes through,
+    /// Links and their timing wheel.
     pub(crate) emulation: Emulation,
-    /// what follows at once from what is done,
+    /// Immediate consequences of a step.
     pub(crate) walk: Walk,
-    /// and where it leaves:
+    /// Output ports of this worker.
     pub(crate) ports: Ports,
-    /// by a port here, or with another worker.
+    /// Rings to and from other workers.
     pub(crate) peers: Peers,
-    /// Simulated runs with several workers; see `windows`.
+    /// State of simulated runs with several workers; see `windows`.
     pub(crate) windows: Option<Windows>,
-    /// What changes on links and sources, and when.
+    /// Pending changes of links and sources.
     pub(crate) schedules: Schedules,
     pub(crate) books: Books,
     pub(crate) observer: Option<Box<dyn Observer>>,
@@ -82,9 +82,9 @@ impl Worker {
         let Parts { index, setup, map, inbox, outbound, bells, tolerance, simulated, ahead, windows, start } =
             parts;
         let WorkerSetup { pool, ports, nodes, links, flat, mut agenda, observer, .. } = setup;
-        // A change has its exact place among arrivals, too.
+        // A change has an exact place among arrivals, too.
         let is_exact = simulated || !flat || !agenda.links.events.is_empty();
-        let in_turn = ports.iter().filter(|seat| map.joints.in_turn(seat.place)).map(|seat| seat.node);
+        let in_turn = ports.iter().filter(|port| map.joints.in_turn(port.place)).map(|port| port.node);
         let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), start);
         let ticks = Ticks::new(tolerance.tick, start, ports.len());
         Self {
@@ -106,8 +106,8 @@ impl Worker {
         }
     }
 
-    /// Handles everything that happens up to `now`: packets that have come in, and packets that are due. `gap` is
-    /// how long ago the ports were last polled. Returns how many packets came or left.
+    /// Handles all events up to `now`: received packets and due packets. `gap` is the time since the last
+    /// poll of the ports. Returns the number of packets that came or left.
     pub fn step(&mut self, now: Nanos, gap: Nanos) -> usize {
         let before = self.books.flow.sent + self.books.flow.handed_over;
         self.change_sources_due(now);
@@ -126,7 +126,8 @@ impl Worker {
         came + (self.books.flow.sent + self.books.flow.handed_over - before) as usize
     }
 
-    /// Lets a link that is due let go of what leaves by `until`; in windows, of what will, if it leads to another worker's link.
+    /// Releases the packets of a due link that leave by `until`; in windows, if it leads to another worker's
+    /// link, ahead of time.
     pub(crate) fn turn(&mut self, link: u32, until: Nanos) {
         let is_ahead = self.emulation.lead_of(link).is_some();
         let mut out = self.emulation.let_go(&mut self.pool, link, until);
@@ -143,7 +144,7 @@ impl Worker {
         self.follow(None);
     }
 
-    /// Lets a packet enter the link that its path begins with, wherever that is; without one it goes to its port.
+    /// Lets a packet enter the first link of its path, at any worker; without a link it goes to its port.
     pub(crate) fn enter(&mut self, handle: Handle) {
         let &Meta { path, arrival, .. } = self.pool.meta(handle);
         let Some(link) = self.map.paths.link(path) else { return self.enter_none(path, handle) };
@@ -161,10 +162,10 @@ impl Worker {
         if arrival == Arrival::Through {
             out.push(&mut self.pool, handle);
         }
-        if arrival == Arrival::Stirred || self.simulated {
+        if arrival == Arrival::DeadlineChanged || self.simulated {
             self.emulation.note(local, before);
             self.emulation.arm(local);
-            self.emulation.arm_stirred();
+            self.emulation.arm_dirty();
         }
         while let Some(handle) = out.pop(&self.pool) {
             if self.walk.is_under_way() {
@@ -175,7 +176,7 @@ impl Worker {
         }
     }
 
-    /// Shows a packet to the observer that arrives at a link, and says when it does.
+    /// Reports a packet that arrives at a link to the observer, and returns its arrival time.
     #[cold]
     fn observe(&mut self, link: u32, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
@@ -187,7 +188,7 @@ impl Worker {
         arrival
     }
 
-    /// Sees to a packet whose path begins with no link.
+    /// Handles a packet whose path begins with no link.
     fn enter_none(&mut self, path: u32, handle: Handle) {
         if path == NOWHERE {
             return self.drop(handle, DropReason::NoRoute);

@@ -1,8 +1,10 @@
-//! The fast path: workers whose links lead only to ports, so that none sees another, and each is served for a whole step at once.
+//! The fast path: workers whose links lead only to ports, so that links are independent and each is served
+//! for a whole step at once.
 //!
-//! A packet that came in, and whose path is one link here, enters it; a link that is due lets go of all that leaves by now; and both go to their ports'
-//! batches. Whatever is not so plain (other workers, other nodes, what judges do besides, answers of links) goes the general way, of which this file
-//! has nothing: [`Worker::enter`], [`Worker::leave`].
+//! A received packet whose path is one link here enters it; a due link releases all packets that leave by
+//! now; both go to their ports' batches. Everything else (other workers, other nodes, further effects of
+//! judges, replies of links) takes the general path, which is not in this file: [`Worker::enter`],
+//! [`Worker::leave`].
 
 use super::Worker;
 use crate::emulation::Emulation;
@@ -12,11 +14,12 @@ use longwire_link::{Passed, Stop};
 use longwire_packet::{BATCH, Handle, Meta};
 use longwire_units::Nanos;
 
-/// How many links are served together: what each needs is fetched while others are served.
+/// Links served together: the data of each is prefetched while others are served.
 const DUE: usize = 32;
 
 impl Worker {
-    /// Arrivals first, then each link that is due. What a group of links and packets needs is fetched while the one before is served.
+    /// Serves arrivals first, then each due link. The data of a group of links and packets is prefetched
+    /// while the previous group is served.
     pub(crate) fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
         if self.emulation.links.are_many() {
             let here = LinkRef::first_of(self.index);
@@ -69,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// Lets packets, a batch at most, enter links, and says how many have, and why no more have.
+    /// Lets packets, a batch at most, enter links. Returns how many did, and why it stopped.
     #[inline(never)]
     fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
         let Self { emulation: Emulation { links, firsts, .. }, pool, ports, .. } = self;
@@ -80,11 +83,11 @@ impl Worker {
         });
         self.see_to(exit);
         self.emulation.arm_firsts();
-        self.emulation.arm_stirred();
+        self.emulation.arm_dirty();
         entered
     }
 
-    /// Sends a batch that is full, or a packet that has left its link and can't go to a port at once.
+    /// Sends a full batch, or handles a packet that can't go to a port at once.
     #[inline]
     fn see_to(&mut self, exit: Exit) {
         match exit {
@@ -94,7 +97,7 @@ impl Worker {
         }
     }
 
-    /// Sees to a packet that takes no link, or not one that is here.
+    /// Handles a packet without a link, or with a link elsewhere.
     #[inline(never)]
     fn enter_elsewhere(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
@@ -105,8 +108,9 @@ impl Worker {
         self.enter(handle);
     }
 
-    /// Lets one packet leave each of the links that are `due`, so that the packets behind them reach the cache meanwhile. Those that may have more are moved
-    /// to the front, and their number is answered; the others get their next place in the wheel.
+    /// Releases one packet from each of the `due` links, so that the packets behind them are prefetched
+    /// meanwhile. Links that may have more are moved to the front, and their number is returned; the others
+    /// are rescheduled.
     #[inline(never)]
     fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
         let mut left = 0;
@@ -117,7 +121,7 @@ impl Worker {
             let next = links.release_each(pool, link, now, |handle, meta| {
                 let &Meta { out_port, segments, .. } = meta;
                 let leave = meta.leave();
-                let is_plain = meta.flags & Meta::ASIDE == 0 && Paths::is_one_link(meta.path);
+                let is_plain = meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path);
                 exit = match is_plain {
                     true => ports.push_out(out_port, (handle, segments, Nanos(leave), link)),
                     false => Exit::Elsewhere(handle),
@@ -141,7 +145,7 @@ mod tests {
     use super::*;
     use crate::events::Agenda;
     use crate::worker::Order;
-    use crate::{Between, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use crate::{Between, Home, Joints, Map, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup};
     use longwire_block::path::Paths;
     use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};
     use longwire_link::classify::Classifier;
@@ -154,12 +158,12 @@ mod tests {
     const HEADERS: usize = 54;
     const LINKS: u32 = 6;
 
-    /// When it comes, its number, payload bytes of each segment, segments.
+    /// Arrival time, number, payload bytes of each segment, segments.
     type Sent = (u64, u32, usize, u16);
-    /// Number, when it left, bytes, segments.
+    /// Number, departure time, bytes, segments.
     type Left = (u32, u64, u32, u16);
 
-    /// A port that gives what it has when its time has come, and notes what it is given.
+    /// A port that returns its frames at their times, and records the frames sent.
     struct Noting {
         station: u8,
         sent: VecDeque<Sent>,
@@ -186,10 +190,10 @@ mod tests {
                 (frame[12], frame[14], frame[23], frame[46]) = (8, 0x45, 6, 0x50);
                 let total = (frame.len() - 14) as u16;
                 frame[16..18].copy_from_slice(&total.to_be_bytes());
-                // One address more than there are links: its packets take none.
+                // One more address than there are links: its packets take no link.
                 frame[29] = (number % (LINKS + 1)) as u8;
                 frame[33] = 1;
-                // Ports, and the number where a segment's headers keep it: the acknowledgement.
+                // Ports, and the number in a header field that segments keep: the acknowledgement.
                 frame[42..46].copy_from_slice(&number.to_be_bytes());
                 let handle = pool.insert(&frame).unwrap();
                 let meta = pool.meta_mut(handle);
@@ -252,7 +256,7 @@ mod tests {
         links
     }
 
-    /// What has left, sorted, and what the links have counted, of one random case, served in this order.
+    /// Departures, sorted, and link counters of one random case, served in this order.
     fn run(case: u64, order: Order) -> (Vec<Left>, Vec<String>) {
         let dice = &mut Dice::named(case, "plain");
         let links = links(dice);
@@ -272,9 +276,9 @@ mod tests {
         let left = Arc::<Mutex<Vec<Left>>>::default();
         let port = |station, sent| {
             let port = Box::new(Noting { station, sent, left: Arc::clone(&left) });
-            Seat { place: station.into(), node: 0, port }
+            PortSetup { place: station.into(), node: 0, port }
         };
-        // The first says where its station is.
+        // The first frame announces the location of its station.
         let greeting = VecDeque::from([(0, u32::MAX, 1, 1)]);
         let mut paths = Paths::default();
         let rules: Vec<_> = (0..LINKS).map(|link| ((link, 1), paths.add(&[LinkRef::new(0, link)]))).collect();
@@ -297,7 +301,7 @@ mod tests {
                 homes: vec![Home::single(0, 0), Home::single(0, 1)],
                 floods: HashMap::new(),
                 steered: Steered::default(),
-                wished: Steered::default(),
+                requested: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),
@@ -315,14 +319,15 @@ mod tests {
         let stats = (0..LINKS).map(|link| {
             let stats = worker.emulation.links.stats(&mut worker.pool, link, Nanos(at + 1_000_000_000));
             assert!(stats.is_conserved(), "case {case}: {stats:?}");
-            // How late packets were is of this run only.
+            // Lateness is particular to each run.
             let stats = longwire_link::LinkStats { late_packets: 0, max_late: Nanos::ZERO, ..stats };
             format!("{stats:?}")
         });
         (left, stats.collect())
     }
 
-    /// Whatever links are: they do the same, packet by packet, where each is served for a whole step and where all happens in exact order.
+    /// For any links, serving each link for a whole step and serving all events in exact order have the same
+    /// results, packet by packet.
     #[test]
     fn the_fast_path_does_what_the_pump_does() {
         let mut packets = 0;

@@ -1,7 +1,8 @@
-//! The pump: what happens next at a worker, in exact order, one thing after the other.
+//! The pump: executes the events of a worker one by one, in exact order.
 //!
-//! The order is that of (time, place in the plan): links and media that are due, then nodes that wait for a time, then changes, then what arrives by ports.
-//! A packet from another worker's link arrives in that link's place. Workers whose links lead only to ports need no such order ([`super::plain`]).
+//! The order is that of (time, place in the plan): due links and media, then nodes' deadlines, then changes,
+//! then arrivals by ports. A packet from another worker's link arrives in that link's place. Workers whose
+//! links lead only to ports do not need this order ([`super::plain`]).
 
 use super::Worker;
 use crate::order::{EVENT_PLACE, TICK_PLACE};
@@ -11,11 +12,11 @@ use longwire_units::Nanos;
 /// Time, and place in the plan.
 type Moment = (u64, u32);
 
-/// What has arrived, in order, and is to enter links or to be decided about.
+/// Packets that have arrived, in order, before they enter links or are decided about.
 pub(crate) enum Arrivals<'a> {
-    /// What the ports gave, and rings from other workers.
+    /// From ports, and from rings of other workers.
     Ready(&'a [Handle]),
-    /// In windows: what is staged.
+    /// Windows: staged packets.
     Staged,
 }
 
@@ -29,8 +30,8 @@ enum Event {
 }
 
 impl Worker {
-    /// Does all that happens up to `last`, and lets all that is ready enter: a frame may have come later, while its port was polled. `begin` is when a window
-    /// began.
+    /// Executes all events up to `last`, and lets all ready packets enter: a frame may have come later, while
+    /// its port was polled. `begin` is the beginning of the window.
     pub(crate) fn pump(&mut self, mut arrivals: Arrivals<'_>, begin: Nanos, last: Nanos) {
         while let Some(event) = self.next_event(&arrivals, begin, last) {
             match event {
@@ -45,7 +46,7 @@ impl Worker {
         }
     }
 
-    /// What happens next, if it does by `last`. A link that is due is taken out of the wheel.
+    /// The next event, if it happens by `last`. A due link is taken out of the wheel.
     fn next_event(&mut self, arrivals: &Arrivals<'_>, begin: Nanos, last: Nanos) -> Option<Event> {
         let arrival = self.first_arrival(arrivals);
         let last = match (arrivals, arrival) {
@@ -73,7 +74,7 @@ impl Worker {
         }
     }
 
-    /// What arrives first, and when.
+    /// The first arrival and its moment.
     fn first_arrival(&mut self, arrivals: &Arrivals<'_>) -> Option<(Moment, Handle)> {
         match arrivals {
             Arrivals::Staged => self.first_staged(),
@@ -97,7 +98,8 @@ impl Worker {
         }
     }
 
-    /// Whether a change is the first thing to happen in a window, and the last, and no packet waits for it: it may come after the end of the run then.
+    /// Whether a change is the only event of a window, and no packet waits for it: it may then come after the
+    /// end of the run.
     fn waits_in_vain(&mut self, arrivals: &Arrivals<'_>, begin: Nanos, last: Nanos, change: Moment) -> bool {
         if matches!(arrivals, Arrivals::Ready(_)) || change.0 <= begin.0 || self.links_hold_packets() {
             return false;

@@ -10,14 +10,14 @@ use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// A sleep ends this long before the deadline, and the rest is spun: waking up takes 40 to 90 µs on a quiet machine,
-/// and more on a shared one.
+/// Margin by which a sleep ends before the deadline; the rest is spent spinning. Waking up takes 40 to 90 µs
+/// on an idle machine, and more on a shared one.
 const WAKE_EARLY: Nanos = Nanos::from_micros(200);
-/// How long nothing must have happened before a worker sleeps.
+/// Idle time before a worker sleeps.
 const SPIN_ON: Nanos = Nanos::from_micros(100);
-/// The longest sleep: commands and stops ring the bell, but one that came just before the sleep did not.
+/// The longest sleep. Commands and stops ring the bell, but one just before the sleep may be missed.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(10);
-/// The longest sleep where packets can come without a file descriptor to wake up by.
+/// The longest sleep if packets can come without a file descriptor to wake up by.
 const SHORT_SLEEP: Nanos = Nanos::from_micros(50);
 
 impl Worker {
@@ -25,14 +25,14 @@ impl Worker {
     pub(crate) fn run(&mut self, wait: Wait, stop: &Arc<AtomicBool>, commands: &mpsc::Receiver<Command>) {
         let mut sleeper = Sleeper::new(self, wait);
         self.walk.heed(stop);
-        // When the ports were last polled, when the clock was last read, and when something last happened.
+        // Times of the last poll, of the last clock reading, and of the last event.
         let mut before = monotonic();
         let (mut seen, mut busy_at) = (before, before);
         self.intake.begin = before.0;
         self.emulation.arm_background();
         self.change_sources(before);
         let mut watch = Watch::new();
-        // How long frames that a port stamps by polling may have waited for this poll.
+        // Possible waiting time of polled frames before this poll.
         let mut gap = Nanos::ZERO;
         while !stop.load(Ordering::Relaxed) {
             let now = monotonic();
@@ -51,7 +51,8 @@ impl Worker {
             if handled == 0 && after.since(busy_at) >= sleeper.patience {
                 if let Some(sleep) = sleeper.sleep(self, after) {
                     let waited = watch.waited_since();
-                    // A frame wakes the worker when it comes; what it waits then is the worker's wait for a processor.
+                    // An arriving frame wakes the worker, so the frame's wait is the worker's wait for a
+                    // processor.
                     gap = waited.unwrap_or(sleep.woken.since(after));
                     if let Some(pause) =
                         Pause::of_waking(sleep.meant, sleep.woken, waited.unwrap_or_default())
@@ -67,18 +68,18 @@ impl Worker {
     }
 }
 
-/// A sleep that is over.
+/// A completed sleep.
 struct Slept {
-    /// When it was to end at the latest; when it ended, if something else ended it.
+    /// The planned end at the latest; the actual end, if something woke the worker.
     meant: Nanos,
     woken: Nanos,
 }
 
-/// What a worker needs to sleep.
+/// State that a worker needs to sleep.
 struct Sleeper {
     wait: Wait,
     patience: Nanos,
-    /// One for each port (negative, and ignored, if it has none), then the bell.
+    /// One for each port (negative, which is ignored, if it has none), then the bell.
     fds: Vec<libc::pollfd>,
     longest: Nanos,
 }
@@ -86,7 +87,7 @@ struct Sleeper {
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
         let ports: Vec<_> = worker.ports.slots.iter().map(|slot| slot.port.readable_fd()).collect();
-        // Nothing comes in by a port that leads to another node.
+        // Ports that lead to other nodes receive nothing from outside.
         let inner = worker.ports.slots.iter().map(|slot| worker.map.joints.far_side(slot.place).is_some());
         let all_wake = ports.iter().zip(inner).all(|(fd, inner)| fd.is_some() || inner);
         let bell = worker.peers.bells[worker.index as usize].fd();
@@ -99,7 +100,8 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until a port has something or shortly before the next deadline. None if there was no time for it.
+    /// Sleeps until a port is readable or shortly before the next deadline. None if there was no time to
+    /// sleep.
     fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let nodes = worker.nodes.next();
@@ -110,14 +112,16 @@ impl Sleeper {
         if time == Nanos::ZERO {
             return None;
         }
-        // The descriptor of a port that is down or gone may be ready for ever: it is asked again after the sleep.
+        // The descriptor of a port that is down or gone may stay readable: it is polled again after the
+        // sleep.
         for (slot, entry) in worker.ports.slots.iter().zip(&mut self.fds) {
             let usable = slot.fault.is_none();
             entry.fd = if usable { slot.port.readable_fd().unwrap_or(-1) } else { -1 };
         }
         let bell = &worker.peers.bells[worker.index as usize];
         bell.doze();
-        // What came before the bell was listened to is seen now: packets of other workers, and what nodes' threads are done with.
+        // Events from before the bell was armed are seen now: packets of other workers, and finished work of
+        // nodes' threads.
         let came = !worker.peers.inbox.is_empty() || worker.nodes.next() < nodes;
         let called = came || wait_readable(&mut self.fds, time);
         bell.rise();

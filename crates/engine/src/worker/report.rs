@@ -7,7 +7,7 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 
 impl Worker {
-    /// Adds what this worker has counted up to `now`.
+    /// Adds this worker's counters up to `now`.
     pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
         for link in 0..self.emulation.links.len() as u32 {
             let stats = self.emulation.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
@@ -20,7 +20,7 @@ impl Worker {
                 changed,
             });
         }
-        self.emulation.arm_stirred();
+        self.emulation.arm_dirty();
         for slot in &self.ports.slots {
             report.ports.push(PortReport {
                 place: slot.place,
@@ -47,7 +47,7 @@ impl Worker {
         report.errors.extend(refused.cloned());
         let mut flow = FlowStats::of(&self.books.flow);
         flow.kept = self.nodes.all.iter().map(|node| node.kept()).sum();
-        // Frames that a port took off the wire and could not keep have come in and been dropped, too.
+        // Frames that a port received but could not store are counted as received and dropped.
         flow.refused(self.ports.slots.iter().map(|slot| slot.port.stats().in_pool_full).sum());
         flow.of_ports(self.ports.slots.iter().map(|slot| slot.port.stats()));
         self.ports.slots.iter().for_each(|slot| flow.not_sent(&slot.port.stats()));

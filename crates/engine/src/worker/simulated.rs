@@ -1,12 +1,12 @@
 //! The loop on a simulated clock with one worker: it jumps from event to event.
 
 use super::Worker;
-use crate::events::Hope;
+use crate::events::PendingChanges;
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Runs until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing if the pool was full.
-    /// Changes to come are waited for only while there are packets that wait for them.
+    /// Runs until no event is left, or `until` is reached, and returns the end time; none if the pool was
+    /// full. Pending changes are waited for only while packets depend on them.
     pub(crate) fn run_simulated(&mut self, until: Nanos) -> Option<Nanos> {
         loop {
             let frame = self.next_frame(until);
@@ -15,7 +15,7 @@ impl Worker {
             if self.lost_anything() {
                 return None;
             }
-            let now = if next > until { self.hope().time() } else { self.before(next) };
+            let now = if next > until { self.pending().time() } else { self.before(next) };
             if now > until {
                 return Some(self.end(until));
             }
@@ -26,19 +26,19 @@ impl Worker {
         }
     }
 
-    /// What comes first, the next event or a change of what is held: that may put the event off, or bring it forward.
+    /// The earlier of the next event and the next change of held packets, which may move the event.
     fn before(&mut self, next: Nanos) -> Nanos {
-        self.schedules.links.stir();
+        self.schedules.links.interrupt();
         if self.pool.live() > 0 { next.min(self.schedules.links.next()) } else { next }
     }
 
-    /// What can be hoped for if nothing but changes of links is left to happen.
-    pub(crate) fn hope(&mut self) -> Hope {
+    /// The pending changes, if nothing but changes of links is left.
+    pub(crate) fn pending(&mut self) -> PendingChanges {
         let holds = self.real_packets() > 0;
-        self.schedules.links.hope(self.emulation.seen, holds)
+        self.schedules.links.pending(self.emulation.seen, holds)
     }
 
-    /// The packets that it holds, background traffic aside.
+    /// Packets held, except background traffic.
     pub(crate) fn real_packets(&self) -> u64 {
         self.pool.live() - self.emulation.phantoms()
     }

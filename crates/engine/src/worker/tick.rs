@@ -1,4 +1,4 @@
-//! Packets leave at the ticks of a coarse clock, if there is one.
+//! Departures at the ticks of a coarse clock, if there is one.
 
 use super::Worker;
 use longwire_block::DropReason;
@@ -6,7 +6,7 @@ use longwire_link::Fifo;
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Sends what has waited for a tick that has come by `now`.
+    /// Sends packets whose tick has come by `now`.
     #[cold]
     pub(crate) fn send_at_tick(&mut self, now: Nanos) {
         let Some(mut ticks) = self.ports.ticks.take() else { return };
@@ -20,7 +20,7 @@ impl Worker {
         self.ports.ticks = Some(ticks);
     }
 
-    /// Sends what should have left by `tick`, and keeps the rest.
+    /// Sends packets with departure times up to `tick`, and keeps the rest.
     fn send_held(&mut self, slot: usize, held: &mut Fifo, tick: Nanos) {
         let mut waiting = held.take();
         while let Some(handle) = waiting.pop(&self.pool) {
@@ -35,7 +35,7 @@ impl Worker {
         }
     }
 
-    /// Drops what waits for a tick that does not come: the run ends.
+    /// Drops packets that wait for a tick at the end of the run.
     pub(crate) fn drop_held_for_tick(&mut self) {
         let Some(mut ticks) = self.ports.ticks.take() else { return };
         for held in &mut ticks.held {

@@ -1,4 +1,4 @@
-//! Nodes decide in their turn, and are told the time.
+//! Nodes that decide in turn, and their deadlines.
 
 use super::Worker;
 use crate::order::{COPIES, PORT_PLACES, TICK_PLACE};
@@ -9,7 +9,7 @@ use longwire_packet::{Batch, Handle};
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Lets a packet that left by a port with a far side come in there, as far as that is known now: its node decides when its turn comes.
+    /// Stages the arrival of a packet that left by a port with a far side; its node decides in its turn.
     pub(crate) fn come_in(&mut self, handle: Handle, far: u16) {
         let meta = self.pool.meta_mut(handle);
         let (segments, bytes, near) = (u64::from(meta.segments), meta.segment_bytes(), meta.out_port);
@@ -21,7 +21,7 @@ impl Worker {
         }
     }
 
-    /// Lets the node decide about a packet whose turn it is, and what comes of it go its way.
+    /// Lets the node decide about a packet whose turn it is, and moves the results on.
     pub(crate) fn decide_in_turn(&mut self, handle: Handle) {
         let meta = self.pool.meta(handle);
         let (in_port, segments, bytes) = (meta.in_port, u64::from(meta.segments), meta.segment_bytes());
@@ -43,12 +43,12 @@ impl Worker {
         self.enter_from(first);
     }
 
-    /// The earliest time of which a node is told that decides in its turn.
+    /// The earliest time that may be passed to a node that decides in turn.
     pub(crate) fn earliest_turn(&self) -> Nanos {
         if self.simulated { Nanos::ZERO } else { Nanos(self.books.done.0) }
     }
 
-    /// Tells the nodes that decide in their turn that it is `time`, if they wait for it.
+    /// Ticks the nodes that decide in turn whose deadline is `time`.
     pub(crate) fn tick_in_turn(&mut self, time: Nanos) {
         for at in 0..self.nodes.turns.places.len() {
             let node = self.nodes.turns.places[at];
@@ -65,7 +65,7 @@ impl Worker {
         self.nodes.turns.next = deadlines.min().unwrap_or(Nanos::NEVER);
     }
 
-    /// Tells a node the time; what it gives out waits in `ready`, from `first` on.
+    /// Ticks a node; its output is added to `ready`, from `first` on.
     pub(crate) fn tick(&mut self, node: usize, now: Nanos, first: usize) {
         self.nodes.change(node, (now.0, TICK_PLACE));
         self.nodes.all[node].tick(&mut self.pool, now, &mut self.nodes.outbox);
@@ -79,7 +79,7 @@ impl Worker {
         self.empty_outbox(first);
     }
 
-    /// Sends what waits in `ready` from `first` on its way, each with all that follows before the next.
+    /// Moves the packets of `ready` from `first` on, each with all consequences before the next.
     fn enter_from(&mut self, first: usize) {
         for at in first..self.intake.ready.len() {
             self.walk(Next::Enter, self.intake.ready[at]);

@@ -1,4 +1,4 @@
-//! What follows at once is done step by step.
+//! Execution of immediate consequences, step by step.
 
 use super::Worker;
 use crate::walk::{Next, Step};
@@ -6,7 +6,7 @@ use longwire_block::DropReason;
 use longwire_packet::Handle;
 
 impl Worker {
-    /// Does this with a packet, and all that follows; while a walk is under way, as one of its steps.
+    /// Executes a step for a packet, with all consequences; during a walk the step is added to it.
     #[inline(never)]
     pub(crate) fn walk(&mut self, next: Next, handle: Handle) {
         if self.walk.under_way {
@@ -32,8 +32,8 @@ impl Worker {
             Next::Enter => self.enter(handle),
             Next::Leave => self.leave(handle),
             Next::Egress => self.egress(handle),
-            Next::Aside | Next::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
-            Next::Aside => self.leave_aside(handle),
+            Next::Diverted | Next::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
+            Next::Diverted => self.divert(handle),
             Next::Decide => self.decide_in_turn(handle),
         }
     }

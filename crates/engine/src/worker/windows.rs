@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 impl Worker {
-    /// Runs in windows until nothing is left to happen, or `until` is reached, and answers when the run ended; nothing if a pool was full.
+    /// Runs in windows until no event is left, or `until` is reached, and returns the end time; none if a
+    /// pool was full.
     pub(crate) fn run_windows(&mut self, until: Nanos) -> Option<Nanos> {
         let windows = self.windows.as_ref()?;
         let (meeting, longest) = (Arc::clone(&windows.meeting), windows.longest);
@@ -31,16 +32,16 @@ impl Worker {
             if failed {
                 return None;
             }
-            let hoping = next > until;
-            let start = if hoping { self.hope_together(&meeting) } else { next.min(change) };
+            let awaiting = next > until;
+            let start = if awaiting { self.pending_together(&meeting) } else { next.min(change) };
             if start > until {
                 return Some(self.end_together(&meeting, until));
             }
-            if !hoping {
-                self.schedules.links.stir();
+            if !awaiting {
+                self.schedules.links.interrupt();
             }
-            // What is hoped for is tried one by one: the next may be given up.
-            let end = (start + if hoping { Nanos(1) } else { longest }).min(until + Nanos(1));
+            // Pending changes are tried one by one, because the next one may not be worth waiting for.
+            let end = (start + if awaiting { Nanos(1) } else { longest }).min(until + Nanos(1));
             self.take_in(end);
             self.meet(&meeting);
             self.stage_from_rings();
@@ -54,24 +55,25 @@ impl Worker {
         }
     }
 
-    /// The next change that is waited for if nothing but changes is left to happen anywhere.
-    fn hope_together(&mut self, meeting: &Meeting) -> Nanos {
-        let own = self.hope();
-        *meeting.hopes[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
+    /// The next change worth waiting for if no other event is left anywhere.
+    fn pending_together(&mut self, meeting: &Meeting) -> Nanos {
+        let own = self.pending();
+        *meeting.pending[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
         self.meet(meeting);
-        let all = meeting.hope();
+        let all = meeting.pending();
         self.meet(meeting);
         all.time()
     }
 
-    /// When the run ends for all workers: when it was to, or at the last event.
+    /// The end of the run for all workers: the planned end, or the last event.
     fn end_together(&mut self, meeting: &Meeting, until: Nanos) -> Nanos {
         meeting.next[self.index as usize].store(self.end(until).0, Ordering::SeqCst);
         self.meet(meeting);
         Nanos(meeting.next.iter().map(|time| time.load(Ordering::SeqCst)).max().unwrap_or(until.0))
     }
 
-    /// Waits until all workers are here, emptying the rings meanwhile so that nobody waits for room in one.
+    /// Waits until all workers are here, and empties the rings meanwhile so that nobody waits for room in
+    /// one.
     fn meet(&mut self, meeting: &Meeting) {
         let round = meeting.round.load(Ordering::SeqCst);
         if meeting.present.fetch_add(1, Ordering::SeqCst) + 1 == meeting.workers {
@@ -85,19 +87,20 @@ impl Worker {
         }
     }
 
-    /// A time before which nothing happens here.
+    /// A lower bound on the next event here.
     fn bound(&mut self, until: Nanos) -> Nanos {
         let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
         let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
         self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next).min(Nanos(held))
     }
 
-    /// When the next frame comes in by a port here, or a node that does not wait for its turn wants to be told the time.
+    /// The next arrival of a frame at a port here, or deadline of a node that does not decide in turn.
     pub(crate) fn next_arrival(&mut self) -> Nanos {
         self.ports.next_arrival().min(self.nodes.next_out_of_turn())
     }
 
-    /// Takes in what arrives by ports before `end`, in the order of time, and sends it to where its link is.
+    /// Receives frames that arrive by ports before `end`, in time order, and sends each to the worker of its
+    /// link.
     fn take_in(&mut self, end: Nanos) {
         loop {
             let next = self.next_frame(Nanos(end.0 - 1));
@@ -112,7 +115,8 @@ impl Worker {
         }
     }
 
-    /// Stages a packet that arrives at a link here, or waits for its turn at a node here; anything else goes where `enter` sends it.
+    /// Stages a packet that arrives at a link here, or waits for its turn at a node here; `enter` handles all
+    /// others.
     fn route(&mut self, handle: Handle) {
         let meta = self.pool.meta(handle);
         let worker = match self.map.paths.link(meta.path) {
@@ -135,12 +139,12 @@ impl Worker {
         }
     }
 
-    /// Stages everything that other workers have handed over.
+    /// Stages all packets handed over by other workers.
     pub(crate) fn stage_from_rings(&mut self) {
         self.drain_rings(Self::route);
     }
 
-    /// Keeps a packet for a port here until its window is over.
+    /// Holds a packet for a port here until its window is over.
     pub(crate) fn hold_back(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
         if let Some(windows) = &mut self.windows {
@@ -150,19 +154,20 @@ impl Worker {
         }
     }
 
-    /// Whether links here hold packets that are more than background traffic, or will: what has left them waits for its port.
+    /// Whether links here hold packets other than background traffic, or will; packets that have left them
+    /// wait for their port.
     pub(crate) fn links_hold_packets(&self) -> bool {
         let outgoing = self.windows.as_ref().map_or(0, |windows| windows.outgoing.len());
         self.real_packets() > outgoing as u64
     }
 
-    /// The first packet that is staged, and when it arrives, in which place.
+    /// The first staged packet, with its time and place.
     pub(crate) fn first_staged(&self) -> Option<((u64, u32), Handle)> {
         let Reverse((time, place, .., handle)) = self.windows.as_ref()?.staged.peek()?;
         Some(((*time, *place), Handle(*handle)))
     }
 
-    /// Lets the first packet that is staged enter.
+    /// Lets the first staged packet enter.
     pub(crate) fn enter_staged(&mut self) {
         let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
         if let Some(Reverse((_, place, seq, _, handle))) = first {
@@ -172,14 +177,15 @@ impl Worker {
         }
     }
 
-    /// Notes which packet is on its way, in windows.
+    /// Records which packet is being processed, in windows.
     pub(crate) fn follow(&mut self, packet: Option<(u32, u64)>) {
         if let Some(windows) = &mut self.windows {
             windows.follow(packet);
         }
     }
 
-    /// Sends a packet on that has left a link ahead of its time: it is not there yet, but all that decides about it is known.
+    /// Sends on a packet that has left a link ahead of its time: its arrival lies in the future, but is
+    /// determined.
     pub(crate) fn go_ahead(&mut self, handle: Handle) {
         let out_port = self.pool.meta(handle).out_port;
         if self.advance(handle) {
@@ -194,7 +200,7 @@ impl Worker {
         }
     }
 
-    /// Sends what leaves before `end`, in order.
+    /// Sends packets that leave before `end`, in order.
     fn put_out_before(&mut self, end: Nanos) {
         while let Some(windows) = &mut self.windows
             && let Some(&Reverse((time, .., handle))) = windows.outgoing.peek()
@@ -207,7 +213,7 @@ impl Worker {
         self.flush_ports();
     }
 
-    /// Drops what still waited when the run was stopped.
+    /// Drops packets that still waited when the run was stopped.
     pub(crate) fn drop_held_back(&mut self) {
         let Some(windows) = &mut self.windows else { return };
         let held = windows.staged.drain().chain(windows.outgoing.drain());
@@ -215,7 +221,7 @@ impl Worker {
         held.into_iter().for_each(|handle| self.drop(handle, DropReason::Stopped));
     }
 
-    /// Whether the pool was full: a simulated run ends then, because its trace would depend on the pool.
+    /// Whether the pool was full: a simulated run then ends, because its trace would depend on the pool.
     pub(crate) fn lost_anything(&self) -> bool {
         self.books.flow.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
     }

@@ -1,10 +1,10 @@
-//! Engines for tests: ports on one bridge, and between any two of them a way through links.
+//! Engines for tests: ports on one bridge, and a path through links between any two of them.
 #![allow(unreachable_pub)]
 
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
 use longwire_engine::{
-    Agenda, Between, Home, Joints, Map, Seat, Setup, Steered, Tolerance, Wait, WorkerSetup,
+    Agenda, Between, Home, Joints, Map, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -13,19 +13,20 @@ use longwire_router::Bridge;
 use longwire_units::Nanos;
 use std::collections::HashMap;
 
-/// What a link is, in the words of a scenario.
+/// A link in the words of a scenario.
 pub type Words = &'static [(&'static str, &'static str)];
 
-/// The way from a port to another: the links in order, by their place.
+/// A path between two ports: the links in order, by their index.
 pub type Way = ((u16, u16), &'static [u32]);
 
-/// What an engine is made of. All ports hang on the first worker; links are dealt out to the workers in turn.
+/// Construction data of an engine. All ports belong to the first worker; links are distributed over the
+/// workers in turn.
 pub struct Bed {
     pub links: &'static [Words],
     pub ways: &'static [Way],
     pub workers: u32,
     pub pool_bytes: u64,
-    /// The least delay of the links, for simulated runs with several workers.
+    /// The lowest delay of the links, for simulated runs with several workers.
     pub lead: Nanos,
 }
 
@@ -43,12 +44,12 @@ impl Bed {
             let (links, crossing) = self.links_of(index);
             let ports = ports.take().unwrap_or_default();
             let bridge = Bridge::new(places.clone(), Nanos::from_secs(300), 64);
-            let seat = |(place, port)| Seat { place: place as u16, node: 0, port };
+            let setup = |(place, port)| PortSetup { place: place as u16, node: 0, port };
             WorkerSetup {
                 cpu: None,
                 pool: Pool::new(self.pool_bytes).unwrap(),
                 nodes: if index == 0 { vec![Box::new(bridge) as Box<dyn Node>] } else { Vec::new() },
-                ports: ports.into_iter().enumerate().map(seat).collect(),
+                ports: ports.into_iter().enumerate().map(setup).collect(),
                 links,
                 flat: self.ways.iter().all(|(_, links)| links.len() < 2),
                 crossing,
@@ -64,7 +65,7 @@ impl Bed {
                 homes,
                 floods: HashMap::new(),
                 steered: Steered::default(),
-                wished: Steered::default(),
+                requested: Steered::default(),
                 joints: Joints::default(),
             },
             tolerance: Tolerance::default(),

@@ -1,4 +1,4 @@
-//! Relations between arithmetic expressions, as `tcp[tcpflags] & tcp-syn != 0`.
+//! Relations between arithmetic expressions, such as `tcp[tcpflags] & tcp-syn != 0`.
 
 use super::{Parser, Result};
 use crate::builder::Block;
@@ -15,7 +15,7 @@ struct Sum {
     reads: Vec<Protocol>,
 }
 
-/// Operators, their symbols, and how tightly they bind.
+/// Operators, their symbols, and their precedence.
 const OPERATORS: &[(&str, Operator, u8)] = &[
     ("|", Operator::Or, 1),
     ("^", Operator::ExclusiveOr, 2),
@@ -40,14 +40,14 @@ const RELATIONS: &[(&str, Relation)] = &[
 ];
 
 impl Parser<'_> {
-    /// Whether what comes next is a relation and not a primitive: nothing is read.
+    /// Whether a relation rather than a primitive follows, without consuming tokens.
     pub(super) fn is_arithmetic(&self) -> bool {
         let Some(token) = self.token() else { return false };
         match token.text {
             "len" | "-" => true,
             "mark" => self.peek_at(1).is_some_and(joins_numbers),
             "(" => {
-                // Behind a parenthesis that holds primitives come only `and`, `or` and another that closes.
+                // After a parenthesis around primitives only `and`, `or` and another closing one can follow.
                 let behind = token.closed_by.and_then(|closing| self.tokens.get(closing + 1));
                 behind.is_some_and(|next| joins_numbers(next.text))
             }
@@ -60,7 +60,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a relation. It is false where bytes are read that are not there, or of another protocol.
+    /// Parses a relation. It is false if it reads bytes that are missing, or of another protocol.
     pub(super) fn relation(&mut self) -> Result<Block> {
         let left = self.sum(0)?;
         let Some(relation) = self.peek().and_then(|text| named(RELATIONS, text)) else {
@@ -97,7 +97,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Reads operands joined by operators that bind at least as tightly as `least`.
+    /// Parses operands joined by operators with at least the precedence `least`.
     fn sum(&mut self, least: u8) -> Result<Sum> {
         let mut left = self.operand()?;
         while let Some(&(_, operator, binding)) =
@@ -114,7 +114,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Joins two expressions; `at` is the token where the right one begins. What is known now is computed now.
+    /// Combines two expressions; `at` is the token where the right one begins. Constants are folded.
     fn combined(&self, mut left: Sum, operator: Operator, right: Sum, at: usize) -> Result<Sum> {
         if let [Step::Constant(value)] = right.steps[..] {
             if matches!(operator, Operator::Divide | Operator::Remainder) && value == 0 {
@@ -220,7 +220,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a symbol can only stand between numbers.
+/// Whether a symbol can only occur between numbers.
 fn joins_numbers(text: &str) -> bool {
     OPERATORS.iter().any(|(symbol, ..)| *symbol == text) || named(RELATIONS, text).is_some()
 }

@@ -35,11 +35,11 @@ pub(crate) fn program(text: &str) -> Result<Program> {
 struct Parser<'a> {
     text: &'a str,
     tokens: &'a [Token<'a>],
-    /// Number of the token to be read next.
+    /// Number of the next token.
     next: usize,
     depth: usize,
     made: Primitives,
-    /// The qualifiers of the primitive just read, which a bare value repeats.
+    /// The qualifiers of the last primitive, which a bare value repeats.
     repeated: Option<Qualifiers>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
         Ok(if is_negated { Builder::not(block) } else { block })
     }
 
-    /// Reads `not`s and says whether their number is odd.
+    /// Consumes `not`s and returns whether their number is odd.
     fn negations(&mut self) -> bool {
         let mut is_negated = false;
         while let Some("not" | "!") = self.peek() {
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What begins with the name of a protocol.
+    /// Parses what begins with the name of a protocol.
     fn of_protocol(&mut self, protocol: Protocol) -> Result<Block> {
         match self.peek_at(1) {
             Some("src" | "dst" | "host" | "net" | "port" | "portrange" | "proto") => {
@@ -220,7 +220,7 @@ impl<'a> Parser<'a> {
         make(&mut self.made)
     }
 
-    /// A number up to `max`; `what` says which.
+    /// Parses a number up to `max`; `what` describes it in errors.
     fn number(&mut self, what: &str, max: u32) -> Result<u32> {
         match self.peek().and_then(value::number) {
             Some(number) if number <= max => {
@@ -260,7 +260,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.next + ahead).map(|token| token.text)
     }
 
-    /// That the next token can't stand where it does; a word that is unknown is named as such.
+    /// The error for an unexpected token; an unknown word is reported as such.
     fn unexpected(&self, fix: &str) -> ExpressionError {
         let Some(Token { is_word: true, text, .. }) = self.token() else {
             return self.error(Fault::Unexpected, fix);

@@ -1,4 +1,5 @@
-//! Primitives of qualifiers and a value, as `tcp src port 80`, and values that repeat the qualifiers before them.
+//! Primitives of qualifiers and a value, such as `tcp src port 80`, and values that repeat previous
+//! qualifiers.
 
 use super::value::{Network, mac, number, port_range, v4, v4_prefix, v6};
 use super::{Parser, Result};
@@ -7,7 +8,7 @@ use crate::error::Fault;
 use crate::names::{ETHERTYPES, PORTS, PROTOCOL_NUMBERS, named, nearest};
 use crate::primitive::{Family, Protocol, Side};
 
-/// What stands before a value.
+/// Qualifiers before a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Qualifiers {
     protocol: Option<Protocol>,
@@ -25,7 +26,7 @@ enum Kind {
 }
 
 impl Parser<'_> {
-    /// Reads the rest of the qualifiers, and the value or the values in parentheses.
+    /// Parses the rest of the qualifiers, and the value or the values in parentheses.
     pub(super) fn qualified(&mut self, protocol: Option<Protocol>) -> Result<Block> {
         let side = self.side();
         let kind = match self.peek() {
@@ -46,7 +47,7 @@ impl Parser<'_> {
         Ok(if is_negated { Builder::not(block) } else { block })
     }
 
-    /// A bare value behind `and`, `or` or a parenthesis.
+    /// Parses a bare value after `and`, `or` or a parenthesis.
     pub(super) fn repeated_value(&mut self) -> Result<Block> {
         match self.repeated {
             Some(qualifiers) => self.value(qualifiers),
@@ -54,7 +55,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the next word can be a value for the qualifiers that would be repeated.
+    /// Whether the next word can be a value for the qualifiers to be repeated.
     pub(super) fn repeats_value(&self) -> bool {
         self.repeated.is_some_and(|qualifiers| {
             let is_plain = !matches!(
@@ -95,13 +96,14 @@ impl Parser<'_> {
         Some(side)
     }
 
-    /// Whether protocol, direction and kind go together; the next token is the kind.
+    /// Checks the combination of protocol, direction and kind; the next token is the kind.
     fn check(&self, qualifiers: Qualifiers, has_side: bool) -> Result<()> {
         use Protocol::{Arp, Ether, Ip, Ip6, Rarp, Sctp, Tcp, Udp};
         let (goes, fix) = match qualifiers.kind {
             Kind::Host => (
                 matches!(qualifiers.protocol, None | Some(Ether | Ip | Ip6 | Arp | Rarp)),
-                "write ether, ip, ip6, arp or rarp before \"host\", and the other protocol as \"tcp and host …\"",
+                "write ether, ip, ip6, arp or rarp before \"host\", and the other protocol as \"tcp and host \
+                 …\"",
             ),
             Kind::Net => (
                 matches!(qualifiers.protocol, None | Some(Ip | Ip6 | Arp | Rarp)),
@@ -192,7 +194,7 @@ impl Parser<'_> {
         Ok(block)
     }
 
-    /// What stands behind an IPv4 network: `/len`, `mask M`, or nothing: then as many bytes count as were written.
+    /// The mask after an IPv4 network: `/len`, `mask M`, or by default the number of bytes written.
     fn v4_mask(&mut self, written: u32) -> Result<u32> {
         match self.peek() {
             Some("/") => Ok(u32::MAX.checked_shl(32 - self.prefix_len(32)?).unwrap_or(0)),
@@ -241,7 +243,7 @@ impl Parser<'_> {
         let text = self.peek().unwrap_or_default();
         let name = text.strip_prefix('\\').unwrap_or(text);
         if protocol == Some(Protocol::Ether) {
-            // Up to 1500 the field is a length, and what follows another header (IEEE 802.3, clause 3.2.6).
+            // Up to 1500 the field is a length, and another header follows (IEEE 802.3, clause 3.2.6).
             let ethertype = number(text).filter(|number| (1501..=0xffff).contains(number));
             let Some(ethertype) = ethertype.or_else(|| named(ETHERTYPES, name)) else {
                 return Err(self.unwanted("an EtherType from 1501 to 0xffff, or ip, ip6, arp or rarp"));

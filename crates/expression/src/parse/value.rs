@@ -2,14 +2,14 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What stands behind `net`, before the length of its prefix.
+/// A network after `net`, before its prefix length.
 pub(super) enum Network {
-    /// An address whose missing bytes are zero, and how many bits were written.
+    /// An address with missing bytes as zeros, and the number of bits written.
     V4(u32, u32),
     V6(u128),
 }
 
-/// A decimal number, a hexadecimal one behind `0x`, an octal one behind `0`.
+/// A decimal number, a hexadecimal one with `0x`, an octal one with `0`.
 pub(super) fn number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
@@ -29,7 +29,7 @@ pub(super) fn v4(text: &str) -> Option<u32> {
     text.parse::<Ipv4Addr>().ok().map(u32::from)
 }
 
-/// One to four decimal bytes: the address they begin, and their number in bits.
+/// One to four decimal bytes: the address that they begin, and their number of bits.
 pub(super) fn v4_prefix(text: &str) -> Option<(u32, u32)> {
     let (mut address, mut bits) = (0u32, 0);
     for part in text.split('.') {
@@ -47,7 +47,8 @@ pub(super) fn v6(text: &str) -> Option<u128> {
     text.parse::<Ipv6Addr>().ok().map(u128::from)
 }
 
-/// An Ethernet address: six hexadecimal bytes between colons, hyphens or dots, or three groups of four digits.
+/// An Ethernet address: six hexadecimal bytes separated by colons, hyphens or dots, or three groups of four
+/// digits.
 pub(super) fn mac(text: &str) -> Option<u64> {
     let separator = text.chars().find(|c| matches!(c, ':' | '-' | '.'))?;
     let parts: Vec<&str> = text.split(separator).collect();
@@ -64,7 +65,7 @@ pub(super) fn mac(text: &str) -> Option<u64> {
     })
 }
 
-/// Two ports with a hyphen between them; names of ports have hyphens too.
+/// Two ports with a hyphen between them; names of ports may contain hyphens too.
 pub(super) fn port_range(text: &str, port: impl Fn(&str) -> Option<u32>) -> Option<(u32, u32)> {
     let hyphens = text.match_indices('-').map(|(at, _)| at);
     hyphens.into_iter().find_map(|at| port(&text[..at]).zip(port(&text[at + 1..])))

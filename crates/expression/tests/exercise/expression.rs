@@ -1,9 +1,10 @@
-//! What must hold for any bytes as an expression, a zero byte, and a frame; also the fuzz target of this name.
+//! Invariants for arbitrary bytes as an expression, a zero byte, and a frame; also the fuzz target
+//! `expression`.
 
 use longwire_expression::Expression;
 
-/// Reads the expression. Either it is refused, with a column within the text and a fix, or it judges the frame, its
-/// opposite the other way, and it reads the same when written again.
+/// Parses the expression. Either it is refused, with a column within the text and a fix, or it judges the
+/// frame, its negation gives the opposite, and it parses the same when written again.
 pub fn run(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |&byte| byte == 0);
     let text = String::from_utf8_lossy(parts.next().unwrap_or_default());

@@ -1,3 +1,4 @@
-//! What must hold for any text and any frame; shared by the property tests, the replay of the corpus and the fuzz target.
+//! Invariants for arbitrary text and frames; shared by the property tests, the replay of the corpus and the
+//! fuzz target.
 
 pub mod expression;

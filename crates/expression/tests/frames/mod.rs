@@ -1,11 +1,11 @@
-//! Frames for the tests: a few with known contents, and as many random ones as are wanted.
+//! Frames for the tests: a few with known contents, and any number of random ones.
 
-/// Draws for making frames (the xorshift64* generator of Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators, scrambled", 2016).
+/// Draws for making frames (the xorshift64* generator of Vigna, "An experimental exploration of Marsaglia's
+/// xorshift generators, scrambled", 2016).
 pub struct Draws(u64);
 
 impl Draws {
-    /// A stream of its own for each seed but zero.
+    /// A separate stream for each seed except zero.
     pub fn new(seed: u64) -> Self {
         assert_ne!(seed, 0);
         Self(seed)
@@ -96,7 +96,7 @@ fn v6(draws: &mut Draws, frame: &mut Vec<u8>) {
     transport(draws, frame);
 }
 
-/// Sixteen bytes that do for any transport: ports, or an ICMP type among those that have names.
+/// Sixteen bytes valid for any transport: ports, or an ICMP type among those with names.
 fn transport(draws: &mut Draws, frame: &mut Vec<u8>) {
     if draws.one(&[true, false]) {
         frame.extend(draws.one(&PORTS).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Bindings as the program's map has them, and as they are told of.
+//! Bindings in the format of the program's map, and in messages.
 
 use super::packet::{TCP, UDP};
 use super::table::Endpoint;
@@ -6,7 +6,7 @@ use crate::post::Entry;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
-/// Both entries of a binding, inside and external, of whose first packet this is noted of TCP, and which came at this time.
+/// Both entries of a binding, inside and external, with the TCP note of its first packet, and its time.
 pub(super) fn entries((inside, external): (Endpoint, Endpoint), noted: u16, time: u64) -> [Entry; 2] {
     [(0, inside, external, noted, 1u64), (1, external, inside, 0, 0)].map(
         |(side, from, to, noted, packets)| {
@@ -17,19 +17,19 @@ pub(super) fn entries((inside, external): (Endpoint, Endpoint), noted: u16, time
     )
 }
 
-/// An endpoint as the program's map has it.
+/// An endpoint in the format of the program's map.
 fn end(endpoint: Endpoint) -> [u8; 6] {
     let ([a, b, c, d], [high, low]) = (endpoint.address.octets(), endpoint.port.to_be_bytes());
     [a, b, c, d, high, low]
 }
 
-/// The key of an entry: side 0 is of the source, 1 of the destination.
+/// The key of an entry: side 0 for the source, 1 for the destination.
 pub(super) fn key(endpoint: Endpoint, side: u8) -> Vec<u8> {
     [&end(endpoint)[..], &[endpoint.protocol, side]].concat()
 }
 
-/// A side of a binding, read from the program's map: 0 of the source, 1 of the destination; from what to what, and what was noted. None if it is
-/// none.
+/// Parses one side of a binding from the program's map: 0 for the source, 1 for the destination; both
+/// endpoints, and the note. None if it is invalid.
 pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Noted)> {
     let (&[.., protocol, side], end) = (key.first_chunk::<8>()?, |bytes: &[u8]| {
         let &[a, b, c, d, high, low] = bytes.first_chunk()?;
@@ -41,7 +41,8 @@ pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Note
 
 pub(super) fn told(event: &str, inside: Endpoint, external: Endpoint) -> Value {
     let text = |end: Endpoint| format!("{}:{}", end.address, end.port);
-    json!({ "event": event, "protocol": name(inside.protocol), "inside": text(inside), "external": text(external) })
+    json!({ "event": event, "protocol": name(inside.protocol), "inside": text(inside),
+        "external": text(external) })
 }
 
 pub(super) fn between(inside: Endpoint, external: Endpoint) -> String {
@@ -57,7 +58,7 @@ fn name(protocol: u8) -> &'static str {
     }
 }
 
-/// What the program has noted of one side of a binding.
+/// The program's note about one side of a binding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Noted {
     pub flags: u8,
@@ -66,10 +67,10 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// Reads a value of the program's map.
+    /// Parses a value of the program's map.
     pub fn read(value: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
-        // Above the lower bits there is a hash.
+        // The upper bits are a hash.
         Some(Self { flags: *value.get(6)? & 0x1f, packets: number(8)?, last: number(16)? })
     }
 }

@@ -1,4 +1,5 @@
-//! What one that was killed has left at the router: it is taken over rather than installed again, so that nothing leaves untranslated in between.
+//! Programs left at the router by a killed predecessor: they are adopted rather than installed again, so that
+//! no packet leaves untranslated meanwhile.
 
 use super::NAME;
 use crate::post::Post;
@@ -6,29 +7,32 @@ use anyhow::{Context, bail};
 use longwire_units::Nanos;
 use serde_json::Value;
 
-/// Programs that can be taken over.
+/// Programs that can be adopted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Left {
     /// The one that translates.
     pub program: u32,
-    /// Behind it, the one whose packets go up.
-    pub seat: u32,
+    /// The one behind it, whose packets go up.
+    pub attachment: u32,
 }
 
 impl Left {
-    /// Looks for them; there are none if nobody has the name.
+    /// Finds them; there are none if no program has the name.
     ///
     /// # Errors
-    /// Somebody has the name with another state or another lease: who takes that over would do something else than it is asked for.
+    /// A program has the name with another state or another lease: adopting it would not do what was
+    /// requested.
     pub fn find(post: &Post, state: &[u8], lease: Nanos) -> anyhow::Result<Option<Self>> {
         let list = post.list()?;
         let named: Vec<&Value> = list.iter().filter(|one| one["name"] == NAME).collect();
-        let Some(seat) = named.iter().position(|one| one["where"] == "control") else { return Ok(None) };
+        let Some(attachment) = named.iter().position(|one| one["where"] == "control") else {
+            return Ok(None);
+        };
         let is_same = |one: &Value| one["lease_ns"] == lease.0;
-        for before in named[..seat].iter().filter(|one| is_same(named[seat]) && is_same(one)) {
+        for before in named[..attachment].iter().filter(|one| is_same(named[attachment]) && is_same(one)) {
             let program = number(before)?;
             if post.data::<STATE>(program).is_ok_and(|data| data == state) {
-                return Ok(Some(Self { program, seat: number(named[seat])? }));
+                return Ok(Some(Self { program, attachment: number(named[attachment])? }));
             }
         }
         bail!("{}", refusal(post.router(), &named));
@@ -42,7 +46,7 @@ fn number(program: &Value) -> anyhow::Result<u32> {
     program["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok()).context("a program has a number")
 }
 
-/// What there is, and how it can be removed.
+/// The existing programs, and how to remove them.
 fn refusal(router: &str, named: &[&Value]) -> String {
     let which = named.iter().map(|one| {
         let lease = one["lease_left_ns"].as_u64().map_or_else(
@@ -55,7 +59,8 @@ fn refusal(router: &str, named: &[&Value]) -> String {
     let remove = named.iter().rev().map(|one| format!("longwire forwarder remove {router} {}", one["fid"]));
     let remove: Vec<String> = remove.collect();
     format!(
-        "{router} has a {NAME} already, with other options than these: {}; end it, wait until what it has left is gone, or remove that: {}",
+        "{router} has a {NAME} already, with other options than these: {}; end it, wait until what it has \
+         left is gone, or remove that: {}",
         which.join("; "),
         remove.join("; ")
     )

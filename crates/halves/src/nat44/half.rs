@@ -1,4 +1,4 @@
-//! The half while it runs: packets that come up, bindings that end, and what is told of them.
+//! The running half: packets that come up, bindings that expire, and messages.
 
 use super::Args;
 use super::entry::Noted;
@@ -13,33 +13,33 @@ use longwire_punt::client::{Control, Event};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The half while it runs.
+/// The running half.
 pub(super) struct Nat<'p> {
     post: &'p Post,
     control: Control,
     translator: Translator,
     fid: u32,
     args: &'p Args,
-    /// What was told last.
+    /// Counts in the last message.
     told: Counts,
-    /// When it is told again.
+    /// Time of the next message.
     next: Instant,
-    /// When the last packet came, by this clock and by the router's.
+    /// Time of the last packet, by this clock and by the router's.
     clock: Option<(Instant, u64)>,
     waiting: Waiting,
 }
 
-/// How long it sleeps at most before it looks whether it is still wanted.
+/// Longest sleep between checks whether it should end.
 const SLEEP: Duration = Duration::from_millis(100);
 /// The program's map.
 pub(super) const BINDINGS: &str = "bindings";
-/// How many packets are served, and bindings looked at, in one go: their entries fit one request.
+/// Packets served, and bindings checked, per batch: their entries fit one request.
 const TOGETHER: usize = 256;
 
-/// What packets that came together need.
+/// Work for packets that came together.
 #[derive(Default)]
 struct Work {
-    /// What is said of each, once the entries are written: the token, the verdict, and what its first bytes are then.
+    /// Answers to be sent once the entries are written: token, verdict, and new first bytes.
     answers: Vec<(u64, Verdict, Vec<u8>)>,
     entries: Vec<Entry>,
     /// New bindings.
@@ -55,7 +55,7 @@ impl Work {
 }
 
 impl<'p> Nat<'p> {
-    /// One that has nothing to do yet, for the program with this number.
+    /// A half without work yet, for the program with this number.
     pub fn new(post: &'p Post, control: Control, translator: Translator, fid: u32, args: &'p Args) -> Self {
         Self {
             post,
@@ -70,7 +70,7 @@ impl<'p> Nat<'p> {
         }
     }
 
-    /// Serves what comes within a moment.
+    /// Serves what arrives within a moment.
     pub fn go_on(&mut self) -> anyhow::Result<()> {
         let is_due = self.now().is_some_and(|now| self.translator.table.due(now).next().is_some());
         self.control.wait(if is_due { Duration::ZERO } else { SLEEP })?;
@@ -98,7 +98,7 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
-    /// Whether the router listens to it no more. What has come up meanwhile is lost.
+    /// Whether the router has cut it off. Packets that came up meanwhile are lost.
     pub fn is_cut_off(&mut self) -> bool {
         loop {
             match self.control.next() {
@@ -109,7 +109,7 @@ impl<'p> Nat<'p> {
         }
     }
 
-    /// Rules on a packet, and on the later parts that waited for it.
+    /// Decides about a packet, and about later fragments that waited for it.
     fn serve(&mut self, up: Up, work: &mut Work) -> anyhow::Result<()> {
         let Some(mut up) = self.waiting.hold(up) else { return Ok(()) };
         // Before it is rewritten.
@@ -144,7 +144,7 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
-    /// Writes new bindings, then lets their packets go on: the answers have to find them.
+    /// Writes new bindings, then sends the answers, whose packets need them.
     fn finish(&mut self, work: &Work) -> anyhow::Result<()> {
         if !work.entries.is_empty() {
             self.post.fill(self.fid, BINDINGS, &work.entries)?;
@@ -162,13 +162,13 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
-    /// What time it is by the router's clock; none before a packet has come.
+    /// The router's time; none before the first packet.
     fn now(&self) -> Option<u64> {
         let (at, time) = self.clock?;
         Some(time.saturating_add(u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Ends bindings that have not been used for long.
+    /// Removes expired bindings.
     fn expire(&mut self) -> anyhow::Result<()> {
         let Some(now) = self.now() else { return Ok(()) };
         let due: Vec<(Endpoint, Endpoint)> = self.translator.table.due(now).take(TOGETHER).collect();
@@ -207,7 +207,7 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
-    /// Tells how much there is, if that has changed; and what was full.
+    /// Reports counts that have changed, and exhausted resources.
     fn tell(&mut self) -> anyhow::Result<()> {
         let (before, now) = (self.told, self.translator.counts);
         if before == now {
@@ -236,7 +236,8 @@ impl<'p> Nat<'p> {
         });
         let hosts = table.hosts();
         let text = format!(
-            "{udp} UDP, {tcp} TCP and {icmp} ICMP bindings of {hosts} hosts; {} made, {} ended; {refused} packets refused, {} untranslatable",
+            "{udp} UDP, {tcp} TCP and {icmp} ICMP bindings of {hosts} hosts; {} made, {} ended; {refused} \
+             packets refused, {} untranslatable",
             now.made, now.ended, now.untranslatable
         );
         self.post.tell(&event, &text)

@@ -26,65 +26,69 @@ use std::path::Path;
 use table::Limits;
 use translator::{Times, Translator};
 
-/// Give external addresses and ports to what comes from inside, and take them back when they are not used any more
+/// Assign external addresses and ports to inside hosts, and release them when unused
 ///
-/// Installs nat44, which translates on the data path what has a binding. The first packet of a new flow from inside comes up: it is given an external
-/// port, its own if that is free, which is the same for all whom that endpoint speaks with (RFC 4787, RFC 5382, RFC 5508). ICMP errors, fragments and packets with options are
-/// translated here, one by one; what from inside can't be, or finds no port, is dropped and counted.
+/// Installs nat44, which translates packets with a binding on the data path. The first packet of a new flow
+/// from inside comes up and is assigned an external port, its own if that is free, which is the same for all
+/// peers of that endpoint (RFC 4787, RFC 5382, RFC 5508). ICMP errors, fragments and packets with options are
+/// translated here, one by one; packets from inside that can't be translated, or find no port, are dropped
+/// and counted.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire control nat44 r1 --inside 10.0.1.0/24 --external 10.0.2.1
-  longwire control nat44 r1 --inside 10.0.0.0/8 --inside 192.168.0.0/16 --external 192.0.2.16/28 --ports 1024-65535 --each 500 --udp '3 min' --json")]
+  longwire control nat44 r1 --inside 10.0.0.0/8 --inside 192.168.0.0/16 --external 192.0.2.16/28 --ports \
+  1024-65535 --each 500 --udp '3 min' --json")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,
 
-    /// A network inside; up to four can be given.
+    /// An inside network; up to four can be given.
     #[arg(long, value_name = "NETWORK", required = true, value_parser = Network4::read)]
     inside: Vec<Network4>,
 
-    /// The external address, or a network of up to 256 of them. They have to lead to the router: its own, or routed there.
+    /// The external address, or a network of up to 256 of them. They must lead to the router: its own, or
+    /// routed there.
     #[arg(long, value_name = "ADDRESS", value_parser = Network4::external)]
     external: Network4,
 
-    /// The ports of each external address that may be given.
+    /// The ports of each external address that may be assigned.
     #[arg(long, value_name = "FIRST-LAST", default_value = "1024-65535", value_parser = Ports::read)]
     ports: Ports,
 
-    /// How many bindings there may be altogether, at most 32768.
+    /// Most bindings altogether, at most 32768.
     #[arg(long, value_name = "COUNT", default_value_t = MOST_BINDINGS)]
     bindings: usize,
 
-    /// How many bindings each inside host may have.
+    /// Most bindings of each inside host.
     #[arg(long, value_name = "COUNT", default_value_t = 2048)]
     each: usize,
 
-    /// After which time without a packet from inside a binding of UDP ends.
+    /// Time without a packet from inside after which a UDP binding expires.
     #[arg(long, value_name = "TIME", default_value = "5 min")]
     udp: Nanos,
 
-    /// After which time without a packet a binding of TCP ends whose connection is established.
+    /// Time without a packet after which a binding of an established TCP connection expires.
     #[arg(long, value_name = "TIME", default_value = "124 min")]
     tcp: Nanos,
 
-    /// The same of one that is being opened or has ended.
+    /// Time without a packet for one that is being opened or has ended.
     #[arg(long, value_name = "TIME", default_value = "4 min")]
     tcp_transitory: Nanos,
 
-    /// The same of ICMP queries.
+    /// Time without a packet for ICMP queries.
     #[arg(long, value_name = "TIME", default_value = "1 min")]
     icmp: Nanos,
 
-    /// New flows a second that the router is asked to promise.
+    /// New flows a second for which the router guarantees room.
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     packets: u64,
 
-    /// Tell of every binding, not only of how many there are.
+    /// Report every binding, not only their number.
     #[arg(long)]
     log: bool,
 
-    /// How often it is told how many there are, if that has changed.
+    /// Interval of reports on the number of bindings, if it has changed.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     interval: Interval,
 
@@ -93,21 +97,22 @@ pub struct Args {
     json: bool,
 }
 
-/// As many as the program's map has room for, with two entries each.
+/// Capacity of the program's map, with two entries each.
 const MOST_BINDINGS: usize = 32_768;
-/// As many as the program has room for.
+/// Limit of the program.
 const MOST_INSIDE: usize = 4;
-/// The mark that packets have which the program leaves to this half: "NAT4".
+/// The mark of packets that the program leaves to this half: "NAT4".
 const MARK: u32 = 0x4e41_5434;
-/// The name by which it comes to the router.
+/// The name of its attachment.
 const NAME: &str = "nat44";
-/// Cycles for a packet: its entries are written through the API, with others', before it goes on. An assumption.
+/// Cycles per packet: its entries are written through the API, together with others', before it goes on. An
+/// assumption.
 const CYCLES: u64 = 50_000;
-/// How long a packet waits for its binding at most.
+/// Time limit for a packet's binding.
 const WITHIN: &str = "5 s";
-/// How many entries of the map are removed by one request.
+/// Entries of the map removed per request.
 const PRUNED: usize = 500;
-/// What RFCs ask for at least: 4787 (REQ-5), 5382 (REQ-5), 5508 (REQ-2).
+/// Minimum times of RFC 4787 (REQ-5), 5382 (REQ-5), 5508 (REQ-2).
 const LEAST: [(&str, Nanos); 4] = [
     ("--udp", Nanos::from_secs(120)),
     ("--tcp", Nanos::from_secs(7440)),
@@ -131,8 +136,8 @@ impl Args {
         };
         let mut nat = Nat::new(&post, control, translator, fid, &self);
         let ended = post.every(Nanos(0), |_| nat.go_on());
-        // One that hung is cut off; who has come since then goes on with what was installed here.
-        if nat.is_cut_off() && post.is_seated(NAME) {
+        // A half that hung is cut off; its successor continues with the installed programs.
+        if nat.is_cut_off() && post.is_attached(NAME) {
             post.abandon();
             output::note("another has taken over");
         }
@@ -145,7 +150,8 @@ impl Args {
         }
     }
 
-    /// Installs the program, and behind it, since it sets the mark, what goes up; and comes to the router.
+    /// Installs the program, and behind it, because it sets the mark, the one whose packets go up; then
+    /// attaches to the router.
     fn install(&self, post: &Post) -> anyhow::Result<(u32, Control)> {
         let program = WrittenForwarder {
             program: "nat44".into(),
@@ -153,17 +159,18 @@ impl Args {
             ..WrittenForwarder::default()
         };
         let fid = post.install(&program)?;
-        post.install(&self.seat())?;
+        post.install(&self.attachment())?;
         Ok((fid, self.connect()?))
     }
 
-    /// Takes the seat of one that is there no more, and its bindings, as the program has them, as far as they may still be.
+    /// Takes over the attachment of a half that is gone, and its bindings from the program's map, as far as
+    /// they are still valid.
     fn take_over(&self, post: &Post, left: Left, translator: &mut Translator) -> anyhow::Result<Control> {
-        let Left { program, seat } = left;
-        // Nobody else comes to the seat from here on.
+        let Left { program, attachment } = left;
+        // No other process can attach from here on.
         let control =
-            self.connect().with_context(|| format!("taking over the programs {program} and {seat}"))?;
-        post.adopt(&[program, seat])?;
+            self.connect().with_context(|| format!("taking over the programs {program} and {attachment}"))?;
+        post.adopt(&[program, attachment])?;
         let entries = post.entries(program, BINDINGS)?;
         let stray = translator.restore(&entries);
         for keys in stray.chunks(PRUNED) {
@@ -171,12 +178,13 @@ impl Args {
         }
         let bindings = (entries.len() - stray.len()) / 2;
         output::note(&format!(
-            "takes over the programs {program} and {seat}, which one before has left, with {bindings} bindings"
+            "takes over the programs {program} and {attachment}, which one before has left, with {bindings} \
+             bindings"
         ));
         Ok(control)
     }
 
-    /// Comes to the router, which has promised the seat what it asks for.
+    /// Attaches to the router, which has granted the guarantee.
     fn connect(&self) -> anyhow::Result<Control> {
         let socket = self.beside.socket()?;
         let hello = Hello { name: NAME.into(), packets: self.packets, cycles: CYCLES, share: 1 };
@@ -216,7 +224,7 @@ impl Args {
         state
     }
 
-    fn seat(&self) -> WrittenForwarder {
+    fn attachment(&self) -> WrittenForwarder {
         WrittenForwarder {
             level: Some("control".into()),
             name: Some(NAME.into()),
@@ -224,7 +232,7 @@ impl Args {
             cycles: Some(CYCLES.to_string()),
             mark: Some(MARK.to_string()),
             within: Some(WITHIN.into()),
-            // With an inside address it is to go nowhere.
+            // A packet with an inside address must not leave.
             otherwise: Some("drop".into()),
             ..WrittenForwarder::default()
         }
@@ -243,12 +251,12 @@ impl Args {
             transitory: self.tcp_transitory.0,
             icmp: self.icmp.0,
         };
-        // Nobody is to guess which port is next.
+        // The next port must be unpredictable.
         Translator::new(self.inside.clone(), self.external, limits, times, RandomState::new().hash_one(NAME))
     }
 }
 
-/// Whether the router is gone, or its run is over.
+/// Whether the router is gone, or its run has ended.
 fn has_ended(error: &anyhow::Error) -> bool {
     let ended = error.downcast_ref::<ClientError>();
     matches!(ended, Some(ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))))

@@ -1,4 +1,4 @@
-//! Networks and ports as they are written on the command line.
+//! Networks and ports in command-line syntax.
 
 use longwire_scenario::Network;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,12 +11,12 @@ pub(super) struct Network4 {
 }
 
 impl Network4 {
-    /// Reads one; the address may be any of its.
+    /// Parses a network; the address may be any of its addresses.
     pub fn read(text: &str) -> Result<Self, String> {
         Self::with_address(text).map(|(network, _)| network)
     }
 
-    /// Reads addresses that can be given to packets: one, or all of a network, which is to begin with the address.
+    /// Parses external addresses: one, or all of a network, which must begin with the address.
     pub fn external(text: &str) -> Result<Self, String> {
         let (network, address) = Self::with_address(text)?;
         let first = Ipv4Addr::from(network.address);
@@ -24,7 +24,8 @@ impl Network4 {
             let count = u64::from(!network.mask) + 1;
             let prefix = network.mask.count_ones();
             return Err(format!(
-                "\"{text}\" would be all {count} addresses of its network: write {address} for that one, or {first}/{prefix} for all"
+                "\"{text}\" would be all {count} addresses of its network: write {address} for that one, or \
+                 {first}/{prefix} for all"
             ));
         }
         let why = match first.octets() {
@@ -40,7 +41,7 @@ impl Network4 {
         ))
     }
 
-    /// Reads one, and the address as it is written.
+    /// Parses a network and the address as written.
     fn with_address(text: &str) -> Result<(Self, Ipv4Addr), String> {
         let written: Network = text.parse()?;
         let network = written.masked();
@@ -57,7 +58,7 @@ impl Network4 {
         u32::from(address) & self.mask == self.address
     }
 
-    /// Whether they have an address in common.
+    /// Whether they overlap.
     pub fn meets(&self, other: &Self) -> bool {
         let mask = self.mask & other.mask;
         self.address & mask == other.address & mask
@@ -68,7 +69,7 @@ impl Network4 {
         self.address.into()
     }
 
-    /// How many addresses it has.
+    /// Number of addresses.
     pub fn count(&self) -> u64 {
         u64::from(!self.mask) + 1
     }
@@ -77,7 +78,7 @@ impl Network4 {
         (self.address..=self.address | !self.mask).map(Ipv4Addr::from).collect()
     }
 
-    /// As the program has it: address, mask.
+    /// The program's format: address, mask.
     pub fn bytes(&self) -> [u8; 8] {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&self.address.to_be_bytes());
@@ -134,7 +135,8 @@ mod tests {
         for (wrong, why) in [
             (
                 "10.0.2.1/24",
-                "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for all",
+                "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for \
+                 all",
             ),
             ("0.1.2.3", "is of this network"),
             ("127.0.0.1", "is of loopback"),

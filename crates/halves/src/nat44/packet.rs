@@ -1,4 +1,5 @@
-//! Packets that the program leaves to its control half: what they are, and their addresses, ports and checksums rewritten.
+//! Packets that the program leaves to its control half: parsing, and rewriting of addresses, ports and
+//! checksums.
 
 use super::table::Endpoint;
 use longwire_wire::checksum::update;
@@ -9,7 +10,7 @@ pub(super) const ICMP: u8 = 1;
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 
-/// Where IPv4's header begins in a frame, and its fields from there (RFC 791, section 3.1).
+/// Offset of the IPv4 header in a frame, and of its fields (RFC 791, section 3.1).
 const IP: usize = 14;
 const IDENTIFICATION: usize = 4;
 const FRAGMENT: usize = 6;
@@ -18,15 +19,16 @@ const CHECK: usize = 10;
 /// Fragments: more follow; the offset.
 const MORE: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
-/// Bytes of ICMP's own header before the packet that an error is about.
+/// Length of the ICMP header before the packet that an error is about.
 const ICMP_HEADER: usize = 8;
-/// The flags of TCP that the program notes: FIN, SYN, RST, ACK.
+/// TCP flags recorded by the program: FIN, SYN, RST, ACK.
 const NOTED: u8 = 0x17;
 
-/// What the parts of a packet have in common (RFC 791, section 3.2): source, destination, protocol, identification.
+/// Common fields of a packet's fragments (RFC 791, section 3.2): source, destination, protocol,
+/// identification.
 pub(super) type PartKey = (Ipv4Addr, Ipv4Addr, u8, u16);
 
-/// The packet of which a frame has a part only, and whether that is a later one than the first.
+/// The packet of which a frame is a fragment, and whether it is a later one than the first.
 pub(super) fn part(frame: &[u8]) -> Option<(PartKey, bool)> {
     after_ip(frame, IP).ok()?;
     let fragment = word(frame, IP + FRAGMENT).ok()?;
@@ -44,7 +46,7 @@ pub(super) enum Side {
     Destination,
 }
 
-/// What a packet is to a translator.
+/// Kinds of packets for a translator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// TCP or UDP with its ports, whole or a first fragment; the flags of TCP.
@@ -53,9 +55,9 @@ pub(super) enum What {
     Query(u16),
     /// The answer to one.
     Answer(u16),
-    /// An ICMP error, about a packet of this protocol from here to there.
+    /// An ICMP error about a packet with this protocol, source and destination.
     Error { protocol: u8, source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16) },
-    /// A later part of a packet.
+    /// A later fragment of a packet.
     Later,
     /// Something else.
     Other,
@@ -68,27 +70,27 @@ pub(super) struct Packet {
     pub destination: Ipv4Addr,
     pub protocol: u8,
     pub identification: u16,
-    /// Whether later parts follow the first.
+    /// Whether later fragments follow the first.
     pub has_more: bool,
     pub what: What,
-    /// Where the header after IP's begins.
+    /// Offset of the header after IP's.
     transport: usize,
 }
 
-/// Why a packet can't be read.
+/// Reason why a packet can't be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// More bytes of it are needed: so many altogether.
+    /// This many bytes are needed.
     Needs(usize),
-    /// It is not what goes up.
+    /// Not a packet that should go up.
     Wrong,
 }
 
 impl Packet {
-    /// Reads the first bytes of a frame of IPv4.
+    /// Parses the first bytes of an IPv4 frame.
     ///
     /// # Errors
-    /// If that needs more of them, or can't be.
+    /// If more bytes are needed, or it is invalid.
     pub fn read(frame: &[u8]) -> Result<Self, Unread> {
         if word(frame, 12)? != 0x0800 {
             return Err(Unread::Wrong);
@@ -109,7 +111,7 @@ impl Packet {
         })
     }
 
-    /// Writes another endpoint into it; of a later part, and of an error, the address only.
+    /// Writes another endpoint into it; into a later fragment or an error, only the address.
     pub fn rewrite(&self, frame: &mut [u8], side: Side, to: Endpoint) {
         let at = IP + if side == Side::Source { 12 } else { 16 };
         let mut covered = Vec::with_capacity(3);
@@ -128,7 +130,8 @@ impl Packet {
         adjust(frame, self.transport + check_of(self.protocol), &covered, self.protocol == UDP);
     }
 
-    /// Writes another endpoint into the packet that an ICMP error is about (RFC 5508, REQ-4 and REQ-5). Its own transport checksum stays as it was.
+    /// Writes another endpoint into the packet that an ICMP error is about (RFC 5508, REQ-4 and REQ-5). The
+    /// inner transport checksum is not changed.
     pub fn rewrite_inner(&self, frame: &mut [u8], side: Side, to: Endpoint) {
         let What::Error { protocol, .. } = self.what else { return };
         let ip = self.transport + ICMP_HEADER;
@@ -176,14 +179,14 @@ fn what(frame: &[u8], protocol: u8, at: usize) -> Result<What, Unread> {
     }
 }
 
-/// What an ICMP error is about.
+/// The packet that an ICMP error is about.
 fn about(frame: &[u8], ip: usize) -> Result<What, Unread> {
     let inner = after_ip(frame, ip)?;
     let protocol = byte(frame, ip + PROTOCOL)?;
     let is_first = word(frame, ip + FRAGMENT)? & OFFSET == 0;
     let (source, destination) = match protocol {
         TCP | UDP if is_first => (word(frame, inner)?, word(frame, inner + 2)?),
-        // A query's identifier is its sender's, an answer's its receiver's.
+        // The identifier of a query belongs to its sender, that of an answer to its receiver.
         ICMP if is_first => (word(frame, inner + 4)?, word(frame, inner + 4)?),
         _ => return Ok(What::Other),
     };
@@ -191,7 +194,7 @@ fn about(frame: &[u8], ip: usize) -> Result<What, Unread> {
     Ok(What::Error { protocol, source: (from?, source), destination: (to?, destination) })
 }
 
-/// Where the header after one of IPv4 begins.
+/// Offset of the header after an IPv4 header.
 fn after_ip(frame: &[u8], ip: usize) -> Result<usize, Unread> {
     const VERSION: u8 = 4;
     const LEAST: usize = 20;
@@ -203,7 +206,7 @@ fn after_ip(frame: &[u8], ip: usize) -> Result<usize, Unread> {
     Ok(ip + length)
 }
 
-/// Where a protocol's header has its checksum (RFC 9293, RFC 768, RFC 792).
+/// Offset of the checksum in a protocol's header (RFC 9293, RFC 768, RFC 792).
 const fn check_of(protocol: u8) -> usize {
     match protocol {
         TCP => 16,
@@ -212,7 +215,7 @@ const fn check_of(protocol: u8) -> usize {
     }
 }
 
-/// Words of 16 bits that were replaced: before and after.
+/// Replaced 16-bit words: old and new.
 type Changes = Vec<(u16, u16)>;
 
 fn write_address(frame: &mut [u8], at: usize, address: Ipv4Addr, changes: &mut Changes) {
@@ -228,7 +231,7 @@ fn write_word(frame: &mut [u8], at: usize, value: u16, changes: &mut Changes) {
     }
 }
 
-/// Has a checksum follow what it covers; `is_udp` is where none is written as 0 (RFC 768).
+/// Updates a checksum for changes; `is_udp` marks a checksum that is not written as 0 (RFC 768).
 fn adjust(frame: &mut [u8], at: usize, changes: &[(u16, u16)], is_udp: bool) {
     let Ok(check) = word(frame, at) else { return };
     if is_udp && check == 0 {
@@ -262,7 +265,7 @@ mod tests {
     const OUTSIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
     const FAR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
-    /// An IPv4 packet with this after its header and these options.
+    /// An IPv4 packet with this payload and these options.
     fn ip(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, options: &[u8], rest: &[u8]) -> Vec<u8> {
         let first = 0x45 + options.len() as u8 / 4;
         let length = (20 + options.len() + rest.len()) as u16;
@@ -292,7 +295,7 @@ mod tests {
         bytes
     }
 
-    /// The header of ICMP with this behind it.
+    /// An ICMP header followed by `rest`.
     fn icmp(kind: u8, identifier: u16, rest: &[u8]) -> Vec<u8> {
         let mut bytes = [&[kind, 0, 0, 0][..], &identifier.to_be_bytes(), &[0, 1], rest].concat();
         let check = Sum::ZERO.bytes(&bytes).checksum();
@@ -345,9 +348,9 @@ mod tests {
     #[test]
     fn errors_are_rewritten_with_what_they_are_about() {
         for protocol in [TCP, UDP, ICMP] {
-            // A router between says that a packet of ours was too long, or came nowhere.
+            // A router on the path reports that our packet was too long, or unreachable.
             let made = |own: Ipv4Addr, port: u16| {
-                // Its own checksum is of what was sent outside.
+                // Its own checksum is that of the packet sent outside.
                 let rest = match protocol {
                     ICMP => icmp(8, port, b"ping"),
                     _ => transport(protocol, [INSIDE, FAR], [port, 80]),
@@ -358,7 +361,7 @@ mod tests {
                     rest[..8].to_vec()
                 };
                 let mut about = ip(own, FAR, protocol, &[], &rest);
-                // Where TCP's sum and UDP's would be otherwise.
+                // Where the sums of TCP and UDP would differ.
                 if protocol == UDP {
                     (about[26], about[27]) = (9, 9);
                 }

@@ -1,4 +1,4 @@
-//! Whether what is sent to external addresses comes to the router, as far as its routes tell.
+//! Whether packets to external addresses reach the router, according to its routes.
 
 use super::network::Network4;
 use crate::post::Post;
@@ -7,7 +7,7 @@ use longwire_scenario::Network;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Addresses that don't lead to the router, all for the same reason.
+/// Addresses that don't lead to the router, with a common reason.
 #[derive(Debug, PartialEq, Eq)]
 struct Astray {
     first: Ipv4Addr,
@@ -15,23 +15,23 @@ struct Astray {
     why: String,
 }
 
-/// A route of IPv4, and where it leads: here if nowhere.
+/// An IPv4 route with its target; none for the router itself.
 struct Route<'t> {
     to: Network,
     away: Option<Away<'t>>,
 }
 
-/// Where a route leads that does not end at the router.
+/// Targets of a route other than the router.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Away<'t> {
     Broadcast,
     /// To the hosts behind a port.
     Behind(&'t str),
-    /// To others, as it is written.
+    /// Other targets, as written.
     Others(&'t str),
 }
 
-/// Says which external addresses don't lead to the router: on standard error, and as events where those are asked for.
+/// Reports external addresses that don't lead to the router: on standard error, and as events if requested.
 ///
 /// # Errors
 /// If the instance does not answer.
@@ -58,10 +58,10 @@ pub(super) fn warn(post: &Post, external: &Network4, json: bool) -> anyhow::Resu
     Ok(())
 }
 
-/// Those of the addresses that these routes of a router don't lead to itself, in order.
+/// The addresses that these routes of a router don't lead to itself, in order.
 fn astray(routes: &[String], addresses: &[Ipv4Addr], router: &str) -> Vec<Astray> {
     let mut routes: Vec<Route<'_>> = routes.iter().filter_map(|text| Route::read(text)).collect();
-    // The longest first: the first that has an address is that by which it goes.
+    // Longest prefix first: the first that contains an address is its route.
     routes.sort_by_key(|route| std::cmp::Reverse(route.to.prefix));
     let mut found: Vec<(Option<Away<'_>>, Ipv4Addr, usize)> = Vec::new();
     for &address in addresses {
@@ -79,17 +79,19 @@ fn astray(routes: &[String], addresses: &[Ipv4Addr], router: &str) -> Vec<Astray
     found.into_iter().map(told).collect()
 }
 
-/// Why an address does not lead to the router.
+/// Reason why an address does not lead to the router.
 fn why(away: Option<Away<'_>>, router: &str) -> String {
     match away {
         None => format!(
-            "it is no address of {router}, which has no route to it: others have to route it there; with a route blackhole for it, what has no binding ends there"
+            "it is no address of {router}, which has no route to it: others have to route it there; with a \
+             route blackhole for it, what has no binding ends there"
         ),
         Some(Away::Broadcast) => {
             format!("{router} takes it for all hosts of a network: nobody can have it")
         }
         Some(Away::Behind(port)) => format!(
-            "it is no address of {router}, which takes it for a host behind {port}: nobody answers for it there, and nothing comes back; give {router} this address, or name one that it has"
+            "it is no address of {router}, which takes it for a host behind {port}: nobody answers for it \
+             there, and nothing comes back; give {router} this address, or name one that it has"
         ),
         Some(Away::Others(route)) => {
             format!("it is no address of {router}, which sends what has no binding on, by {route}")
@@ -98,7 +100,7 @@ fn why(away: Option<Away<'_>>, router: &str) -> String {
 }
 
 impl<'t> Route<'t> {
-    /// Reads one as it is listed; none if it is not of IPv4.
+    /// Parses a listed route; none if it is not IPv4.
     fn read(text: &'t str) -> Option<Self> {
         let (first, rest) = text.split_once(' ')?;
         let (to, away) = match first {
@@ -155,7 +157,7 @@ mod tests {
         let none = told(&routes[1..], "203.0.113.0/28");
         let [(first, 16, why)] = &none[..] else { panic!("{none:?}") };
         assert!(first == "203.0.113.0" && why.contains("has no route to it"), "{why}");
-        // Those before the router's own, and after.
+        // Addresses before the router's own, and after.
         let some: Vec<_> =
             told(&routes, "10.0.2.0/29").into_iter().map(|(first, count, _)| (first, count)).collect();
         assert_eq!(some, [("10.0.2.0".to_owned(), 7)]);

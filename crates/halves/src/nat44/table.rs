@@ -1,11 +1,11 @@
-//! Which inside endpoint has which external one, who gets the next, and when they end.
+//! The table of bindings of inside to external endpoints: assignment and expiry.
 
 use longwire_block::Dice;
 use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
-/// An address with a port, or the identifier of ICMP queries, which is as a port.
+/// An address with a port, or with an ICMP query identifier, which is treated as a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Endpoint {
     pub address: Ipv4Addr,
@@ -30,9 +30,9 @@ pub(super) struct Limits {
 /// Why there is no binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Full {
-    /// The host has as many as one may have.
+    /// The host has reached its limit.
     Host,
-    /// There are as many as there may be.
+    /// The table is full.
     Table,
     /// No port of the host's external address is free.
     Ports,
@@ -43,13 +43,13 @@ pub(super) enum Full {
 pub(super) struct Table {
     limits: Limits,
     dice: Dice,
-    /// By inside endpoint: the external one, and when it is looked whether it is still needed.
+    /// By inside endpoint: the external one, and the time of the next check for expiry.
     inside: HashMap<Endpoint, (Endpoint, u64)>,
     external: HashMap<Endpoint, Endpoint>,
     /// By external address and protocol.
     used: HashMap<(Ipv4Addr, u8), UsedPorts>,
     hosts: HashMap<Ipv4Addr, Host>,
-    /// How many hosts have each external address.
+    /// Number of hosts per external address.
     shares: Vec<usize>,
     due: BTreeSet<(u64, Endpoint)>,
 }
@@ -57,16 +57,17 @@ pub(super) struct Table {
 /// An inside host with bindings.
 #[derive(Debug)]
 struct Host {
-    /// The place of its external address: all its bindings have the same (RFC 4787, REQ-2).
+    /// Index of its external address: all its bindings have the same (RFC 4787, REQ-2).
     place: usize,
     bindings: usize,
 }
 
-/// Ports below are a range of their own: what comes from one of them goes on with one of them (RFC 4787, REQ-3).
+/// Lower ports are a separate range: a source port in one range is mapped to the same range (RFC 4787,
+/// REQ-3).
 const FIRST_REGISTERED: u16 = 1024;
 
 impl Table {
-    /// An empty one, which draws ports from this seed, so that nobody outside knows the next.
+    /// An empty table. The seed makes ports unpredictable.
     pub fn new(limits: Limits, seed: u64) -> Self {
         let shares = vec![0; limits.external.len()];
         Self {
@@ -81,7 +82,7 @@ impl Table {
         }
     }
 
-    /// The external endpoint of an inside one, whoever it speaks with (RFC 4787, REQ-1).
+    /// The external endpoint of an inside one, whatever the peer (RFC 4787, REQ-1).
     pub fn external(&self, inside: Endpoint) -> Option<Endpoint> {
         self.inside.get(&inside).map(|&(external, _)| external)
     }
@@ -91,10 +92,10 @@ impl Table {
         self.external.get(&external).copied()
     }
 
-    /// Binds an inside endpoint that is not yet bound; at this time it is looked whether it is still needed.
+    /// Binds an inside endpoint that is not yet bound; `look` is the time of its first check for expiry.
     ///
     /// # Errors
-    /// What is full.
+    /// The exhausted resource.
     pub fn bind(&mut self, inside: Endpoint, look: u64) -> Result<Endpoint, Full> {
         let has = self.hosts.get(&inside.address).map_or(0, |host| host.bindings);
         if has >= self.limits.each {
@@ -118,7 +119,7 @@ impl Table {
         Ok(external)
     }
 
-    /// Binds an inside endpoint to the external one that it had before. Whether it may have that.
+    /// Restores a previous binding. Returns false if it is not allowed.
     pub fn restore(&mut self, inside: Endpoint, external: Endpoint, look: u64) -> bool {
         let place = self.limits.external.iter().position(|&address| address == external.address);
         let Some(place) = place.filter(|_| self.limits.ports.contains(&external.port)) else { return false };
@@ -133,7 +134,7 @@ impl Table {
         fits
     }
 
-    /// Notes a binding to the external address at this place.
+    /// Records a binding to the external address at this index.
     fn enter(&mut self, place: usize, inside: Endpoint, external: Endpoint, look: u64) {
         let host = self.hosts.entry(inside.address).or_insert_with(|| {
             self.shares[place] += 1;
@@ -146,13 +147,13 @@ impl Table {
         self.due.insert((look, inside));
     }
 
-    /// The bindings that are to be looked at by this time, the earliest first: inside and external.
+    /// Bindings to be checked by this time, the earliest first: inside and external.
     pub fn due(&self, now: u64) -> impl Iterator<Item = (Endpoint, Endpoint)> {
         let due = self.due.iter().take_while(move |(look, _)| *look <= now);
         due.filter_map(|&(_, inside)| Some((inside, self.external(inside)?)))
     }
 
-    /// Looks at a binding again at another time.
+    /// Reschedules the check of a binding.
     pub fn put_off(&mut self, inside: Endpoint, look: u64) {
         if let Some((_, before)) = self.inside.get_mut(&inside) {
             self.due.remove(&(*before, inside));
@@ -161,7 +162,7 @@ impl Table {
         }
     }
 
-    /// Ends a binding, and says which external endpoint it had.
+    /// Removes a binding, and returns its external endpoint.
     pub fn release(&mut self, inside: Endpoint) -> Option<Endpoint> {
         let (external, look) = self.inside.remove(&inside)?;
         self.due.remove(&(look, inside));
@@ -179,22 +180,22 @@ impl Table {
         Some(external)
     }
 
-    /// How many bindings there are of a protocol.
+    /// Number of bindings of a protocol.
     pub fn bindings(&self, protocol: u8) -> usize {
         self.inside.keys().filter(|inside| inside.protocol == protocol).count()
     }
 
-    /// How many inside hosts have any.
+    /// Number of inside hosts with bindings.
     pub fn hosts(&self) -> usize {
         self.hosts.len()
     }
 
-    /// The inside endpoint's own port if it is free; else one of the same range and as even or odd (RFC 4787, REQ-3 and REQ-4); else any of the same
-    /// range; else any.
+    /// The inside endpoint's own port if it is free; else one of the same range and parity (RFC 4787, REQ-3
+    /// and REQ-4); else any of the same range; else any.
     fn free_port(&mut self, address: Ipv4Addr, inside: Endpoint) -> Option<u16> {
         let all = (*self.limits.ports.start(), *self.limits.ports.end());
         let used = self.used.entry((address, inside.protocol)).or_default();
-        // Before any is looked for: who asks in vain, as fast as it can, is to cost nothing.
+        // Checked before searching, so that repeated failures are cheap.
         if used.count >= self.limits.ports.len() {
             return None;
         }
@@ -216,7 +217,7 @@ impl Table {
 /// The even ones of 64 ports.
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
-/// Which ports of an external address are given, of one protocol.
+/// Assigned ports of an external address, for one protocol.
 #[derive(Debug)]
 struct UsedPorts {
     /// A bit each.
@@ -235,13 +236,13 @@ impl UsedPorts {
         self.words[usize::from(port / 64)] >> (port % 64) & 1 == 0
     }
 
-    /// Marks a port that was not as it is to be.
+    /// Toggles the mark of a port.
     fn set(&mut self, port: u16, is_used: bool) {
         self.words[usize::from(port / 64)] ^= 1 << (port % 64);
         if is_used { self.count += 1 } else { self.count -= 1 }
     }
 
-    /// A free port from first to last, among those of each 64 with these bits: the next after one that is drawn.
+    /// A free port from first to last, among those of each 64 with these bits: the next after a random one.
     fn free(&self, (first, last): (u16, u16), among: u64, draw: u64) -> Option<u16> {
         let count = (u64::from(last) + 1).checked_sub(first.into()).filter(|&count| count > 0)?;
         let start = first + (draw % count) as u16;
@@ -284,7 +285,7 @@ mod tests {
         let mut table = table(1, 1024..=65535, 100, 100);
         let first = table.bind(inside(1, 5000), 9).unwrap();
         assert_eq!((first.address, first.port), (Ipv4Addr::new(192, 0, 2, 1), 5000));
-        // Another host's same port is another one, as even.
+        // The same port of another host gets another one, of the same parity.
         let second = table.bind(inside(2, 5000), 9).unwrap();
         assert!(second.port != 5000 && second.port.is_multiple_of(2) && second.port >= 1024, "{second:?}");
         let odd = [1, 2].map(|host| table.bind(inside(host, 5001), 9).unwrap().port % 2);
@@ -304,7 +305,7 @@ mod tests {
         assert!((1000..1024).contains(&port) && port % 2 == 1, "{port}");
         let port = table.bind(inside(1, 5000), 9).unwrap().port;
         assert!((1024..=1030).contains(&port) && port.is_multiple_of(2), "{port}");
-        // Where there are none, others do.
+        // If there are none, other ranges are used.
         let mut table = self::table(1, 2000..=2001, 100, 100);
         let ports = [table.bind(inside(1, 53), 9), table.bind(inside(1, 55), 9)].map(|it| it.unwrap().port);
         assert!(ports == [2000, 2001] || ports == [2001, 2000], "{ports:?}");
@@ -354,7 +355,7 @@ mod tests {
         for port in 1024..=31_767 {
             table.bind(inside(1, port), 9).unwrap();
         }
-        // So many looks at each of 30744 ports would take half an hour.
+        // That many searches over 30744 ports would take half an hour.
         for round in 0..1_000_000u32 {
             assert_eq!(table.bind(inside(1, 32_000 + (round % 1000) as u16), 9), Err(Full::Ports));
         }
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(table.bind(inside(1, 2002), 9), Err(Full::Host));
         table.bind(inside(3, 2000), 9).unwrap();
         assert_eq!(table.bind(inside(4, 2000), 9), Err(Full::Table));
-        // Who has none any more counts for none.
+        // A host without bindings is not counted.
         for port in [2000, 2001] {
             table.release(inside(1, port)).unwrap();
         }
@@ -405,7 +406,7 @@ mod tests {
         }
         assert_eq!((table.bindings(UDP), table.hosts(), table.due(9).count()), (5, 4, 5));
         assert_eq!(table.external(inside(1, 8)), Some(outside(2, 2001)));
-        // Their ports are used, and free once they end.
+        // Their ports are in use, and free after they end.
         table.release(inside(2, 7));
         assert_eq!(table.bind(inside(2, 2002), 9).map(|it| it.address), Ok([192, 0, 2, 2].into()));
     }

@@ -1,4 +1,4 @@
-//! What becomes of a packet that the program has left to its control half.
+//! Decisions about packets that the program leaves to its control half.
 
 use super::entry::{self, Noted};
 use super::network::Network4;
@@ -8,7 +8,7 @@ use crate::post::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
-/// After how many nanoseconds without a packet bindings end.
+/// Expiry times of bindings in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub udp: u64,
@@ -17,7 +17,7 @@ pub(super) struct Times {
     pub icmp: u64,
 }
 
-/// What was done, in packets and bindings.
+/// Counters of packets and bindings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub made: u64,
@@ -26,9 +26,9 @@ pub(super) struct Counts {
     pub errors: u64,
     /// Parts of packets that were.
     pub parts: u64,
-    /// Packets with options that were, and those that came before their binding was written.
+    /// Translated packets with options, and packets that came before their binding was written.
     pub others: u64,
-    /// Packets from inside for which there was none: by what was full.
+    /// Packets from inside without a binding, by the exhausted resource.
     pub host: u64,
     pub table: u64,
     pub ports: u64,
@@ -39,14 +39,14 @@ pub(super) struct Counts {
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ruling {
-    /// It goes on as it is.
+    /// It passes unchanged.
     Pass,
-    /// It goes on as it has been rewritten.
+    /// It passes rewritten.
     Rewritten,
-    /// It goes on as it has been rewritten, once this binding is written: inside, external, and what is noted of TCP.
+    /// It passes rewritten, after this binding is written: inside, external, and the TCP note.
     Bound(Endpoint, Endpoint, u16),
     Dropped,
-    /// More bytes of it are needed: so many altogether.
+    /// This many bytes are needed.
     Needs(usize),
 }
 
@@ -67,14 +67,14 @@ impl Translator {
         Self { inside, external, times, table, parts, counts: Counts::default() }
     }
 
-    /// Takes over bindings from entries of the program's map. Answers the keys of those that are none, or may not be any more, to be removed.
+    /// Restores bindings from entries of the program's map. Returns the keys of invalid ones, to be removed.
     pub fn restore(&mut self, entries: &[Entry]) -> Vec<Vec<u8>> {
         let read: Vec<_> = entries.iter().map(entry::read).collect();
         let both: HashSet<(u8, Endpoint, Endpoint)> =
             read.iter().flatten().map(|&(side, from, to, _)| (side, from, to)).collect();
         for &(side, from, to, noted) in read.iter().flatten() {
             if side == 0 && both.contains(&(1, to, from)) && self.is_inside(from.address) {
-                // How long it is kept is seen then.
+                // Their expiry is determined then.
                 let look = noted.last.saturating_add(self.first_time(from.protocol));
                 self.table.restore(from, to, look);
             }
@@ -87,7 +87,8 @@ impl Translator {
         stray.map(|((key, _), _)| key.clone()).collect()
     }
 
-    /// Decides about a packet of which these are the first bytes, or all, and rewrites it. The time is that of its arrival, in nanoseconds.
+    /// Decides about a packet with these first bytes, or all, and rewrites it. The time is that of its
+    /// arrival, in nanoseconds.
     pub fn judge(&mut self, frame: &mut [u8], time: u64) -> Ruling {
         let packet = match Packet::read(frame) {
             Ok(packet) => packet,
@@ -111,17 +112,17 @@ impl Translator {
             }
             What::Error { .. } => self.error(frame, &packet, goes_out),
             What::Later => self.later(frame, &packet, goes_out, time),
-            // What is for the router itself.
+            // A packet for the router itself.
             _ if to_external => Ruling::Pass,
             _ => self.untranslatable(),
         }
     }
 
-    /// Whether a binding has been used for so long, as the program has noted for both sides, that it is kept until a time; else it ends.
+    /// The time until which a binding is kept, by the program's notes for both sides; none if it has expired.
     pub fn keep_until(&self, inside: Endpoint, source: Noted, destination: Noted, now: u64) -> Option<u64> {
         let (last, time) = match inside.protocol {
             TCP => (source.last.max(destination.last), self.tcp_time(source.flags, destination.flags)),
-            // Refreshed by what comes from inside only: nobody outside keeps it (RFC 4787, REQ-6).
+            // Only refreshed from inside: outside hosts can't keep it alive (RFC 4787, REQ-6).
             ICMP => (source.last, self.times.icmp),
             _ => (source.last, self.times.udp),
         };
@@ -129,8 +130,8 @@ impl Translator {
         (until > now).then_some(until)
     }
 
-    /// Established if both sides have acknowledged something, not both have finished, and none has reset (RFC 5382, section 5). Of several connections
-    /// at once one may have, and another not: what is kept of them is the longest.
+    /// Established if both sides have acknowledged something, not both have finished, and none has reset (RFC
+    /// 5382, section 5). With several connections at once, the longest time applies.
     fn tcp_time(&self, source: u8, destination: u8) -> u64 {
         let (both, any) = (source & destination, source | destination);
         let is_open = both & FIN == 0 && any & RST == 0;
@@ -138,7 +139,7 @@ impl Translator {
         if is_established { self.times.established } else { self.times.transitory }
     }
 
-    /// For how long a new binding is not looked at.
+    /// Time before the first check of a new binding.
     pub fn first_time(&self, protocol: u8) -> u64 {
         match protocol {
             TCP => self.times.transitory,
@@ -156,7 +157,7 @@ impl Translator {
         Ruling::Dropped
     }
 
-    /// A packet with ports, or an identifier, of its source and of its destination, and flags.
+    /// Handles a packet with ports or an identifier.
     fn whole(
         &mut self,
         frame: &mut [u8],
@@ -217,7 +218,7 @@ impl Translator {
         Ruling::Dropped
     }
 
-    /// An ICMP error: about a packet that went out, or about one that came in.
+    /// Handles an ICMP error about a packet that went out, or about one that came in.
     fn error(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool) -> Ruling {
         let What::Error { protocol, source, destination } = packet.what else { return Ruling::Pass };
         let endpoint = |(address, port): (Ipv4Addr, u16)| Endpoint { address, port, protocol };
@@ -236,7 +237,7 @@ impl Translator {
         Ruling::Rewritten
     }
 
-    /// A part of a packet whose first has come.
+    /// Handles a fragment whose first has come.
     fn later(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool, time: u64) -> Ruling {
         let Some(to) = self.parts.find(packet, time) else {
             return if goes_out { self.untranslatable() } else { Ruling::Pass };
@@ -256,10 +257,11 @@ const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
-/// What the program notes besides: there have been several connections at once.
+/// A further bit of the program's note: several connections at once.
 const SEVERAL: u8 = 8;
 
-/// What the program would note of the first packet of a connection with this peer: flags, and of a SYN a hash of the peer above them.
+/// The program's note for the first packet of a connection with this peer: flags, and for a SYN a hash of the
+/// peer above them.
 fn begun(flags: u8, address: Ipv4Addr, port: u16) -> u16 {
     const PEER: u32 = 5;
     if flags & SYN == 0 {
@@ -270,7 +272,7 @@ fn begun(flags: u8, address: Ipv4Addr, port: u16) -> u16 {
     u16::from(flags) | (hash << PEER) as u16
 }
 
-/// Where parts of packets go, whose first has come.
+/// Translations for fragments whose first has come.
 #[derive(Debug, Default)]
 struct Parts {
     by_packet: HashMap<PartKey, (u64, [Option<Endpoint>; 2])>,
@@ -278,7 +280,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// For so many packets at a time, in nanoseconds at most: as long as a host waits for parts (RFC 1122, section 3.3.2, at least 60 s; Linux waits 30 s).
+    /// Capacity in packets, and lifetime in nanoseconds: as long as a host waits for fragments (RFC 1122,
+    /// section 3.3.2, at least 60 s; Linux waits 30 s).
     const MOST: usize = 1024;
     const TIME: u64 = 30_000_000_000;
 
@@ -325,7 +328,7 @@ mod tests {
         Translator::new(vec![network("10.0.0.0/8")], network("192.0.2.1"), limits, times, 1)
     }
 
-    /// A packet of UDP; checksums don't matter here.
+    /// A UDP packet without valid checksums.
     fn udp(source: [u8; 4], destination: [u8; 4], ports: [u16; 2]) -> Vec<u8> {
         let head = [0x45, 0, 0, 28, 0, 7, 0, 0, 64, UDP, 0, 0];
         let ports = ports.map(u16::to_be_bytes);
@@ -354,7 +357,7 @@ mod tests {
         let mut back = udp(FAR, OWN, [53, 5000]);
         assert_eq!(nat.judge(&mut back, 0), Ruling::Rewritten);
         assert_eq!(ends(&back), (FAR, 53, [10, 0, 0, 1], 5000));
-        // Another host inside, by the external address.
+        // Another inside host, by the external address.
         let mut across = udp([10, 0, 0, 2], OWN, [7000, 5000]);
         assert!(matches!(nat.judge(&mut across, 0), Ruling::Bound(..)));
         assert_eq!(ends(&across), (OWN, 7000, [10, 0, 0, 1], 5000));
@@ -409,7 +412,7 @@ mod tests {
         let none = Noted::default();
         for (protocol, source, destination, ends) in [
             (UDP, noted(0, 10), none, 310),
-            // What comes from outside keeps no binding.
+            // Packets from outside keep no binding.
             (UDP, noted(0, 10), noted(0, 200), 310),
             (ICMP, noted(0, 10), noted(0, 60), 70),
             // A SYN without an answer.
@@ -421,7 +424,7 @@ mod tests {
             (TCP, noted(0x13, 30), noted(0x13, 20), 270),
             (TCP, noted(0x12, 10), noted(0x16, 20), 260),
             (TCP, noted(0x02, 100), noted(0x13, 20), 340),
-            // Several at once, of which one has finished, or was reset; several that nobody has answered.
+            // Several at once, of which one has finished, or was reset; several without an answer.
             (TCP, noted(0x1b, 30), noted(0x13, 20), 7470),
             (TCP, noted(0x1a, 30), noted(0x1c, 20), 7470),
             (TCP, noted(0x0a, 30), none, 270),
@@ -437,7 +440,7 @@ mod tests {
         let end = |address: [u8; 4], port| Endpoint { address: address.into(), port, protocol: UDP };
         let (inside, external) = (end([10, 0, 0, 1], 5000), end(OWN, 5000));
         let both = entry::entries((inside, external), 0, 7 * SECOND);
-        // Half of one; of nobody inside; not an entry.
+        // Half of one; one for an unknown inside host; an invalid entry.
         let [half, _] = entry::entries((end([10, 0, 0, 2], 1), end(OWN, 2000)), 0, 0);
         let stranger = entry::entries((end([11, 0, 0, 1], 1), end(OWN, 2001)), 0, 0);
         let wrong = (vec![1, 2], vec![3]);

@@ -1,4 +1,4 @@
-//! Packets that wait above the router: for bytes of their own, or for the first part of theirs.
+//! Packets that wait above the router: for their own bytes, or for their first fragment.
 
 use super::packet::{PartKey, part};
 use std::collections::HashMap;
@@ -7,24 +7,25 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Up {
     pub token: u64,
-    /// When it came, in nanoseconds.
+    /// Arrival time, in nanoseconds.
     pub time: u64,
-    /// How long it is.
+    /// Its length.
     pub length: usize,
     /// Its first bytes, or all.
     pub frame: Vec<u8>,
 }
 
-/// Those that wait. Every packet of which bytes were asked for is answered, with none if it is up no more: so nothing stays here for good.
+/// Waiting packets. Every request for bytes is answered, with none if the packet is no longer up, so nothing
+/// stays here for good.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Of which bytes were asked for, by token.
+    /// Packets with requested bytes, by token.
     asked: HashMap<u64, Asked>,
-    /// Later parts, by packets of whose first part bytes were asked for.
+    /// Later fragments, by packets whose first fragment's bytes were requested.
     parts: HashMap<PartKey, Vec<Up>>,
 }
 
-/// A packet of which bytes were asked for: when it came, how long it is, and whose first part it is.
+/// A packet with requested bytes: arrival time, length, and whose first fragment it is.
 #[derive(Debug)]
 struct Asked {
     time: u64,
@@ -33,7 +34,7 @@ struct Asked {
 }
 
 impl Waiting {
-    /// Keeps a later part whose first has come, but is not yet known; gives back what need not wait.
+    /// Keeps a later fragment whose first has come, but is not parsed yet; returns others.
     pub fn hold(&mut self, up: Up) -> Option<Up> {
         if let Some((key, true)) = part(&up.frame)
             && let Some(parts) = self.parts.get_mut(&key)
@@ -44,7 +45,7 @@ impl Waiting {
         Some(up)
     }
 
-    /// Bytes of a packet are asked for.
+    /// Records a request for bytes of a packet.
     pub fn ask(&mut self, up: &Up) {
         let first_of = first_of(&up.frame);
         if let Some(key) = first_of {
@@ -53,7 +54,8 @@ impl Waiting {
         self.asked.insert(up.token, Asked { time: up.time, length: up.length, first_of });
     }
 
-    /// Bytes that were asked for have come. Answers the packet with them; of one that is up no more, the later parts that waited for it.
+    /// Handles requested bytes. Returns the packet with them, or, if it is no longer up, the later fragments
+    /// that waited for it.
     pub fn come(&mut self, token: u64, bytes: &[u8]) -> Vec<Up> {
         match self.asked.remove(&token) {
             None => Vec::new(),
@@ -62,13 +64,13 @@ impl Waiting {
         }
     }
 
-    /// The later parts that waited for a first one, in their order.
+    /// The later fragments that waited for a first one, in order.
     pub fn released(&mut self, first_of: Option<PartKey>) -> Vec<Up> {
         first_of.and_then(|key| self.parts.remove(&key)).unwrap_or_default()
     }
 }
 
-/// The packet of which a frame has the first part, of several.
+/// The packet of which a frame is the first of several fragments.
 pub(super) fn first_of(frame: &[u8]) -> Option<PartKey> {
     part(frame).filter(|(_, is_later)| !is_later).map(|(key, _)| key)
 }
@@ -77,7 +79,7 @@ pub(super) fn first_of(frame: &[u8]) -> Option<PartKey> {
 mod tests {
     use super::*;
 
-    /// A part of a packet with this identification.
+    /// A fragment of a packet with this identification.
     fn up(token: u64, identification: u8, fragment: u16) -> Up {
         let mut frame = vec![0; 34];
         (frame[12], frame[14], frame[19], frame[23]) = (8, 0x45, identification, 17);
@@ -91,7 +93,7 @@ mod tests {
         let (first, later) = (up(1, 7, 0x2000), up(2, 7, 0x20b9));
         assert_eq!(waiting.hold(later.clone()), Some(later.clone()), "nothing is known of its first");
         waiting.ask(&first);
-        // Its first again, others' parts, and whole packets don't wait.
+        // A repeated first, other packets' fragments, and whole packets don't wait.
         for other in [&first, &up(3, 8, 0x20b9), &up(4, 7, 0)] {
             assert_eq!(waiting.hold(other.clone()).as_ref(), Some(other));
         }

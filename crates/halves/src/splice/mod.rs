@@ -17,51 +17,53 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a client may take for its first line.
+/// Time limit for a client's first line.
 const FIRST_LINE: Duration = Duration::from_secs(10);
 /// How long that may be.
 const LONGEST_LINE: usize = 4096;
-/// How long a server may take to answer.
+/// Time limit for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Be a TCP proxy at one of the router's addresses, and splice its connections into the data path
+/// Run a TCP proxy at one of the router's addresses, and splice its connections into the data path
 ///
-/// Runs in the namespace of the router's control plane. Takes a client's connection, chooses a server by the first line, connects to it, and passes on what it has read.
-/// Then the connections are handed over to two tcp-splicers, one for each direction, which change addresses, ports and numbers of all further segments on
-/// the data path. When both ends have finished, one of them has reset, or nothing was sent for long, they are removed. A connection that can't be spliced is
-/// relayed to its end.
+/// Runs in the namespace of the router's control plane. Accepts a client's connection, chooses a server by
+/// the first line, connects to it, and forwards what it has read. Then the connections are handed over to two
+/// tcp-splicers, one for each direction, which change addresses, ports and numbers of all further segments on
+/// the data path. They are removed when both ends have finished, one of them has reset, or nothing was sent
+/// for long. A connection that can't be spliced is relayed to its end.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire control splice r1 --listen 10.0.1.1:8080 --backend 10.0.2.9:80
   longwire control splice r1 --listen '[fd00:0:0:1::1]:8080' --backend '[fd00:0:0:2::9]:80'
-  longwire control splice r1 --listen 10.0.1.1:8080 --backend 'GET /video=10.0.2.9:81' --backend 'GET =10.0.2.9:80' --json")]
+  longwire control splice r1 --listen 10.0.1.1:8080 --backend 'GET /video=10.0.2.9:81' --backend 'GET \
+  =10.0.2.9:80' --json")]
 pub struct Args {
     #[command(flatten)]
     beside: Stay,
 
-    /// The router's address, and the port, where clients come.
+    /// The router's address and port for clients.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
 
-    /// A server, and what the first line of its clients begins with; the first that fits is taken. Without a beginning it is for all, and nothing is
-    /// read before it is connected to.
+    /// A server, and the beginning of its clients' first line; the first match wins. Without a beginning it
+    /// matches all clients, and nothing is read before connecting.
     #[arg(long, value_name = "[BEGINNING=]ADDRESS:PORT", required = true, value_parser = Backend::read)]
     backend: Vec<Backend>,
 
-    /// How many connections there may be at a time.
+    /// Most connections at a time.
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
     connections: usize,
 
-    /// After which time without a packet a spliced connection is given up.
+    /// Time without a packet after which a spliced connection is given up.
     #[arg(long, value_name = "TIME", default_value = "5 min")]
     idle: Nanos,
 
-    /// How long programs stay after a connection's end, for segments that are sent again.
+    /// Time for which programs stay after a connection's end, for retransmissions.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     linger: Nanos,
 
-    /// How often it is looked whether connections have ended.
+    /// Polling interval for ended connections.
     #[arg(long, value_name = "TIME", default_value = "500 ms")]
     interval: Interval,
 
@@ -70,7 +72,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A server for clients whose first line begins so.
+/// A server for clients with this beginning of their first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Backend {
     beginning: String,
@@ -111,7 +113,7 @@ impl Args {
         let proxy =
             Arc::new(Proxy { post, lab, args: self, spliced: Mutex::default(), there: AtomicUsize::new(0) });
         let accepting = Arc::clone(&proxy);
-        // It waits for clients; the end of the process ends it.
+        // It waits for clients until the process ends.
         std::thread::Builder::new().name("accept".into()).spawn(move || accept(&accepting, &listener))?;
         let ended = proxy.post.every(interval, |time| proxy.look(time));
         proxy.post.leave();
@@ -125,18 +127,18 @@ struct Proxy {
     lab: Lab,
     args: Args,
     spliced: Mutex<Vec<Spliced>>,
-    /// Connections that are there, spliced ones too.
+    /// Open connections, including spliced ones.
     there: AtomicUsize,
 }
 
-/// A connection that the data path carries.
+/// A connection on the data path.
 struct Spliced {
     fids: [u32; 2],
     client: SocketAddr,
     server: SocketAddr,
     packets: u64,
     idle: Duration,
-    /// Since when both directions have ended.
+    /// Time since which both directions have ended.
     ended: Option<Instant>,
 }
 
@@ -174,14 +176,17 @@ fn accept(proxy: &Arc<Proxy>, listener: &TcpListener) {
 }
 
 impl Proxy {
-    /// Serves a client to the end, or until the data path does; says whether that is so.
+    /// Serves a client to the end, or until it is spliced; returns whether it is.
     fn serve(&self, client: TcpStream) -> anyhow::Result<bool> {
         let (server, read) = self.choose(&client)?;
         let connect = || TcpStream::connect_timeout(&server, CONNECT);
         let connected = self.host()?.run(connect)?.with_context(|| format!("connecting to {server}"))?;
         let pair = Pair::new(client, connected, read)?;
         let [client, near, far, server] = pair.addresses();
-        let event = |event: &str| json!({ "event": event, "client": client.to_string(), "server": server.to_string() });
+        let event = |event: &str| {
+            json!({ "event": event, "client": client.to_string(),
+            "server": server.to_string() })
+        };
         match pair.splice(&self.post) {
             Ok(fids) => {
                 let mut told = event("spliced");
@@ -207,7 +212,7 @@ impl Proxy {
         }
     }
 
-    /// The server for a client, and what was read from it to know that.
+    /// The server for a client, and what was read from the client to choose it.
     fn choose(&self, client: &TcpStream) -> anyhow::Result<(SocketAddr, Vec<u8>)> {
         let backends = &self.args.backend;
         if let Some(first) = backends.first().filter(|backend| backend.beginning.is_empty()) {
@@ -245,7 +250,7 @@ impl Proxy {
         Ok(self.lab.host(&self.args.beside.router)?)
     }
 
-    /// Removes the programs of connections that have ended.
+    /// Removes the programs of ended connections.
     fn look(&self, time: Duration) -> anyhow::Result<()> {
         let list = self.post.list()?;
         let packets = |fid: u32| {
@@ -273,7 +278,7 @@ impl Proxy {
         done
     }
 
-    /// Why a connection's programs are not needed any more, if they are not.
+    /// Reason why a connection's programs are no longer needed, if so.
     fn has_ended(
         &self,
         one: &mut Spliced,
@@ -319,7 +324,7 @@ impl Proxy {
     }
 }
 
-/// What the splicer notes of a direction's end.
+/// The splicer's flag for a direction's end.
 const FIN: u8 = 1;
 const RST: u8 = 4;
 

@@ -1,4 +1,4 @@
-//! Two connections of a proxy's, whose bytes it relays until the data path does.
+//! Two connections of a proxy, whose bytes it relays until the data path does.
 
 use crate::post::Post;
 use anyhow::{Context, bail, ensure};
@@ -9,13 +9,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long it is hoped for a moment in which nothing is on its way, before segments with data are held back.
-const HOPE: Duration = Duration::from_millis(500);
-/// How long all that was written may take to be acknowledged then.
+/// Time to wait for an idle moment, before segments with data are held back.
+const QUIET: Duration = Duration::from_millis(500);
+/// Time limit for acknowledgements of everything written then.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long nothing may have come then: what was past the programs when they began to hold back has come up by then.
+/// Required silence: segments that had passed the programs before holding back have come up by then.
 const SILENCE: Duration = Duration::from_millis(20);
-/// How long it waits when there is nothing to relay.
+/// Pause when there is nothing to relay.
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// A client's connection to the proxy, and the proxy's to the server.
@@ -23,11 +23,11 @@ const PAUSE: Duration = Duration::from_micros(500);
 pub(super) struct Pair {
     near: Side,
     far: Side,
-    /// Their addresses: of the client, of the proxy towards it, of the proxy towards the server, of the server.
+    /// Addresses of: the client, the proxy towards it, the proxy towards the server, the server.
     addresses: [SocketAddr; 4],
 }
 
-/// A connection, and what was read from it and is to be written to the other.
+/// A connection, and data read from it for the other.
 #[derive(Debug)]
 struct Side {
     socket: TcpStream,
@@ -45,7 +45,7 @@ enum Relayed {
 }
 
 impl Pair {
-    /// Of these two, with what was read from the client already.
+    /// A pair of these connections, with data already read from the client.
     ///
     /// # Errors
     /// If they are closed.
@@ -54,7 +54,7 @@ impl Pair {
         let mut four = [SocketAddr::from(([0, 0, 0, 0], 0)); 4];
         for (four, address) in four.iter_mut().zip(addresses) {
             let address = address?;
-            // A client of IPv4 that came to a socket of both.
+            // An IPv4 client of a dual-stack socket.
             *four = SocketAddr::new(address.ip().to_canonical(), address.port());
         }
         for socket in [&client, &server] {
@@ -65,23 +65,24 @@ impl Pair {
         Ok(Self { near: side(client, read), far: side(server, Vec::new()), addresses: four })
     }
 
-    /// Its addresses: of the client, of the proxy towards it, of the proxy towards the server, of the server.
+    /// Addresses of: the client, the proxy towards it, the proxy towards the server, the server.
     pub(super) fn addresses(&self) -> [SocketAddr; 4] {
         self.addresses
     }
 
-    /// Hands both connections over to the data path: the numbers of the programs there and back that do it from now on. The connections here are
-    /// gone then.
+    /// Hands both connections over to the data path: returns the numbers of the programs for both directions.
+    /// The connections here are closed.
     ///
     /// # Errors
-    /// Gives the pair back, which is to be relayed further, and says why.
+    /// Returns the pair for relaying, with the reason.
     pub(super) fn splice(mut self, post: &Post) -> Result<[u32; 2], (Box<Self>, anyhow::Error)> {
         let mut fids = Vec::new();
         match self.hand_over(post, &mut fids) {
             Ok(()) => Ok([fids[0], fids[1]]),
             Err(error) => {
                 for fid in fids {
-                    // Without its programs a pair is relayed as before; where they can't be removed, there is no instance.
+                    // Without its programs a pair is relayed as before; if they can't be removed, there is no
+                    // instance.
                     let _ = post.remove(fid);
                 }
                 Err((Box::new(self), error))
@@ -100,8 +101,8 @@ impl Pair {
         for (ends, scaling) in [[client, near], [server, far]].into_iter().zip(scalings) {
             fids.push(post.install(&splicer(ends, scaling))?);
         }
-        // If there is no such moment, one is made.
-        self.relay_until_quiet(HOPE, Duration::ZERO)?;
+        // If there is no idle moment, segments are held back.
+        self.relay_until_quiet(QUIET, Duration::ZERO)?;
         for &fid in &*fids {
             post.set(fid, &held(client))?;
         }
@@ -109,7 +110,7 @@ impl Pair {
         ensure!(quiet, "not all is acknowledged after {} s", PATIENCE.as_secs());
         let states = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?, scalings);
         let handed = states.iter().zip(&*fids).try_for_each(|(state, &fid)| post.set(fid, state));
-        // What came in between was acknowledged and is lost; it can't be, because it was held back.
+        // Data that came in between was acknowledged and would be lost; holding back prevents that.
         let after = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?, scalings);
         if handed.is_err() || after != states {
             for socket in [&self.near.socket, &self.far.socket] {
@@ -121,7 +122,7 @@ impl Pair {
         Ok(())
     }
 
-    /// What programs do to segments there and back.
+    /// The programs' changes to segments in both directions.
     fn shifts(&self, near: Numbers, far: Numbers, scalings: [Scaling; 2]) -> [Vec<u8>; 2] {
         let [client, own_near, own_far, server] = self.addresses;
         let there = (far.send.wrapping_sub(near.receive), far.receive.wrapping_sub(near.send));
@@ -132,7 +133,7 @@ impl Pair {
         ]
     }
 
-    /// Relays until nothing is on its way, and nothing has come for a while; says whether it came to that.
+    /// Relays until no data is in flight and nothing has come for a while; returns whether that was reached.
     fn relay_until_quiet(&mut self, patience: Duration, silence: Duration) -> anyhow::Result<bool> {
         let begin = Instant::now();
         let mut quiet_since = None;
@@ -171,7 +172,7 @@ impl Pair {
         })
     }
 
-    /// Relays all that comes until both ends have sent all.
+    /// Relays until both ends have sent everything.
     ///
     /// # Errors
     /// If a connection breaks.
@@ -187,7 +188,7 @@ impl Pair {
     }
 }
 
-/// Reads from one side, if all that was read before is written, and writes to the other; says whether any bytes moved.
+/// Reads from one side, if earlier data was written, and writes to the other; returns whether bytes moved.
 fn move_on(from: &mut Side, to: &TcpStream) -> io::Result<bool> {
     let mut moved = false;
     if from.read.is_empty() && !from.ended {
@@ -215,7 +216,7 @@ fn move_on(from: &mut Side, to: &TcpStream) -> io::Result<bool> {
     Ok(moved)
 }
 
-/// Copies from one side to the other until it has ended, and ends the other.
+/// Copies from one side to the other until it ends, and shuts down the other.
 fn copy(from: &Side, to: &TcpStream) -> io::Result<()> {
     let (mut source, mut sink) = (&from.socket, to);
     sink.write_all(&from.read)?;
@@ -223,32 +224,33 @@ fn copy(from: &Side, to: &TcpStream) -> io::Result<()> {
         io::copy(&mut source, &mut sink)?;
     }
     match to.shutdown(Shutdown::Write) {
-        // The other end has gone already.
+        // The other end is already closed.
         Err(e) if e.kind() == ErrorKind::NotConnected => Ok(()),
         shut => shut,
     }
 }
 
-/// The same, and if it breaks, both sides end, so that nobody waits for the other way.
+/// Copies as [`copy`], and closes both sides if it breaks, so that the other direction ends too.
 fn copy_or_break(from: &Side, to: &Side) -> io::Result<()> {
     let copied = copy(from, &to.socket);
     if copied.is_err() {
         for side in [from, to] {
-            // What has gone already needs no end.
+            // A closed socket needs no shutdown.
             let _ = side.socket.shutdown(Shutdown::Both);
         }
     }
     copied
 }
 
-/// What is done to a window: shifted to the left, then to the right; one of them is 0.
+/// Scaling of a window: shifted left, then right; one of them is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Scaling {
     left: u8,
     right: u8,
 }
 
-/// What is done to windows there and back: each is scaled as its sender has told the proxy, and understood as the proxy has told the receiver.
+/// Scaling of windows in both directions: each is scaled as its sender has announced to the proxy, and
+/// interpreted as the proxy has announced to the receiver.
 fn scalings(near: Scales, far: Scales) -> [Scaling; 2] {
     [(near.send, far.receive), (far.send, near.receive)].map(|(said, understood)| Scaling {
         left: said.saturating_sub(understood),
@@ -256,18 +258,18 @@ fn scalings(near: Scales, far: Scales) -> [Scaling; 2] {
     })
 }
 
-/// Bytes of the state of a splicer for IPv4, and for IPv6.
+/// Size of a splicer's state for IPv4, and for IPv6.
 const STATES: [usize; 2] = [28, 48];
-/// Where the flags of FIN and RST are in them.
+/// Offset of the FIN and RST flags in them.
 const FLAGS: [usize; 2] = [24, 44];
 
-/// The flags with which a direction has ended, in the state of its program.
+/// The end flags of a direction, from its program's state.
 pub(super) fn flags(state: &[u8]) -> u8 {
     let place = if state.len() == STATES[0] { FLAGS[0] } else { FLAGS[1] };
     state.get(place).copied().unwrap_or_default()
 }
 
-/// The state of a program whose connection, that of this client, is about to be spliced.
+/// The state of a program that holds back this client's connection before splicing.
 fn held(client: SocketAddr) -> Vec<u8> {
     // A source address, or a source port, without a destination.
     let (size, place) = if client.is_ipv4() { (STATES[0], 3) } else { (STATES[1], 33) };
@@ -298,8 +300,8 @@ fn splicer([source, destination]: [SocketAddr; 2], scaling: Scaling) -> WrittenF
     }
 }
 
-/// The state of a program that makes segments from and to the old ends those from and to the new ones, with what is added to their numbers:
-/// sequence, acknowledgement.
+/// The state of a program that rewrites segments from the old to the new ends, with offsets for sequence and
+/// acknowledgement numbers.
 fn state(old: [SocketAddr; 2], new: [SocketAddr; 2], added: (u32, u32), scaling: Scaling) -> Vec<u8> {
     let octets = |end: SocketAddr| match end.ip() {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -359,7 +361,8 @@ mod tests {
     fn the_clients_next_byte_is_the_servers_next() {
         let [(_client, near), (far, _server)] = [connected(), connected()];
         let pair = Pair::new(near, far, Vec::new()).unwrap();
-        // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero towards the server.
+        // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero
+        // towards the server.
         let (near, far) =
             (Numbers { send: 9, receive: 1000 }, Numbers { send: 2u32.wrapping_neg(), receive: 50 });
         let scalings = scalings(Scales { send: 7, receive: 7 }, Scales { send: 3, receive: 9 });
@@ -367,10 +370,11 @@ mod tests {
         let numbers = |state: &[u8]| {
             [12, 16].map(|place| u32::from_le_bytes(state[place..place + 4].try_into().unwrap()))
         };
-        // 1000 becomes −2, 9 becomes 50; back the other way.
+        // 1000 becomes −2, 9 becomes 50; the reverse in the other direction.
         assert_eq!(numbers(&there), [1002u32.wrapping_neg(), 41]);
         assert_eq!(numbers(&back), [41u32.wrapping_neg(), 1002]);
-        // The client's window of 1 << 7 is a quarter of a 1 << 9, the server's of 1 << 3 a sixteenth of a 1 << 7.
+        // The client's window of 1 << 7 is a quarter of a 1 << 9, the server's of 1 << 3 a sixteenth of a 1
+        // << 7.
         assert_eq!((&there[24..], &back[24..]), (&[0, 0, 0, 2][..], &[0, 0, 0, 4][..]));
         let [client, own_near, own_far, server] = pair.addresses();
         assert_eq!(there[..8], [127, 0, 0, 1, 127, 0, 0, 1]);
@@ -383,12 +387,12 @@ mod tests {
         let ends = |text: [&str; 2]| text.map(|end| end.parse::<SocketAddr>().unwrap());
         let (old, new) = (ends(["10.0.0.1:1", "10.0.0.2:2"]), ends(["10.0.0.1:5", "10.0.0.9:4"]));
         let unscaled = Scaling { left: 0, right: 0 };
-        // Addresses are 7 more, ports 6; two halves of each number.
+        // Addresses are 7 higher, ports 6; two halves of each number.
         for (added, segment) in [
             ((0, 0), 13),
             ((0x1_0002, 0), 16),
             ((0, 0x1_0002), 16),
-            // 0xfffe and 0xffff are −1 and nothing.
+            // 0xfffe and 0xffff are −1 and zero.
             ((0xffff_fffe, 0xffff_ffff), 12),
         ] {
             let state = state(old, new, added, unscaled);
@@ -397,7 +401,7 @@ mod tests {
                 [segment, 7]
             );
         }
-        // Never 0, which would mean that it is not spliced yet.
+        // Never 0, which would mean not spliced yet.
         assert_eq!(state(old, old, (0, 0), unscaled)[20..24], [0xff; 4]);
         assert_eq!((flags(&[1; 28]), flags(&[4; 48])), (1, 4));
     }

@@ -1,7 +1,7 @@
-//! What ipfw takes away again: `delete`, `flush`, `pipe N delete`.
+//! Deletions by ipfw: `delete`, `flush`, `pipe N delete`.
 //!
-//! Deletions count in the script's order. Those of which it is not known whether they come (they stand in an `if`, or the like) are left
-//! out, and so are those at the end of a script that takes everything down again.
+//! Deletions apply in the script's order. Those that may not be executed (in an `if`, or the like) are
+//! skipped, and so are those at the end of a script that removes everything again.
 
 use super::{Table, behind_tool, object};
 use crate::lines::Line;
@@ -22,7 +22,7 @@ pub(super) enum Deletion {
 }
 
 impl Deletion {
-    /// What this command deletes; none if it is another.
+    /// The objects that this command deletes; none for other commands.
     pub(super) fn of(line: &Line) -> Option<Self> {
         let words = behind_tool(line);
         let verb = |word: &str| if word.len() > 1 { named(word, &["delete", "flush"]) } else { None };
@@ -40,7 +40,7 @@ impl Deletion {
             ([_, word, rest @ ..], Some(object)) => match (verb(word), rest) {
                 (Some("flush"), _) => Some(Self::Pipes),
                 (Some(_), numbers) => Some(Self::Some(object, numbers_of(numbers))),
-                // ipfw takes the number before the verb or behind it.
+                // ipfw accepts the number before or after the verb.
                 (None, [after, ..]) if verb(after) == Some("delete") => {
                     Some(Self::Some(object, numbers_of(&[word])))
                 }
@@ -70,7 +70,8 @@ impl Table {
         notes.add(line.number, &line.text(), why);
     }
 
-    /// What stands behind all that sets up. If it leaves nothing it is the end, and not carried out.
+    /// Handles the commands after the last set-up command. If they leave nothing they are cleanup, and are
+    /// skipped.
     pub(super) fn clean_up(&mut self, lines: &[Line], notes: &mut Notes) -> Result<(), ImportError> {
         let (mut after, mut told) = (self.clone(), Notes::default());
         for line in lines {
@@ -84,7 +85,8 @@ impl Table {
         }
         for line in lines {
             if Deletion::of(line).is_some() {
-                let why = "not carried over: it stands at the end, and takes down what was set up; the links stay as they were";
+                let why = "not carried over: it stands at the end, and takes down what was set up; the links \
+                    stay as they were";
                 notes.add(line.number, &line.text(), why);
             } else {
                 self.command(line, notes)?;

@@ -14,7 +14,7 @@ pub(super) enum Loss {
     Gilbert([Share; 4]),
 }
 
-/// Reads what stands behind `loss`.
+/// Parses the options after `loss`.
 pub(super) fn loss(words: &mut Words<'_>) -> Result<Loss, ImportError> {
     match words.rest.first().map(String::as_str) {
         Some("state") => {
@@ -37,7 +37,7 @@ pub(super) fn loss(words: &mut Words<'_>) -> Result<Loss, ImportError> {
                 words.skip(label);
                 all[at] = words.optional("loss gemodel", all[at], Share::percent)?;
             }
-            // netem takes how much is lost in a state, Longwire how much is kept.
+            // netem's values are shares lost in a state, Longwire's shares kept.
             Ok(Loss::Gilbert([all[0], all[1], all[2].rest(), all[3].rest()]))
         }
         Some("random") => {

@@ -1,7 +1,7 @@
-//! What ns scripts do to links while they run: `$ns at`, `rtmodel-at`, `rtmodel`, and Emulab's events.
+//! Changes of links at run time in ns scripts: `$ns at`, `rtmodel-at`, `rtmodel`, and Emulab's events.
 //!
-//! What stands in `at` is carried out when the rest of the script has been, in the order of its times. What ns-2 makes of route
-//! models is that of its rtglib/dynamics.tcl; their defaults are those of ns-default.tcl.
+//! Commands of `at` are executed after the rest of the script, in time order. Route models follow ns-2's
+//! rtglib/dynamics.tcl, with the defaults of ns-default.tcl.
 
 use super::{MOST, Object, Script, Setting};
 use crate::ImportError;
@@ -21,14 +21,14 @@ pub(super) struct Later {
     text: String,
 }
 
-/// What is carried out at its time: its command, and how many changes there were before.
+/// A deferred command in execution: its text, and the number of changes before it.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     command: String,
     changes: usize,
 }
 
-/// Carries out what scripts left for later.
+/// Executes deferred commands.
 pub(super) fn carry_out(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> {
     let mut later = std::mem::take(&mut tcl.host.later);
     later.sort_by_key(|command| command.time);
@@ -87,14 +87,17 @@ impl Script<'_> {
         Ok(String::new())
     }
 
-    /// Why a command that is left for later during the run is left out: mostly it is the one that leaves it, which measures something.
+    /// Reason why a command deferred during the run is skipped: usually it defers itself, to measure
+    /// something.
     fn again(&self, rest: &[String]) -> &'static str {
         if rest.get(1).is_none_or(|text| first_word(text) != self.carried.command) {
             "commands that are made during the run are not carried out"
         } else if self.topology.changes.len() == self.carried.changes {
-            "it comes again and again to write something down, and changes nothing: longwire ctl stats and longwire run --record do that here"
+            "it comes again and again to write something down, and changes nothing: longwire ctl stats and \
+             longwire run --record do that here"
         } else {
-            "it comes again and again, and what it changes is carried over once: write an [[at]] event with every"
+            "it comes again and again, and what it changes is carried over once: write an [[at]] event with \
+             every"
         }
     }
 
@@ -104,7 +107,7 @@ impl Script<'_> {
         format!("{}.{:09}", now / 1_000_000_000, now % 1_000_000_000)
     }
 
-    /// The setting that `bandwidth` or `delay` of ns-2 makes.
+    /// The setting made by `bandwidth` or `delay` of ns-2.
     fn setting(&mut self, line: usize, key: &str, value: Option<&String>) -> Result<Setting, ImportError> {
         if key.starts_with("delay") {
             return Ok(Setting::Delay(self.delay(line, value)?));
@@ -112,7 +115,8 @@ impl Script<'_> {
         Ok(Setting::Rate(read(line, "the bandwidth", value, "1Mb", ns_rate)?))
     }
 
-    /// What is done to the link behind a queue: `[$l link] set bandwidth_ 5Mb`, `[$l link] set delay_ 30ms`. Without a value, what it is.
+    /// Handles the link behind a queue: `[$l link] set bandwidth_ 5Mb`, `[$l link] set delay_ 30ms`. Without
+    /// a value, it is read.
     pub(super) fn delay_link(
         &mut self,
         line: usize,
@@ -145,7 +149,7 @@ impl Script<'_> {
         }
     }
 
-    /// A setting of a queue at a time of the run. Whether there is such a setting.
+    /// Sets a queue's parameter during the run. Returns whether there is such a setting.
     pub(super) fn queue_then(
         &mut self,
         line: usize,
@@ -165,7 +169,8 @@ impl Script<'_> {
         Ok(true)
     }
 
-    /// Gives a direction this queue from now on. What ns-2 works out by the link, it works out when the run begins.
+    /// Assigns this queue to a direction from now on. Values that ns-2 derives from the link are derived at
+    /// the beginning of the run.
     pub(crate) fn put_queue(
         &mut self,
         line: usize,
@@ -274,7 +279,7 @@ impl Script<'_> {
         self.note_changes(line, edges, Change { time, every: None, edge: 0, ways, settings })
     }
 
-    /// Notes the change for each of the links.
+    /// Records the change for each of the links.
     fn note_changes(&mut self, line: usize, edges: &[usize], change: Change) -> Result<(), ImportError> {
         if change.settings.is_empty() {
             return Ok(());
@@ -287,7 +292,7 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// `rtmodel-at 1.0 down $a $b`, or of one node: all of its links.
+    /// `rtmodel-at 1.0 down $a $b`, or of one node: all its links.
     pub(super) fn switched_at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [when, what, nodes @ ..] = rest else {
             let fix = "write rtmodel-at 1.0 down $a $b";
@@ -310,7 +315,8 @@ impl Script<'_> {
         Ok(edges.filter(|(_, edge)| edge.ends.0 == node || edge.ends.1 == node).map(|(at, _)| at).collect())
     }
 
-    /// `rtmodel Deterministic {START UP DOWN FINISH} $a $b`: from START on the link is up and down in turns, and up at FINISH.
+    /// `rtmodel Deterministic {START UP DOWN FINISH} $a $b`: from START on the link is alternately up and
+    /// down, and up at FINISH.
     pub(super) fn route_model(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [kind, parameters, nodes @ ..] = rest else {
             let fix = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
@@ -346,7 +352,8 @@ impl Script<'_> {
             }
         };
         let edges = self.edges_between(line, nodes)?;
-        // Two numbers are up and down, three begin with the start, four end with the finish; - stands for the default.
+        // Two numbers are up and down, three begin with the start, four end with the finish; - means the
+        // default.
         let place = if given.len() == 2 { 1 } else { 0 };
         let number = |at: usize, default: &str| {
             let word = at.checked_sub(place).and_then(|at| given.get(at)).filter(|word| *word != "-");
@@ -361,7 +368,7 @@ impl Script<'_> {
         self.turns(line, &edges, (start + up, up, down), finish)
     }
 
-    /// Down at `first`, then up and down in turns.
+    /// Down at `first`, then alternately up and down.
     fn turns(
         &mut self,
         line: usize,
@@ -374,7 +381,7 @@ impl Script<'_> {
             let what = "a link can't be up and down for no time";
             return Err(ImportError::new(line, what, "write rtmodel Deterministic {0.5 2.0 1.0} $a $b"));
         }
-        // How often something comes that comes first at a time.
+        // Number of repetitions of an event with this first time.
         let times =
             |first: Nanos| finish.map(|end| if end < first { 0 } else { end.since(first).0 / period.0 + 1 });
         let (downs, ups) = (times(first), times(first + down));
@@ -398,7 +405,7 @@ impl Script<'_> {
     }
 }
 
-/// The directions of the links that are meant.
+/// The selected directions of links.
 fn each_way(edges: &[usize], ways: [bool; 2]) -> Vec<(usize, bool)> {
     let both = |edge: &usize| [(*edge, true), (*edge, false)];
     edges.iter().flat_map(both).filter(|(_, forward)| ways[usize::from(!forward)]).collect()

@@ -1,14 +1,14 @@
-//! Commands of ns-2 for whole classes of queues.
+//! ns-2 commands for whole classes of queues.
 
 use super::{Preset, Script};
 use crate::ImportError;
 use crate::ns_queue::Queue;
 
-/// Most settings for all queues that are kept.
+/// Most settings for all queues.
 const MOST_DEFAULTS: usize = 100;
 
 impl Script<'_> {
-    /// `Queue/RED set thresh_ 5`: for the queues that are made from then on. Without a value, what it is for them.
+    /// `Queue/RED set thresh_ 5`: for queues created from then on. Without a value, it is read.
     pub(super) fn default(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
         let plain: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
         match (&plain[..], words.get(3)) {
@@ -33,7 +33,7 @@ impl Script<'_> {
         Ok(String::new())
     }
 
-    /// A queue of this kind with what is set for its class; none if there is no such kind.
+    /// A queue of this kind with its class settings; none if the kind is unknown.
     pub(super) fn queue_of(&self, line: usize, kind: &str) -> Result<Option<Queue>, ImportError> {
         let Some(mut queue) = Queue::named(kind) else { return Ok(None) };
         let kind = kind.to_ascii_lowercase();

@@ -1,6 +1,6 @@
-//! Error models of ns-2: what they lose, and where they are attached.
+//! Error models of ns-2: losses, and attachments.
 //!
-//! What counts is what a model is when it is used, in whatever order its settings stand. Its unit is that of its command `unit`
+//! A model's settings apply when it is used, whatever their order. Its unit is set by its command `unit`
 //! (errmodel.cc): packets, unless it names bytes, bits or a time.
 
 use super::{Object, Script, Setting};
@@ -8,14 +8,14 @@ use crate::ImportError;
 use crate::ns_value::read;
 use crate::quantity::Share;
 
-/// An error model: what it loses of packets, and what it counts instead, if it does.
+/// An error model: its packet loss, and its unit, if that is not packets.
 #[derive(Debug, Clone)]
 pub(crate) struct Errors {
     rate: Share,
     unit: Option<Unit>,
 }
 
-/// A unit other than packets: `byte`, and where it was set.
+/// A unit other than packets, such as `byte`, and its line.
 #[derive(Debug, Clone)]
 struct Unit {
     name: String,
@@ -33,27 +33,28 @@ impl Errors {
         model
     }
 
-    /// `unit NAME`: what is no name of a unit is packets.
+    /// `unit NAME`: unknown names mean packets.
     fn count(&mut self, line: usize, name: &str) {
         let other = ["byte", "bit", "time"].contains(&name);
         self.unit = other.then(|| Unit { name: name.into(), line });
     }
 
-    /// What it loses of packets here.
+    /// The packet loss used here.
     fn loss(&self) -> Share {
         if self.unit.is_some() { Share::ZERO } else { self.rate }
     }
 }
 
-/// Why a unit is left out.
+/// Reason why a unit is ignored.
 fn of_unit(name: &str) -> String {
     format!(
-        "errors for each {name} are not carried over, and the link loses nothing by them; see bit-error, kind rate"
+        "errors for each {name} are not carried over, and the link loses nothing by them; see bit-error, \
+         kind rate"
     )
 }
 
 impl Script<'_> {
-    /// What is done to an error model: `set rate_ 0.01`, `unit pkt`; without a value, what it is.
+    /// Handles a command of an error model: `set rate_ 0.01`, `unit pkt`; without a value, it is read.
     pub(super) fn errors(
         &mut self,
         line: usize,
@@ -102,7 +103,7 @@ impl Script<'_> {
         Ok(String::new())
     }
 
-    /// Says of the error models that are attached which of them count no packets, once everything is set up.
+    /// Notes attached error models with other units than packets, after the set-up.
     pub(super) fn tell_units(&mut self) {
         let attached: Vec<String> = self.losses.iter().map(|(model, ..)| model.clone()).collect();
         for handle in attached {
@@ -113,7 +114,7 @@ impl Script<'_> {
         }
     }
 
-    /// `lossmodel EM A B`: before the queue; `link-lossmodel`: behind it.
+    /// `lossmodel EM A B`: before the queue; `link-lossmodel`: after it.
     pub(super) fn lossy(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
         let rest = &words[1..];
         let behind = words[0].eq_ignore_ascii_case("link-lossmodel");

@@ -1,11 +1,11 @@
-//! How notes on ns scripts name things: by the script's own words.
+//! Names in notes on ns scripts: the script's own words.
 
 use super::{Object, Script};
 
-/// What is said of random numbers.
+/// Note on random numbers.
 pub(super) const DRAWN: &str = "a random number there; here its mean is taken: write the value that you need";
 
-/// The mean of what a generator of random numbers is asked for.
+/// The mean of a random generator's output.
 pub(super) fn drawn(words: &[String]) -> Option<String> {
     let number = |at: usize| words.get(at)?.parse::<f64>().ok().filter(|number| number.is_finite());
     let mean = match (words.first()?.as_str(), words.len()) {
@@ -18,7 +18,7 @@ pub(super) fn drawn(words: &[String]) -> Option<String> {
     Some(mean.to_string())
 }
 
-/// A `RandomVariable` of ns-2: its kind, and what is set of it.
+/// A `RandomVariable` of ns-2: its kind and settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Variable {
     kind: &'static str,
@@ -26,14 +26,14 @@ pub(crate) struct Variable {
 }
 
 impl Variable {
-    /// Of a class in lower case, if its mean follows from what is set.
+    /// A variable of a class in lower case, if its mean follows from its settings.
     pub(super) fn named(class: &str) -> Option<Self> {
         let kinds = ["uniform", "exponential", "pareto", "constant", "normal"];
         let name = class.strip_prefix("randomvariable/")?;
         kinds.into_iter().find(|kind| *kind == name).map(|kind| Self { kind, settings: Vec::new() })
     }
 
-    /// What is set, or ns-2's default (ns-default.tcl).
+    /// The setting, or ns-2's default (ns-default.tcl).
     fn setting(&self, key: &str) -> f64 {
         let own = self.settings.iter().rev().find(|(name, _)| name == key).map(|(_, value)| *value);
         let default = match (self.kind, key) {
@@ -80,8 +80,8 @@ impl Script<'_> {
         }
     }
 
-    /// A note about a command that is not carried over, or not exactly. Where `words` are the end of the command that is carried out,
-    /// all of it is told.
+    /// A note about a command that is not converted, or not exactly. If `words` are the end of the current
+    /// command, the note has all of it.
     pub(crate) fn tell(&mut self, line: usize, words: &[String], why: &str) {
         if self.notes.full() {
             return;
@@ -95,7 +95,7 @@ impl Script<'_> {
         self.notes.add(line, &told, why);
     }
 
-    /// Remembers the variable that stands for a handle: the first.
+    /// Records the first variable that holds a handle.
     pub(super) fn call_it(&mut self, handle: &str, variable: &str) {
         let known = self.names.get(handle).is_some_and(|name| name.starts_with('$'));
         if !known {

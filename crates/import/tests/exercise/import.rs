@@ -1,10 +1,10 @@
-//! What must hold for any bytes as something to import; also the fuzz target of this name.
+//! Invariants for arbitrary bytes as an input; also the fuzz target `import`.
 
 use longwire_import::{Format, Source, import, netem_links};
 use longwire_scenario::parse;
 
-/// Imports the bytes, as the format that the first of them says. Either they are refused, with a fix, or the scenario that
-/// is written can be read, unless it names files.
+/// Imports the bytes in the format given by the first of them. Either they are refused, with a fix, or the
+/// written scenario is valid, unless it names files.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut letters = text.chars();
@@ -32,7 +32,7 @@ pub fn run(bytes: &[u8]) {
     let _ = netem_links(text);
 }
 
-/// Whether there is a trace, or a distribution that is none of those with names.
+/// Whether it names a trace or a custom distribution.
 fn names_files(scenario: &str) -> bool {
     let known = ["uniform", "normal", "pareto", "pareto-normal"];
     let mut distributions = scenario.split("distribution = \"").skip(1);

@@ -72,37 +72,33 @@ fn ipfw_queues_that_drop_early() {
     let one = |config: &str| from(Format::Ipfw, &format!("ipfw pipe 1 config bw 1Mbit/s {config}"));
     has(
         &one("queue 100 gred 0.002/10/30/0.1"),
-        &[
-            "queue = { kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"512 B\" }",
-        ],
+        &["queue = { kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"10 \
+             %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"512 B\" }"],
     );
     has(
         &one("queue 100 red 0.002/5/15/0.1 ecn"),
-        &[
-            "queue = { kind = \"red\", limit = \"100 packets\", min = \"5\", max = \"15\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", ecn = \"yes\" }",
-        ],
+        &["queue = { kind = \"red\", limit = \"100 packets\", min = \"5\", max = \"15\", max-p = \"10 %\", \
+             weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", ecn = \"yes\" }"],
     );
     tells(&one("ecn"), &["it is carried over behind red"]);
     has(
         &one("codel target 5ms interval 100 ecn"),
-        &[
-            "queue = { kind = \"codel\", limit = \"50 packets\", target = \"5 ms\", interval = \"100 ms\", ecn = \"yes\" }",
-        ],
+        &["queue = { kind = \"codel\", limit = \"50 packets\", target = \"5 ms\", interval = \"100 ms\", \
+             ecn = \"yes\" }"],
     );
     has(
         &one("pie target 20ms tupdate 15ms alpha 0.125 beta 1.25 max_burst 150ms noecn"),
-        &[
-            "queue = { kind = \"pie\", limit = \"50 packets\", target = \"20 ms\", update = \"15 ms\", alpha = \"0.125\", beta = \"1.25\", burst = \"150 ms\", ecn = \"no\" }",
-        ],
+        &["queue = { kind = \"pie\", limit = \"50 packets\", target = \"20 ms\", update = \"15 ms\", alpha \
+             = \"0.125\", beta = \"1.25\", burst = \"150 ms\", ecn = \"no\" }"],
     );
-    let fair = "pipe 1 config bw 1Mbit/s\nsched 2 config pipe 1 type fq_codel target 5ms quantum 300 flows 64\n\
+    let fair = "pipe 1 config bw 1Mbit/s\n\
+        sched 2 config pipe 1 type fq_codel target 5ms quantum 300 flows 64\n\
                 queue 3 config sched 2 weight 10\nadd queue 3 ip from any to any";
     let imported = from(Format::Ipfw, fair);
     has(
         &imported,
-        &[
-            "queue = { kind = \"fq-codel\", target = \"5 ms\", quantum = \"300 B\", flows = \"64\", ecn = \"yes\" }",
-        ],
+        &["queue = { kind = \"fq-codel\", target = \"5 ms\", quantum = \"300 B\", flows = \"64\", ecn = \
+             \"yes\" }"],
     );
     tells(
         &imported,
@@ -119,7 +115,7 @@ fn ipfw_queues_that_drop_early() {
     tells(&profile, &["profile wifi.profile", "no rule leads into a pipe"]);
 }
 
-/// What ipfw sets where nothing is said: marks in fq_codel and fq_pie, none in codel and pie (sbin/ipfw/dummynet.c).
+/// ipfw's defaults: marks in fq_codel and fq_pie, none in codel and pie (sbin/ipfw/dummynet.c).
 #[test]
 fn marks_are_those_of_dummynet() {
     let table = [
@@ -134,12 +130,14 @@ fn marks_are_those_of_dummynet() {
     }
 }
 
-/// A scheduler without a pipe has that of its own number; a queue has a length and a discipline of its own.
+/// A scheduler without a pipe uses the pipe with its own number; a queue has its own length and discipline.
 #[test]
 fn schedulers_and_queues_lead_to_pipes() {
-    let script = "sudo /usr/sbin/dnctl pipe 1 config bw 10Mbit/s\ndnctl -q sched 1 config type fq_pie target 15ms quantum 300\n\
+    let script = "sudo /usr/sbin/dnctl pipe 1 config bw 10Mbit/s\n\
+        dnctl -q sched 1 config type fq_pie target 15ms quantum 300\n\
                   ipfw queue 1 config sched 1\nipfw queue 2 config pipe 2 queue 20 pie target 5ms plr 0.1\n\
-                  ipfw pipe config 2 bw 1Mbit/s\nipfw add queue 1 ip from any to any out\nipfw add queue 2 ip from any to any in";
+                  ipfw pipe config 2 bw 1Mbit/s\nipfw add queue 1 ip from any to any out\n\
+                  ipfw add queue 2 ip from any to any in";
     let imported = from(Format::Ipfw, script);
     has(
         &imported,
@@ -155,7 +153,8 @@ fn schedulers_and_queues_lead_to_pipes() {
     tells(&direct, &["into the pipe itself dummynet leads packets first in, first out"]);
     let lost = from(
         Format::Ipfw,
-        "pipe 1 config bw 1Mbit/s\nsched 7 config type fq_codel\nqueue 3 config pipe 9\npipe 1 config delay 5",
+        "pipe 1 config bw 1Mbit/s\nsched 7 config type fq_codel\n\
+         queue 3 config pipe 9\npipe 1 config delay 5",
     );
     tells(
         &lost,
@@ -179,9 +178,8 @@ fn units_are_those_of_ipfw() {
     let red = one("bw 1Mbit/s queue 500KB red 0.002/50K/150K/0.1");
     has(
         &red,
-        &[
-            "queue = { kind = \"red\", limit = \"500 KiB\", min = \"100\", max = \"300\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", unit = \"bytes\" }",
-        ],
+        &["queue = { kind = \"red\", limit = \"500 KiB\", min = \"100\", max = \"300\", max-p = \"10 %\", \
+             weight = \"0.002\", gentle = \"no\", mean-packet = \"512 B\", unit = \"bytes\" }"],
     );
     tells(&red, &["min 51200 B is 100, max 153600 B is 300"]);
 }
@@ -197,11 +195,12 @@ fn ipfw_mistakes() {
 }
 
 /// Two pipes, and a rule for each.
-const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/s\nipfw add 100 pipe 1 ip from any to any out\nipfw add 200 pipe 2 ip from any to any in\n";
+const PIPES: &str = "ipfw pipe 1 config bw 1Mbit/s\nipfw pipe 2 config bw 2Mbit/s\n\
+    ipfw add 100 pipe 1 ip from any to any out\nipfw add 200 pipe 2 ip from any to any in\n";
 const FIRST: &str = "rate = \"1 Mbit/s\"";
 const SECOND: &str = "rate = \"2 Mbit/s\"";
 const THIRD: &str = "rate = \"3 Mbit/s\"";
-/// What stands behind the pipes and rules, lines that are there then and that are not, and what is told.
+/// Commands after the pipes and rules, expected and unexpected lines, and notes.
 type Taken = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 const TAKEN: [Taken; 14] = [
     (
@@ -247,21 +246,21 @@ const TAKEN: [Taken; 14] = [
         &[FIRST, SECOND],
         &["line 1: pipe 1: line 5"],
     ),
-    // Rules are asked by their numbers.
+    // Rules are evaluated by number.
     (
         "ipfw pipe 3 config bw 3Mbit/s\nipfw add 50 pipe 3 ip from any to any out",
         &[THIRD, SECOND],
         &[FIRST],
         &["ipfw add 100 pipe 1 ip from any to any out: an earlier rule", "line 1: pipe 1: no rule"],
     ),
-    // The last one is 300 here: that of the highest and 100.
+    // The last one is 300 here: the highest plus 100.
     (
         "ipfw add pipe 1 ip from any to any in\nipfw delete 300",
         &[FIRST, SECOND],
         &[],
         &["line 5: ipfw add pipe 1 ip from any to any in: line 6"],
     ),
-    // At the end, and where it is not known whether it comes.
+    // At the end, and where execution is uncertain.
     (
         "ipfw show\nipfw -f flush\nipfw pipe flush",
         &[FIRST, SECOND],
@@ -276,13 +275,13 @@ const TAKEN: [Taken; 14] = [
     ),
 ];
 
-/// What is taken away again is gone, in the order of the script; each rule and pipe that goes is told.
+/// Deleted rules and pipes are gone, in the order of the script, each with a note.
 #[test]
 fn deletions_come_in_their_order() {
     for (more, wanted, unwanted, told) in TAKEN {
         let imported = from(Format::Ipfw, &format!("{PIPES}{more}"));
         has(&imported, wanted);
-        // The last line with a rate is that of the traffic.
+        // The last line with a rate belongs to the traffic.
         let rates: Vec<&str> = lines(&imported).into_iter().filter(|line| line.starts_with("rate")).collect();
         assert!(
             unwanted.iter().all(|line| !rates[..rates.len() - 1].contains(line)),
@@ -297,12 +296,13 @@ fn deletions_come_in_their_order() {
 
 #[test]
 fn pipes_that_nothing_leads_into() {
-    let pairs = "pipe 1 config bw 1Mbit/s\npipe 2 config bw 2Mbit/s\nadd pipe 1 ip from 10.0.0.1 to 10.0.0.2\nadd pipe 1 ip from 10.0.0.2 to 10.0.0.1";
+    let pairs = "pipe 1 config bw 1Mbit/s\npipe 2 config bw 2Mbit/s\n\
+        add pipe 1 ip from 10.0.0.1 to 10.0.0.2\nadd pipe 1 ip from 10.0.0.2 to 10.0.0.1";
     tells(&from(Format::Ipfw, pairs), &["line 2: pipe 2: no rule that is carried over leads into it"]);
     silent(&from(Format::Ipfw, pairs), &["pipe 1: no rule"]);
 }
 
-/// A burst is bytes, and k are 1024 of them (expand_number of libutil).
+/// A burst is in bytes, and k is 1024 (expand_number of libutil).
 #[test]
 fn bursts_are_bytes() {
     for (given, text) in [("10KBytes", "10 KiB"), ("64k", "64 KiB"), ("3000", "3 kB"), ("1M", "1 MiB")] {
@@ -312,29 +312,37 @@ fn bursts_are_bytes() {
     refused(Format::Ipfw, "ipfw pipe 1 config bw 1Mbit/s burst 10Kbit", "burst: \"10Kbit\"");
 }
 
-/// Functions of a script get their arguments; those that nothing calls are carried out once.
+/// Functions of a script get their arguments; uncalled ones are executed once.
 #[test]
 fn functions_of_scripts() {
-    let script = "#!/bin/sh\nfw() { /sbin/ipfw -q \"$@\"; }\nshape() {\n  local pipe=$1 rate=$2\n  fw pipe $pipe config bw ${rate}Mbit/s delay ${3:-5}\n}\n\
-                  lead() { fw add $1 pipe $1 ip from any to any $2; }\nfw -f flush\nshape 10 3\nshape 20 8 40\nlead 10 out\nlead 20 in\n";
+    let script = "#!/bin/sh\nfw() { /sbin/ipfw -q \"$@\"; }\n\
+        shape() {\n  local pipe=$1 rate=$2\n  fw pipe $pipe config bw ${rate}Mbit/s delay ${3:-5}\n}\n\
+                  lead() { fw add $1 pipe $1 ip from any to any $2; }\nfw -f flush\nshape 10 3\n\
+                  shape 20 8 40\nlead 10 out\nlead 20 in\n";
     let imported = from(Format::Ipfw, script);
     has(&imported, &["rate = \"3 Mbit/s\"", "delay = \"5 ms\"", "rate = \"8 Mbit/s\"", "delay = \"40 ms\""]);
     assert!(imported.notes.is_empty(), "{:?}", imported.notes);
     plan(&imported);
-    let rc = "#!/bin/sh\n. /etc/rc.subr\nname=shaper\nstart_cmd=\"${name}_start\"\nstop_cmd=\"${name}_stop\"\n\
-              shaper_start()\n{\n  ipfw pipe 1 config bw 5Mbit/s\n  ipfw add 100 pipe 1 ip from any to any out\n}\n\
-              shaper_stop()\n{\n  ipfw delete 100\n  ipfw pipe 1 delete\n}\nload_rc_config $name\nrun_rc_command \"$1\"\n";
+    let rc = "#!/bin/sh\n. /etc/rc.subr\nname=shaper\nstart_cmd=\"${name}_start\"\n\
+        stop_cmd=\"${name}_stop\"\n\
+              shaper_start()\n{\n  ipfw pipe 1 config bw 5Mbit/s\n  ipfw add 100 pipe 1 ip from any to any \
+              out\n}\n\
+              shaper_stop()\n{\n  ipfw delete 100\n  ipfw pipe 1 delete\n}\nload_rc_config $name\n\
+              run_rc_command \"$1\"\n";
     let imported = from(Format::Ipfw, rc);
     has(&imported, &["rate = \"5 Mbit/s\""]);
     tells(&imported, &["shaper_start(): nothing here calls it", "line 13: ipfw delete 100: "]);
     plan(&imported);
 }
 
-/// Branches of a case that start, stop, and both: what comes twice is the same.
+/// Branches of a case that start, stop, and both: repeated rules count once.
 #[test]
 fn starts_and_restarts() {
-    let script = "start() {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | pfctl -f -\n}\n\
-                  stop() { dnctl -q flush; }\ncase \"$1\" in\n  start) start ;;\n  stop) stop ;;\n  restart|reload) stop; start ;;\n  *) echo usage; exit 1 ;;\nesac\n";
+    let script = "start() \
+        {\n  dnctl pipe 1 config bw 1Mbit/s delay 100\n  echo \"dummynet out from any to any pipe 1\" | \
+        pfctl -f -\n}\n\
+                  stop() { dnctl -q flush; }\ncase \"$1\" in\n  start) start ;;\n  stop) stop ;;\n  \
+                  restart|reload) stop; start ;;\n  *) echo usage; exit 1 ;;\nesac\n";
     let imported = from(Format::Ipfw, script);
     has(&imported, &["rate = \"1 Mbit/s\"", "delay = \"100 ms\""]);
     tells(&imported, &["line 5: dnctl -q flush: it is not known whether it comes"]);

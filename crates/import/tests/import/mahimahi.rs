@@ -6,7 +6,8 @@ use longwire_import::{Format, import};
 #[test]
 fn mahimahi_shells() {
     let command = "mm-delay 20 mm-loss uplink 0.01 mm-link up.trace down.trace --uplink-queue=droptail \
-                   --uplink-queue-args=\"packets=100\" --downlink-queue=codel --downlink-queue-args=\"packets=200, target=5, interval=100\" \
+                   --uplink-queue-args=\"packets=100\" --downlink-queue=codel \
+                   --downlink-queue-args=\"packets=200, target=5, interval=100\" \
                    --meter-all -- curl example.org";
     let imported = from(Format::Mahimahi, command);
     // Out: trace, loss, delay. In: delay, trace.
@@ -24,14 +25,16 @@ fn mahimahi_shells() {
     tells(&imported, &["--meter-all", "curl example.org"]);
     let imported = from(
         Format::Mahimahi,
-        "mm-onoff uplink 1.5 0.5 -- mm-link --once a b --downlink-queue pie --downlink-queue-args qdelay_ref=20,max_burst=100,bytes=30000",
+        "mm-onoff uplink 1.5 0.5 -- mm-link --once a b --downlink-queue pie --downlink-queue-args \
+         qdelay_ref=20,max_burst=100,bytes=30000",
     );
     has(
         &imported,
         &[
             "state = { kind = \"flap\", up = \"1.5 s\", down = \"500 ms\" }",
             "rate = { kind = \"trace\", file = \"a\", end = \"clear\" }",
-            "queue = { kind = \"pie\", limit = \"30 kB\", update = \"30 ms\", target = \"20 ms\", burst = \"100 ms\" }",
+            "queue = { kind = \"pie\", limit = \"30 kB\", update = \"30 ms\", target = \"20 ms\", burst = \
+             \"100 ms\" }",
             "queue = \"unlimited\"",
         ],
     );
@@ -53,7 +56,7 @@ fn traces_of_mahimahi() {
     let imported = import(Format::Mahimahi, &[file("up", "0\n5\n5\n"), file("down", "1\n")]).unwrap();
     has(&imported, &["rate = { kind = \"trace\", file = \"down\", end = \"loop\" }"]);
     assert!(imported.notes.is_empty());
-    // What no link can play is refused with its line.
+    // A trace that no link can play is refused with its line.
     for (text, wanted) in [("0\n0\n0\n", "up"), ("5\n3\n", "line 2")] {
         let error = import(Format::Mahimahi, &[file("up", text)]).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");

@@ -1,4 +1,4 @@
-//! What other tools' users have becomes scenarios that are read, and that mean the same.
+//! Inputs of other tools become valid scenarios with the same meaning.
 #![forbid(unsafe_code)]
 
 mod ipfw;
@@ -27,7 +27,7 @@ fn from(format: Format, text: &str) -> Imported {
     import(format, &[command(text)]).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The lines of the scenario that are no comments.
+/// The lines of the scenario without comments.
 fn lines(imported: &Imported) -> Vec<&str> {
     imported.scenario.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
 }
@@ -50,7 +50,7 @@ fn tells(imported: &Imported, wanted: &[&str]) {
     }
 }
 
-/// None of the notes says this.
+/// Asserts that no note contains these texts.
 fn silent(imported: &Imported, unwanted: &[&str]) {
     for unwanted in unwanted {
         let told = imported.notes.iter().find(|note| note.to_string().contains(unwanted));
@@ -63,7 +63,7 @@ fn refused(format: Format, text: &str, wanted: &str) {
     assert!(error.contains(wanted), "{text}: {error}");
 }
 
-/// Packets take these links from host to host, by the order of the hosts in the file.
+/// The links of packets from host to host, by the order of the hosts in the file.
 fn way(plan: &Plan, from: u16, to: u16) -> Vec<&str> {
     let links = plan.pair_route(from, to).unwrap();
     links.iter().map(|link| &*plan.links[*link as usize].name).collect()

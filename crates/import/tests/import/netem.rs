@@ -1,24 +1,27 @@
-//! netem: its options, commands of tc, and what tc shows.
+//! netem: its options, commands of tc, and output of tc.
 
 use crate::{from, has, plan, refused, silent, tells, way};
 use longwire_import::Format;
 
-/// Options, and the line they make. tc-netem(8); percentages may lack their sign (parse_percent of tc).
+/// Options, and the resulting line. tc-netem(8); percentages may lack their sign (parse_percent of tc).
 pub const NETEM: [(&str, &str); 36] = [
     ("delay 100ms", "delay = \"100 ms\""),
     ("latency 1.5s", "delay = \"1.5 s\""),
     ("delay 250", "delay = \"250 us\""),
     (
         "delay 100ms 20ms",
-        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"uniform\", order = \"reorder\" }",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"uniform\", \
+         order = \"reorder\" }",
     ),
     (
         "delay 100ms 20ms 25% distribution paretonormal",
-        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"pareto-normal\", correlation = \"25 %\", order = \"reorder\" }",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \
+         \"pareto-normal\", correlation = \"25 %\", order = \"reorder\" }",
     ),
     (
         "delay 100ms 20ms distribution mine",
-        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"mine.dist\", order = \"reorder\" }",
+        "delay = { kind = \"jitter\", delay = \"100 ms\", jitter = \"20 ms\", distribution = \"mine.dist\", \
+         order = \"reorder\" }",
     ),
     ("loss 0.1%", "loss = \"0.1 %\""),
     ("loss random 1", "loss = \"1 %\""),
@@ -42,16 +45,19 @@ pub const NETEM: [(&str, &str); 36] = [
     ),
     (
         "loss state 2%",
-        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"98 %\", p32 = \"0 %\", p23 = \"100 %\", p14 = \"0 %\" }",
+        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"98 %\", p32 = \"0 %\", p23 = \"100 %\", p14 = \
+         \"0 %\" }",
     ),
     (
         "loss state 2% 50% 5% 40% 1% ecn",
-        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"50 %\", p32 = \"5 %\", p23 = \"40 %\", p14 = \"1 %\", ecn = \"yes\" }",
+        "loss = { kind = \"markov\", p13 = \"2 %\", p31 = \"50 %\", p32 = \"5 %\", p23 = \"40 %\", p14 = \"1 \
+         %\", ecn = \"yes\" }",
     ),
     ("corrupt 0.2%", "bit-error = { kind = \"per-packet\", probability = \"0.2 %\" }"),
     (
         "duplicate 1% 10%",
-        "duplicate = { kind = \"independent\", probability = \"1 %\", correlation = \"10 %\", where = \"queue\" }",
+        "duplicate = { kind = \"independent\", probability = \"1 %\", correlation = \"10 %\", where = \
+         \"queue\" }",
     ),
     (
         "delay 10ms reorder 25% 50% gap 5",
@@ -66,7 +72,7 @@ pub const NETEM: [(&str, &str); 36] = [
     ("rate 1mbit 20", "overhead = \"34\""),
     ("rate 1mbit packetoverhead -14", "overhead = \"0\""),
     ("rate 1mbit 10 48 5", "framing = \"atm\""),
-    // Here the trailer of 8 bytes comes on top: ⌈(packet + 14 + 10) / 48⌉ cells.
+    // Here the trailer of 8 bytes is added: ⌈(packet + 14 + 10) / 48⌉ cells.
     ("rate 1mbit 10 48 5", "overhead = \"16\""),
     // tc reads a limit as a size, and a seed in any base.
     ("rate 1mbit limit 10k", "queue = \"10240 packets\""),
@@ -75,16 +81,18 @@ pub const NETEM: [(&str, &str); 36] = [
     ("delay 1ms seed 052", "seed = 42"),
     (
         "slot 10ms 20ms packets 5",
-        "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \"5\" }",
+        "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"10 ms\", max = \"20 ms\", packets = \
+         \"5\" }",
     ),
-    // More than 31 bits of nanoseconds, which kernels without the fixes of 2026 do not keep.
+    // More than 31 bits of nanoseconds, which kernels without the fixes of 2026 do not store.
     (
         "slot 3s 5s packets 5",
         "rate = { kind = \"slotted\", rate = \"unlimited\", min = \"3 s\", max = \"5 s\", packets = \"5\" }",
     ),
     (
         "slot 800us bytes 3000 rate 1mbit",
-        "rate = { kind = \"slotted\", rate = \"1 Mbit/s\", min = \"800 us\", max = \"800 us\", bytes = \"3000\" }",
+        "rate = { kind = \"slotted\", rate = \"1 Mbit/s\", min = \"800 us\", max = \"800 us\", bytes = \
+         \"3000\" }",
     ),
     ("delay 1ms seed 42", "seed = 42"),
 ];
@@ -148,7 +156,8 @@ fn a_script_of_tc() {
 
 #[test]
 fn what_tc_shows() {
-    let shown = "qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms  20ms loss 1% 25% rate 1Mbit seed 7\n\
+    let shown = "qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms  20ms loss 1% 25% rate \
+        1Mbit seed 7\n\
                  qdisc noqueue 0: dev lo root refcnt 2\n";
     let imported = from(Format::Netem, shown);
     has(
@@ -162,7 +171,7 @@ fn what_tc_shows() {
     tells(&imported, &["line 2: qdisc noqueue", "seed"]);
 }
 
-/// Abbreviations as iproute2's `matches` takes them: the first option that begins so.
+/// Abbreviations as in iproute2's `matches`: the first option with this beginning.
 #[test]
 fn abbreviations_are_those_of_tc() {
     let table = [
@@ -173,7 +182,8 @@ fn abbreviations_are_those_of_tc() {
         ("dup 1%", "duplicate = { kind = \"independent\", probability = \"1 %\", where = \"queue\" }"),
         (
             "del 20ms 2ms dist normal",
-            "delay = { kind = \"jitter\", delay = \"20 ms\", jitter = \"2 ms\", distribution = \"normal\", order = \"reorder\" }",
+            "delay = { kind = \"jitter\", delay = \"20 ms\", jitter = \"2 ms\", distribution = \"normal\", \
+             order = \"reorder\" }",
         ),
         ("delay 10ms r 25%", "reorder = { kind = \"independent\", probability = \"25 %\" }"),
         ("ra 1mbit l 50", "queue = \"50 packets\""),
@@ -183,7 +193,7 @@ fn abbreviations_are_those_of_tc() {
     for (options, line) in table {
         has(&from(Format::Netem, &format!("tc q a dev eth0 root netem {options}")), &[line]);
     }
-    // What is no beginning of an option is none.
+    // A word that is no beginning of an option is refused.
     for wrong in ["dely 10ms", "losss 1%", "duplicates 1%", "j 10ms"] {
         refused(Format::Netem, &format!("tc qdisc add dev eth0 root netem {wrong}"), "netem has no option");
     }
@@ -191,7 +201,7 @@ fn abbreviations_are_those_of_tc() {
     has(&from(Format::Netem, bucket), &["queue = \"54.096 kB\""]);
 }
 
-/// netem averages each draw with the last; of 1% 25% next to nothing is lost.
+/// netem averages each draw with the last; with 1% 25% next to nothing is lost.
 #[test]
 fn correlations_are_told() {
     let imported = from(
@@ -212,7 +222,7 @@ fn correlations_are_told() {
     assert!(from(Format::Netem, "delay 10ms 1ms loss 1% duplicate 1%").notes.is_empty());
 }
 
-/// Of the commands for one interface the last is taken, and what the kernel keeps of those before.
+/// Of the commands for one interface the last is used, with what the kernel keeps of earlier ones.
 #[test]
 fn later_commands_for_one_interface() {
     let script = "tc qdisc add dev eth0 root netem rate 1mbit delay 10ms loss 1%\nsleep 10\n\
@@ -224,14 +234,16 @@ fn later_commands_for_one_interface() {
         &imported,
         &[
             "line 2: sleep 10: what follows it comes 10 s after the beginning there",
-            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it leaves as it was set before, as in the kernel: rate",
+            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it leaves as it was set before, as in \
+             the kernel: rate",
             "line 3: tc qdisc change dev eth0 root netem delay 50ms: it is taken in place of line 1",
             "an [[at]] event with time, link = \"eth0\"",
             "line 4: tc qdisc del dev eth0 root: not carried over: the link keeps what line 3 sets",
         ],
     );
-    // A new one keeps nothing, and one like the one before needs no word.
-    let anew = "tc qdisc add dev eth0 root netem rate 1mbit\ntc qdisc del dev eth0 root\ntc qdisc add dev eth0 root netem delay 5ms";
+    // A new qdisc keeps nothing, and an identical one needs no note.
+    let anew = "tc qdisc add dev eth0 root netem rate 1mbit\ntc qdisc del dev eth0 root\n\
+        tc qdisc add dev eth0 root netem delay 5ms";
     let imported = from(Format::Netem, anew);
     assert!(!imported.scenario.contains("\nrate = \"1 Mbit/s\"\nframing"), "{}", imported.scenario);
     tells(&imported, &["line 3", "in place of line 1"]);
@@ -265,7 +277,7 @@ fn netem_refuses_what_tc_refuses() {
     refused(Format::Netem, "a\ntc qdisc add dev eth0 root netem delay x", "line 2: delay");
 }
 
-/// netem sends a packet that is early past its delay and its rate: one link, whose delay comes before its queue.
+/// netem sends an early packet without delay and rate: one link, whose delay precedes its queue.
 #[test]
 fn what_is_reordered_passes_by_the_rate() {
     let imported = from(Format::Netem, "delay 10ms reorder 25% gap 5 loss 1% rate 1mbit limit 200");
@@ -282,11 +294,10 @@ fn what_is_reordered_passes_by_the_rate() {
     let imported = from(Format::Netem, "delay 10ms 1ms reorder 25% slot 5ms");
     has(
         &imported,
-        &[
-            "delay = { kind = \"jitter\", delay = \"10 ms\", jitter = \"1 ms\", distribution = \"uniform\", order = \"keep\", before = \"queue\" }",
-        ],
+        &["delay = { kind = \"jitter\", delay = \"10 ms\", jitter = \"1 ms\", distribution = \"uniform\", \
+             order = \"keep\", before = \"queue\" }"],
     );
-    // Without a rate there is nothing more to pass by, and without reordering nothing that does.
+    // Without a rate there is nothing to bypass, and without reordering no packet that does.
     let imported = from(Format::Netem, "delay 10ms reorder 25%");
     has(&imported, &["delay = \"10 ms\"", "reorder = { kind = \"independent\", probability = \"25 %\" }"]);
     let imported = from(Format::Netem, "delay 10ms rate 1mbit");

@@ -1,4 +1,4 @@
-//! Scripts of ns, and of testbeds that read them.
+//! Scripts of ns, and of testbeds.
 
 use crate::{from, has, lines, plan, refused, tells, way};
 use longwire_import::{Format, Imported};
@@ -47,7 +47,7 @@ fn ns_scripts() {
         $ns rtproto Static
         $ns run
     "#;
-    // Braces keep Tcl from replacing $core: what is meant is known only when the time has come.
+    // Braces keep Tcl from replacing $core, which is only resolved at its time.
     let script = script.replace("{$core up}", "\"$core up\"");
     let imported = from(Format::Ns, &script);
     has(
@@ -57,7 +57,9 @@ fn ns_scripts() {
             "between = [\"node-0\", \"router\"]",
             "between = [\"node-1\", \"lan\"]",
             "name = \"core\"",
-            "forward = { state = \"up\", rate = \"10 Mbit/s\", delay = \"5 ms\", loss = \"5 %\", queue = { kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"2 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\" } }",
+            "forward = { state = \"up\", rate = \"10 Mbit/s\", delay = \"5 ms\", loss = \"5 %\", queue = { \
+             kind = \"red\", limit = \"100 packets\", min = \"10\", max = \"30\", max-p = \"2 %\", weight = \
+             \"0.002\", gentle = \"yes\", mean-packet = \"500 B\" } }",
             "forward = { rate = \"10 Mbit/s\", delay = \"1 ms\", queue = \"50 packets\" }",
             "backward = { rate = \"20 Mbit/s\", delay = \"2 ms\", loss = \"1 %\", queue = \"50 packets\" }",
             "delay = \"2 ms\"",
@@ -88,7 +90,8 @@ fn ns_scripts() {
 #[test]
 fn networks_without_leaves_and_with_loops() {
     let ring = "set ns [new simulator]\nforeach n {a b c} { set $n [$ns node] }\n\
-                $ns duplex-link $a $b 1Mb 1ms DropTail\n$ns duplex-link $b $c 1Mb 1ms DropTail\n$ns duplex-link $c $a 1Mb 5ms DropTail";
+                $ns duplex-link $a $b 1Mb 1ms DropTail\n$ns duplex-link $b $c 1Mb 1ms DropTail\n\
+                $ns duplex-link $c $a 1Mb 5ms DropTail";
     let imported = from(Format::Ns, ring);
     has(&imported, &["routing = \"shortest-delay\"", "name = \"a-host\"", "bridge = \"a\""]);
     tells(&imported, &["routing", "too few have one link"]);
@@ -102,12 +105,14 @@ fn networks_without_leaves_and_with_loops() {
     plan_of(&alone.scenario);
 }
 
-/// Emulab hands a limit on as bytes (delaysetup), ns-2 multiplies it by mean_pktsize_ (drop-tail.cc, red.cc).
+/// Emulab passes a limit on as bytes (delaysetup), ns-2 multiplies it by mean_pktsize_ (drop-tail.cc,
+/// red.cc).
 #[test]
 fn queues_in_bytes() {
     let script = |first: &str, kind: &str, more: &str| {
         format!(
-            "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 8Mb 10ms {kind}\n\
+            "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+             $ns simplex-link $a $b 8Mb 10ms {kind}\n\
              set q [[$ns link $a $b] queue]\n$q set limit_ 75\n$q set queue-in-bytes_ 1\n{more}"
         )
     };
@@ -122,23 +127,29 @@ fn queues_in_bytes() {
     let emulab = from(Format::Ns, &script("source tb_compat.tcl", "DropTail", ""));
     has(&emulab, &["queue = \"75 B\""]);
     tells(&emulab, &["Emulab takes limit_ for bytes"]);
-    // RED by itself: bytes, gentle, thresholds 5 and 15 up to 2000 packets/s, a weight of 1 - e^(-1/2000).
-    let red = "queue = { kind = \"red\", limit = \"37.5 kB\", min = \"5\", max = \"15\", max-p = \"10 %\", weight = \"0.0005\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" }";
+    // RED's defaults: bytes, gentle, thresholds 5 and 15 up to 2000 packets/s, a weight of 1 - e^(-1/2000).
+    let red = "queue = { kind = \"red\", limit = \"37.5 kB\", min = \"5\", max = \"15\", max-p = \"10 %\", \
+        weight = \"0.0005\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" }";
     has(&from(Format::Ns, &script("", "RED", "")), &[red]);
 }
 
 #[test]
 fn classes_and_error_models_of_ns2() {
-    let script = "Queue set limit_ 20\nQueue/RED set thresh_ 10\nQueue/RED set setbit_ true\nQueue/RED set foo_ 1\nset ns [new Simulator]\n\
-                  set a [$ns node]\nset b [$ns node]\nset c [$ns node]\n$ns duplex-link $a $b 1Mb 10ms DropTail\n\
-                  $ns duplex-link $b $c 1Mb 10ms RED\nset em [new ErrorModel]\n$em set rate_ 0.02\n$em unit pkt\n\
-                  $em ranvar [new RandomVariable/Uniform]\n$em drop-target [new Agent/Null]\n$ns link-lossmodel $em $a $b\n\
+    let script = "Queue set limit_ 20\nQueue/RED set thresh_ 10\nQueue/RED set setbit_ true\n\
+        Queue/RED set foo_ 1\nset ns [new Simulator]\n\
+                  set a [$ns node]\nset b [$ns node]\nset c [$ns node]\n\
+                  $ns duplex-link $a $b 1Mb 10ms DropTail\n\
+                  $ns duplex-link $b $c 1Mb 10ms RED\nset em [new ErrorModel]\n$em set rate_ 0.02\n\
+                  $em unit pkt\n\
+                  $em ranvar [new RandomVariable/Uniform]\n$em drop-target [new Agent/Null]\n\
+                  $ns link-lossmodel $em $a $b\n\
                   $ns lossmodel $em $c $b\n$ns delay $b $c 30ms duplex\n$ns bandwidth $a $b 2Mb\n";
     let imported = from(Format::Ns, script);
     has(
         &imported,
         &[
-            "forward = { rate = \"2 Mbit/s\", delay = \"10 ms\", loss = { kind = \"independent\", probability = \"2 %\", where = \"wire\" }, queue = \"20 packets\" }",
+            "forward = { rate = \"2 Mbit/s\", delay = \"10 ms\", loss = { kind = \"independent\", \
+             probability = \"2 %\", where = \"wire\" }, queue = \"20 packets\" }",
             "backward = { rate = \"1 Mbit/s\", delay = \"10 ms\", queue = \"20 packets\" }",
         ],
     );
@@ -162,14 +173,16 @@ pub fn row(first: &str, more: &str) -> Imported {
         Format::Ns,
         &format!(
             "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset c [$ns node]\n\
-             set l [$ns duplex-link $a $b 10Mb 10ms DropTail]\n$ns simplex-link $b $c 1Mb 5ms DropTail\n{more}\n$ns run\n"
+             set l [$ns duplex-link $a $b 10Mb 10ms DropTail]\n$ns simplex-link $b $c 1Mb 5ms DropTail\n\
+             {more}\n$ns run\n"
         ),
     );
     plan(&imported);
     imported
 }
 
-/// What `$ns at` does to links of ns-2 (ns-lib.tcl: `bandwidth` and `delay` are of one direction unless `duplex` is added).
+/// Effects of `$ns at` on links of ns-2 (ns-lib.tcl: `bandwidth` and `delay` apply to one direction unless
+/// `duplex` is added).
 #[test]
 fn changes_of_ns2_during_the_run() {
     let imported = row(
@@ -218,7 +231,8 @@ fn changes_of_ns2_during_the_run() {
     );
 }
 
-/// Up from 0.5 s for 2 s, then down for 1 s, up for 2 s, …; what would come after the finish does not, but for the link's being up.
+/// Up from 0.5 s for 2 s, then down for 1 s, up for 2 s, …; nothing happens after the finish, except that the
+/// link is up.
 #[test]
 fn route_models_switch_links() {
     let down = |time: &str, more: &str| format!("time = \"{time}\", link = \"b-c\", {more}state = \"down\"");
@@ -241,7 +255,8 @@ fn route_models_switch_links() {
     tells(&drawn, &["exactly their means"]);
     refused(
         Format::Ns,
-        "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 1Mb 1ms DropTail\n$ns rtmodel Deterministic {1 0 0} $a $b",
+        "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 1Mb 1ms DropTail\n\
+         $ns rtmodel Deterministic {1 0 0} $a $b",
         "no time",
     );
 }
@@ -283,7 +298,8 @@ fn events_of_emulab() {
 fn queues_that_are_here_are_carried_over() {
     let of = |settings: &str, kind: &str| {
         let script = format!(
-            "{settings}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 8Mb 10ms {kind}\n"
+            "{settings}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+             $ns simplex-link $a $b 8Mb 10ms {kind}\n"
         );
         let imported = from(Format::Ns, &script);
         plan(&imported);
@@ -293,9 +309,9 @@ fn queues_that_are_here_are_carried_over() {
     let rio = of("Queue/RED/RIO set in_thresh_ 20", "RED/RIO");
     has(
         &rio,
-        &[
-            "queue = { kind = \"rio\", limit = \"50 packets\", in-min = \"20\", in-max = \"30\", in-max-p = \"2 %\", out-min = \"5\", out-max = \"15\", out-max-p = \"20 %\", weight = \"0.002\", mean-packet = \"500 B\" }",
-        ],
+        &["queue = { kind = \"rio\", limit = \"50 packets\", in-min = \"20\", in-max = \"30\", in-max-p = \
+             \"2 %\", out-min = \"5\", out-max = \"15\", out-max-p = \"20 %\", weight = \"0.002\", \
+             mean-packet = \"500 B\" }"],
     );
     tells(&rio, &["packets are In by their DSCP here"]);
     let packets = of("Queue/RED set bytes_ false\nQueue/RED set queue_in_bytes_ false", "RED");
@@ -316,18 +332,19 @@ fn queues_that_are_here_are_carried_over() {
     );
 }
 
-/// What an error model loses can be set before and during the run, wherever it was attached before.
+/// The loss of an error model can be set before and during the run, wherever it was attached before.
 #[test]
 fn error_models_change() {
     let imported = row(
         "",
-        "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n$em set rate_ 0.01\n$ns at 2.0 \"$em set rate_ 0.5\"",
+        "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n$em set rate_ 0.01\n\
+         $ns at 2.0 \"$em set rate_ 0.5\"",
     );
     has(&imported, &["loss = \"1 %\""]);
     assert_eq!(events(&imported), ["time = \"2 s\", link = \"b-c\", loss = \"50 %\""]);
 }
 
-/// Procedures make links, change them, and may end where something is not known here; then what they did before counts.
+/// Procedures make links, change them, and may fail at an unknown command; their earlier effects remain.
 #[test]
 fn procedures() {
     let script = r#"

@@ -1,4 +1,4 @@
-//! What events of Emulab do to pipes (event/delay-agent/callback.c), and bandwidths of 0.
+//! Effects of Emulab's events on pipes (event/delay-agent/callback.c), and bandwidths of 0.
 
 use crate::ns::{events, row};
 use crate::{from, has, lines, plan, silent, tells};
@@ -7,12 +7,12 @@ use longwire_import::{Format, Imported};
 const FORWARD: &str = "time = \"1 s\", link = \"l.forward\", ";
 const BACKWARD: &str = "time = \"1 s\", link = \"l.backward\", ";
 
-/// An event of Emulab's at 1 s for the link l of 10 Mbit/s, after what is set up before.
+/// An event of Emulab's at 1 s for the link l of 10 Mbit/s, after this set-up.
 fn event(before: &str, what: &str) -> Imported {
     row("source tb_compat.tcl", &format!("{before}\n$ns at 1.0 \"{what}\""))
 }
 
-/// A LIMIT clears the flag that the queue is in bytes, of pipe0; for both pipes it then takes the flags of pipe1.
+/// A LIMIT clears the flag for bytes of pipe0; with both pipes it then gets the flags of pipe1.
 #[test]
 fn a_limit_counts_packets() {
     const THERE: &str = "[[$ns link $a $b] queue] set queue-in-bytes_ 1";
@@ -79,27 +79,35 @@ fn a_limit_counts_packets() {
     }
 }
 
-/// Where the queue is in bytes so are dummynet's thresholds, until a LIMIT comes.
+/// If the queue is in bytes so are dummynet's thresholds, until a LIMIT comes.
 #[test]
 fn thresholds_in_bytes() {
-    let set_up = "set r [$ns duplex-link $a $c 1Mb 1ms RED]\nset q [[$ns link $a $c] queue]\n$q set queue-in-bytes_ 1\n$q set gentle_ 1\n\
+    let set_up = "set r [$ns duplex-link $a $c 1Mb 1ms RED]\nset q [[$ns link $a $c] queue]\n\
+        $q set queue-in-bytes_ 1\n$q set gentle_ 1\n\
                   $q set limit_ 60000\n$q set thresh_ 10000\n$q set maxthresh_ 30250";
     let imported = event(set_up, "$r modify LIMIT=60 THRESH=5 MAXTHRESH=20");
-    let made = "forward = { rate = \"1 Mbit/s\", delay = \"1 ms\", queue = { kind = \"red\", limit = \"60 kB\", min = \"20\", max = \"61\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\", unit = \"bytes\" } }";
+    let made = "forward = \
+        { rate = \"1 Mbit/s\", delay = \"1 ms\", queue = { kind = \"red\", limit = \"60 kB\", min = \"20\", \
+        max = \"61\", max-p = \"10 %\", weight = \"0.002\", gentle = \"yes\", mean-packet = \"500 B\", unit \
+        = \"bytes\" } }";
     has(&imported, &[made]);
     tells(
         &imported,
         &[
-            "thresh_ 10000, maxthresh_ 30250: with a queue in bytes so are Emulab's thresholds; here they are packets of 500 B: 20 and 61",
-            "LIMIT=60: Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the flags of pipe1: RED, in packets",
+            "thresh_ 10000, maxthresh_ 30250: with a queue in bytes so are Emulab's thresholds; here they \
+             are packets of 500 B: 20 and 61",
+            "LIMIT=60: Emulab's delay agent takes a LIMIT for packets, but for both pipes goes on with the \
+             flags of pipe1: RED, in packets",
         ],
     );
-    let after = "queue = { kind = \"red\", limit = \"60 packets\", min = \"5\", max = \"20\", max-p = \"10 %\", weight = \"0.002\", gentle = \"no\", mean-packet = \"500 B\" }";
+    let after = "queue = \
+        { kind = \"red\", limit = \"60 packets\", min = \"5\", max = \"20\", max-p = \"10 %\", weight = \
+        \"0.002\", gentle = \"no\", mean-packet = \"500 B\" }";
     let each = ["forward", "backward"].map(|way| format!("time = \"1 s\", link = \"r.{way}\", {after}"));
     assert_eq!(events(&imported), each);
 }
 
-/// pipe0 is the way from the first node, pipe1 that back.
+/// pipe0 is the direction from the first node, pipe1 the reverse.
 #[test]
 fn an_event_for_one_pipe() {
     let table: [(&str, &[&str]); 5] = [
@@ -119,7 +127,7 @@ fn an_event_for_one_pipe() {
     tells(&event("", "$l modify BWQUANTUM=5"), &["BWQUANTUM=5: of an event's parameters"]);
 }
 
-/// All that one event says is one change for each direction.
+/// All parameters of one event are one change for each direction.
 #[test]
 fn one_event_is_one_change() {
     let red = event("", "$l modify BANDWIDTH=2000 LIMIT=60 THRESH=10 MAXTHRESH=20 LINTERM=20 Q_WEIGHT=0.01");
@@ -129,10 +137,12 @@ fn one_event_is_one_change() {
         "set r [$ns duplex-link $a $c 1Mb 1ms RED]",
         "$r modify LIMIT=60 THRESH=10 MAXTHRESH=20 LINTERM=20 Q_WEIGHT=0.01",
     );
-    let block = "queue = { kind = \"red\", limit = \"60 packets\", min = \"10\", max = \"20\", max-p = \"5 %\", weight = \"0.01\", gentle = \"no\", mean-packet = \"500 B\" }";
+    let block = "queue = \
+        { kind = \"red\", limit = \"60 packets\", min = \"10\", max = \"20\", max-p = \"5 %\", weight = \
+        \"0.01\", gentle = \"no\", mean-packet = \"500 B\" }";
     let each = ["forward", "backward"].map(|way| format!("time = \"1 s\", link = \"r.{way}\", {block}"));
     assert_eq!(events(&red), each);
-    // Several commands at one time, and what comes last counts.
+    // Several commands at one time: the last one wins.
     let several = row(
         "",
         "$ns at 1.0 \"$ns bandwidth $a $b 3Mb; $ns delay $a $b 4ms\"\n$ns at 1.0 \"$ns bandwidth $a $b 5Mb\"",
@@ -140,7 +150,8 @@ fn one_event_is_one_change() {
     assert_eq!(events(&several), [format!("{FORWARD}delay = \"4 ms\", rate = \"5 Mbit/s\"")]);
 }
 
-/// A LAN's cables have two pipes each; what an event says goes into both, but a queue's parameters into that to the LAN alone.
+/// A LAN's cables have two pipes each; an event applies to both, but a queue's parameters only to the one
+/// towards the LAN.
 #[test]
 fn events_of_lans() {
     let script = |what: &str| {
@@ -197,7 +208,7 @@ fn events_of_lans() {
     );
 }
 
-/// dummynet takes 0 for no limit; in ns-2 a packet then takes for ever (delay.h).
+/// dummynet treats 0 as no limit; in ns-2 a packet then takes for ever (delay.h).
 #[test]
 fn a_bandwidth_of_nothing() {
     let unlimited = event("", "$l modify BANDWIDTH=0");
@@ -210,7 +221,8 @@ fn a_bandwidth_of_nothing() {
         let imported = from(
             Format::Ns,
             &format!(
-                "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 0 1ms {kind}\n"
+                "{first}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+                 $ns simplex-link $a $b 0 1ms {kind}\n"
             ),
         );
         plan(&imported);
@@ -220,7 +232,7 @@ fn a_bandwidth_of_nothing() {
             .map(|line| line.to_string())
             .collect::<Vec<_>>()
     };
-    // The last one is that of the traffic.
+    // The last one belongs to the traffic.
     assert_eq!(made("", "DropTail"), ["rate = \"0\"", "rate = \"1 Mbit/s\""]);
     assert_eq!(made("", "RED"), ["rate = \"0\"", "rate = \"1 Mbit/s\""]);
     assert_eq!(made("source tb_compat.tcl", "RED"), ["rate = \"1 Mbit/s\""]);

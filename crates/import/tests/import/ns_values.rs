@@ -4,7 +4,7 @@ use crate::ns::{events, row};
 use crate::{from, has, lines, silent, tells};
 use longwire_import::Format;
 
-/// `set` with one argument reads, and changes nothing: the values are those that are set, or ns' own.
+/// `set` with one argument reads without effect: the values set, or ns's defaults.
 #[test]
 fn reading_a_value() {
     let table = [
@@ -31,11 +31,12 @@ fn reading_a_value() {
         assert_eq!(delay, Some(&*wanted).filter(|_| read != "0"), "{value}\n{}", imported.scenario);
         silent(&imported, &["set "]);
     }
-    // During the run they are what events have made of them.
+    // During the run, values include the changes of events.
     let during = row(
         "",
         "set q [[$ns link $a $b] queue]\n$ns at 1.0 \"$q set limit_ 40; $ns bandwidth $a $b 2Mb\"\n\
-         $ns at 2.0 {$q set limit_ [expr [$q set limit_] / 2]; $ns bandwidth $a $b [expr [[$l link] set bandwidth_] / 2]}",
+         $ns at 2.0 {$q set limit_ [expr [$q set limit_] / 2]; $ns bandwidth $a $b [expr [[$l link] set \
+         bandwidth_] / 2]}",
     );
     assert_eq!(
         events(&during)[1],
@@ -46,7 +47,7 @@ fn reading_a_value() {
     silent(&row("", "set em [new ErrorModel]\n$ns lossmodel $em $a $b\nputs [$em set rate_]"), &["rate_"]);
 }
 
-/// The unit and the rate of an error model may be set in either order; what counts is what they are in the end.
+/// The unit and the rate of an error model may be set in either order; the final values apply.
 #[test]
 fn units_of_error_models() {
     const MODEL: &str = "set em [new ErrorModel]\n$ns lossmodel $em $b $c\n";
@@ -67,7 +68,8 @@ fn units_of_error_models() {
         ),
         ("$em unit time", &[], &["errors for each time"]),
         (
-            "$em set rate_ 0.01\n$ns lossmodel $em $a $b\n$ns link-lossmodel [new ErrorModel/Uniform 0.02 pkt] $b $c",
+            "$em set rate_ 0.01\n$ns lossmodel $em $a $b\n\
+             $ns link-lossmodel [new ErrorModel/Uniform 0.02 pkt] $b $c",
             &["loss = { kind = \"independent\", probability = \"2 %\", where = \"wire\" }"],
             &["takes the place of the one before"],
         ),
@@ -86,7 +88,8 @@ fn units_of_error_models() {
     let changing = row(
         "",
         &format!(
-            "{MODEL}$em set rate_ 0.01\n$ns at 1.0 \"$em unit byte\"\n$ns at 2.0 \"$em set rate_ 0.02\"\n$ns at 3.0 \"$em unit pkt\""
+            "{MODEL}$em set rate_ 0.01\n$ns at 1.0 \"$em unit byte\"\n$ns at 2.0 \"$em set rate_ 0.02\"\n\
+             $ns at 3.0 \"$em unit pkt\""
         ),
     );
     let event = |time: u8, loss: &str| format!("time = \"{time} s\", link = \"b-c\", loss = \"{loss}\"");
@@ -102,8 +105,10 @@ fn units_of_error_models() {
 fn notes_have_the_names_of_the_script() {
     let imported = row(
         "",
-        "set n(1) $a\nset em [new ErrorModel/Trace]\n$ns lossmodel $em $a $b\n$ns lossmodel [new Foo] $b $a\n$ns color 1 Blue\n\
-         [[$ns link $b $a] queue] set foo_ 1\n$ns duplex-link-op $a $b orient right\nset t [new Agent/TCP]\n$ns attach-agent $a $t\n\
+        "set n(1) $a\nset em [new ErrorModel/Trace]\n$ns lossmodel $em $a $b\n$ns lossmodel [new Foo] $b $a\n\
+         $ns color 1 Blue\n\
+         [[$ns link $b $a] queue] set foo_ 1\n$ns duplex-link-op $a $b orient right\nset t [new Agent/TCP]\n\
+         $ns attach-agent $a $t\n\
          $ns at 1.0 \"$t start\"\n$ns at 2.0 \"$l flash\"\n$ns at 3.0 \"$l queue set limit_ 5\"",
     );
     tells(
@@ -124,12 +129,13 @@ fn notes_have_the_names_of_the_script() {
     silent(&imported, &["…", "_o"]);
 }
 
-/// ns-2 works thresholds out by the rate: half of what comes in 5 ms. They are whole packets here.
+/// ns-2 derives thresholds from the rate: half of the arrivals in 5 ms. Here they are whole packets.
 #[test]
 fn thresholds_between_whole_packets() {
     let of = |rate: &str, before: &str| {
         let script = format!(
-            "{before}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b {rate} 10ms RED\n"
+            "{before}\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+             $ns simplex-link $a $b {rate} 10ms RED\n"
         );
         from(Format::Ns, &script)
     };
@@ -156,12 +162,14 @@ fn thresholds_between_whole_packets() {
     }
 }
 
-/// ns-2 fills in the upper threshold once, when the run begins: three times the lower one of then.
+/// ns-2 fills in the upper threshold once, at the beginning of the run: three times the lower one at that
+/// time.
 #[test]
 fn a_threshold_that_changes_leaves_the_other() {
     let imported = from(
         Format::Ns,
-        "Queue/RED set thresh_ 5\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 10Mb 10ms RED\n\
+        "Queue/RED set thresh_ 5\nset ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+         $ns simplex-link $a $b 10Mb 10ms RED\n\
          set q [[$ns link $a $b] queue]\n$ns at 3 \"$q set thresh_ 9\"\n$ns at 4 \"$q set maxthresh_ 40\"\n",
     );
     for wanted in ["min = \"5\", max = \"15\"", "min = \"9\", max = \"15\"", "min = \"9\", max = \"40\""] {
@@ -169,10 +177,11 @@ fn a_threshold_that_changes_leaves_the_other() {
     }
 }
 
-/// Comparisons of texts, random numbers, and the channel of a procedure that writes down windows.
+/// Comparisons of texts, random numbers, and the channel of a procedure that records windows.
 #[test]
 fn what_scripts_of_ns2_compute_with() {
-    let script = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\nset kind RED\n\
+    let script = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\n\
+        set kind RED\n\
         set W [open win.tr w]\n\
         proc plotWindow {source file} {\n global ns\n puts $file [$ns now]\n}\n\
         if {$kind == \"RED\"} { set bw 3Mb } else { set bw 1Mb }\n\
@@ -187,23 +196,27 @@ fn what_scripts_of_ns2_compute_with() {
     tells(&imported, &["uniform 0 5: a random number there", "rand() * 100): a random number there"]);
 }
 
-/// Procedures that trace, as ns-2's tutorials have them, call themselves again; they are gone through once. So are those that change something, of
-/// which that is said.
+/// Procedures that trace, as in ns-2's tutorials, call themselves again; they are executed once. So are those
+/// that change something, with a note.
 #[test]
 fn procedures_that_come_again_end() {
-    let trace = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset tcp [new Agent/TCP]\nset sink [new Agent/TCPSink]\n\
+    let trace = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset tcp [new Agent/TCP]\n\
+        set sink [new Agent/TCPSink]\n\
         set W [open win.tr w]\n$ns duplex-link $a $b 3Mb 10ms DropTail\n\
         proc plotWindow {source file} {\n global ns\n set now [$ns now]\n set cwnd [$source set cwnd_]\n\
         puts $file \"$now $cwnd\"\n $ns at [expr $now + 0.1] \"plotWindow $source $file\"\n}\n\
-        proc record {} {\n global sink W ns\n set bw [$sink set bytes_]\n puts $W \"[$ns now] [expr $bw / 0.5]\"\n\
+        proc record {} {\n global sink W ns\n set bw [$sink set bytes_]\n puts $W \"[$ns now] [expr $bw / \
+        0.5]\"\n\
         $sink set bytes_ 0\n $ns at [expr [$ns now] + 0.5] \"record\"\n}\n\
         $ns at 0.1 \"plotWindow $tcp $W\"\n$ns at 0.0 \"record\"\n$ns run\n";
     let imported = from(Format::Ns, trace);
     has(&imported, &["rate = \"3 Mbit/s\"", "delay = \"10 ms\""]);
     assert!(!lines(&imported).contains(&"[[at]]"), "{}", imported.scenario);
     tells(&imported, &["plotWindow $tcp $W: it comes again and again to write something down"]);
-    let again = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 3Mb 10ms DropTail\n\
-        proc vary {} {\n global ns a b\n $ns bandwidth $a $b 1Mb\n $ns at [expr [$ns now] + 1] vary\n $ns at 9 other\n}\n\
+    let again = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
+        $ns duplex-link $a $b 3Mb 10ms DropTail\n\
+        proc vary {} {\n global ns a b\n $ns bandwidth $a $b 1Mb\n $ns at [expr [$ns now] + 1] vary\n $ns at \
+        9 other\n}\n\
         $ns at 2 vary\n";
     let imported = from(Format::Ns, again);
     let events = lines(&imported).iter().filter(|line| **line == "[[at]]").count();
@@ -217,7 +230,7 @@ fn procedures_that_come_again_end() {
     );
 }
 
-/// What a random variable gives is its mean: with ns-2's defaults, and with what is set.
+/// A random variable gives its mean, with ns-2's defaults and with explicit settings.
 #[test]
 fn random_variables_give_their_means() {
     for (variable, wanted) in [
@@ -228,7 +241,8 @@ fn random_variables_give_their_means() {
         ("new RandomVariable/Normal]", "10 ms"),
     ] {
         let script = format!(
-            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\nset u [{variable}\n\
+            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\n\
+             set u [{variable}\n\
              $ns duplex-link $a $b 3Mb [expr 10 + [$u value]]ms DropTail\n"
         );
         let imported = from(Format::Ns, &script);

@@ -1,4 +1,4 @@
-//! What is written can be read.
+//! Written scenarios are valid.
 
 use crate::netem::NETEM;
 use crate::{command, file, from, plan};
@@ -19,7 +19,7 @@ fn what_exists_is_read() {
     }
 }
 
-/// Every option of every format, with files that are there: what is written can be read.
+/// Every option of every format, with existing files: the written scenario is valid.
 #[test]
 fn every_option_is_read() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("every-option");
@@ -48,8 +48,8 @@ fn every_option_is_read() {
     line(Format::Netem, "tc qdisc add dev eth0 root netem delay 0ms");
     line(
         Format::Netem,
-        "delay 100ms 20ms 25% distribution normal loss gemodel 1% 25% 70% 0.1% ecn corrupt 0.1% 5% duplicate 1% 10% \
-         reorder 25% 50% gap 3 rate 10mbit 5 slot 1ms 2ms packets 10 bytes 20000 limit 500 seed 7",
+        "delay 100ms 20ms 25% distribution normal loss gemodel 1% 25% 70% 0.1% ecn corrupt 0.1% 5% duplicate \
+         1% 10% reorder 25% 50% gap 3 rate 10mbit 5 slot 1ms 2ms packets 10 bytes 20000 limit 500 seed 7",
     );
     for queue in [
         "red 0.002/5/15/0.1",

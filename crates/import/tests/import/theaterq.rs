@@ -28,7 +28,7 @@ fn traces_of_theaterq() {
     refused(Format::Theaterq, "tc qdisc add dev eth0 root theaterq", "there is no trace");
 }
 
-/// What a link could not play is refused with its line, and not only when the scenario is read.
+/// A trace that a link can't play is refused with its line, and not only when the scenario is parsed.
 #[test]
 fn traces_that_can_not_be_played() {
     for (text, wanted) in [
@@ -40,7 +40,7 @@ fn traces_that_can_not_be_played() {
     }
 }
 
-/// A packet waits, is sent, and then travels: one link does it in this order.
+/// A packet waits, is transmitted, and is then delayed: one link does it in this order.
 #[test]
 fn the_delay_comes_after_the_rate() {
     let trace = file("t.csv", "1000,20000000,1000000,0,50\n");

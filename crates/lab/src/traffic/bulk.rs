@@ -24,7 +24,8 @@ pub const MAX_BYTES: u64 = 1 << 50;
 const SAMPLE_NS: u64 = 50_000_000;
 /// Bytes of one write or read.
 const CHUNK: usize = 256 << 10;
-/// After the sender's end, silence on all connections for so long ends the transfer: a reset may have been lost.
+/// After the sender's end, silence on all connections for so long ends the transfer: a reset may have been
+/// lost.
 const QUIET_NS: u64 = 1_000_000_000;
 /// How long a receiver waits for the connections it was promised, in nanoseconds.
 pub(super) const CONNECT_NS: u64 = 60_000_000_000;
@@ -36,7 +37,8 @@ pub struct Bulk {
     pub until: Until,
     /// Connections that share it, 1 to [`MAX_STREAMS`].
     pub streams: u32,
-    /// Congestion control, as in `/proc/sys/net/ipv4/tcp_available_congestion_control`; the system's default if none.
+    /// Congestion control, as in `/proc/sys/net/ipv4/tcp_available_congestion_control`; the system's default
+    /// if none.
     pub congestion: Option<String>,
     /// Goodput is reported for each interval of so many nanoseconds, 1 ms to an hour.
     pub interval_ns: u64,
@@ -49,10 +51,10 @@ impl Bulk {
     }
 }
 
-/// What became of a transfer.
+/// The result of a transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BulkResult {
-    /// What was asked for.
+    /// The request.
     pub bulk: Bulk,
     /// Congestion control in use, as the kernel names it.
     pub congestion: String,
@@ -64,15 +66,15 @@ pub struct BulkResult {
     pub rtt: Option<Distribution>,
     /// The smallest round-trip time TCP saw, in nanoseconds.
     pub min_rtt_ns: Option<u64>,
-    /// What the receiver saw.
+    /// The receiver's result.
     pub reception: BulkReception,
 }
 
 /// Makes a transfer to a receiver, and returns what both saw.
 ///
 /// # Errors
-/// A parameter out of range, a congestion control that the system lacks, a receiver that cannot be reached, refuses, or falls silent, or a
-/// progress function that stops.
+/// A parameter out of range, a congestion control that the system lacks, a receiver that cannot be reached,
+/// refuses, or falls silent, or a progress function that stops.
 pub fn send(receiver: &Receiver, bulk: &Bulk, on_progress: OnProgress<'_>) -> Result<BulkResult, Error> {
     bulk.until.check(MAX_BYTES)?;
     let duration_ns = bulk.until.duration_ns();
@@ -178,7 +180,8 @@ impl Sender {
         }
     }
 
-    /// After a duration the rest is discarded; otherwise each connection ends in order and delivers everything.
+    /// After a duration the rest is discarded; otherwise each connection ends in order and delivers
+    /// everything.
     fn finish(&mut self, until: Until) -> Result<(), Error> {
         self.next_sample = 0;
         self.sample(monotonic().0);
@@ -206,7 +209,8 @@ impl Sender {
         reporter: &mut Reporter<'_>,
         patience: Duration,
     ) -> Result<BulkReception, Error> {
-        // What lies in the sending buffers may take long on a slow link: the receiver gives up when nothing comes for IDLE_NS.
+        // What lies in the sending buffers may take long on a slow link: the receiver gives up when nothing
+        // comes for IDLE_NS.
         let slow = if self.streams.is_empty() { 0 } else { MAX_DURATION_NS };
         let end = monotonic().0 + slow + u64::try_from(patience.as_nanos()).unwrap_or(IDLE_NS) + QUIET_NS;
         let answer = control.read_until("result", end, &mut |now| {
@@ -298,7 +302,8 @@ impl BulkOffer {
                 match stream.read(&mut buffer) {
                     Ok(count @ 1..) => goodput.arrive(now, count as u64),
                     Err(error) if passing(&error) => {}
-                    // An orderly end, or a reset at the end of a duration; poll(2) leaves negative descriptors alone.
+                    // An orderly end, or a reset at the end of a duration; poll(2) leaves negative
+                    // descriptors alone.
                     Ok(_) | Err(_) => {
                         open -= 1;
                         ready.fd = -1;
@@ -330,7 +335,8 @@ impl BulkOffer {
     }
 }
 
-/// The next connection of this flow, or none if a stranger came; gives up when the monotonic clock shows `end`.
+/// The next connection of this flow, or none if a stranger came; gives up when the monotonic clock shows
+/// `end`.
 pub(super) fn accept(
     listener: &TcpListener,
     control: &mut Control,
@@ -354,7 +360,8 @@ pub(super) fn accept(
         if wait[0].revents != 0 {
             break;
         }
-        // A sender that failed is not waited for; the end of a short transfer may come before its connections are looked at.
+        // A sender that failed is not waited for; the end of a short transfer may come before its connections
+        // are looked at.
         if wait[1].revents != 0 {
             control.fill("connections of the transfer")?;
         }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// How long before a moment [`wait_until`] stops sleeping and starts spinning, in nanoseconds: more than a wake-up takes.
+/// How long before a moment [`wait_until`] stops sleeping and starts spinning, in nanoseconds: more than a
+/// wake-up takes.
 const SPIN_NS: u64 = 100_000;
 
 /// The nanoseconds of a time since the clock's start, 0 if before.
@@ -17,7 +18,8 @@ pub(super) fn nanos(time: &libc::timespec) -> u64 {
 
 /// How far the wall clock is ahead of the monotonic one, known ever better the more often it is measured.
 ///
-/// Both clocks run at the same adjusted rate, so that their difference changes only when the wall clock is set.
+/// Both clocks run at the same adjusted rate, so that their difference changes only when the wall clock is
+/// set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WallOffset {
     offset: i64,
@@ -49,13 +51,15 @@ impl WallOffset {
     }
 }
 
-/// Lets this thread's sleeps end when they should, rather than up to 50 µs later (prctl(2), PR_SET_TIMERSLACK).
+/// Lets this thread's sleeps end when they should, rather than up to 50 µs later (prctl(2),
+/// PR_SET_TIMERSLACK).
 pub(super) fn precise_sleeps() {
     // Failing only makes them less precise.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Waits until the monotonic clock shows `moment`: sleeps to 100 µs before it, then spins. Returns the time at which it ended.
+/// Waits until the monotonic clock shows `moment`: sleeps to 100 µs before it, then spins. Returns the time
+/// at which it ended.
 pub(super) fn wait_until(moment: u64) -> u64 {
     loop {
         let now = monotonic().0;

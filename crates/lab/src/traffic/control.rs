@@ -1,4 +1,5 @@
-//! The control connection: one line of JSON says what is to come, one answers that it may begin, one tells the end, one the result.
+//! The control connection: one line of JSON says what is to come, one answers that it may begin, one tells
+//! the end, one the result.
 //!
 //! ```text
 //! sender                                   receiver
@@ -38,7 +39,8 @@ const RESULT_LINE: usize = 512 << 10;
 pub struct Receiver {
     /// Address and control port.
     pub address: SocketAddr,
-    /// Where packets and data connections go, if not to the receiver's address and the port it names: a relay, a forwarded port.
+    /// Where packets and data connections go, if not to the receiver's address and the port it names: a
+    /// relay, a forwarded port.
     pub data: Option<SocketAddr>,
     /// How long to wait for each of its answers; more than the path's round trip.
     pub patience: Duration,
@@ -51,7 +53,7 @@ impl Receiver {
     }
 }
 
-/// What a sender says first.
+/// A sender's first message.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub longwire: u32,
@@ -59,7 +61,7 @@ pub(super) struct Hello {
     pub test: Test,
 }
 
-/// What is to be measured.
+/// The measurement.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Test {
@@ -68,7 +70,7 @@ pub(super) enum Test {
     Request(RequestOffer),
 }
 
-/// What a receiver has to know of a stream.
+/// A stream's parameters for the receiver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UdpOffer {
@@ -77,7 +79,7 @@ pub(super) struct UdpOffer {
     pub quiet_ns: u64,
 }
 
-/// What a receiver has to know of a transfer.
+/// A transfer's parameters for the receiver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BulkOffer {
@@ -86,7 +88,7 @@ pub(super) struct BulkOffer {
     pub duration_ns: Option<u64>,
 }
 
-/// What a receiver has to know of requests.
+/// Requests' parameters for the receiver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestOffer {
@@ -95,7 +97,7 @@ pub(super) struct RequestOffer {
     pub response: usize,
 }
 
-/// What carries requests.
+/// The transport of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -105,14 +107,14 @@ pub enum Transport {
     Tcp,
 }
 
-/// What a sender says last.
+/// A sender's last message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct End {
     pub sent: u64,
 }
 
-/// What a receiver says.
+/// A receiver's message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
@@ -190,7 +192,8 @@ impl Control {
         self.read_until(what, end, &mut |_| Ok(()))?.ok_or(Error::Silent { what, after: patience })
     }
 
-    /// Waits for a line until the monotonic clock shows `end`, calling `tick` about five times a second; none if no line came.
+    /// Waits for a line until the monotonic clock shows `end`, calling `tick` about five times a second; none
+    /// if no line came.
     pub fn read_until<T: DeserializeOwned>(
         &mut self,
         what: &'static str,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The most intervals a receiver keeps; later bytes count into the last.
 const MAX_INTERVALS: u64 = 10_000;
 
-/// What the receiver of a transfer saw.
+/// The receiver's view of a transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BulkReception {
     /// Bytes of TCP payload that arrived.

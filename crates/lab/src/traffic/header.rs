@@ -1,12 +1,13 @@
-//! What every packet of a measurement begins with.
+//! The header of packets of a measurement.
 //!
 //! ```text
 //! byte  0      1        2..6      6..10      10..18
 //!       magic  version  flow id   sequence   send time, CLOCK_MONOTONIC, ns
 //! ```
 //!
-//! All in network byte order. 18 bytes, because with UDP and IPv4 they make the shortest Ethernet frame there is; the pair of wall clock and
-//! monotonic clock that places the send time among other clocks is exchanged once, over the control connection.
+//! All in network byte order. 18 bytes, because with UDP and IPv4 they make the shortest Ethernet frame there
+//! is; the pair of wall clock and monotonic clock that places the send time among other clocks is exchanged
+//! once, over the control connection.
 
 /// Bytes of the header, and so the smallest payload.
 pub const HEADER_BYTES: usize = 18;
@@ -14,7 +15,7 @@ pub const HEADER_BYTES: usize = 18;
 const MAGIC: u8 = 0x4c;
 const VERSION: u8 = 1;
 
-/// What a packet says of itself.
+/// The fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// Drawn by the receiver for each measurement, so that strays of an earlier one do not count.

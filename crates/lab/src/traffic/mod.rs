@@ -1,14 +1,16 @@
 //! Traffic between hosts of a lab, or between real machines, and what became of it.
 //!
-//! One side runs a [`Server`]; the other calls [`udp::send`], [`bulk::send`] or [`request::send`], which tell the server over a TCP
-//! connection what is to come, send it, and return what both sides saw. [`ping::ping`] needs no server. Every measurement returns a
-//! typed result and turns into rows of a report.
+//! One side runs a [`Server`]; the other calls [`udp::send`], [`bulk::send`] or [`request::send`], which tell
+//! the server over a TCP connection what is to come, send it, and return what both sides saw. [`ping::ping`]
+//! needs no server. Every measurement returns a typed result and turns into rows of a report.
 //!
-//! Arrival times of datagrams and echoes are the kernel's receive stamps, so that waking up late does not count as delay. One-way
-//! delays are absolute where both sides read the same clock (the same boot of the same machine, namespaces included); between
-//! machines clocks are not synchronised, and delays are given relative to the smallest one seen.
+//! Arrival times of datagrams and echoes are the kernel's receive stamps, so that waking up late is not
+//! measured as delay. One-way delays are absolute where both sides read the same clock (the same boot of the
+//! same machine, namespaces included); between machines clocks are not synchronised, and delays are given
+//! relative to the smallest one seen.
 //!
-//! Functions that run longer than two seconds call the progress function they are given about twice a second; it can stop them.
+//! Functions that run longer than two seconds call the progress function they are given about twice a second;
+//! it can stop them.
 
 pub mod bulk;
 pub mod clock;
@@ -49,7 +51,7 @@ pub enum Error {
     Parameter {
         /// The parameter.
         field: &'static str,
-        /// What is wrong with it.
+        /// Its fault.
         problem: String,
         /// What to give instead.
         fix: &'static str,
@@ -57,9 +59,9 @@ pub enum Error {
     /// The system refused something.
     #[error("{doing}: {source}{fix}")]
     System {
-        /// What was being done, with the address where there is one.
+        /// The operation, with the address if there is one.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
         /// What may help, with its punctuation, or nothing.
         fix: &'static str,
@@ -73,7 +75,7 @@ pub enum Error {
     /// The other side was silent for too long.
     #[error("no {what} within {after:?}; see whether the path lets TCP through both ways")]
     Silent {
-        /// What was waited for.
+        /// The awaited event.
         what: &'static str,
         /// For how long.
         after: Duration,
@@ -158,7 +160,8 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// Bytes that a datagram with `payload` bytes has at this layer, to or from `address`. Fragments are not considered.
+    /// Bytes that a datagram with `payload` bytes has at this layer, to or from `address`. Fragments are not
+    /// considered.
     ///
     /// ```
     /// use longwire_lab::traffic::Layer;

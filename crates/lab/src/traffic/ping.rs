@@ -23,11 +23,12 @@ const ECHO_REPLY_V6: u8 = 129;
 /// Echo requests to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ping {
-    /// Who is asked.
+    /// The target.
     pub target: IpAddr,
     /// How many requests, 1 to [`MAX_REQUESTS`].
     pub count: u32,
-    /// From one request to the next, in nanoseconds, 10 µs to a minute; they overlap if it is less than the round-trip time.
+    /// From one request to the next, in nanoseconds, 10 µs to a minute; they overlap if it is less than the
+    /// round-trip time.
     pub interval_ns: u64,
     /// Bytes after the echo header, [`HEADER_BYTES`] to [`MAX_PAYLOAD`].
     pub payload: usize,
@@ -66,10 +67,10 @@ impl Ping {
     }
 }
 
-/// What became of the requests.
+/// The results of the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PingResult {
-    /// What was asked for.
+    /// The request.
     pub ping: Ping,
     /// Requests sent.
     pub sent: u64,
@@ -98,7 +99,7 @@ pub fn ping(ping: &Ping, on_progress: OnProgress<'_>) -> Result<PingResult, Erro
     ping_each(ping, on_progress, &mut |_| ())
 }
 
-/// The same, and shows each round-trip time in nanoseconds as it is seen.
+/// Pings a host, shows each round-trip time in nanoseconds as it is measured, and returns all.
 ///
 /// # Errors
 /// As for [`ping`].
@@ -188,7 +189,8 @@ impl<'a> Pinger<'a> {
     fn request(&mut self) -> Result<(), Error> {
         let now = monotonic().0;
         let header = Header { flow: self.flow, sequence: self.sent, sent: now };
-        // Datagram sockets and ICMPv6 get identifier or checksum from the kernel; what is written here does no harm.
+        // Datagram sockets and ICMPv6 get identifier or checksum from the kernel; what is written here does
+        // no harm.
         echo_request(&mut self.packet, self.ping.target.is_ipv4(), &header);
         self.departures[self.sent as usize] = now;
         self.sent += 1;

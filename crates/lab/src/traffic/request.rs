@@ -23,7 +23,7 @@ pub const MAX_BYTES: usize = super::udp::MAX_PAYLOAD;
 /// Requests to make. A new one is sent as soon as one is answered or given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
-    /// What carries them.
+    /// Their transport.
     pub transport: Transport,
     /// Bytes of a request, 18 to [`MAX_BYTES`].
     pub request: usize,
@@ -44,10 +44,10 @@ impl Requests {
     }
 }
 
-/// What became of requests.
+/// The results of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestResult {
-    /// What was asked for.
+    /// The request.
     pub requests: Requests,
     /// Requests sent.
     pub sent: u64,
@@ -75,7 +75,8 @@ impl RequestResult {
 /// Makes requests to a receiver, and returns how long the responses took.
 ///
 /// # Errors
-/// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress function that stops.
+/// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress
+/// function that stops.
 pub fn send(
     receiver: &Receiver,
     requests: &Requests,
@@ -326,7 +327,8 @@ impl RequestOffer {
         Ok(())
     }
 
-    /// Answers requests until the sender's end; returns how many. `stopped` is asked about five times a second.
+    /// Answers requests until the sender's end; returns how many. `stopped` is asked about five times a
+    /// second.
     pub fn answer(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<u64, Error> {
         let failed = || Error::system("opening a socket for requests");
         let flow = socket::random_u32().map_err(failed())?;
@@ -363,7 +365,8 @@ impl RequestOffer {
         }
     }
 
-    /// Calls `reply` whenever `socket` is readable; it returns how many requests it answered, or none if the line has ended.
+    /// Calls `reply` whenever `socket` is readable; it returns how many requests it answered, or none if the
+    /// line has ended.
     fn serve(
         &self,
         socket: &impl std::os::fd::AsFd,
@@ -403,9 +406,9 @@ impl RequestOffer {
         }
     }
 
-    /// Answers a datagram if it is a request of this flow from the address of the control connection. A response may be
-    /// thousands of times as large as its request and UDP proves no address: answering others would let whoever knows the
-    /// flow flood them through this host.
+    /// Answers a datagram if it is a request of this flow from the address of the control connection. A
+    /// response may be thousands of times as large as its request and UDP proves no address: answering others
+    /// would let whoever knows the flow flood them through this host.
     fn reply(
         &self,
         socket: &UdpSocket,

@@ -44,7 +44,8 @@ fn optional(name: &str, unit: &str, value: Option<f64>, why_not: &str) -> Row {
 }
 
 impl UdpResult {
-    /// `sent`, `sent rate`, `loss`, `received rate`, `one-way delay` (or `delay variation`), `jitter`, `reordered`, `duplicates`.
+    /// `sent`, `sent rate`, `loss`, `received rate`, `one-way delay` (or `delay variation`), `jitter`,
+    /// `reordered`, `duplicates`.
     pub fn rows(&self) -> Vec<Row> {
         let layer = self.stream.layer.name();
         let few = "fewer than two packets";

@@ -22,9 +22,9 @@ pub struct Server {
 /// One sender served.
 #[derive(Debug)]
 pub struct Session {
-    /// Who it was.
+    /// The peer.
     pub peer: SocketAddr,
-    /// What it sent, or why nothing came of it.
+    /// Its data, or why it failed.
     pub outcome: Result<Outcome, Error>,
 }
 
@@ -40,7 +40,8 @@ pub enum Outcome {
 }
 
 impl Server {
-    /// Listens on this address; port 0 takes a free one. `[::]` takes IPv4 as well where the system is set up so.
+    /// Listens on this address; port 0 takes a free one. `[::]` takes IPv4 as well where the system is set up
+    /// so.
     ///
     /// # Errors
     /// The address is not this host's, or its port is in use.
@@ -61,8 +62,8 @@ impl Server {
         self.listener.local_addr().map_err(Error::system("asking for the address"))
     }
 
-    /// Serves senders until `stop` is set, which is seen within a fifth of a second, and tells each session when it is over. A
-    /// sender that does wrong ends its own session only.
+    /// Serves senders until `stop` is set, which is seen within a fifth of a second, and tells each session
+    /// when it is over. A sender that does wrong ends its own session only.
     ///
     /// # Errors
     /// The listening socket fails.

@@ -1,4 +1,5 @@
-//! Socket calls that the standard library lacks: kernel stamps, batches, buffer sizes, what TCP knows of a connection.
+//! Socket calls that the standard library lacks: kernel stamps, batches, buffer sizes, what TCP knows of a
+//! connection.
 
 #![allow(unsafe_code)]
 
@@ -50,15 +51,17 @@ pub fn interest(socket: &impl AsFd, events: i16) -> libc::pollfd {
     libc::pollfd { fd: socket.as_fd().as_raw_fd(), events, revents: 0 }
 }
 
-/// Waits until one of the descriptors is ready, `timeout_ns` have passed, or a signal came; readiness is left in `revents`.
+/// Waits until one of the descriptors is ready, `timeout_ns` have passed, or a signal came; readiness is left
+/// in `revents`.
 pub fn poll(sockets: &mut [libc::pollfd], timeout_ns: u64) -> io::Result<()> {
     // Both parts fit: the quotient is below 2^35 and the remainder below 10^9.
     let timeout = libc::timespec {
         tv_sec: (timeout_ns / 1_000_000_000) as _,
         tv_nsec: (timeout_ns % 1_000_000_000) as _,
     };
-    // By libc: the descriptors of a measurement are kept from wait to wait, and negative ones among them are left alone.
-    // SAFETY: pointer and length describe `sockets`; the timeout outlives the call; no signal mask is given.
+    // By libc: the descriptors of a measurement are kept from wait to wait, and negative ones among them are
+    // left alone. SAFETY: pointer and length describe `sockets`; the timeout outlives the call; no signal
+    // mask is given.
     let result = unsafe {
         libc::ppoll(sockets.as_mut_ptr(), sockets.len() as libc::nfds_t, &timeout, std::ptr::null())
     };
@@ -104,10 +107,11 @@ impl Incoming {
             header.msg_control = self.control[at].as_mut_ptr().cast();
             header.msg_controllen = size_of_val(&self.control[at]) as _;
         }
-        // By libc, as all that is done for each batch: rustix has no recvmmsg, and its messages hold no stamps.
-        // MSG_TRUNC reports the whole length of a packet of which only the beginning is kept.
+        // By libc, as all that is done for each batch: rustix has no recvmmsg, and its messages hold no
+        // stamps. MSG_TRUNC reports the whole length of a packet of which only the beginning is kept.
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-        // SAFETY: every message points to buffers of the stated lengths, owned by `self` and not moved during the call.
+        // SAFETY: every message points to buffers of the stated lengths, owned by `self` and not moved during
+        // the call.
         let result = unsafe {
             let messages = self.messages.as_mut_ptr();
             libc::recvmmsg(
@@ -129,7 +133,8 @@ impl Incoming {
         }
     }
 
-    /// The beginning of packet `at` of the last batch, its whole length, and when it arrived on the monotonic clock.
+    /// The beginning of packet `at` of the last batch, its whole length, and when it arrived on the monotonic
+    /// clock.
     pub fn packet(&self, at: usize) -> (&[u8], usize, u64) {
         let length = self.messages[at].msg_len as usize;
         let stamp = self.stamp(at).map(|wall| self.offset.to_monotonic(wall));
@@ -139,8 +144,9 @@ impl Incoming {
     /// The kernel's receive stamp, on the wall clock.
     fn stamp(&self, at: usize) -> Option<u64> {
         let header = &self.messages[at].msg_hdr;
-        // SAFETY: the kernel filled the control buffer of this message, which `self` still owns, up to `msg_controllen`; the macros stay
-        // within that. The data of a stamp is a timespec, read without assuming its alignment.
+        // SAFETY: the kernel filled the control buffer of this message, which `self` still owns, up to
+        // `msg_controllen`; the macros stay within that. The data of a stamp is a timespec, read without
+        // assuming its alignment.
         unsafe {
             let mut message = libc::CMSG_FIRSTHDR(header);
             while !message.is_null() {
@@ -190,15 +196,15 @@ impl Outgoing {
             header.msg_iovlen = 1;
         }
         let messages = &mut self.messages[from..to];
-        // By libc: rustix would have the messages made anew for each batch.
-        // SAFETY: every message points to bytes of the stated length, owned by `self` and not moved during the call.
+        // By libc: rustix would have the messages made anew for each batch. SAFETY: every message points to
+        // bytes of the stated length, owned by `self` and not moved during the call.
         let result =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0) };
         checked(result)
     }
 }
 
-/// What TCP knows of a connection.
+/// TCP's statistics of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpInfo {
     pub rtt_us: u32,
@@ -206,7 +212,8 @@ pub struct TcpInfo {
     pub retransmits: u32,
 }
 
-/// Reads TCP_INFO, whose fields have kept their places since they were added (linux/tcp.h, `struct tcp_info`).
+/// Reads TCP_INFO, whose fields have kept their places since they were added (linux/tcp.h, `struct
+/// tcp_info`).
 pub fn tcp_info(socket: &TcpStream) -> io::Result<TcpInfo> {
     const RTT: usize = 68 / 4;
     const TOTAL_RETRANS: usize = 100 / 4;

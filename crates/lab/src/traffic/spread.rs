@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 /// Buckets for each doubling: quantiles are exact to 1/128 of their distance from the first value.
 const PER_OCTAVE: usize = 128;
 const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
-/// Distances from the first value are told apart up to 2⁴² ns, 73 minutes; what lies beyond shares the last bucket.
+/// Distances from the first value are distinguished up to 2⁴² ns, 73 minutes; what lies beyond shares the
+/// last bucket.
 const LARGEST_BITS: u32 = 42;
 const BUCKETS: usize = PER_OCTAVE * (LARGEST_BITS - OCTAVE_BITS + 1) as usize;
 
 /// Collects times in nanoseconds in bounded memory, all of it allocated at the start.
 ///
-/// The histogram is centred on the first value: a link with 100 ms of delay and 10 µs of jitter gets its quantiles to a fraction
-/// of a microsecond, and clocks that are hours apart do no harm.
+/// The histogram is centred on the first value: a link with 100 ms of delay and 10 µs of jitter gets its
+/// quantiles to a fraction of a microsecond, and clocks that are hours apart do no harm.
 ///
 /// ```
 /// use longwire_lab::traffic::Spread;
@@ -120,7 +121,8 @@ fn middle(bucket: usize) -> i64 {
     low + ((1i64 << shift) >> 1)
 }
 
-/// How times are spread. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their distance from the first time recorded.
+/// How times are spread. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their distance
+/// from the first time recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How many times.
@@ -133,18 +135,18 @@ pub struct Distribution {
     pub deviation_ns: f64,
     /// The median, in nanoseconds.
     pub p50_ns: i64,
-    /// What 90 % do not exceed, in nanoseconds.
+    /// The 90th percentile, in nanoseconds.
     pub p90_ns: i64,
-    /// What 99 % do not exceed, in nanoseconds.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: i64,
-    /// What 99.9 % do not exceed, in nanoseconds.
+    /// The 99.9th percentile, in nanoseconds.
     pub p999_ns: i64,
     /// The largest, in nanoseconds.
     pub max_ns: i64,
 }
 
 impl Distribution {
-    /// The same spread with every time less by `shift` nanoseconds.
+    /// The spread with every time less by `shift` nanoseconds.
     pub fn less(self, shift: i64) -> Self {
         Self {
             min_ns: self.min_ns.saturating_sub(shift),
@@ -204,7 +206,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_times_are_ordered_and_nothing_panics(times in proptest::collection::vec(any::<i64>(), 1..100)) {
+        fn any_times_are_ordered_and_nothing_panics(times in proptest::collection::vec(any::<i64>(),
+            1..100)) {
             let d = of(&times);
             prop_assert_eq!(d.min_ns, *times.iter().min().unwrap());
             prop_assert_eq!(d.max_ns, *times.iter().max().unwrap());
@@ -213,7 +216,8 @@ mod tests {
         }
 
         #[test]
-        fn quantiles_are_near_the_sorted_ones(times in proptest::collection::vec(0i64..1_000_000_000, 1..300)) {
+        fn quantiles_are_near_the_sorted_ones(times in proptest::collection::vec(0i64..1_000_000_000,
+            1..300)) {
             let d = of(&times);
             let mut sorted = times.clone();
             sorted.sort_unstable();

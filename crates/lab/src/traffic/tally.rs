@@ -1,4 +1,4 @@
-//! What became of a stream of numbered packets.
+//! The result of a stream of numbered packets.
 
 use super::spread::{Distribution, Spread};
 use super::{Layer, MAX_PACKETS};
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// More than a receive stamp is ever wrong by, in nanoseconds.
 const STAMP_ERROR_NS: i64 = 1_000_000;
 
-/// Counts the packets of one flow as they arrive, in memory that is all allocated at the start. Reads no clock and no socket.
+/// Counts the packets of one flow as they arrive, in memory that is all allocated at the start. Reads no
+/// clock and no socket.
 #[derive(Debug)]
 pub struct Tally {
     seen: Box<[u64]>,
@@ -77,7 +78,7 @@ impl Tally {
         self.foreign += 1;
     }
 
-    /// Counts a packet. A number out of range counts as foreign.
+    /// Counts a packet. A number out of range is foreign.
     pub fn arrive(&mut self, packet: &Arrival) {
         if packet.sequence >= self.most {
             self.foreign += 1;
@@ -101,7 +102,8 @@ impl Tally {
         self.time(packet);
     }
 
-    /// RFC 4737, section 3.3: a packet is reordered if its number is smaller than one already seen. Copies do not count (section 3.2).
+    /// RFC 4737, section 3.3: a packet is reordered if its number is smaller than one already seen. Copies do
+    /// not count (section 3.2).
     fn order(&mut self, sequence: u64) {
         if sequence >= self.next_expected {
             self.next_expected = sequence + 1;
@@ -111,7 +113,8 @@ impl Tally {
         }
     }
 
-    /// Delay, and jitter as in RFC 3550, section 6.4.1: the mean deviation of successive packets' transit times, weighted 1/16.
+    /// Delay, and jitter as in RFC 3550, section 6.4.1: the mean deviation of successive packets' transit
+    /// times, weighted 1/16.
     fn time(&mut self, packet: &Arrival) {
         let transit = packet.arrived.wrapping_sub(packet.sent).cast_signed();
         self.delays.record(transit);
@@ -136,12 +139,12 @@ impl Tally {
         self.last_arrival
     }
 
-    /// What was seen of `sent` packets, whose rate is counted at `layer`. Delays are absolute if `shared_clock`, and otherwise relative to
-    /// the smallest.
+    /// What was seen of `sent` packets, whose rate is counted at `layer`. Delays are absolute if
+    /// `shared_clock`, and otherwise relative to the smallest.
     pub fn reception(&self, sent: u64, layer: Layer, shared_clock: bool) -> UdpReception {
         let delays = self.delays.distribution();
-        // A clock that is shared shows no packet arriving before it was sent, but for the error of placing a stamp. Copies of a virtual
-        // machine may have the same boot and yet not the same clock.
+        // A clock that is shared shows no packet arriving before it was sent, but for the error of placing a
+        // stamp. Copies of a virtual machine may have the same boot and yet not the same clock.
         let shared_clock = shared_clock && delays.is_none_or(|delays| delays.min_ns > -STAMP_ERROR_NS);
         let span = self.last_arrival.saturating_sub(self.first_arrival);
         let bits = (self.counted.all - self.counted.first) as f64 * 8.0;
@@ -189,7 +192,7 @@ pub struct LossRuns {
     pub longest: u64,
 }
 
-/// What the receiver of a UDP stream saw.
+/// The receiver's view of a UDP stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UdpReception {
     /// Packets that arrived, copies included.

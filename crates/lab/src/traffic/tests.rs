@@ -12,7 +12,8 @@ use std::thread;
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Runs `client` against a server, which serves as many sessions as `client` makes; returns both sides' outcomes.
+/// Runs `client` against a server, which serves as many sessions as `client` makes; returns both sides'
+/// outcomes.
 fn with_server<T>(client: impl FnOnce(Receiver) -> T) -> (T, Vec<Session>) {
     let server = Server::bind(LOOPBACK).unwrap();
     let receiver = Receiver::at(server.address().unwrap());
@@ -55,7 +56,7 @@ fn udp_arrives_whole_on_loopback() {
     assert_eq!(loss.measured, Some(0.0.into()));
 }
 
-/// What a relay does with each packet of a stream, by its number.
+/// A relay's action on each packet of a stream, by its number.
 #[derive(Clone, Copy)]
 enum Fate {
     Pass,
@@ -191,9 +192,8 @@ fn tcp_delivers_every_byte() {
         assert_eq!(result.reception.intervals.iter().sum::<u64>(), 3_000_001);
         assert_eq!(result.congestion, "reno");
         assert!(result.rtt.is_some() && result.min_rtt_ns.is_some());
-        assert!(
-            matches!(&sessions[0].outcome, Ok(Outcome::Bulk(told)) if told.intervals == result.reception.intervals)
-        );
+        let Ok(Outcome::Bulk(reported)) = &sessions[0].outcome else { panic!("{:?}", sessions[0].outcome) };
+        assert_eq!(reported.intervals, result.reception.intervals);
     }
 }
 
@@ -329,9 +329,12 @@ fn hostile_senders_harm_themselves_only() {
 
 #[test]
 fn a_sender_that_vanishes_ends_its_session() {
-    let offer = br#"{"longwire":1,"clock":{"boot_id":"","time_namespace":""},"test":{"udp":{"packets":9,"layer":"ip","quiet_ns":1}}}"#;
+    let offer = concat!(
+        r#"{"longwire":1,"clock":{"boot_id":"","time_namespace":""},"#,
+        r#""test":{"udp":{"packets":9,"layer":"ip","quiet_ns":1}}}"#
+    );
     let ((), sessions) = with_server(|receiver| {
-        let answer = answer_to(receiver, &[&offer[..], b"\n"].concat());
+        let answer = answer_to(receiver, format!("{offer}\n").as_bytes());
         assert!(answer.contains("\"ready\""), "{answer}");
         udp::send(&receiver, &stream(5), &mut quiet).unwrap();
     });
@@ -378,7 +381,8 @@ fn stranger(sender: &TcpStream, receiver: &TcpStream, data: &UdpSocket) {
     hand_on(receiver, sender);
 }
 
-/// A response can be thousands of times as large as its request: only the control connection's address gets one.
+/// A response can be thousands of times as large as its request: only the control connection's address gets
+/// one.
 #[test]
 fn other_addresses_are_not_answered() {
     let ((), sessions) = with_server(|receiver| {

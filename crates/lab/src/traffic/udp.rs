@@ -21,8 +21,8 @@ const MAX_QUIET_NS: u64 = 210_000_000_000;
 const MAX_GAP_NS: u64 = 60_000_000_000;
 /// A sender later than this moves its schedule rather than catch up.
 const SLIP_NS: u64 = 100_000_000;
-/// A sender that was held up catches up at twice its rate, and sends at once at most what that gives in this time, so that a pause of the
-/// machine does not become a burst that fills the queue under test.
+/// A sender that was held up catches up at twice its rate, and sends at once at most what that gives in this
+/// time, so that a pause of the machine does not become a burst that fills the queue under test.
 const BURST_NS: u64 = 50_000;
 /// A receiver gives up if neither packets nor words come for so long.
 pub(super) const IDLE_NS: u64 = 300_000_000_000;
@@ -40,7 +40,8 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// When packet `number` is due, in nanoseconds after the first, rounded down; packets have `bytes` bytes at the layer of the rate.
+    /// When packet `number` is due, in nanoseconds after the first, rounded down; packets have `bytes` bytes
+    /// at the layer of the rate.
     fn due(self, number: u64, bytes: u64) -> u64 {
         let (bits, per_second) = match self {
             Self::BitsPerSecond(rate) => (u128::from(bytes) * 8, rate),
@@ -75,7 +76,8 @@ pub struct UdpStream {
     pub payload: usize,
     /// When to stop.
     pub until: Until,
-    /// The receiver waits for stragglers until so many nanoseconds pass without a packet; more than the path's delay.
+    /// The receiver waits for stragglers until so many nanoseconds pass without a packet; more than the
+    /// path's delay.
     pub quiet_ns: u64,
 }
 
@@ -120,10 +122,10 @@ impl UdpStream {
     }
 }
 
-/// What became of a stream.
+/// The result of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UdpResult {
-    /// What was asked for.
+    /// The request.
     pub stream: UdpStream,
     /// Packets sent.
     pub sent: u64,
@@ -137,7 +139,7 @@ pub struct UdpResult {
     pub slips: u64,
     /// By how much altogether, in nanoseconds.
     pub slipped_ns: u64,
-    /// What the receiver saw.
+    /// The receiver's result.
     pub reception: UdpReception,
 }
 
@@ -154,7 +156,8 @@ impl UdpResult {
 /// at twice the rate. Packets that are due at the same time go out in one system call.
 ///
 /// # Errors
-/// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress function that stops.
+/// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress
+/// function that stops.
 pub fn send(
     receiver: &Receiver,
     stream: &UdpStream,
@@ -399,7 +402,8 @@ impl UdpOffer {
         }
     }
 
-    /// Takes all packets that wait, at most a hundred batches so that a flood leaves time for the control connection.
+    /// Takes all packets that wait, at most a hundred batches so that a flood leaves time for the control
+    /// connection.
     fn drain(
         &self,
         socket: &UdpSocket,

@@ -20,7 +20,7 @@ pub fn may_run(test: &str) -> bool {
     root
 }
 
-/// The same for tests that need address translation, too.
+/// Whether a test that needs address translation, too, can run.
 pub fn may_translate(test: &str) -> bool {
     let nft = abilities().nft;
     let program = Command::new("nft").arg("--version").output();
@@ -127,7 +127,8 @@ fn copy_waiting(ends: &[OwnedFd; 2]) {
     }
 }
 
-/// Names of all namespaces, links of this namespace and firewall tables: what must be the same before and after.
+/// Names of all namespaces, links of this namespace and firewall tables: what must be the same before and
+/// after.
 pub fn machine_state() -> Vec<String> {
     let list = |path: &str| -> Vec<String> {
         let entries = std::fs::read_dir(path).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Which links a packet takes: by its addresses, else by the ports it comes from and goes to.
+//! Selection of a packet's path: by its addresses, else by its input and output ports.
 
 mod table;
 
@@ -12,14 +12,16 @@ use table::{Key, Table};
 pub struct Among {
     /// All their flags, or-ed together.
     pub flags: u8,
-    /// The largest `Meta::out_port`: whether their node has decided something else about one of them than to which port it goes.
+    /// The largest `Meta::out_port`: whether their node has decided anything other than a port for one of
+    /// them.
     pub last_port: u16,
 }
 
-/// Chooses a packet's path. Made once from the plan; every worker that takes packets in has one.
+/// Chooses packets' paths. Built once from the plan; every worker that receives packets has one.
 ///
-/// Lookups are exact matches: (source, destination) over IPv4 or IPv6, then (in port, out port). ARP, neighbour
-/// discovery, non-IP and VLAN-tagged frames take the port pair's path; what matches nothing crosses unimpaired.
+/// Lookups are exact matches: (source, destination) over IPv4 or IPv6, then (in port, out port). ARP,
+/// neighbour discovery, non-IP and VLAN-tagged frames take the port pair's path; packets without a match
+/// cross unimpaired.
 #[derive(Debug)]
 pub struct Classifier {
     v4: Table<u64>,
@@ -28,8 +30,8 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// A classifier of these rules: addresses or ports to paths (see `block::path`). Of two rules with the same key
-    /// the first holds.
+    /// A classifier of these rules: addresses or ports to paths (see `block::path`). Of rules with the same
+    /// key the first wins.
     pub fn new(v4: &[((u32, u32), u32)], v6: &[((u128, u128), u32)], ports: &[((u16, u16), u32)]) -> Self {
         Self {
             v4: Table::new(
@@ -44,8 +46,8 @@ impl Classifier {
         }
     }
 
-    /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and says what there is among them. What goes to no
-    /// single port has no path then that means anything.
+    /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and returns a
+    /// summary. The path of a packet for no single port has no meaning then.
     pub fn classify(&self, pool: &mut Pool, batch: &Batch) -> Among {
         self.fetch(pool, batch);
         let mut among = Among { flags: 0, last_port: 0 };
@@ -61,7 +63,7 @@ impl Classifier {
         among
     }
 
-    /// Lets the cache lines of a large table that packets will be looked up in be on their way together.
+    /// Prefetches the cache lines of a large table for packets to be looked up.
     #[inline]
     pub fn fetch(&self, pool: &mut Pool, batch: &Batch) {
         if !self.v4.is_large() {
@@ -75,14 +77,14 @@ impl Classifier {
         }
     }
 
-    /// Whether looking addresses up may have to wait for memory.
+    /// Whether address lookups may have to wait for memory.
     #[inline]
     pub fn is_large(&self) -> bool {
         self.v4.is_large()
     }
 
-    /// Where a plain packet of IPv4 is looked for that begins with this line, and its key ([`Classifier::find_plain`]); what is read there is fetched
-    /// into the cache if the table is `LARGE`.
+    /// The home and key of a plain IPv4 packet that begins with this line ([`Classifier::find_plain`]); its
+    /// bucket is prefetched if the table is `LARGE`.
     #[inline(always)]
     pub fn home_of_plain<const LARGE: bool>(&self, line: &FirstLine) -> (usize, u64) {
         let key = v4_key_of(line);
@@ -93,13 +95,13 @@ impl Classifier {
         (home, key)
     }
 
-    /// The path of a plain packet of IPv4, if its addresses choose one.
+    /// The path of a plain IPv4 packet, if selected by its addresses.
     #[inline(always)]
     pub fn find_plain(&self, (home, key): (usize, u64)) -> Option<u32> {
         self.v4.find_from(home, key)
     }
 
-    /// The same for one packet, such as a copy of a flooded one that now goes to another `out_port`.
+    /// Classifies one packet, such as a copy of a flooded one with another `out_port`.
     #[inline]
     pub fn classify_one(&self, pool: &mut Pool, handle: Handle) {
         let (meta, line) = pool.head_mut(handle);
@@ -109,14 +111,14 @@ impl Classifier {
         }
     }
 
-    /// The same for a plain packet of IPv4, which has a key, or where no addresses choose a path.
+    /// Sets the path of a plain IPv4 packet, which has a key, or where no addresses select a path.
     #[inline]
     fn take_path(&self, meta: &mut Meta, key: Option<u64>) {
         let known = key.and_then(|key| self.v4.find(key));
         meta.path = known.unwrap_or_else(|| self.path_by_ports(meta.in_port, meta.out_port));
     }
 
-    /// The same for a packet that is not a plain one of IPv4.
+    /// Classifies a packet other than plain IPv4.
     #[inline(never)]
     fn classify_other(&self, pool: &mut Pool, handle: Handle) {
         let known = self.by_addresses(&longwire_wire::addresses(pool.data(handle)));
@@ -124,18 +126,18 @@ impl Classifier {
         meta.path = known.unwrap_or_else(|| self.path_by_ports(meta.in_port, meta.out_port));
     }
 
-    /// Whether the packet's addresses choose its path, wherever it goes.
+    /// Whether the packet's addresses select its path, wherever it goes.
     pub fn is_by_addresses(&self, pool: &Pool, handle: Handle) -> bool {
         self.has_addresses() && self.by_addresses(&longwire_wire::addresses(pool.data(handle))).is_some()
     }
 
-    /// Whether any addresses choose a path.
+    /// Whether any addresses select a path.
     #[inline]
     pub fn has_addresses(&self) -> bool {
         !self.v4.is_empty() || !self.v6.is_empty()
     }
 
-    /// The path from a port to another, or back to itself, whatever the addresses.
+    /// The path from a port to another, or back to itself, regardless of addresses.
     #[inline]
     pub fn path_by_ports(&self, from: u16, to: u16) -> u32 {
         self.ports.find(port_key(from, to)).unwrap_or(DIRECT)
@@ -156,23 +158,24 @@ impl Classifier {
     }
 }
 
-/// The hash by which a pair of IPv4 addresses, source above destination, is looked for: what a measurement of it takes.
+/// The hash of a pair of IPv4 addresses, source above destination: for measurements.
 #[inline]
 pub fn hash_v4_key(key: u64) -> u64 {
     key.hash()
 }
 
-/// The key of an IPv4 packet without VLAN tags and options, as most are: what [`longwire_wire::addresses`] would find.
+/// The key of an IPv4 packet without VLAN tags and options, the usual case: equivalent to
+/// [`longwire_wire::addresses`].
 #[inline]
 pub fn plain_v4(meta: &Meta, line: &FirstLine) -> Option<u64> {
     let [_, _, _, _, _, _, _, _, _, _, _, _, 8, 0, 0x45, ..] = line else { return None };
     (meta.len >= PLAIN_LEN).then(|| v4_key_of(line))
 }
 
-/// What a packet has to have for [`plain_v4`]: its last bytes of addresses are in it.
+/// Minimum length for [`plain_v4`]: the end of the addresses.
 pub const PLAIN_LEN: u32 = 34;
 
-/// The addresses of a plain packet of IPv4 as its key.
+/// The addresses of a plain IPv4 packet as its key.
 #[inline(always)]
 fn v4_key_of(line: &FirstLine) -> u64 {
     line[26..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))

@@ -1,10 +1,10 @@
-//! A hash table that is filled once: buckets of a cache line, three quarters full, no more memory than that.
+//! A hash table that is filled once: buckets of a cache line, three quarters full, without further memory.
 
 use longwire_packet::{huge_vec, prefetch};
 
-/// Most entries of a table that lies in the near caches.
+/// Most entries of a table that fits the nearest caches.
 const MANY: usize = 512;
-/// Keys of a bucket: as many as share a cache line with their values, where a key is a pair of IPv4 addresses.
+/// Keys of a bucket: as many as share a cache line with their values, for pairs of IPv4 addresses.
 const KEYS: usize = 5;
 
 /// From keys to 32-bit values.
@@ -14,7 +14,7 @@ pub(super) struct Table<K> {
     entries: usize,
 }
 
-/// Keys that are looked for at one place, and those for which others had no room. What is free comes last.
+/// Keys with this home, and overflow from others. Free places come last.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Bucket<K> {
@@ -22,7 +22,7 @@ struct Bucket<K> {
     values: [u32; KEYS],
 }
 
-/// No path is written like this: cursors into the plan's hops stay far below.
+/// Never a valid path: cursors into the plan's hops stay far below.
 const VACANT: u32 = u32::MAX - 1;
 
 /// A key and its hash.
@@ -33,7 +33,7 @@ pub(super) trait Key: Copy + Eq + Default {
 impl Key for u64 {
     #[inline]
     fn hash(self) -> u64 {
-        // Multiply and fold: both halves of the product depend on all of the key.
+        // Multiply and fold: both halves of the product depend on the whole key.
         let product = u128::from(self ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93_u128;
         let folded = (product >> 64) as u64 ^ product as u64;
         folded.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -49,11 +49,11 @@ impl Key for (u128, u128) {
 }
 
 impl<K: Key> Table<K> {
-    /// A table of `entries` pairs. Of equal keys the first stays.
+    /// A table of `entries` pairs. Of equal keys the first wins.
     pub(super) fn new(entries: usize, pairs: impl Iterator<Item = (K, u32)>) -> Self {
         let count = match entries {
             0 => 0,
-            // Where memory is no question, hardly a bucket overflows.
+            // Small tables are sparse, so that buckets hardly ever overflow.
             1..=MANY => entries,
             _ => (entries * 4 / 3).div_ceil(KEYS) + 1,
         };
@@ -81,7 +81,7 @@ impl<K: Key> Table<K> {
         self.entries == 0
     }
 
-    /// Whether looking something up may have to wait for memory.
+    /// Whether a lookup may have to wait for memory.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.entries > MANY
@@ -92,7 +92,7 @@ impl<K: Key> Table<K> {
         self.find_from(self.home(key), key)
     }
 
-    /// The same for a key whose [`Table::home`] is known.
+    /// Finds a key with a known [`Table::home`].
     #[inline(always)]
     pub(super) fn find_from(&self, home: usize, key: K) -> Option<u32> {
         let bucket = self.buckets.get(home)?;
@@ -103,7 +103,7 @@ impl<K: Key> Table<K> {
         if value == VACANT { None } else { Some(value) }
     }
 
-    /// The same for a key that may have found its home full.
+    /// Finds a key that may have overflowed its home.
     #[inline(never)]
     fn find_behind(&self, home: usize, key: K) -> Option<u32> {
         let mut at = home;
@@ -118,7 +118,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// Reads the bucket of a home into the cache ahead of use.
+    /// Prefetches a bucket.
     #[inline]
     pub(super) fn prefetch(&self, home: usize) {
         if let Some(bucket) = self.buckets.get(home) {
@@ -130,7 +130,7 @@ impl<K: Key> Table<K> {
         size_of_val(&*self.buckets)
     }
 
-    /// The bucket to look in first: the hash scaled to the table, so that its size need not be a power of two.
+    /// The first bucket to search: the hash scaled to the table, so that its size need not be a power of two.
     #[inline]
     pub(super) fn home(&self, key: K) -> usize {
         ((u128::from(key.hash()) * self.buckets.len() as u128) >> 64) as usize
@@ -141,7 +141,8 @@ impl<K: Key> Bucket<K> {
     /// The value of a key, or [`VACANT`].
     #[inline(always)]
     fn find(&self, key: K) -> u32 {
-        // From the last, since what is free comes last, and its keys mean nothing. Nothing is asked on the way: which one it is can't be foreseen.
+        // From the last, because free places come last and their keys are meaningless. Without branches,
+        // because the position is unpredictable.
         let pairs = self.keys.iter().zip(&self.values).rev();
         pairs.fold(VACANT, |found, (held, value)| if *held == key { *value } else { found })
     }
@@ -168,8 +169,9 @@ mod tests {
         }
     }
 
-    /// Three quarters full, with five keys a bucket and as a random hash would spread them, a key finds its home full once in seven times (Knuth, The Art of
-    /// Computer Programming 3, 6.4, has the tables of buckets). Addresses in sequence must not do much worse.
+    /// Three quarters full, with five keys per bucket and a random hash, one key in seven overflows (Knuth,
+    /// The Art of Computer Programming 3, 6.4, has the tables of buckets). Addresses in sequence must not be
+    /// much worse.
     #[test]
     fn sequential_keys_spread() {
         let key = |n: u64| (0x0a00_0000 + n) << 32 | (0x0a80_0000 + n);

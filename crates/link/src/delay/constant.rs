@@ -1,4 +1,4 @@
-//! The same delay for every packet.
+//! A constant delay.
 
 use super::{Before, Travel};
 use longwire_block::{Block, Dice};
@@ -45,7 +45,7 @@ impl Block for Constant {
         block
     }
 
-    /// Takes a new delay, for packets whose transmission ends from now on.
+    /// Applies a new delay to packets whose transmission ends from now on.
     fn change(&mut self, settings: ConstantSettings) {
         self.delay = settings.delay;
     }

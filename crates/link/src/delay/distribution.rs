@@ -1,4 +1,4 @@
-//! Delays as they were measured: a distribution of times.
+//! Measured delays: a distribution of times.
 
 use super::jitter::{CORRELATION, ORDER};
 use super::{Before, Order, OrderWord, Travel};
@@ -8,10 +8,10 @@ use longwire_settings::Settings;
 use longwire_units::{Nanos, Probability};
 use std::sync::Arc;
 
-/// Delays each packet by a time drawn from the distribution itself, without a mean or a jitter of its own. What a dummynet
-/// profile loses is lost on the wire, each segment of a train by itself.
+/// Delays each packet by a time drawn from the distribution itself, without a separate mean or jitter.
+/// Packets that a dummynet profile loses are lost on the wire, each segment of a train individually.
 ///
-/// Order, correlation and trains are as [`super::jitter::Jitter`] has them.
+/// Order, correlation and trains are as in [`super::jitter::Jitter`].
 #[derive(Debug)]
 pub struct Distribution {
     times: Arc<Times>,
@@ -25,10 +25,12 @@ pub struct Distribution {
 #[settings(
     key = "delay",
     kind = "distribution",
-    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1"
+    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and \
+        II-C.1"
 )]
 pub struct DistributionSettings {
-    /// a file of delays, in ms where they have no unit: samples, points "x, C(x)", or a dummynet profile (with its loss)
+    /// a file of delays, in ms where they have no unit: samples, points "x, C(x)", or a dummynet profile
+    /// (with its loss)
     #[setting(grammar = TIMES)]
     pub distribution: Arc<Times>,
     #[setting(like = CORRELATION)]
@@ -54,7 +56,7 @@ impl Block for Distribution {
         block
     }
 
-    /// Takes new values for packets whose transmission ends from now on.
+    /// Applies new values to packets whose transmission ends from now on.
     fn change(&mut self, settings: DistributionSettings) {
         self.times = settings.distribution;
         self.draws.correlate(settings.correlation);

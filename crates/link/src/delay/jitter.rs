@@ -8,15 +8,17 @@ use longwire_units::{Nanos, Probability};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Delays each packet by T + J·x, T being `delay`, J `jitter` and x drawn from the distribution; by 0 where that is negative.
+/// Delays each packet by T + J·x, where T is `delay`, J `jitter` and x is drawn from the distribution; by 0
+/// if that is negative.
 ///
-/// What is cut off at 0 adds to the mean: for a normal distribution with T = J it becomes 1.083·T, with T = 2·J 1.0042·T; with
-/// T = 4·J nothing is cut. With `order = "keep"` packets leave in the order in which they were sent, at the times T + J·x after
-/// they were sent, sorted: the mean stays T, but under load the spread shrinks, since early packets change places with late
-/// ones. With `order = "reorder"` each packet keeps its own time and overtakes.
+/// The cut at 0 adds to the mean: for a normal distribution with T = J it becomes 1.083·T, with T = 2·J
+/// 1.0042·T; with T = 4·J nothing is cut. With `order = "keep"` packets leave in the order in which they were
+/// sent, at the sorted times T + J·x after transmission: the mean stays T, but under load the spread shrinks,
+/// because early packets exchange times with late ones. With `order = "reorder"` each packet keeps its own
+/// time and overtakes.
 ///
-/// Consecutive delays with a `correlation` of ρ are, with the probability ρ, the same: see [`Draws`] for how that differs
-/// from netem. The segments of a train have a delay each.
+/// Consecutive delays with a `correlation` of ρ are equal with the probability ρ: see [`Draws`] for the
+/// difference to netem. The segments of a train have individual delays.
 #[derive(Debug)]
 pub struct Jitter {
     delay: Nanos,
@@ -25,14 +27,14 @@ pub struct Jitter {
     shape: Arc<Shape>,
     draws: Draws,
     order: Order,
-    /// What it was before changes, the oldest first, while packets that were sent under it are on their way.
+    /// Parameters before changes, the oldest first, while packets sent under them are in flight.
     past: VecDeque<Past>,
 }
 
-/// Parameters that packets on their way were sent under.
+/// Previous parameters with packets in flight.
 ///
-/// Sorted packets leave as early as they do because later ones lend them shorter times. Those lent under new parameters
-/// must not be shorter than they would have been under these, until the last of those packets has left.
+/// Sorted packets leave early because later ones lend them shorter times. Times lent under new parameters
+/// must not be shorter than under these, until the last of those packets has left.
 #[derive(Debug)]
 struct Past {
     until: Nanos,
@@ -41,8 +43,7 @@ struct Past {
     shape: Arc<Shape>,
 }
 
-/// Parameters that delays with a distribution have in common: how consecutive ones depend on each other, and what
-/// becomes of the packets' order.
+/// Shared parameters of delays with a distribution: correlation of consecutive ones, and order of packets.
 pub(super) const CORRELATION: Param = Param {
     name: "correlation",
     kind: ParamKind::Probability,
@@ -53,7 +54,8 @@ pub(super) const ORDER: Param = Param {
     name: "order",
     kind: ParamKind::Choice(OrderWord::WORDS),
     default: Some("keep"),
-    help: "keep: packets leave in order, at the sorted times, with the same mean; reorder: each at its own time",
+    help: "keep: packets leave in order, at the sorted times, with the same mean; reorder: each at its own \
+        time",
 };
 
 /// Delays packets by times that vary around a mean.
@@ -61,19 +63,20 @@ pub(super) const ORDER: Param = Param {
 #[settings(
     key = "delay",
     kind = "jitter",
-    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and II-C.1"
+    source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and \
+        II-C.1"
 )]
 pub struct JitterSettings {
     /// mean one-way delay, 0 to 100 s
     #[setting(max = Nanos::from_secs(100))]
     pub delay: Nanos,
-    /// what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, for the others it is the
-    /// standard deviation (of pareto 0.83 and pareto-normal 0.84 of it, as their tables in tc-netem have it); a delay below 0
-    /// becomes 0
+    /// what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, for the
+    /// others it is the standard deviation (of pareto 0.83 and pareto-normal 0.84 of it, as their tables in
+    /// tc-netem have it); a delay below 0 becomes 0
     #[setting(max = Nanos::from_secs(100))]
     pub jitter: Nanos,
-    /// uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem table, or samples, points "x,
-    /// C(x)" or a dummynet profile, brought to mean 0 and deviation 1
+    /// uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem table, or
+    /// samples, points "x, C(x)" or a dummynet profile, brought to mean 0 and deviation 1
     #[setting(default = "uniform", grammar = SHAPE)]
     pub distribution: Arc<Shape>,
     #[setting(like = CORRELATION)]
@@ -101,7 +104,7 @@ impl Block for Jitter {
         block
     }
 
-    /// Takes new values for packets whose transmission ends from now on.
+    /// Applies new values to packets whose transmission ends from now on.
     fn change(&mut self, settings: JitterSettings) {
         (self.delay, self.jitter) = (settings.delay, settings.jitter);
         self.shape = settings.distribution;
@@ -115,13 +118,13 @@ impl Block for Jitter {
 }
 
 impl Jitter {
-    /// The delay at the probability `draw`/2⁶⁴: it never falls as that rises.
+    /// The delay at the probability `draw`/2⁶⁴, monotonic in `draw`.
     #[inline]
     fn at(&self, draw: u64) -> Nanos {
         at(&self.shape, (self.delay, self.jitter), draw)
     }
 
-    /// The same, or as much more as what was sent before the last changes needs.
+    /// The delay for a draw, increased as required for packets sent before the last changes.
     #[cold]
     fn at_first(&mut self, finish: Nanos, draw: u64) -> Nanos {
         while self.past.front().is_some_and(|past| past.until <= finish) {

@@ -1,11 +1,11 @@
-//! How long a packet travels once it is sent.
+//! Delays of packets after transmission.
 
 pub mod constant;
 pub mod distribution;
 pub mod jitter;
 pub mod trace;
 
-/// What `cargo xtask new` begins a block with, so that it is one.
+/// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/delay.rs"]
 mod template;
@@ -14,20 +14,20 @@ use longwire_block::{Block, Param, ParamKind, Spec, Values};
 use longwire_settings::{Choice, Setting};
 use longwire_units::Nanos;
 
-/// What becomes of the order of packets whose delays differ.
+/// Order of packets with different delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// None leaves before the one sent before it: e = max(f + delay, previous e).
+    /// No packet leaves before its predecessor: e = max(f + delay, previous e).
     #[default]
     InOrder,
-    /// Each contributes the time f + delay, and packets leave in the order in which they were sent at these times,
-    /// sorted: the mean delay stays what it is, and no delay falls below the least.
+    /// Each contributes the time f + delay, and packets leave in transmission order at these times, sorted:
+    /// the mean delay is preserved, and no delay falls below the minimum.
     Sorted,
-    /// Each leaves at f + delay, whatever the others do.
+    /// Each leaves at f + delay, independently of others.
     Free,
 }
 
-/// Whether packets are sorted by their leaving times or overtake each other: the words of `order`.
+/// Whether packets are sorted by departure or overtake each other: the words of `order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub(crate) enum OrderWord {
     Keep,
@@ -43,14 +43,14 @@ impl From<OrderWord> for Order {
     }
 }
 
-/// What packets are delayed before: the words of `before`.
+/// Position of the delay: the words of `before`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub(crate) enum Before {
     Queue,
     Leaving,
 }
 
-/// The setting that says what packets are delayed before.
+/// The setting for the position of the delay.
 const BEFORE: Param = Param {
     name: "before",
     kind: ParamKind::Choice(Before::WORDS),
@@ -66,24 +66,26 @@ pub fn before_queue(spec: &Spec, values: &Values) -> bool {
 
 /// A delay model.
 pub trait Travel: Block {
-    /// How long the packet travels whose transmission ended, or which arrived before the queue, at `finish`. Asked once a packet.
+    /// The delay of a packet whose transmission ended, or which arrived before the queue, at `finish`. Called
+    /// once per packet.
     fn travel(&mut self, finish: Nanos) -> Nanos;
 
-    /// No packet travels less until the next change: the link need not be woken sooner after a transmission.
+    /// Lower bound on delays until the next change: the link need not be woken earlier after a transmission.
     fn least(&self) -> Nanos;
 
-    /// Whether all segments of a train travel equally long, so that it can stay whole.
+    /// Whether all segments of a train have the same delay, so that it can stay whole.
     fn whole_trains(&self) -> bool {
         false
     }
 
-    /// What becomes of the packets' order.
+    /// The order of packets.
     fn order(&mut self) -> Order {
         Order::InOrder
     }
 
-    /// Said before a change of parameters, while packets that keep their order leave until then: whether the delays that come see to it
-    /// that those leave no sooner because of the change. If not, what is sent later leaves behind them.
+    /// Called before a change of parameters, while packets that keep their order leave until this time:
+    /// returns whether later delays ensure that those do not leave earlier because of the change. If not,
+    /// later packets leave behind them.
     fn hand_over(&mut self, _: Nanos) -> bool {
         false
     }
@@ -93,8 +95,8 @@ pub trait Travel: Block {
         false
     }
 
-    /// Whether a packet, or segment of a train, is lost on the way. Asked once for each of a block that may lose any, before its
-    /// [`Travel::travel`].
+    /// Whether a packet, or segment of a train, is lost on the way. Called once for each of a block that may
+    /// lose any, before its [`Travel::travel`].
     fn loses(&mut self) -> bool {
         false
     }

@@ -7,10 +7,10 @@ use longwire_trace::{Cursor, End, Series};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// Delays each packet by what the trace says at the end of its transmission, counted from the start of the run.
+/// Delays each packet by the trace's value at the end of its transmission, counted from the start of the run.
 ///
-/// Where the delay falls faster than time passes, packets catch up with those before them and leave together: their
-/// order stays.
+/// Where the delay falls faster than time passes, packets catch up with their predecessors and leave
+/// together: their order is kept.
 #[derive(Debug)]
 pub struct Trace {
     series: Option<Arc<Series<Nanos>>>,
@@ -52,7 +52,7 @@ impl Block for Trace {
         block
     }
 
-    /// Follows another trace, or ends it otherwise, for packets whose transmission ends from now on.
+    /// Changes the trace, or its end, for packets whose transmission ends from now on.
     fn change(&mut self, settings: TraceSettings) {
         self.series = Some(settings.file);
         self.cursor = Cursor::new(settings.end);

@@ -1,4 +1,4 @@
-//! What a link does not carry at all, or carries in a way of its own.
+//! Packets that a link does not carry, or treats specially.
 
 pub mod mtu;
 mod policer;
@@ -6,7 +6,7 @@ mod rule_set;
 pub mod rules;
 pub mod state;
 
-/// What `cargo xtask new` begins a block with, so that it is one.
+/// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/filter.rs"]
 mod template;

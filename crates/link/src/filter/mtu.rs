@@ -5,8 +5,8 @@ use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_wire::l3_offset;
 
-/// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the MTU. Segments of a train are
-/// judged one by one.
+/// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the
+/// MTU. Segments of a train are judged individually.
 #[derive(Debug)]
 pub struct Mtu {
     mtu: u32,
@@ -14,7 +14,7 @@ pub struct Mtu {
 
 const ETHERNET_HEADER: u32 = 14;
 
-/// Whether the IP packet is longer than `mtu`. Only frames that may be need to be looked at.
+/// Whether the IP packet is longer than `mtu`. Only possible candidates are parsed.
 #[inline]
 fn exceeds(offer: &Offer<'_>, mtu: u32) -> bool {
     offer.bytes > mtu + ETHERNET_HEADER && exceeds_with_tags(offer, mtu)
@@ -56,7 +56,7 @@ impl Judge for Mtu {
     }
 }
 
-/// The same, and tells the sender, as a router would.
+/// Drops packets longer than the MTU and informs the sender, as a router would.
 #[derive(Debug)]
 pub struct TooBig {
     mtu: u32,
@@ -84,7 +84,7 @@ impl Block for TooBig {
 }
 
 impl Judge for TooBig {
-    /// Drops what is too long, with an answer to IPv6 packets and IPv4 packets that must not be fragmented.
+    /// Drops packets that are too long, with a reply to IPv6 packets and to IPv4 packets with DF set.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if !exceeds(offer, self.mtu) {

@@ -5,25 +5,25 @@ use longwire_units::{Bytes, Nanos, Rate};
 /// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2), and that sequence.
 const SHORTEST: u32 = 60;
 const FCS: u32 = 4;
-/// Work is kept in bits · 10⁹, of which a rate of r bit/s makes r in a nanosecond: nothing is ever rounded.
+/// Work is in bits · 10⁹, of which a rate of r bit/s makes r per nanosecond: nothing is rounded.
 const WORK_OF_A_BYTE: u64 = 8_000_000_000;
 
-/// How much may pass: on average a rate, at once a burst.
+/// Permitted traffic: a mean rate and a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// The rate that passes in the long run.
+    /// The long-term rate.
     pub rate: Rate,
-    /// The bytes that pass at once after a pause; at most [`Allowance::MAX_BURST`].
+    /// Bytes that may pass at once after a pause; at most [`Allowance::MAX_BURST`].
     pub burst: Bytes,
 }
 
 impl Allowance {
     /// The smallest burst: the shortest frame.
     pub const MIN_BURST: Bytes = Bytes(64);
-    /// The largest burst: what it takes in work fits 64 bits.
+    /// The largest burst: its work fits 64 bits.
     pub const MAX_BURST: Bytes = Bytes(1_000_000_000);
 
-    /// The burst where none is given: what the rate sends in 10 ms, but at least ten frames of 1518 bytes.
+    /// The default burst: 10 ms at the rate, but at least ten frames of 1518 bytes.
     pub fn default_burst(rate: Rate) -> Bytes {
         Bytes((rate.0 / 800).clamp(15_180, Self::MAX_BURST.0))
     }
@@ -37,7 +37,7 @@ impl Allowance {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bucket {
     allowance: Allowance,
-    /// What may pass at `filled`, in bits · 10⁹.
+    /// Available work at `filled`, in bits · 10⁹.
     work: u64,
     filled: Nanos,
 }
@@ -47,14 +47,14 @@ impl Bucket {
         Self { allowance, work: allowance.work(), filled: Nanos::ZERO }
     }
 
-    /// Takes another allowance at the time of the last packet; what was left is kept as far as it fits.
+    /// Changes the allowance at the time of the last packet; the remaining work is kept as far as it fits.
     pub fn change(&mut self, allowance: Allowance) {
         self.work = self.work.min(allowance.work());
         self.allowance = allowance;
     }
 
-    /// Whether a frame of `bytes` (without FCS) passes at `now`. It counts as the rate of a link counts it: at least 64
-    /// bytes with its FCS. One that does not pass takes nothing.
+    /// Whether a frame of `bytes` (without FCS) passes at `now`. Its length is that of a link's rate: at
+    /// least 64 bytes with its FCS. A frame that does not pass takes nothing.
     #[inline]
     pub fn passes(&mut self, now: Nanos, bytes: u32) -> bool {
         let rate = self.allowance.rate;
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_at_once_and_then_the_rate() {
-        // 8 Mbit/s is a byte a microsecond; frames of 96 + 4 bytes.
+        // 8 Mbit/s is a byte per microsecond; frames of 96 + 4 bytes.
         let mut bucket = bucket(8_000_000, 250);
         let table = [
             (0, true, "150 left"),
@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn nothing_is_rounded_away() {
-        // 1 Gbit/s and a third, a frame a microsecond: of 166.625 bytes made, 100 are wanted; of 84 at 672 Mbit/s, 84.
+        // 1 Gbit/s and a third, a frame per microsecond: of 166.625 bytes made, 100 are used; of 84 at 672
+        // Mbit/s, 84.
         let mut exact = bucket(672_000_000, 84);
         assert!((0..10_000u64).all(|n| exact.passes(Nanos(n * 1000), 80)));
         let mut less = bucket(671_999_999, 84);

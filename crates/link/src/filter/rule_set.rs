@@ -1,4 +1,4 @@
-//! The text of a filter: rules, one a line, `ACTION if EXPRESSION`.
+//! Parser of a filter's text: rules, one per line, `ACTION if EXPRESSION`.
 
 use super::policer::Allowance;
 use longwire_expression::{Expression, ExpressionError, code_point, quoted};
@@ -15,12 +15,12 @@ const ACTIONS: &str = "drop, pass, band N, mark, dscp N, steer LINK or police RA
 
 /// A filter's rules, in order.
 ///
-/// Blank lines and lines that begin with `#` are left out; a rule without `if` is for every packet.
+/// Blank lines and lines that begin with `#` are skipped; a rule without `if` applies to every packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSet {
     pub(super) rules: Box<[Rule]>,
     pub(super) allowances: Box<[Allowance]>,
-    /// Whether a condition asks for the number that programs have given a packet.
+    /// Whether a condition reads packets' marks.
     pub(super) reads_mark: bool,
     targets: Box<[Box<str>]>,
 }
@@ -45,20 +45,20 @@ pub(super) enum Action {
     Police(u16),
 }
 
-/// A rule that can't be read. Rules and columns are counted from 1.
+/// A rule that can't be parsed. Rules and columns are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RuleError {
     /// There are too many rules.
     #[error("there are more than {MAX_RULES} rules; join conditions with \"or\"")]
     TooMany,
-    /// The first words are no action.
+    /// Unknown action.
     #[error(
         "rule {rule}, column 1: found {found}: no such action; write {ACTIONS}, then \"if\" and a condition"
     )]
     Action {
         /// Which rule.
         rule: usize,
-        /// What stands where the action should, in quotes, or `nothing`.
+        /// The text in the action's place, in quotes, or `nothing`.
         found: String,
     },
     /// The action's value can't be read.
@@ -68,9 +68,9 @@ pub enum RuleError {
         rule: usize,
         /// Where the value begins.
         column: usize,
-        /// What was given, in quotes, or `nothing`.
+        /// The text given, in quotes, or `nothing`.
         found: String,
-        /// What would do.
+        /// The fix.
         wanted: &'static str,
     },
     /// The rate or burst of `police` can't be read.
@@ -88,14 +88,14 @@ pub enum RuleError {
     Condition {
         /// Which rule.
         rule: usize,
-        /// Why not; its column counts from the start of the rule.
+        /// The reason; its column counts from the start of the rule.
         source: ExpressionError,
     },
 }
 
 impl RuleSet {
-    /// The links that packets are steered to, each once, in the order in which the rules first name them:
-    /// [`longwire_block::Effects::steer`] is a place in this list.
+    /// The links that packets are steered to, each once, in the order in which rules first name them:
+    /// [`longwire_block::Effects::steer`] is an index into this list.
     pub fn targets(&self) -> impl ExactSizeIterator<Item = &str> {
         self.targets.iter().map(|target| &**target)
     }
@@ -123,7 +123,7 @@ impl FromStr for RuleSet {
     }
 }
 
-/// What has been read of a filter so far.
+/// State of the parser.
 #[derive(Default)]
 struct Reader {
     /// Number of the rule being read.
@@ -132,7 +132,7 @@ struct Reader {
     targets: Vec<Box<str>>,
 }
 
-/// A piece of a rule, and where it begins in it.
+/// A part of a rule with its position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece<'a> {
     pub text: &'a str,
@@ -240,18 +240,18 @@ impl<'a> Piece<'a> {
         Self { text: line, start: 0, line }
     }
 
-    /// The piece from one offset of it to another, without the spaces around.
+    /// The part between two offsets, without surrounding spaces.
     pub fn part(self, from: usize, to: usize) -> Self {
         let text = &self.text[from..to];
         let start = self.start + from + (text.len() - text.trim_start().len());
         Self { text: text.trim(), start, ..self }
     }
 
-    /// What stands before and behind the first `word` that stands alone.
+    /// The parts before and after the first separate `word`.
     pub fn divided(self, word: &str) -> Option<(Self, Self)> {
         let mut words = self.text.split_whitespace();
         let found = words.find(|found| *found == word)?;
-        // The word is a part of the text, so that their addresses tell where it is.
+        // The word is a slice of the text, so its position follows from the addresses.
         let at = found.as_ptr() as usize - self.text.as_ptr() as usize;
         Some((self.part(0, at), self.part(at + word.len(), self.text.len())))
     }
@@ -261,7 +261,7 @@ impl<'a> Piece<'a> {
         (&self.text[..len], self.part(len, self.text.len()))
     }
 
-    /// Where it begins, in characters counted from 1.
+    /// Its column, counted from 1 in characters.
     pub fn column(self) -> usize {
         self.line.get(..self.start).unwrap_or(self.line).chars().count() + 1
     }
@@ -272,7 +272,7 @@ fn number(text: &str) -> Option<u8> {
     if is_number { text.parse().ok() } else { None }
 }
 
-/// What was found, as errors show it.
+/// A found text for error messages.
 pub(crate) fn shown(found: &str) -> String {
     if found.is_empty() { "nothing".into() } else { quoted(found) }
 }
@@ -288,7 +288,8 @@ mod tests {
     #[test]
     fn reads_every_action() {
         let set = rules(
-            "drop if udp\n\n  pass\n# nothing\nband 255 if tcp\nmark\ndscp ef if ip\ndscp 63\nsteer b if arp\n\
+            "drop if udp\n\n  pass\n# nothing\nband 255 if tcp\nmark\ndscp ef if ip\ndscp 63\n\
+             steer b if arp\n\
              steer a\nsteer b\npolice 10 Mbit/s if udp\npolice 1 Mbit/s burst 64 KiB if tcp",
         );
         let actions: Vec<_> = set.rules.iter().map(|rule| rule.action).collect();
@@ -345,7 +346,8 @@ mod tests {
             ("mark 5 if udp", "rule 1, column 6: found \"5\"; write \"mark\" alone, for congestion"),
             (
                 "drop if mark",
-                "rule 1, column 13: found the end: it is not the value that is wanted here; write a mark such as 5",
+                "rule 1, column 13: found the end: it is not the value that is wanted here; write a mark \
+                 such as 5",
             ),
         ];
         for (text, wanted) in table {

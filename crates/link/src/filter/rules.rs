@@ -1,4 +1,4 @@
-//! What becomes of packets by what stands in them: rules in order, each an action and a condition.
+//! Decisions by packet contents: rules in order, each an action and a condition.
 
 use super::policer::Bucket;
 use super::rule_set::{Action, RuleSet};
@@ -7,8 +7,9 @@ use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Verdict};
 use longwire_settings::Settings;
 use std::sync::Arc;
 
-/// Applies rules. The first that drops a packet, lets it pass or steers it ends the search; a band, a mark, a DSCP and a
-/// rate that was not exceeded are noted, and the next rule is asked. Conditions see the packet as it arrived.
+/// Applies rules. The first that drops a packet, lets it pass or steers it ends the search; a band, a mark, a
+/// DSCP and a rate that was not exceeded are recorded, and the search continues. Conditions see the packet as
+/// it arrived.
 #[derive(Debug)]
 pub struct Rules {
     set: Option<Arc<RuleSet>>,
@@ -37,8 +38,8 @@ const RULES: Grammar = Grammar {
 #[derive(Debug, Settings)]
 #[settings(key = "filter", kind = "rules", source = "pcap-filter(7); RFC 2475, section 2.3")]
 pub struct RulesSettings {
-    /// one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, dscp N, steer LINK, or police
-    /// RATE [burst SIZE]; EXPRESSION is as tcpdump takes it
+    /// one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, dscp N,
+    /// steer LINK, or police RATE [burst SIZE]; EXPRESSION is as tcpdump takes it
     #[setting(grammar = RULES)]
     pub rules: Arc<RuleSet>,
 }
@@ -52,7 +53,8 @@ impl Block for Rules {
         block
     }
 
-    /// Takes new rules. The first rule with a rate goes on with what the first one before had left, and so on.
+    /// Applies new rules. The first rule with a rate takes over the bucket of the first one before, and so
+    /// on.
     fn change(&mut self, settings: RulesSettings) {
         self.set = Some(settings.rules);
         let Some(set) = &self.set else { return };
@@ -69,7 +71,7 @@ impl Judge for Rules {
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(set) = self.set.as_deref() else { return Verdict::Pass };
-        // Of a train, what lies behind the first segment is not this one's.
+        // Of a train, only the headers and the first segment's bytes are this one's.
         let frame = offer.frame();
         let frame = &frame[..frame.len().min(offer.bytes as usize)];
         let mark = if set.reads_mark { offer.mark() } else { 0 };
@@ -87,7 +89,8 @@ impl Judge for Rules {
     }
 }
 
-/// Does what a rule says; the verdict, if it ends the search. By itself, so that looking for it is a short loop.
+/// Applies an action, and returns the verdict, if it ends the search. Out of line, so that the search is a
+/// short loop.
 #[inline(never)]
 fn apply(action: Action, buckets: &mut [Bucket], offer: &mut Offer<'_>) -> Option<Verdict> {
     match action {
@@ -146,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_decides_ends_the_search() {
-        let text = "band 1\npass if tcp\nmark if udp\ndrop if udp and greater 500\nsteer other if udp dst port 53\nband 2";
+        let text = "band 1\npass if tcp\nmark if udp\ndrop if udp and greater 500\n\
+            steer other if udp dst port 53\nband 2";
         let mut rules = built(text);
         let none = Effects::default();
         let band = Effects { band: Some(1), ..none };
@@ -174,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_exceeds_a_rate_is_dropped_and_the_rest_goes_on() {
-        // Frames of 96 + 4 bytes at a byte a microsecond, two at once.
+        // Frames of 96 + 4 bytes at a byte per microsecond, two at once.
         let mut rules = built("police 8 Mbit/s burst 200 B if udp\nband 3");
         let mut at = |now, protocol| judged(&mut rules, now, &frame(protocol), 96).0;
         let policed = Verdict::Drop(DropReason::Policed);

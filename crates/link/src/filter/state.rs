@@ -5,7 +5,8 @@ use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
 use longwire_settings::{Choice, Settings};
 use longwire_units::Nanos;
 
-/// A link that is up or down until it is changed. While it is down, what arrives is dropped; what it had taken goes on.
+/// A link that is up or down until it is changed. While it is down, what arrives is dropped; what it had
+/// taken goes on.
 #[derive(Debug)]
 pub struct Fixed {
     up: bool,
@@ -58,7 +59,7 @@ pub struct Flap {
     start: Nanos,
     begin: Nanos,
     is_up: bool,
-    /// When it changes next.
+    /// Time of the next change.
     edge: Nanos,
 }
 
@@ -89,7 +90,7 @@ impl Block for Flap {
         block
     }
 
-    /// Takes a new schedule, as if it had been this one from the beginning.
+    /// Applies a new schedule, as if it had been in effect from the beginning.
     fn change(&mut self, settings: FlapSettings) {
         (self.up, self.down, self.start) = (settings.up, settings.down, settings.start);
         (self.is_up, self.edge) = (true, Nanos::ZERO);
@@ -109,14 +110,14 @@ impl Judge for Flap {
         if self.is_up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
     }
 
-    /// Nothing moves on: a packet may yet come that was stamped before.
+    /// Does not advance the state: an earlier packet may still come.
     fn is_up(&self, now: Nanos) -> bool {
         self.at(now).0
     }
 }
 
 impl Flap {
-    /// Whether its schedule says up at `now`, and until when.
+    /// The scheduled state at `now`, and its end.
     fn at(&self, now: Nanos) -> (bool, Nanos) {
         let first = self.begin + self.start;
         let period = self.up.0.saturating_add(self.down.0);

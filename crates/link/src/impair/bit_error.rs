@@ -1,4 +1,4 @@
-//! Bits that the wire gets wrong.
+//! Bit errors on the wire.
 
 use super::{HEADERS_PARAM, Headers};
 use crate::judge::Judge;
@@ -7,14 +7,15 @@ use longwire_random::math::{NEG_LN_SHIFT, ln, neg_ln};
 use longwire_settings::{Choice, Settings};
 use longwire_units::Probability;
 
-/// Gets each bit wrong with the same probability, the bit error rate. A frame has used its bandwidth when it is hit; then it
-/// is dropped, as a card does that finds a bad frame check sequence, or delivered with the bits flipped.
+/// Flips each bit with the same probability, the bit error rate. An affected frame has used its bandwidth; it
+/// is then dropped, as by a card that finds a bad frame check sequence, or delivered with the bits flipped.
 ///
-/// What is drawn is the number of good bits up to the next bad one: geometric, ⌊ln u / ln(1 − rate)⌋, once for each bad bit
-/// however many frames pass in between. A frame of n bits is hit with 1 − (1 − rate)ⁿ, then, as it should be.
+/// The number of good bits up to the next bad one is drawn: geometric, ⌊ln u / ln(1 − rate)⌋, once for each
+/// bad bit however many frames pass in between. A frame of n bits is therefore hit with probability 1 − (1 −
+/// rate)ⁿ.
 #[derive(Debug)]
 pub struct BitError {
-    /// Good bits left before the next bad one; none if there is no bad one.
+    /// Remaining good bits before the next bad one; none if there is no bad one.
     good: Option<u64>,
     /// −1/ln(1 − rate) · 2²⁰: mean number of good bits between two bad ones.
     mean: u64,
@@ -24,7 +25,7 @@ pub struct BitError {
     dice: Dice,
 }
 
-/// Bits behind the point of [`BitError::mean`].
+/// Fractional bits of [`BitError::mean`].
 const MEAN_SHIFT: u32 = 20;
 /// Shortest Ethernet frame, and its frame check sequence (IEEE 802.3, 4A.4.2).
 const SHORTEST: u32 = 60;
@@ -42,12 +43,14 @@ pub(crate) enum Action {
 #[settings(
     key = "bit-error",
     kind = "rate",
-    source = "Realizing a network emulator system with Intel IXP1200 network processor, section II-B; IEEE 802.3, 3.2.9"
+    source = "Realizing a network emulator system with Intel IXP1200 network processor, section II-B; IEEE \
+        802.3, 3.2.9"
 )]
 pub struct BitErrorSettings {
-    /// bit error rate, such as 1e-6; 0 to 0.5 (higher ones count as that)
+    /// bit error rate, such as 1e-6; 0 to 0.5 (higher ones are taken as 0.5)
     rate: Probability,
-    /// drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped and its checksums left
+    /// drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped and its
+    /// checksums left
     #[setting(default = "drop")]
     action: Action,
     #[setting(like = HEADERS_PARAM)]
@@ -64,8 +67,8 @@ impl Block for BitError {
         block
     }
 
-    /// Takes a new rate; the place of the next bad bit is drawn anew if it has changed, which for a process without
-    /// memory changes nothing else.
+    /// Applies a new rate; the position of the next bad bit is drawn again if the rate has changed, which has
+    /// no other effect on a memoryless process.
     fn change(&mut self, settings: BitErrorSettings) {
         let rate = settings.rate;
         (self.deliver, self.spare_headers) =
@@ -98,7 +101,7 @@ impl Judge for BitError {
 }
 
 impl BitError {
-    /// A frame of `bits` bits, of which the first bad one comes after `good` good ones.
+    /// A frame of `bits` bits whose first bad bit comes after `good` good ones.
     #[cold]
     fn hit(&mut self, offer: &mut Offer<'_>, bits: u64, good: u64) -> Verdict {
         let (mut at, mut bad) = (good, 0u16);
@@ -122,10 +125,11 @@ impl BitError {
     }
 }
 
-/// See [`BitError::mean`]. Computed when a rate is set, with operations that are exact or our own on every machine.
+/// See [`BitError::mean`]. Computed when a rate is set, with operations that are exact or have the same
+/// result on every machine.
 fn mean(rate: Probability) -> u64 {
     let rate = rate.as_f64().min(0.5);
-    // ln(1 − rate) loses all digits for small rates, of which the series has plenty: −rate − rate²/2 − rate³/3.
+    // ln(1 − rate) is inaccurate for small rates, unlike its series −rate − rate²/2 − rate³/3.
     let exponent = if rate < 1e-4 { rate * (1.0 + rate * (0.5 + rate / 3.0)) } else { -ln(1.0 - rate) };
     if exponent <= 0.0 { u64::MAX } else { ((1u64 << MEAN_SHIFT) as f64 / exponent) as u64 }
 }
@@ -164,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Delivered frames have as many bad bits as the rate says: binomial, mean n·rate.
+    /// The number of bad bits in delivered frames matches the rate: binomial, mean n·rate.
     #[test]
     fn delivered_frames_have_their_share_of_bad_bits() {
         let mut block = block(&[("rate", "0.001"), ("action", "deliver")]);

@@ -1,11 +1,12 @@
-//! Events that come with a probability, alone or in clusters.
+//! Random events with a probability, independent or clustered.
 
 use longwire_block::Dice;
 use longwire_units::Probability;
 
-/// Draws events of a probability p whose successive outcomes have a correlation ρ: after an event another follows with
-/// p + ρ(1 − p), after none one comes with p(1 − ρ). That is the two-state Markov chain with just these figures, so the
-/// share of events stays p whatever ρ is (netem's filter of its random numbers does not keep it).
+/// Draws events of a probability p whose successive outcomes have a correlation ρ: after an event another
+/// follows with p + ρ(1 − p), after none one comes with p(1 − ρ). That is the two-state Markov chain with
+/// these parameters, so the share of events stays p for any ρ (netem's filter of its random numbers does not
+/// preserve it).
 #[derive(Debug, Clone)]
 pub(crate) struct Chance {
     after_event: Probability,
@@ -19,7 +20,7 @@ impl Chance {
         Self { after_event: Probability::ZERO, after_none: Probability::ZERO, event: false, dice }
     }
 
-    /// Takes a new probability and correlation; the state and the stream of draws go on.
+    /// Applies a new probability and correlation; the state and the stream of draws continue.
     pub(crate) fn change(&mut self, probability: Probability, correlation: Probability) {
         let rest = Probability::ONE.bits() - probability.bits();
         self.after_event = Probability::from_bits(probability.bits() + part(rest, correlation));
@@ -34,7 +35,7 @@ impl Chance {
         self.event
     }
 
-    /// A further draw, for what the event is.
+    /// Another draw, for details of the event.
     #[inline]
     pub(crate) fn draw(&mut self) -> u64 {
         self.dice.draw()
@@ -66,7 +67,8 @@ mod tests {
             let (p, rho) = (p.as_f64(), rho.as_f64());
             let deviation = (p * (1.0 - p) * (1.0 + rho) / (1.0 - rho) / f64::from(n)).sqrt();
             assert!((share - p).abs() < 3.0 * deviation, "{p} {rho}: share {share}");
-            // For rare events the estimate's deviation is that of the share of pairs, over the variance p(1 − p).
+            // For rare events the estimate's deviation is that of the share of pairs, over the variance p(1 −
+            // p).
             let deviation = ((both / f64::from(n)).sqrt() / (p * (1.0 - p))).max(1.0 / f64::from(n).sqrt());
             assert!((correlation - rho).abs() < 4.0 * deviation, "{p} {rho}: correlation {correlation}");
         }

@@ -1,4 +1,4 @@
-//! Loss in clusters, given by its share and the correlation of successive packets' fates.
+//! Clustered loss, defined by its share and the correlation of successive packets.
 
 use super::chance::Chance;
 use super::{ECN_PARAM, Place, WHERE_PARAM};
@@ -7,7 +7,7 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Probability;
 
-/// Loses a share of the packets, each packet's fate correlated with the one's before.
+/// Loses a share of the packets, with correlation between successive packets.
 #[derive(Debug)]
 pub struct Correlated {
     chance: Chance,

@@ -1,4 +1,4 @@
-//! Packets of which some have a few bits flipped, whatever their length.
+//! Packets with a few flipped bits, regardless of length.
 
 use super::chance::Chance;
 use super::{HEADERS_PARAM, Headers, Place, WHERE_PARAM};
@@ -7,7 +7,7 @@ use longwire_block::{Block, Dice, Flips, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Probability;
 
-/// Flips a number of bits in some packets. Their checksums are left as they were.
+/// Flips a number of bits in some packets. Their checksums are not updated.
 #[derive(Debug)]
 pub struct Corrupt {
     chance: Chance,

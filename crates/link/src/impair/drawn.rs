@@ -1,4 +1,4 @@
-//! Loss whose probability is itself drawn, packet by packet.
+//! Loss with a probability drawn for each packet.
 
 use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
@@ -7,8 +7,8 @@ use longwire_random::quantile::{CHANCES, Chances};
 use longwire_settings::Settings;
 use std::sync::Arc;
 
-/// Draws for each packet a probability from a distribution, and loses the packet with it. Over many packets the share lost is
-/// the distribution's mean; what a distribution adds is that single packets are in more or less danger.
+/// Draws a probability from a distribution for each packet, and loses the packet with it. Over many packets
+/// the share lost is the distribution's mean; the distribution only varies the risk of individual packets.
 #[derive(Debug)]
 pub struct Drawn {
     chances: Option<Arc<Chances>>,
@@ -22,7 +22,8 @@ pub struct Drawn {
 #[settings(
     key = "loss",
     kind = "drawn",
-    source = "Realizing a network emulator system with Intel IXP1200 network processor, sections II-B.1 and II-C.1"
+    source = "Realizing a network emulator system with Intel IXP1200 network processor, sections II-B.1 and \
+        II-C.1"
 )]
 pub struct DrawnSettings {
     /// of the probability: a table of x and C(x), or samples of x, with x from 0 to 1
@@ -50,7 +51,7 @@ impl Block for Drawn {
 }
 
 impl Judge for Drawn {
-    /// Draws twice for each packet: the probability, and whether it strikes.
+    /// Draws twice for each packet: the probability, and the loss.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(chances) = &self.chances else { return Verdict::Pass };
@@ -68,7 +69,8 @@ mod tests {
     use super::*;
     use longwire_units::Nanos;
 
-    /// A probability spread evenly from 0 to 10 % loses 5 % of 200 000 packets, inside four deviations √(np(1 − p)).
+    /// A probability uniform from 0 to 10 % loses 5 % of 200 000 packets, within four deviations √(np(1 −
+    /// p)).
     #[test]
     fn loses_the_mean_of_the_distribution() {
         let values = DrawnSettings::read(&[("distribution", "0 0; 0.1 1")]).unwrap();

@@ -7,8 +7,8 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Probability};
 
-/// Sends a copy of some packets: on the wire, with a delay of its own besides the link's, or before the queue, so that it
-/// waits and takes its time to be sent like any other packet.
+/// Sends a copy of some packets: on the wire, with a delay in addition to the link's, or before the queue, so
+/// that it waits and is transmitted like any other packet.
 #[derive(Debug)]
 pub struct Duplicate {
     chance: Chance,

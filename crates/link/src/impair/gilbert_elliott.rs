@@ -1,4 +1,4 @@
-//! Loss in bursts: a channel that is good or bad.
+//! Loss in bursts: a channel with a good and a bad state.
 
 use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
@@ -6,9 +6,9 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::{Millionths, Settings};
 use longwire_units::Probability;
 
-/// A channel in a good or a bad state, in each of which packets come through with a probability of their own.
+/// A channel in a good or a bad state, each with its own probability of reception.
 ///
-/// The mean loss is (1 − k)·r/(p + r) + (1 − h)·p/(p + r), the mean stay in the bad state 1/r packets.
+/// The mean loss is (1 − k)·r/(p + r) + (1 − h)·p/(p + r), the mean duration of the bad state 1/r packets.
 #[derive(Debug)]
 pub struct GilbertElliott {
     channel: Channel,
@@ -19,7 +19,7 @@ pub struct GilbertElliott {
 /// The channel itself.
 #[derive(Debug)]
 struct Channel {
-    /// Leaving the good state, and the bad one.
+    /// Probabilities of leaving the good state, and the bad one.
     p: Probability,
     r: Probability,
     /// Loss in the good state, and in the bad one.
@@ -50,7 +50,8 @@ impl Channel {
 #[settings(
     key = "loss",
     kind = "gilbert-elliott",
-    source = "Gilbert, Capacity of a burst-noise channel, 1960; Elliott, Estimates of error rates for codes on burst-noise channels, 1963"
+    source = "Gilbert, Capacity of a burst-noise channel, 1960; Elliott, Estimates of error rates for codes \
+        on burst-noise channels, 1963"
 )]
 pub struct GilbertElliottSettings {
     /// from good to bad, at each packet
@@ -97,7 +98,7 @@ impl Judge for GilbertElliott {
     }
 }
 
-/// The same channel, given as people think of it: the share of packets lost, and how many one after the other.
+/// A Gilbert-Elliott channel by other parameters: the share of packets lost, and the mean length of a burst.
 #[derive(Debug)]
 pub struct Burst {
     channel: Channel,
@@ -115,8 +116,8 @@ pub struct Burst {
 pub struct BurstSettings {
     /// share of packets lost, 0 % to 100 %
     loss: Probability,
-    /// mean number of packets lost one after the other, 1 to 1000000; longer if the loss can't be had otherwise: above burst /
-    /// (burst + 1)
+    /// mean number of packets lost one after the other, 1 to 1000000; longer if the loss can't be had
+    /// otherwise: above burst / (burst + 1)
     #[setting(default = "4", min = 1_000_000, max = 1_000_000_000_000)]
     burst: Millionths,
     #[setting(like = WHERE_PARAM)]
@@ -152,8 +153,9 @@ impl Judge for Burst {
     }
 }
 
-/// p and r of a channel that loses `loss` in bursts of `burst` millionths of a packet: r = 1/burst, p = r·loss/(1 − loss). Where
-/// that is above 1, p = 1 and r = (1 − loss)/loss: the loss is kept, and bursts are longer.
+/// p and r of a channel that loses `loss` in bursts of `burst` millionths of a packet: r = 1/burst, p =
+/// r·loss/(1 − loss). If that exceeds 1, p = 1 and r = (1 − loss)/loss: the loss is kept, and bursts are
+/// longer.
 fn transitions(loss: Probability, burst: u64) -> (Probability, Probability) {
     let one = u128::from(Probability::ONE.bits());
     let lost = u128::from(loss.bits());
@@ -191,8 +193,8 @@ mod tests {
         (lost / fates.len() as f64, lost / bursts)
     }
 
-    /// p = .01, r = .25, h = 0, k = 1 lose p/(p + r) = 3.846 % in bursts of 4. Over n packets the share's deviation is
-    /// √(π(1 − π)(1 + λ)/(1 − λ)/n) with λ = 1 − p − r, a burst's is √(1 − r)/r.
+    /// p = .01, r = .25, h = 0, k = 1 lose p/(p + r) = 3.846 % in bursts of 4. Over n packets the share's
+    /// deviation is √(π(1 − π)(1 + λ)/(1 − λ)/n) with λ = 1 − p − r, a burst's is √(1 − r)/r.
     #[test]
     fn loses_what_the_formula_says() {
         let n = 1_000_000;

@@ -1,4 +1,4 @@
-//! Loss that strikes each packet alike, whatever happened to the others.
+//! Independent loss with the same probability for each packet.
 
 use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;
@@ -6,7 +6,7 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Probability;
 
-/// Drops each packet with the same probability, drawn before the queue as LinkEM does, or on the wire.
+/// Drops each packet with the same probability, drawn before the queue as in LinkEM, or on the wire.
 #[derive(Debug)]
 pub struct Independent {
     probability: Probability,
@@ -48,23 +48,24 @@ impl Block for Independent {
 }
 
 impl Independent {
-    /// One that drops packets before the queue.
+    /// A block that drops packets before the queue.
     pub(crate) fn new(probability: Probability, dice: Dice) -> Self {
         Self { probability, dice, on_wire: false, mark: false }
     }
 
-    /// Whether it strikes the next packet. Draws once for each, even at 0 %, so that a change of probability leaves later draws in place.
+    /// Whether it strikes the next packet. Draws once for each, even at 0 %, so that a change of probability
+    /// does not shift later draws.
     #[inline(always)]
     fn strikes(&mut self) -> bool {
         self.probability.happens(self.dice.draw())
     }
 
-    /// With which probability it drops packets, if that is all it ever does.
+    /// The probability of a drop, if that is its only effect.
     pub(crate) fn drops(&self) -> Option<Probability> {
         (!self.mark).then_some(self.probability)
     }
 
-    /// What it draws from.
+    /// Its dice.
     pub(crate) fn dice(&mut self) -> &mut Dice {
         &mut self.dice
     }
@@ -93,7 +94,7 @@ mod tests {
         (0..packets).map(|_| loss.judge(&mut offer) != Verdict::Pass).collect()
     }
 
-    /// The LinkEM thesis' table 5.6: 120 000 packets at 1, 3, 7 and 10 %, inside the 99 % binomial interval.
+    /// The LinkEM thesis' table 5.6: 120 000 packets at 1, 3, 7 and 10 %, within the 99 % binomial interval.
     #[test]
     fn observed_loss_lies_in_the_binomial_interval() {
         for (text, p) in [("1 %", 0.01), ("3 %", 0.03), ("7 %", 0.07), ("10 %", 0.10)] {

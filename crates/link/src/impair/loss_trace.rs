@@ -11,7 +11,7 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loses each packet with the probability that a trace gives for the time, counted from the start of the run.
+/// Loses each packet with the trace's current probability, counted from the start of the run.
 #[derive(Debug)]
 pub struct LossTrace {
     losses: Option<Arc<Series<Probability>>>,
@@ -24,7 +24,8 @@ pub struct LossTrace {
 }
 
 const LOSSES: Grammar = Grammar {
-    wanted: "the file of a trace (TheaterQ, times and probabilities), or a trace such as \"0 s 0 %; 5 s 2 %\"",
+    wanted: "the file of a trace (TheaterQ, times and probabilities), or a trace such as \
+                     \"0 s 0 %; 5 s 2 %\"",
     read,
     examples: &["0 s 0 %; 5 ms 20 %; 12 ms end", "0,1", "1000,0,0,4294967295,0;9000,0,0,0,0"],
 };
@@ -74,7 +75,7 @@ impl Block for LossTrace {
 }
 
 impl Judge for LossTrace {
-    /// Draws once for each packet whatever the probability, so that another trace leaves later draws in place.
+    /// Draws once for each packet whatever the probability, so that another trace does not shift later draws.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let now = offer.now.since(self.begin);
@@ -134,7 +135,8 @@ mod tests {
         }
     }
 
-    /// TheaterQ's LOSS is a fraction of 2³² − 1: 2147483648 is one half. 40 000 packets, in the 99 % binomial interval.
+    /// TheaterQ's LOSS is a fraction of 2³² − 1: 2147483648 is one half. 40 000 packets, in the 99 % binomial
+    /// interval.
     #[test]
     fn loses_the_share_that_the_trace_says() {
         let mut is_lost = losses("1000,0,0,429496730,0\n1000,0,0,2147483648,0\n", "loop", Nanos::ZERO);

@@ -1,4 +1,4 @@
-//! What a link does to packets before they queue, or on the wire.
+//! Effects of a link on packets before they queue, or on the wire.
 
 pub mod bit_error;
 mod chance;
@@ -13,7 +13,7 @@ pub mod markov;
 pub mod pattern;
 pub mod reorder;
 
-/// What `cargo xtask new` begins a block with, so that it is one.
+/// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/impair.rs"]
 mod template;
@@ -50,21 +50,21 @@ crate::stage::stage! {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
 }
 
-/// Where an impairment strikes: the words of `where`.
+/// Position of an impairment: the words of `where`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub(crate) enum Place {
     Queue,
     Wire,
 }
 
-/// What becomes of headers: the words of `headers`.
+/// Treatment of headers: the words of `headers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub(crate) enum Headers {
     Hit,
     Spare,
 }
 
-/// The setting that says whether an impairment strikes before the queue or on the wire.
+/// The setting for the position of an impairment: before the queue or on the wire.
 pub(crate) const WHERE_PARAM: Param = Param {
     name: "where",
     kind: ParamKind::Choice(Place::WORDS),
@@ -72,7 +72,7 @@ pub(crate) const WHERE_PARAM: Param = Param {
     help: "queue: before it, so that lost packets use no bandwidth; wire: after transmission",
 };
 
-/// The setting that says whether packets are marked rather than lost.
+/// The setting for marking packets instead of losing them.
 pub(crate) const ECN_PARAM: Param = Param {
     name: "ecn",
     kind: ParamKind::Choice(<bool as Choice>::WORDS),
@@ -80,15 +80,16 @@ pub(crate) const ECN_PARAM: Param = Param {
     help: "yes: ECN-capable packets are marked as having met congestion instead of being lost (RFC 3168)",
 };
 
-/// The setting that says whether headers may be hit.
+/// The setting that protects headers.
 pub(crate) const HEADERS_PARAM: Param = Param {
     name: "headers",
     kind: ParamKind::Choice(Headers::WORDS),
     default: Some("hit"),
-    help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and transport headers",
+    help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and \
+        transport headers",
 };
 
-/// What becomes of a packet that is to be lost, or marked if it can be.
+/// The verdict on a packet to be lost, or marked if possible.
 #[inline]
 pub(crate) fn lose(offer: &Offer<'_>, mark: bool) -> Verdict {
     if mark && ecn(offer.frame()) != Ecn::NotCapable {

@@ -9,20 +9,20 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loses every n-th packet, and the packets of a list. Packets are numbered from 1 as they come; segments of a train count one
-/// each.
+/// Loses every n-th packet, and the packets in a list. Packets are numbered from 1 in order of arrival; each
+/// segment of a train is counted.
 #[derive(Debug)]
 pub struct Pattern {
     every: u64,
     list: Arc<Ranges>,
-    /// The first range of the list that is not over.
+    /// The first range of the list that has not ended.
     at: usize,
     seen: u64,
     on_wire: bool,
     mark: bool,
 }
 
-/// Ascending ranges that do not touch.
+/// Ascending ranges with gaps between them.
 #[derive(Debug, Default)]
 struct Ranges(Vec<RangeInclusive<u64>>);
 
@@ -60,7 +60,7 @@ impl Block for Pattern {
         block
     }
 
-    /// Takes a new pattern; the numbers go on.
+    /// Applies a new pattern; the numbering continues.
     fn change(&mut self, settings: PatternSettings) {
         self.every = settings.every;
         self.list = settings.list;

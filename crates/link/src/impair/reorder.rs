@@ -6,12 +6,12 @@ use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::{Choice, Settings};
 use longwire_units::{Nanos, Probability};
 
-/// Lets some packets travel less than the link's delay, so that they overtake those sent before, or leave the moment they come, so that
-/// they overtake those that wait, too. The others keep their delay.
+/// Lets some packets have less than the link's delay, so that they overtake earlier ones, or leave on
+/// arrival, so that they overtake waiting ones, too. The others keep their delay.
 ///
-/// netem puts a packet that it sends early at the head of its queue, with the present as its time: neither the delay nor the rate, nor a slot
-/// is for it, nor does the rate count it when it times those behind it (Linux net/sched/sch_netem.c, `netem_enqueue` and
-/// `netem_dequeue`).
+/// netem puts an early packet at the head of its queue, with the current time: delay, rate and slots do not
+/// apply to it, nor does the rate count it when timing later packets (Linux net/sched/sch_netem.c,
+/// `netem_enqueue` and `netem_dequeue`).
 #[derive(Debug)]
 pub struct Reorder {
     chance: Chance,
@@ -19,7 +19,7 @@ pub struct Reorder {
     /// Packets since the last that overtook.
     since: u64,
     by: Nanos,
-    /// Whether they pass by the whole link.
+    /// Whether they bypass the whole link.
     past_link: bool,
 }
 
@@ -49,8 +49,8 @@ pub struct ReorderSettings {
     /// how much less than the delay they travel, at most the whole of it
     #[setting(default = "100 s", max = Nanos::from_secs(100))]
     by: Nanos,
-    /// what they pass by: delay (of which "by" is taken), or link: the queue, the rate and the delay, so that they leave the
-    /// moment they come
+    /// what they pass by: delay (of which "by" is taken), or link: the queue, the rate and the delay, so that
+    /// they leave the moment they come
     #[setting(default = "delay")]
     past: Past,
 }
@@ -72,7 +72,7 @@ impl Block for Reorder {
 }
 
 impl Judge for Reorder {
-    /// Draws only for packets whose turn it is.
+    /// Only draws for packets whose turn it is.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         self.since += 1;

@@ -1,15 +1,16 @@
-//! A local network on one wire: stations that listen before they send and while they send (CSMA/CD).
+//! A local network on one wire: stations that listen before and during transmission (CSMA/CD).
 //!
-//! Signals need the same time between any two stations, as through a hub with cables of one length. Every station follows
-//! the processes of IEEE 802.3, 4.2.8, for half duplex: deference, transmission, back-off.
+//! The propagation time is the same between any two stations, as through a hub with cables of one length.
+//! Every station follows the processes of IEEE 802.3, 4.2.8, for half duplex: deference, transmission,
+//! back-off.
 
 use super::{Access, Frame, Step};
 use longwire_block::{Dice, Values};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Preamble and start delimiter; the gap between packets, of which the first two thirds are listened to; the jam; the most
-/// attempts, and the highest exponent of the back-off (IEEE 802.3, 4.4.2).
+/// Preamble and start delimiter; the interpacket gap, of which the first two thirds are sensed; the jam; the
+/// attempt limit, and the back-off limit (IEEE 802.3, 4.4.2).
 const PREAMBLE: u64 = 64;
 const GAP: u64 = 96;
 const GAP_LISTENED: u64 = 64;
@@ -29,11 +30,11 @@ pub(crate) struct CsmaCd {
     /// The unit of the back-off.
     back_off: Nanos,
     stations: Vec<Station>,
-    /// What is on the wire, until the last station has heard its end.
+    /// Signals on the wire, until the last station has heard their end.
     signals: Vec<Signal>,
 }
 
-/// How long the gap between packets is, and how much of it is listened to.
+/// Length of the interpacket gap, and the sensed part of it.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     listened: Nanos,
@@ -44,20 +45,20 @@ struct Gap {
 struct Station {
     dice: Dice,
     gap: Gap,
-    /// Bits of the frame at hand, without preamble.
+    /// Bits of the current frame, without preamble.
     frame: Option<u64>,
-    /// From when on it may be sent, the medium willing.
+    /// Earliest time at which it may be sent.
     ready: Nanos,
-    /// Collisions of the frame at hand, and of all frames.
+    /// Collisions of the current frame, and of all frames.
     attempts: u32,
     collisions: u64,
     sending: Option<Sending>,
-    /// How many signals of others it hears.
+    /// Number of signals of others that it hears.
     heard: u32,
     deference: Deference,
 }
 
-/// What a station puts on the wire.
+/// A station's transmission.
 #[derive(Debug, Clone, Copy)]
 struct Sending {
     start: Nanos,
@@ -68,36 +69,36 @@ struct Sending {
 /// The deference process of a station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deference {
-    /// It may begin to send.
+    /// It may start sending.
     Open,
-    /// Something is on the wire; whether it has sent itself.
+    /// The wire is busy; whether the station itself has sent.
     Carrier { sent: bool },
-    /// The gap runs; up to `listens`, what is heard makes it begin anew.
+    /// During the gap; carrier sensed before `listens` restarts it.
     Gap { listens: Nanos, end: Nanos },
 }
 
-/// What a station has put on the wire, as the others hear it: later by the propagation time.
+/// A station's signal as heard by the others: delayed by the propagation time.
 #[derive(Debug)]
 struct Signal {
     station: usize,
     start: Nanos,
-    /// Never, while its station still sends.
+    /// Never, while its station is still sending.
     end: Nanos,
     heard: bool,
-    /// How long it takes to the others.
+    /// Propagation time to the others.
     propagation: Nanos,
 }
 
-/// What happens next; of what happens at one time, the first in this order.
+/// The next event; at equal times the first in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A station ends what it sends.
+    /// A station ends its transmission.
     End(usize),
-    /// The others no longer hear a signal.
+    /// The others cease to hear a signal.
     Silence(usize),
-    /// The others begin to hear a signal.
+    /// The others start to hear a signal.
     Sound(usize),
-    /// Stations with a frame begin to send.
+    /// Stations with a frame start sending.
     Start,
 }
 
@@ -106,7 +107,8 @@ enum Event {
 #[settings(
     key = "medium",
     kind = "csma-cd",
-    source = "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for local computer networks\", CACM 19(7), 1976"
+    source = "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for \
+        local computer networks\", CACM 19(7), 1976"
 )]
 pub(crate) struct CsmaCdSettings {
     /// the wire's rate, 300 bit/s to 400 Gbit/s
@@ -152,7 +154,7 @@ impl CsmaCd {
         ends.chain(heard).chain(starts).min().unwrap_or((Nanos::NEVER, Event::Start))
     }
 
-    /// All stations that may begin to send at `now` do.
+    /// Starts all stations that may send at `now`.
     fn start(&mut self, now: Nanos) {
         for (at, station) in self.stations.iter_mut().enumerate() {
             if station.start() != now {
@@ -176,7 +178,7 @@ impl CsmaCd {
         }
     }
 
-    /// A station ends what it sends: its frame, or a jam.
+    /// Ends a station's transmission: its frame, or a jam.
     fn end(&mut self, at: usize, now: Nanos) -> Step {
         if let Some(signal) = self.signals.iter_mut().rfind(|signal| signal.station == at) {
             signal.end = now;
@@ -198,7 +200,7 @@ impl CsmaCd {
         Step::Unseen
     }
 
-    /// All others begin to hear a signal.
+    /// Lets all others start to hear a signal.
     fn sound(&mut self, at: usize, now: Nanos) {
         let signal = &mut self.signals[at];
         signal.heard = true;
@@ -217,7 +219,7 @@ impl CsmaCd {
         }
     }
 
-    /// All others no longer hear a signal.
+    /// Lets all others cease to hear a signal.
     fn silence(&mut self, at: usize, now: Nanos) {
         let from = self.signals.remove(at).station;
         for (_, station) in self.stations.iter_mut().enumerate().filter(|(other, _)| *other != from) {
@@ -243,19 +245,19 @@ impl Station {
         }
     }
 
-    /// When it begins to send, as far as is known. After a gap it does whatever it hears.
+    /// Start of its transmission, as far as known. After a gap it starts whatever it hears.
     fn start(&self) -> Nanos {
         match self.deference {
             _ if self.frame.is_none() || self.sending.is_some() => Nanos::NEVER,
             Deference::Open => self.ready,
             Deference::Gap { end, .. } if self.ready <= end => end,
-            // The back-off goes on beyond the gap: what is heard at its end decides.
+            // The back-off extends beyond the gap: the carrier at its end decides.
             Deference::Gap { .. } if self.heard == 0 => self.ready,
             _ => Nanos::NEVER,
         }
     }
 
-    /// Ends the gap of a station that has not begun to send at its end, before `now` or now.
+    /// Ends the gap of a station that has not started sending at its end, by `now`.
     fn settle(&mut self, now: Nanos) {
         if let Deference::Gap { end, .. } = self.deference
             && end <= now
@@ -266,7 +268,7 @@ impl Station {
         }
     }
 
-    /// Others send while it sends: it ends its preamble, if need be, and jams.
+    /// Handles a collision: it completes its preamble, if necessary, and jams.
     fn collide(&mut self, now: Nanos, preamble: Nanos, jam: Nanos) {
         if let Some(sending) = &mut self.sending
             && !sending.jam
@@ -277,13 +279,13 @@ impl Station {
         }
     }
 
-    /// Begins the gap, if it neither hears nor sends any more.
+    /// Starts the gap, if it neither hears nor sends any more.
     fn hush(&mut self, now: Nanos) {
         if let Deference::Carrier { sent } = self.deference
             && self.heard == 0
             && self.sending.is_none()
         {
-            // One that has sent itself does not listen (4.2.8, process Deference).
+            // A station that has just sent does not listen (4.2.8, process Deference).
             let listens = if sent { now } else { now + self.gap.listened };
             self.deference = Deference::Gap { listens, end: now + self.gap.whole };
         }
@@ -312,7 +314,7 @@ impl Access for CsmaCd {
         Step::Unseen
     }
 
-    /// What is on the wire stays as it is, and gaps and back-offs that have begun keep their length.
+    /// Current signals are not affected, and gaps and back-offs in progress keep their length.
     fn change(&mut self, values: &Values, _: Nanos) {
         let Self { rate, slot, propagation, preamble, jam, back_off, .. } =
             Self::new(CsmaCdSettings::of(values), Vec::new());
@@ -333,15 +335,16 @@ impl Gap {
     }
 }
 
-/// Whether a station still sends its shortest frame when it hears another that began before it could hear the first:
-/// at most two propagation times after its beginning, and the part of the gap that is not listened to.
+/// Whether a station is still sending its shortest frame when it hears another that started before it could
+/// hear the first: at most two propagation times after its start, plus the part of the gap that is not
+/// sensed.
 pub(super) fn notices_collisions(values: &Values) -> bool {
     let CsmaCdSettings { rate, propagation, slot } = CsmaCdSettings::of(values);
     let twice = propagation.0.saturating_mul(2);
     twice <= sending_time(slot, rate.0).0 && GAP - GAP_LISTENED < PREAMBLE
 }
 
-/// How long so many bits take, rounded down.
+/// Duration of `bits` bits, rounded down.
 fn sending_time(bits: u64, rate: u64) -> Nanos {
     Nanos((u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64)
 }
@@ -365,8 +368,8 @@ mod tests {
         assert_eq!(ends, [1_220_800, 1_220_800 + 1_230_400, 1_220_800 + 2 * 1_230_400]);
     }
 
-    /// 1518 bytes and the preamble are 12 208 bits. The frame under way at 10 Mbit/s ends as it would; then the gap of 9.6 µs, or
-    /// of 960 ns at 100 Mbit/s if the change came before it.
+    /// 1518 bytes and the preamble are 12 208 bits. The frame being sent at 10 Mbit/s ends as planned; then
+    /// the gap of 9.6 µs, or of 960 ns at 100 Mbit/s if the change came before it.
     #[test]
     fn another_rate_holds_from_the_next_frame_on() {
         let fast =
@@ -403,8 +406,8 @@ mod tests {
         lan.request(0, 0, (1518, 0));
         assert_eq!(lan.run(4_999), []);
         lan.request(1, 4_999, (1518, 4_999));
-        // The second hears the first at 5 µs, the first the second at 9.999 µs: both end their preambles of 6.4 µs, and
-        // jam for 3.2 µs.
+        // The second hears the first at 5 µs, the first the second at 9.999 µs: both end their preambles of
+        // 6.4 µs, and jam for 3.2 µs.
         lan.run(5_000);
         let end = |lan: &Bench<CsmaCd>, station: usize| lan.access.stations[station].sending.unwrap().end;
         assert_eq!(end(&lan, 1), Nanos(4_999 + 6_400 + 3_200));
@@ -417,7 +420,7 @@ mod tests {
         assert!(lan.access.collisions(0) >= 1 && lan.access.collisions(1) >= 1);
     }
 
-    /// Of many stations that all begin at once some give up, each after 16 collisions of one frame.
+    /// Of many stations that start at once some give up, each after 16 collisions of one frame.
     #[test]
     fn gives_up_after_sixteen_attempts() {
         let mut lan = wire(200, &[("propagation", "25 us")]);
@@ -427,7 +430,7 @@ mod tests {
         assert!(given_up > 0 && collisions >= 16 * given_up, "{given_up} of {collisions}");
     }
 
-    /// No two frames overlap that were sent: each takes its time between the end of the one before and its own.
+    /// No two successful frames overlap: each fits between the end of the previous one and its own.
     #[test]
     fn what_is_sent_has_the_wire_for_itself() {
         let mut lan = wire(20, &[("propagation", "20 us")]);
@@ -436,7 +439,7 @@ mod tests {
         assert!(sent.len() > 5_000 && sent.windows(2).all(|w| w[1] - w[0] >= 406_400 + 9_600));
     }
 
-    /// Share of the time in which frames are sent with success, preamble and gap included.
+    /// Fraction of time of successful frames, preamble and gap included.
     fn efficiency(stations: u32, bytes: u64, propagation: &str, seconds: u64) -> f64 {
         let mut lan = wire(stations, &[("propagation", propagation)]);
         let seen = lan.saturate(stations, bytes, seconds * 1_000_000_000);
@@ -444,10 +447,11 @@ mod tests {
         sent * (8 * bytes + PREAMBLE + GAP) as f64 * 100.0 / seen.last().unwrap().0 as f64
     }
 
-    /// Metcalfe and Boggs' stations do not back off by themselves: with n of them, each tries in a slot (two propagation times)
-    /// with probability 1/n, which is best. Everything else is the machine's. Their efficiency is 1/(1 + 2 (e − 1) a), or
-    /// 1/(1 + 3.44 a), of which the usual 1/(1 + 5 a) is a careful form: in fact a frame also needs a propagation time to clear the wire,
-    /// and a collision its jam and gap.
+    /// Metcalfe and Boggs' stations have no back-off of their own: with n of them, each tries in a slot (two
+    /// propagation times) with probability 1/n, which is optimal. Everything else is as in the
+    /// implementation. Their efficiency is 1/(1 + 2 (e − 1) a), or 1/(1 + 3.44 a), of which the usual 1/(1 +
+    /// 5 a) is a conservative form: a frame also needs a propagation time to clear the wire, and a collision
+    /// its jam and gap.
     #[test]
     fn stations_that_try_at_the_best_rate_reach_one_over_one_plus_five_a() {
         for (bytes, a) in
@@ -485,8 +489,8 @@ mod tests {
         sent as f64 * (8 * bytes + PREAMBLE + GAP) as f64 * 100.0 / last as f64
     }
 
-    /// Two stations whose back-off begins with the same collision collide 1 + 1/2 + 1/2·1/4 + 1/2·1/4·1/8 + … = 1.6416 times
-    /// in the mean: after the k-th collision each draws one of 2^k slots.
+    /// Two stations whose back-off begins with the same collision collide 1 + 1/2 + 1/2·1/4 + 1/2·1/4·1/8 + …
+    /// = 1.6416 times on average: after the k-th collision each draws one of 2^k slots.
     #[test]
     fn two_stations_collide_as_often_as_their_windows_say() {
         let mut lan = wire(2, &[("propagation", "5 us")]);
@@ -501,9 +505,9 @@ mod tests {
         assert!((mean - 1.6416).abs() < 4.0 * (0.548f64 / f64::from(rounds)).sqrt(), "{mean}");
     }
 
-    /// Stations as the standard has them. The formula lets contention begin anew after each frame; here who has just sent draws from
-    /// the smallest windows, and takes the wire again before those that have collided often (the capture effect): the fewer
-    /// stations and the shorter frames, the more of the wire is used.
+    /// Standard stations. The formula assumes new contention after each frame; here the station that has just
+    /// sent draws from the smallest windows, and takes the wire again before those that have collided often
+    /// (the capture effect): the fewer stations and the shorter frames, the higher the utilization.
     #[test]
     fn truncated_binary_exponential_back_off_is_near_the_formula_for_many_stations_and_long_frames() {
         for (bytes, propagation, a) in [
@@ -523,8 +527,8 @@ mod tests {
         }
     }
 
-    /// In the long run each station gets its share, but a frame is often followed by another of the same station: with two stations,
-    /// by far more than every other time.
+    /// In the long run each station gets its share, but a frame is often followed by another of the same
+    /// station: with two stations, far more often than every other time.
     #[test]
     fn shares_are_equal_in_the_long_run_and_captured_in_the_short() {
         let mut lan = wire(2, &[]);

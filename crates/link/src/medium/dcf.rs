@@ -1,19 +1,20 @@
 //! A Wi-Fi cell: stations that share a channel by the distributed coordination function of IEEE 802.11.
 //!
-//! All hear each other. Time goes in slots from the end of the interframe space after each busy period; stations begin to
-//! send at the beginning of a slot only, and those that begin in the same slot collide. Slots in which nobody can begin are
-//! not looked at one by one: the least back-off counter says how many there are.
+//! All hear each other. Time is divided into slots from the end of the interframe space after each busy
+//! period; stations begin to send at the beginning of a slot only, and those that begin in the same slot
+//! collide. Slots without a start are skipped: the smallest back-off counter gives their number.
 
 use super::{Access, Frame, Step};
 use longwire_block::{Dice, Values};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Values of physical layers (IEEE 802.11-2016: clause 16, HR/DSSS, is 802.11b; clause 17, OFDM, 802.11a; clause 18, ERP, 802.11g). Acknowledgements
-/// go at the highest basic rate: 2 Mbit/s with the long preamble, 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the
-/// lowest rate, 1 Mbit/s or with OFDM 6 Mbit/s (EIFS = SIFS + ACK + DIFS). 802.11g's frames and acknowledgements end with 6 µs of signal
-/// extension, which is counted with their preambles. Headers: 28 bytes of MAC header and FCS, 8 of LLC and SNAP. Attempts are those of
-/// `dot11ShortRetryLimit`.
+/// Values of physical layers (IEEE 802.11-2016: clause 16, HR/DSSS, is 802.11b; clause 17, OFDM, 802.11a;
+/// clause 18, ERP, 802.11g). Acknowledgements are sent at the highest basic rate: 2 Mbit/s with the long
+/// preamble, 24 Mbit/s with OFDM. After a collision, stations wait for an acknowledgement at the lowest rate,
+/// 1 Mbit/s or with OFDM 6 Mbit/s (EIFS = SIFS + ACK + DIFS). 802.11g's frames and acknowledgements end with
+/// 6 µs of signal extension, which is counted with their preambles. Headers: 28 bytes of MAC header and FCS,
+/// 8 of LLC and SNAP. Attempts are those of `dot11ShortRetryLimit`.
 pub(super) const PROFILES: &[(&str, &[(&str, &str)])] = &[
     ("fhss", &[]),
     (
@@ -95,7 +96,7 @@ struct Air {
     /// Zero for basic access.
     rts: Nanos,
     cts: Nanos,
-    /// Zero if frames need not fill symbols.
+    /// Zero if frames do not fill symbols.
     symbol: Nanos,
     window_min: u64,
     window_max: u64,
@@ -106,39 +107,40 @@ struct Air {
 #[derive(Debug)]
 struct Station {
     dice: Dice,
-    /// Bytes of the IP packet at hand.
+    /// Bytes of the current IP packet.
     frame: Option<u64>,
-    /// Slots to let go by, counted from slot number `from`.
+    /// Remaining slots, counted from slot number `from`.
     counter: u64,
     from: u64,
-    /// Whether the counter counts: it does after each transmission, with or without a next frame.
+    /// Whether the counter is active: after each transmission it is, with or without a next frame.
     counting: bool,
     window: u64,
     failures: u64,
-    /// Whether its frame is in the collision that is on the air.
+    /// Whether its frame is part of the current collision.
     collided: bool,
     collisions: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Nobody sends; counters count from the origin on.
+    /// The channel is idle; counters count from the origin on.
     Counting,
-    /// A station sends alone, until then.
+    /// A station sends alone, until this time.
     Sending { station: u32, end: Nanos },
-    /// Several send, until the longest frame ends.
+    /// Several stations send, until the longest frame ends.
     Colliding { end: Nanos },
 }
 
-/// Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that nobody notices before the acknowledgement is
-/// missing.
+/// Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that are only noticed by a
+/// missing acknowledgement.
 ///
 /// The defaults are the FHSS physical layer's values of Bianchi's table II.
 #[derive(Debug, Settings)]
 #[settings(
     key = "medium",
     kind = "dcf",
-    source = "IEEE 802.11, distributed coordination function; Bianchi, \"Performance analysis of the IEEE 802.11 distributed coordination function\", IEEE JSAC 18(3), 2000"
+    source = "IEEE 802.11, distributed coordination function; Bianchi, \"Performance analysis of the IEEE \
+        802.11 distributed coordination function\", IEEE JSAC 18(3), 2000"
 )]
 pub(crate) struct DcfSettings {
     /// the channel's rate, 300 bit/s to 400 Gbit/s
@@ -206,13 +208,13 @@ impl Dcf {
         Self { air, stations, phase: Phase::Counting, origin: Nanos::ZERO }
     }
 
-    /// The number of the next slot in which somebody sends.
+    /// The number of the next slot with a transmission.
     fn slot(&self) -> Option<u64> {
         let ready = self.stations.iter().filter(|station| station.frame.is_some());
         ready.map(|station| station.from + station.counter).min()
     }
 
-    /// All whose counters have come to their end send in slot number `slot`; the others' counters freeze.
+    /// Starts all stations whose counters expire in slot number `slot`; the others' counters freeze.
     fn begin(&mut self, slot: u64) {
         let now = self.origin + Nanos(slot.saturating_mul(self.air.slot.0));
         let (mut senders, mut first, mut longest) = (0, 0, Nanos::ZERO);
@@ -246,7 +248,8 @@ impl Dcf {
         }
     }
 
-    /// A frame was received at `end`: its acknowledgement follows, and everybody's slots after that.
+    /// Handles the reception of a frame at `end`: its acknowledgement follows, and then slots for all
+    /// stations.
     fn received(&mut self, number: u32, end: Nanos) -> Step {
         let Air { sifs, ack, difs, propagation, window_min, .. } = self.air;
         self.origin = end + sifs + ack + propagation + difs;
@@ -257,7 +260,7 @@ impl Dcf {
         Step::Sent(number)
     }
 
-    /// A collision is over at `end`. Answers who gives its frame up, one by one.
+    /// Handles the end of a collision. Returns stations that give up their frames, one by one.
     fn missed(&mut self, end: Nanos) -> Step {
         let Air { attempts, window_min, window_max, .. } = self.air;
         for (number, station) in (0u32..).zip(&mut self.stations).filter(|(_, station)| station.collided) {
@@ -280,7 +283,7 @@ impl Dcf {
 }
 
 impl Station {
-    /// Begins a back-off with the slot that comes after the busy period.
+    /// Starts a back-off with the slot after the busy period.
     fn draw(&mut self) {
         (self.counter, self.from, self.counting) = (self.dice.below(self.window), 0, true);
     }
@@ -309,9 +312,9 @@ impl Air {
         }
     }
 
-    /// How long a frame takes that carries an IP packet of so many bytes.
+    /// Duration of a frame with an IP packet of this many bytes.
     fn frame(&self, bytes: u64) -> Nanos {
-        /// Before and behind the frame in its symbols (IEEE 802.11-2016, 17.3.5).
+        /// Bits before and after the frame in its symbols (IEEE 802.11-2016, 17.3.5).
         const SERVICE_AND_TAIL: u128 = 16 + 6;
         const SECOND: u128 = 1_000_000_000;
         let bits = u128::from(self.header + 8 * bytes);
@@ -337,7 +340,7 @@ impl Access for Dcf {
         if busy && !station.counting {
             station.draw();
         } else if !busy && station.from + station.counter < slot {
-            // Its back-off was over before: it sends at once.
+            // Its back-off had expired before: it sends at once.
             (station.counter, station.from) = (0, slot);
         }
     }
@@ -363,8 +366,8 @@ impl Access for Dcf {
         Step::Unseen
     }
 
-    /// What is on the air stays as it is, and the space after it if that has begun. Of the slots to let go by those stay
-    /// that are left, the one that has begun included.
+    /// Current transmissions are not affected, nor is an interframe space in progress. Remaining slots are
+    /// kept, the current one included.
     fn change(&mut self, values: &Values, now: Nanos) {
         let old = std::mem::replace(&mut self.air, Air::new(&DcfSettings::of(values)));
         if matches!(self.phase, Phase::Counting) && now > self.origin && old.slot != self.air.slot {
@@ -400,7 +403,7 @@ mod tests {
         Bench::new(Dcf::new(&DcfSettings::of(&values), dice.collect()))
     }
 
-    /// 8184 bits of payload: 128 + 272 + 8184 + 1 µs until the frame is there.
+    /// 8184 bits of payload: 128 + 272 + 8184 + 1 µs until the frame is received.
     const FRAME: u64 = 8_585_000;
     const BYTES: u64 = 1023;
 
@@ -409,8 +412,8 @@ mod tests {
         let mut cell = cell(1, &[]);
         cell.request(0, 1_000_000, (BYTES, 1_000_000));
         assert_eq!(cell.run(20_000_000), [(1_000_000 + FRAME, 0, true)]);
-        // Acknowledgement and DIFS end 28 + 240 + 1 + 128 µs later, and the longest back-off 31 slots after that: a frame
-        // that comes later than all this goes at the next slot.
+        // Acknowledgement and DIFS end 28 + 240 + 1 + 128 µs later, and the longest back-off 31 slots after
+        // that: a later frame is sent in the next slot.
         let origin: u64 = 1_000_000 + FRAME + 397_000;
         cell.request(0, origin + 40 * 50_000 + 7, (BYTES, 0));
         assert_eq!(cell.run(99_000_000), [(origin + 41 * 50_000 + FRAME, 0, true)]);
@@ -442,7 +445,7 @@ mod tests {
     fn counters_freeze_while_the_channel_is_busy() {
         let mut cell = cell(2, &[]);
         cell.request(0, 0, (BYTES, 0));
-        // It comes while the first is being sent and so must back off: counted from the end of the DIFS.
+        // It comes during the first transmission and so must back off: counted from the end of the DIFS.
         assert_eq!(cell.run(1_000_000), []);
         cell.request(1, 1_000_000, (BYTES, 1_000_000));
         let counter = cell.access.stations[1].counter;
@@ -466,7 +469,8 @@ mod tests {
         assert_eq!(seen, [(FRAME, 0, true), (origin + counter * 50_000 + FAST, 1, true)]);
     }
 
-    /// Half-way through the third of its slots of 50 µs they become 10 µs long: that one is over at once, and the others take 10 µs.
+    /// Half-way through the third of its slots of 50 µs they become 10 µs long: that one ends at once, and
+    /// the others take 10 µs.
     #[test]
     fn slots_that_are_left_have_the_new_length() {
         let mut cell = cell(2, &[]);
@@ -489,8 +493,8 @@ mod tests {
         assert_eq!(cell.access.air.frame(1500), Nanos((20 + 57 * 4) * 1000));
     }
 
-    /// Throughput of `stations` that always have a frame: the share of the time in which payload is sent; and the successes
-    /// and collided transmissions seen.
+    /// Throughput of `stations` that always have a frame: the fraction of time in which payload is sent; and
+    /// the numbers of successes and collided transmissions.
     fn saturation(stations: u32, given: &[(&str, &str)], seconds: u64) -> (f64, u64, u64) {
         let mut cell = cell(stations, given);
         let seen = cell.saturate(stations, BYTES, seconds * 1_000_000_000);
@@ -499,9 +503,10 @@ mod tests {
         (seen.len() as f64 * 8184e3 / end as f64, seen.len() as u64, collided)
     }
 
-    /// Bianchi's model (equations 7, 9 and 13), W = 32, m = 3, beside stations that are simulated. The model lets frozen
-    /// counters count the busy slot, stations do not, so they need not agree exactly: a per cent is allowed for that,
-    /// and what chance does in so many frames. Time between two successes has a standard deviation below its mean.
+    /// Compares Bianchi's model (equations 7, 9 and 13), W = 32, m = 3, with simulated stations. In the model
+    /// frozen counters count the busy slot, in stations they do not, so they need not agree exactly: one per
+    /// cent is allowed for that, plus random variation. The time between two successes has a standard
+    /// deviation below its mean.
     #[test]
     fn saturation_throughput_is_near_bianchis_model() {
         for (stations, basic, with_rts) in
@@ -521,13 +526,13 @@ mod tests {
         for (stations, model) in [(5, 0.1792), (10, 0.2989), (20, 0.4296), (50, 0.6094)] {
             let (_, successes, collided) = saturation(stations, &[], 300);
             let found = collided as f64 / (successes + collided) as f64;
-            // Three standard errors of so many trials, and a hundredth for what the model leaves out.
+            // Three standard errors, and one per cent for the model's simplifications.
             let chance = 3.0 * (found * (1.0 - found) / (successes + collided) as f64).sqrt();
             assert!((found - model).abs() < 0.01 + chance, "{stations}: {found}, not {model}");
         }
     }
 
-    /// Of 10 stations each gets a tenth: the draws of each are alike.
+    /// Of 10 stations each gets a tenth: their draws have the same distribution.
     #[test]
     fn stations_get_equal_shares() {
         let mut cell = cell(10, &[]);

@@ -1,4 +1,4 @@
-//! One transmitter for several stations: whoever's packet has waited longest sends next.
+//! One transmitter for several stations: the packet that has waited longest is sent next.
 
 use super::{Access, Frame, Step};
 use crate::transmit::Sender;
@@ -8,14 +8,14 @@ use longwire_block::{Block, Dice, Values};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Of the packets at the heads of the stations' queues, the one is sent first that arrived first; at equal times, that
-/// of the first station. Times are those of one link of constant rate: within a busy period the remainder is carried.
+/// Sends the packet at the head of a queue that arrived first; at equal times, that of the first station.
+/// Times are those of one link of constant rate: within a busy period the remainder is carried.
 #[derive(Debug)]
 pub(crate) struct HalfDuplex {
     transmit: Constant,
     waiting: Vec<Option<Frame>>,
     sending: Option<u32>,
-    /// When the next packet is chosen, if none is being sent.
+    /// Time of the next choice, if no packet is being sent.
     choice: Nanos,
     /// The end of the last transmission.
     end: Nanos,
@@ -41,7 +41,7 @@ pub(crate) struct HalfDuplexSettings {
 impl HalfDuplex {
     pub(crate) fn new(settings: HalfDuplexSettings, stations: usize) -> Self {
         Self {
-            // Nothing of it is drawn.
+            // Its dice are never used.
             transmit: Constant::build(settings.into(), Dice::named(0, "")),
             waiting: vec![None; stations],
             sending: None,
@@ -50,7 +50,7 @@ impl HalfDuplex {
         }
     }
 
-    /// Begins to send the packet that has waited longest.
+    /// Starts the packet that has waited longest.
     fn choose(&mut self) {
         let now = std::mem::replace(&mut self.choice, Nanos::NEVER);
         let heads = self.waiting.iter().enumerate();
@@ -90,7 +90,7 @@ impl Access for HalfDuplex {
         Step::Sent(station)
     }
 
-    /// A new rate holds for every bit not yet sent.
+    /// Applies a new rate to every bit not yet sent.
     fn change(&mut self, values: &Values, now: Nanos) {
         self.transmit.settle(now);
         self.transmit.change(HalfDuplexSettings::of(values).into());
@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use crate::medium::tests::Bench;
 
-    /// 8 Mbit/s: a microsecond a byte. Two stations, 100 bytes each, that always have a packet, take turns without a gap;
-    /// of two that came at the same time the first station's goes first.
+    /// 8 Mbit/s: a microsecond per byte. Two stations with 100-byte packets that always have one take turns
+    /// without a gap; of two simultaneous arrivals the first station's is first.
     #[test]
     fn takes_packets_in_the_order_of_their_arrival() {
         let values = Values::read(&HalfDuplexSettings::SPEC, &[("rate", "8 Mbit/s")]).unwrap();
@@ -124,15 +124,15 @@ mod tests {
         bench.request(0, 0, (100, 0));
         bench.request(1, 10_000, (50, 10_000));
         assert_eq!(bench.run(300_000), [(100_000, 0, true), (200_000, 2, true), (250_000, 1, true)]);
-        // One that arrived earlier, but could not ask before, is before one that has asked longer.
+        // An earlier arrival that could not be requested before precedes one requested earlier.
         bench.request(0, 300_000, (100, 300_000));
         bench.request(1, 320_000, (100, 320_000));
         bench.request(2, 330_000, (100, 310_000));
         assert_eq!(bench.run(700_000), [(400_000, 0, true), (500_000, 2, true), (600_000, 1, true)]);
     }
 
-    /// 100 bytes at 8 Mbit/s, half sent at 50 µs; the other half takes 25 µs at 16 Mbit/s, as does half of the next one, whose
-    /// other half takes 100 µs at 4 Mbit/s.
+    /// 100 bytes at 8 Mbit/s, half sent at 50 µs; the other half takes 25 µs at 16 Mbit/s, as does half of
+    /// the next one, whose other half takes 100 µs at 4 Mbit/s.
     #[test]
     fn another_rate_holds_for_bits_not_yet_sent() {
         let values = |rate| Values::read(&HalfDuplexSettings::SPEC, &[("rate", rate)]).unwrap();

@@ -1,15 +1,15 @@
-//! Shared media: links that send in turns, or get in each other's way.
+//! Shared media: links that take turns, or interfere with each other.
 //!
-//! Each member link is a station: it keeps its judges, its queue and its delay, and its transmitter asks the medium. The
-//! medium simulates who sends when, and says when a packet was sent, or given up. It has a deadline of its own in the timing
-//! wheel, under a number behind those of the links.
+//! Each member link is a station: it keeps its judges, its queue and its delay, and its transmitter asks the
+//! medium. The medium simulates who sends when, and reports when a packet was sent or given up. It has its
+//! own deadline in the timing wheel, under a number after those of the links.
 
 mod csma_cd;
 mod dcf;
 mod half_duplex;
-mod seat;
+mod station_ref;
 
-pub(crate) use seat::Seat;
+pub(crate) use station_ref::StationRef;
 
 use crate::transmit::framing::Framing;
 use crate::transmit::shared::Share;
@@ -23,44 +23,45 @@ use longwire_units::{Nanos, Rate};
 /// The rows of all kinds of shared media.
 pub const MEDIA: &[&Spec] = &[&HalfDuplexSettings::SPEC, &CsmaCdSettings::SPEC, &DcfSettings::SPEC];
 
-/// What a station wants to send.
+/// A station's request to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// The bytes that it counts.
+    /// Its counted size.
     pub bytes: u64,
-    /// When it arrived at the link.
+    /// Its arrival at the link.
     pub arrived: Nanos,
 }
 
-/// What has come of a step.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Something that no link sees.
     Unseen,
     /// This station's frame was sent.
     Sent(u32),
-    /// This station gives its frame up.
+    /// This station gives up its frame.
     GivenUp(u32),
 }
 
-/// How stations share a medium: a state machine that is told what they want, and takes one step after the other.
+/// Access method of a medium: a state machine that receives requests, and takes one step after the other.
 pub(crate) trait Access {
-    /// Told before anything else: when the run begins on the engine's clock. Slots count from there.
+    /// Reports, before anything else, when the run begins on the engine's clock. Slots count from there.
     fn start(&mut self, _begin: Nanos) {}
 
-    /// A station that had none has a frame to send, from `now` on. All steps before `now` have been taken.
+    /// Requests a frame for a station without one, from `now` on. All steps before `now` have been taken.
     fn request(&mut self, station: u32, now: Nanos, frame: Frame);
 
-    /// When the next step is taken; never if nobody wants anything.
+    /// Time of the next step; never without requests.
     fn next(&self) -> Nanos;
 
     /// Takes the next step.
     fn step(&mut self) -> Step;
 
-    /// Takes other values of its row, which [`check_medium`] has looked at. All steps up to `now` have been taken.
+    /// Applies other values of its row, which [`check_medium`] has checked. All steps up to `now` have been
+    /// taken.
     fn change(&mut self, values: &Values, now: Nanos);
 
-    /// How often the station has sent in vain.
+    /// Number of failed transmissions of the station.
     fn collisions(&self, _station: u32) -> u64 {
         0
     }
@@ -73,33 +74,34 @@ pub(crate) struct Medium {
     pub members: Vec<u32>,
     /// What waits at the stations.
     pub backlogs: Backlogs,
-    /// Whether packets are sent in the order of their arrival, whoever's they are.
+    /// Whether packets of all stations are sent in order of arrival.
     in_order: bool,
-    /// The time at which the timing wheel holds it; never if it does not.
+    /// Time of its entry in the timing wheel; never if it has none.
     pub armed: Nanos,
-    /// The last step taken: no packet that arrives later counts as arriving before it.
+    /// The last step taken: no later packet is treated as arriving before it.
     pub latest: Nanos,
-    /// Whether the run has ended: nothing happens any more.
+    /// Whether the run has ended, so that nothing happens any more.
     pub ended: bool,
 }
 
-/// What waits at the stations of a medium, and how fast packets of all of them have left of late.
+/// Backlogs of a medium's stations, and the recent departure rate of all of them.
 pub(crate) struct Backlogs {
-    /// Bytes that wait at each station, and at all of them.
+    /// Waiting bytes at each station, and in total.
     bytes: Vec<u64>,
     all: u64,
-    /// At how many stations something waits.
+    /// Number of stations with waiting packets.
     stations: u64,
-    /// Packets that left, and the time that they took: while nothing waits none passes. Those before the last
+    /// Departed packets, and the time they took, without idle times. Packets before the last
     /// [`Backlogs::CYCLE`] have half the weight.
     packets: u64,
     time: Nanos,
-    /// When the last packet left, or the first came after a pause.
+    /// Time of the last departure, or of the first arrival after a pause.
     since: Nanos,
 }
 
 impl Backlogs {
-    /// Packets of 1024 bytes in the 16 kB after which PIE's estimator averages (RFC 8033, section 5.2, DQ_THRESHOLD).
+    /// Packets of 1024 bytes in the 16 kB after which PIE's estimator averages (RFC 8033, section 5.2,
+    /// DQ_THRESHOLD).
     const CYCLE: u64 = 16;
 
     fn new(stations: usize) -> Self {
@@ -107,7 +109,7 @@ impl Backlogs {
         Self { bytes, all: 0, stations: 0, packets: 0, time: Nanos::ZERO, since: Nanos::ZERO }
     }
 
-    /// So many bytes wait at a station at `now`.
+    /// Records the waiting bytes of a station at `now`.
     pub(crate) fn note(&mut self, station: u32, bytes: u64, now: Nanos) {
         if self.all == 0 {
             self.since = now;
@@ -117,7 +119,7 @@ impl Backlogs {
         self.stations = self.stations + u64::from(bytes > 0) - u64::from(known > 0);
     }
 
-    /// A packet left at `now`: it was sent, or given up.
+    /// Records that a packet was sent or given up at `now`.
     pub(crate) fn left(&mut self, now: Nanos) {
         self.packets += 1;
         self.time += now.since(self.since);
@@ -129,10 +131,10 @@ impl Backlogs {
 }
 
 impl Medium {
-    /// A medium of this row for these links; the dice are their stations'.
+    /// A medium of this row for these links, with their stations' dice.
     ///
     /// # Panics
-    /// If `spec` is none of [`MEDIA`].
+    /// If `spec` is not in [`MEDIA`].
     pub(crate) fn new((spec, values): (&Spec, &Values), members: Vec<u32>, dice: Vec<Dice>) -> Self {
         let access: Box<dyn Access + Send> = match spec.kind {
             "half-duplex" => Box::new(HalfDuplex::new(HalfDuplexSettings::of(values), dice.len())),
@@ -155,7 +157,7 @@ impl Medium {
         self.ended = true;
     }
 
-    /// What a station can expect of the medium.
+    /// Expected share of a station.
     pub(crate) fn share(&self, station: u32) -> Share {
         let backlogs = &self.backlogs;
         let own = backlogs.bytes[station as usize];
@@ -167,21 +169,21 @@ impl Medium {
     }
 }
 
-/// Named sets of values for the parameters of a kind of medium: each a name, and parameters with their values.
+/// Named presets for the parameters of a kind of medium: names, with parameters and values.
 pub fn medium_profiles(spec: &Spec) -> &'static [(&'static str, &'static [(&'static str, &'static str)])] {
     if spec.is(&DcfSettings::SPEC) { dcf::PROFILES } else { &[] }
 }
 
-/// The rate that the stations of a medium share: the first setting of each.
+/// The shared rate of a medium: the first setting of each kind.
 pub fn medium_rate(values: &Values) -> Rate {
     let rate = values.as_slice().first().and_then(Rate::of);
     rate.unwrap_or(Rate::STALLED)
 }
 
-/// Finds fault with parameters that don't go together: the parameter, and what is wrong with it and the fix.
+/// Checks that parameters are consistent: the error names the parameter, what is wrong, and how to fix it.
 ///
 /// # Errors
-/// If there is a fault.
+/// If they are inconsistent.
 pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, String)> {
     /// The highest rate that a link can have.
     const FASTEST: u64 = 400_000_000_000;
@@ -190,8 +192,8 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
         return Err(("rate", format!("{rate} can't be shared; write 300 bit/s to 400 Gbit/s")));
     }
     if spec.is(&CsmaCdSettings::SPEC) && !csma_cd::notices_collisions(values) {
-        let what = "a station would have sent its frame before it hears of a collision; make it half a slot at most, \
-                    or slot larger";
+        let what = "a station would have sent its frame before it hears of a collision; make it half a slot \
+            at most, or slot larger";
         return Err(("propagation", what.into()));
     }
     if spec.is(&DcfSettings::SPEC) && DcfSettings::of(values).slot == Nanos::ZERO {
@@ -200,7 +202,7 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
     Ok(())
 }
 
-/// The bytes of a packet that count on a medium.
+/// Which bytes of a packet a medium counts.
 pub(crate) fn framing(spec: &Spec, values: &Values) -> Framing {
     match spec.kind {
         "half-duplex" => half_duplex::framing(values),
@@ -223,12 +225,12 @@ pub(crate) mod tests {
             Self { access }
         }
 
-        /// A frame of so many bytes that arrived then is to be sent.
+        /// Requests a frame of this size and arrival time.
         pub(crate) fn request(&mut self, station: u32, now: u64, (bytes, arrived): (u64, u64)) {
             self.access.request(station, Nanos(now), Frame { bytes, arrived: Nanos(arrived) });
         }
 
-        /// Everything by `until`: when a frame was sent, or given up, whose, and which of the two.
+        /// Runs until `until`: time, station, and whether each frame was sent or given up.
         pub(crate) fn run(&mut self, until: u64) -> Vec<(u64, u32, bool)> {
             let mut seen = Vec::new();
             while self.access.next() <= Nanos(until) {
@@ -242,7 +244,7 @@ pub(crate) mod tests {
             seen
         }
 
-        /// The same, with stations that always have a next frame of so many bytes.
+        /// Runs with stations that always have a next frame of this size.
         pub(crate) fn saturate(&mut self, stations: u32, bytes: u64, until: u64) -> Vec<(u64, u32, bool)> {
             (0..stations).for_each(|station| self.request(station, 0, (bytes, 0)));
             let mut seen = Vec::new();

@@ -1,4 +1,5 @@
-//! Adaptive RED: RED whose highest probability is steered so that the average stays halfway between the thresholds.
+//! Adaptive RED: RED that adjusts its maximum probability to keep the average half-way between the
+//! thresholds.
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
@@ -10,9 +11,10 @@ use longwire_units::{Bytes, Nanos, Probability, Rate};
 
 /// Gentle RED with a max-p that adapts (Floyd, Gummadi & Shenker 2001, figure 2).
 ///
-/// Every `interval`, where the average is above min + 0.6·(max − min), max-p grows by min(0.01, max-p/4), up to 50 %; where it is below min +
-/// 0.4·(max − min), max-p shrinks to nine tenths, down to 1 %. The weight follows the rate: 1 − e^(−1/C), C usual packets a second.
-/// Adaptations that fell between two packets are made up for when the second comes.
+/// Every `interval`, if the average is above min + 0.6·(max − min), max-p grows by min(0.01, max-p/4), up to
+/// 50 %; if it is below min + 0.4·(max − min), max-p shrinks to nine tenths, down to 1 %. The weight follows
+/// the rate: 1 − e^(−1/C), for C mean packets per second. Adaptations between two packets are executed when
+/// the second one comes.
 #[derive(Debug)]
 pub struct Ared {
     average: Average,
@@ -24,14 +26,14 @@ pub struct Ared {
     /// What `max-p` was set to.
     given: u64,
     thresholds: (u64, u64),
-    /// The rate that the weight is for.
+    /// The rate for which the weight was computed.
     rate: Rate,
     mean_packet: u64,
     interval: Nanos,
     next: Nanos,
 }
 
-/// Adaptations caught up at once. After as many with the same average max-p has reached its end.
+/// Most adaptations executed at once. After that many with the same average max-p has reached its limit.
 const MOST: u64 = 128;
 
 /// Adaptive RED: finds its own drop probability to hold the average between the thresholds.
@@ -39,7 +41,8 @@ const MOST: u64 = 128;
 #[settings(
     key = "queue",
     kind = "ared",
-    source = "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's active queue management, 2001"
+    source = "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's \
+        active queue management, 2001"
 )]
 pub struct AredSettings {
     #[setting(like = LIMIT)]
@@ -47,13 +50,13 @@ pub struct AredSettings {
     /// average in packets from which packets are dropped early
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets at which the probability is max-p; below min it counts as min
+    /// average in packets at which the probability is max-p; below min it is min
     #[setting(default = "15", min = 0, max = 1_000_000)]
     max: u64,
     /// probability of an early drop at max to begin with
     #[setting(default = "10 %")]
     max_p: Probability,
-    /// time between adaptations of max-p, up to 100 s; less than 1 ms counts as 1 ms
+    /// time between adaptations of max-p, up to 100 s; less than 1 ms is taken as 1 ms
     #[setting(default = "500 ms", max = Nanos::from_secs(100))]
     interval: Nanos,
     #[setting(like = ECN)]
@@ -83,7 +86,7 @@ impl Block for Ared {
         block
     }
 
-    /// Takes new parameters; average and max-p stay, unless max-p is given anew.
+    /// Applies new parameters; average and max-p stay, unless a new max-p is given.
     fn change(&mut self, settings: AredSettings) {
         self.limit = settings.limit;
         self.thresholds = (settings.min, settings.max);
@@ -131,7 +134,7 @@ impl Discipline for Ared {
 }
 
 impl Ared {
-    /// Adapts max-p for every time that is due, with the average as it was then.
+    /// Adapts max-p for every due time, with the average at that time.
     fn catch_up(&mut self, packet: &Admission<'_>) {
         if self.next == Nanos::ZERO {
             self.next = packet.now + self.interval;
@@ -166,7 +169,8 @@ impl Ared {
 mod tests {
     use super::*;
 
-    /// (average, max-p before, after) in thousandths, by hand; thresholds 5 and 15, so that the target is 9 … 11.
+    /// (average, max-p before, after) in thousandths, computed by hand; thresholds 5 and 15, so that the
+    /// target is 9 … 11.
     #[test]
     fn adapts_as_the_paper_says() {
         let mut queue = Ared::build(Settings::read(&[]).unwrap(), Dice::named(1, "ared"));

@@ -1,30 +1,31 @@
-//! The average queue length of the RED family: an exponentially weighted moving average of the length that arrivals find, which
-//! falls while the queue is idle as if small packets had found it empty (Floyd & Jacobson, "Random early detection gateways for
-//! congestion avoidance", 1993, its detailed algorithm; for the small packets, section 11).
+//! The average queue length of the RED family: an exponentially weighted moving average of the length at
+//! arrivals, which decays while the queue is idle as if small packets had found it empty (Floyd & Jacobson,
+//! "Random early detection gateways for congestion avoidance", 1993, its detailed algorithm; for the small
+//! packets, section 11).
 
 use longwire_units::{Nanos, Rate};
 
-/// An average of 1, in its steps of 2⁻³².
+/// An average of 1, in steps of 2⁻³².
 pub(super) const UNIT: u64 = 1 << 32;
-/// A weight of 1, in its steps of 2⁻⁴⁸.
+/// A weight of 1, in steps of 2⁻⁴⁸.
 pub(super) const WHOLE_WEIGHT: u64 = 1 << 48;
-/// The longest queue that is told from a longer one, in packets or bytes.
+/// The longest representable queue, in packets or bytes.
 const LONGEST: u64 = (1 << 31) - 1;
 /// ln 2 in steps of 2⁻³².
 const LN_2: u64 = 2_977_044_472;
 /// log₂ e / 10⁹ in steps of 2⁻⁹⁶.
 const LOG2_E_PER_NANO: u128 = 114_302_077_158_074_026_402;
 
-/// The average and how it moves.
+/// The average and its parameters.
 #[derive(Debug)]
 pub(super) struct Average {
     /// In steps of 2⁻³² packets or bytes.
     value: u64,
     /// In steps of 2⁻⁴⁸.
     weight: u64,
-    /// How often the average halves while 10⁻⁹ bits could be sent, in steps of 2⁻⁹⁶.
+    /// Number of halvings of the average during the time of 10⁻⁹ bits, in steps of 2⁻⁹⁶.
     decay: u64,
-    /// When the queue was found or became empty last.
+    /// Time at which the queue was last found or became empty.
     idle_since: Nanos,
 }
 
@@ -33,11 +34,11 @@ impl Average {
         Self { value: 0, weight: 0, decay: 0, idle_since: Nanos::ZERO }
     }
 
-    /// Takes a weight in millionths, and the bytes of a usual packet.
+    /// Sets a weight in millionths, and the size of a mean packet.
     pub(super) fn set_weight(&mut self, millionths: u64, mean_packet: u64) {
         self.weight = (u128::from(millionths) * u128::from(WHOLE_WEIGHT) / 1_000_000) as u64;
         let weight = millionths as f64 / 1e6;
-        // −log₂(1 − w) = 2/ln 2 · artanh(w / (2 − w)); beyond 32 halvings a packet nothing is left anyway.
+        // −log₂(1 − w) = 2/ln 2 · artanh(w / (2 − w)); beyond 32 halvings per packet nothing is left anyway.
         let (z, mut term, mut sum, mut n) = (weight / (2.0 - weight), 2.0, 0.0, 1.0);
         term *= z;
         while n < 10_000.0 && term > 1e-18 {
@@ -51,16 +52,16 @@ impl Average {
         self.decay = (per_nanobit * UNIT as f64 * UNIT as f64 * UNIT as f64) as u64;
     }
 
-    /// Takes the weight 1 − e^(−1/C) of ARED, where C is how many usual packets `rate` sends a second: the average has a time
-    /// constant of one second at any rate.
+    /// Sets ARED's weight 1 − e^(−1/C), where C is the number of mean packets that `rate` sends per second:
+    /// the average has a time constant of one second at any rate.
     pub(super) fn set_weight_for(&mut self, rate: Rate, mean_packet: u64) {
         if rate == Rate::UNLIMITED || rate == Rate::STALLED {
-            // Nothing waits, or nothing is sent: any weight will do.
+            // No queue, or no transmission: the weight does not matter.
             return;
         }
         let x = (u128::from(mean_packet * 8) * u128::from(WHOLE_WEIGHT) / u128::from(rate.0)) as u64;
         self.weight = if x < WHOLE_WEIGHT >> 8 {
-            // x − x²/2 + x³/6; what follows is less than 3·10⁻⁹ of it.
+            // x − x²/2 + x³/6; the rest is less than 3·10⁻⁹ of it.
             let square = (u128::from(x) * u128::from(x)) >> 48;
             x - (square / 2) as u64 + ((square * u128::from(x) / 6) >> 48) as u64
         } else {
@@ -76,7 +77,7 @@ impl Average {
         self.value
     }
 
-    /// Takes in the length that an arrival finds.
+    /// Adds the queue length at an arrival.
     #[inline]
     pub(super) fn arrival(&mut self, now: Nanos, length: u64, rate: Rate) {
         if length == 0 {
@@ -95,14 +96,14 @@ impl Average {
             (self.value as i64 + ((i128::from(difference) * i128::from(self.weight)) >> 48) as i64) as u64;
     }
 
-    /// Notes that the queue became empty, unless it was found so later.
+    /// Records that the queue became empty, unless that was recorded later.
     #[inline]
     pub(super) fn idle(&mut self, now: Nanos) {
         self.idle_since = self.idle_since.max(now);
     }
 
-    /// What becomes of the average if the queue stays empty until `now`: avg·(1 − w)^m, where m is how many usual packets
-    /// could have been sent; m may have a fraction.
+    /// The average if the queue stays empty until `now`: avg·(1 − w)^m, where m is the number of mean packets
+    /// that could have been sent; m may have a fraction.
     pub(super) fn faded(&self, now: Nanos, rate: Rate) -> u64 {
         if self.value == 0 {
             return 0;
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    /// 500 bytes at 4 Mbit/s take 1 ms; with a weight of ½ the average halves each.
+    /// 500 bytes at 4 Mbit/s take 1 ms; with a weight of ½ the average halves in each.
     #[test]
     fn falls_while_idle() {
         let mut average = average(500_000);
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(average.value(), 0);
     }
 
-    /// ARED's weight: 1 − e^(−1/C), here from its series, and an average that fades by e each second.
+    /// ARED's weight: 1 − e^(−1/C), here from its series, and an average that decays by e each second.
     #[test]
     fn weights_for_a_rate() {
         for rate in [300, 8_000, 1_000_000, 10_000_000_000, 400_000_000_000] {
@@ -209,7 +210,7 @@ mod tests {
                 wanted += term;
             }
             let weight = average.weight as f64 / WHOLE_WEIGHT as f64;
-            // 2⁻⁴⁸ is the step: at 400 Gbit/s a ten-millionth part of the weight.
+            // 2⁻⁴⁸ is the step: at 400 Gbit/s a ten-millionth of the weight.
             assert!((weight / wanted - 1.0).abs() < 1e-6, "{rate}: {weight} {wanted}");
             average.value = 1000 << 32;
             assert!((as_f64(average.faded(Nanos::from_secs(1), Rate(rate))) - 367.879441).abs() < 1e-3);

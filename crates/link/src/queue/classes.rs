@@ -1,12 +1,13 @@
-//! Classes of packets given by a text, one a line, and the discipline that lets a scheduler choose among them.
+//! Classes of packets defined by a text, one per line, and the discipline that lets a scheduler choose among
+//! them.
 //!
-//! `NAME SETTINGS [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]`: which settings there are is the scheduler's. Blank lines and
-//! lines that begin with `#` are left out.
+//! `NAME SETTINGS [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]`: the settings depend on the
+//! scheduler. Blank lines and lines that begin with `#` are skipped.
 
 use super::lane::Lanes;
 use super::leaf::{CLASSES, Joined, Leaf, LeafPlan, rows};
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use crate::filter::{Piece, shown};
 use longwire_block::{Block, Dice, SpecError, Values, Verdict};
@@ -20,13 +21,13 @@ use thiserror::Error;
 
 /// Most classes of a queue.
 pub const MAX_CLASSES: usize = 1024;
-/// What a class may hold where it does not say.
+/// The default limit of a class.
 const USUAL: Limit = Limit::Packets(1000);
 
-/// A class that can't be read. Classes (lines that are not left out) and columns are counted from 1.
+/// A class that can't be parsed. Classes (lines that are not skipped) and columns are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClassError {
-    /// There is no class at all.
+    /// There are no classes.
     #[error("there is no class; write one a line, such as {example}")]
     Empty {
         /// A line that would do.
@@ -43,9 +44,9 @@ pub enum ClassError {
     Found {
         /// Which class.
         class: usize,
-        /// Where it begins.
+        /// Its column.
         column: usize,
-        /// What was given, in quotes, or `nothing`.
+        /// The text given, in quotes, or `nothing`.
         found: String,
         /// What to write.
         fix: String,
@@ -60,7 +61,7 @@ pub enum ClassError {
         /// Why not.
         source: UnitError,
     },
-    /// The parameters of its queue don't do.
+    /// The parameters of its queue are invalid.
     #[error("class {class}, column {column}: {source}")]
     Queue {
         /// Which class.
@@ -75,7 +76,7 @@ pub enum ClassError {
     Condition {
         /// Which class.
         class: usize,
-        /// Why not; its column counts from the start of the line.
+        /// The reason; its column counts from the start of the line.
         source: ExpressionError,
     },
 }
@@ -86,28 +87,28 @@ pub(super) struct Line<'a> {
     /// Its number, from 1.
     pub class: usize,
     pub name: Piece<'a>,
-    /// Words of the scheduler's and what stands behind each.
+    /// The scheduler's keywords with the texts after them.
     pub settings: Vec<(&'static str, Piece<'a>)>,
     limit: Option<(Limit, Piece<'a>)>,
     queue: Option<(LeafPlan, Piece<'a>)>,
     condition: Option<(Expression, Piece<'a>)>,
 }
 
-/// Classes as a queue works with them; `P` is what its scheduler makes of the settings.
+/// Classes in the form for a queue; `P` is the scheduler's form of the settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClassSet<P> {
     limits: Box<[Limit]>,
-    /// The disciplines of those that say so.
+    /// The disciplines of classes that specify one.
     queues: Box<[Option<LeafPlan>]>,
-    /// Conditions and whose they are, in the order in which they are asked.
+    /// Conditions with their classes, in the order of evaluation.
     conditions: Box<[(Expression, u32)]>,
     default: u32,
-    /// Whether a band beyond the last is the last, and not none.
+    /// Whether a band beyond the last means the last, rather than none.
     clamps: bool,
     pub plan: P,
 }
 
-/// Reads a text whose settings begin with one of `words`.
+/// Parses a text whose settings begin with one of `words`.
 pub(super) fn read_lines<'a>(
     text: &'a str,
     words: &'static [&'static str],
@@ -180,7 +181,7 @@ fn read_line<'a>(
     Ok(line)
 }
 
-/// Parts a text before each of the words; `wanted` is what errors say can stand there.
+/// Splits a text before each of the words; `wanted` lists alternatives for errors.
 fn settings<'a>(
     rest: Piece<'a>,
     words: &[&'static str],
@@ -197,7 +198,7 @@ fn settings<'a>(
         };
         let mut end = 0;
         for next in behind.text.split_whitespace() {
-            // The word is a part of the text, so that their addresses tell where it is.
+            // The word is a slice of the text, so its position follows from the addresses.
             let at = next.as_ptr() as usize - behind.text.as_ptr() as usize;
             if known(next).is_some() {
                 break;
@@ -220,7 +221,7 @@ impl Line<'_> {
         }
     }
 
-    /// The discipline that a text `KIND [PARAMETER VALUE]...` means.
+    /// Parses the discipline `KIND [PARAMETER VALUE]...`.
     fn leaf(&self, piece: Piece<'_>) -> Result<LeafPlan, ClassError> {
         let (kind, rest) = piece.first_word();
         let Some(spec) = rows().find(|spec| spec.kind == kind) else {
@@ -244,7 +245,7 @@ impl Line<'_> {
         }
     }
 
-    /// Refuses what only classes that hold packets may have.
+    /// Rejects settings that only classes with packets may have.
     pub(super) fn holds_no_packets(&self) -> Result<(), ClassError> {
         let limit = self.limit.as_ref().map(|(_, piece)| *piece);
         let limit = self.queue.as_ref().map(|(_, piece)| *piece).or(limit);
@@ -258,7 +259,7 @@ impl Line<'_> {
 }
 
 impl<P> ClassSet<P> {
-    /// Of the lines of the classes that hold packets.
+    /// Makes a set of the lines of classes with packets.
     pub(super) fn new(mut lines: Vec<Line<'_>>, plan: P) -> Result<Self, ClassError> {
         let default = lines.iter().position(|line| line.condition.is_none()).ok_or(ClassError::NoDefault)?;
         let limits = lines.iter().map(|line| line.limit.map_or(USUAL, |(limit, _)| limit)).collect();
@@ -269,14 +270,15 @@ impl<P> ClassSet<P> {
         Ok(Self { limits, queues, conditions, default: default as u32, clamps: false, plan })
     }
 
-    /// Classes with these limits to which nothing but a filter gives packets; `default` is for those to which it gives none. A class beyond the last
-    /// is the last.
+    /// Classes with these limits that only a filter assigns; `default` is for packets without a band. A class
+    /// beyond the last means the last.
     pub(super) fn bands(limits: Vec<Limit>, default: usize, plan: P) -> Self {
         let default = default.min(limits.len().saturating_sub(1)) as u32;
         let queues = limits.iter().map(|_| None).collect();
         Self { limits: limits.into(), queues, conditions: [].into(), default, clamps: true, plan }
     }
-    /// The class of a packet: the one that a filter says, else the first whose condition holds, else the first without one.
+    /// The class of a packet: the filter's, else the first whose condition holds, else the first without a
+    /// condition.
     #[inline]
     fn class_of(&self, pool: &Pool, handle: Handle) -> usize {
         let meta = pool.meta(handle);
@@ -292,32 +294,32 @@ impl<P> ClassSet<P> {
     }
 }
 
-/// What chooses among classes. Bytes are those that the link's rate counts.
+/// A scheduler among classes. Bytes are counted as in the link's rate.
 pub trait Scheduler: Sized {
-    /// What it makes of the settings; the default is for one class.
+    /// Its form of the settings; the default is for one class.
     type Plan: PartialEq + Debug + Send + Sync + 'static;
 
-    /// Whether time decides which class sends; else it is the first that has packets.
+    /// Whether selection depends on time; otherwise the first class with packets is selected.
     const BY_TIME: bool = true;
 
     fn new(plan: &Self::Plan) -> Self;
 
-    /// Bytes that it takes besides its own record.
+    /// Bytes of memory besides its own record.
     fn memory_bytes(&self) -> usize;
 
-    /// A class that had none has a packet of `bytes`.
+    /// Reports that an empty class has got a packet of `bytes`.
     fn wake(&mut self, class: usize, bytes: u64, now: Nanos, rate: Rate);
 
-    /// What was sent last has been sent, and nothing waits.
+    /// Reports that the last packet has been sent, and none waits.
     fn rest(&mut self);
 
-    /// The class that is to send now, while some wait. What was sent last has been sent.
+    /// The class to send now, if some wait. The previous packet has been sent.
     fn select(&mut self, now: Nanos) -> Option<usize>;
 
-    /// If none is: when one will.
+    /// The time at which a class may send, if none may now.
     fn resume(&self, now: Nanos) -> Nanos;
 
-    /// The class that was selected sends `bytes`; its next packet has `next` bytes, if there is one.
+    /// Reports that the selected class sends `bytes`; its next packet has `next` bytes, if there is one.
     fn serve(&mut self, class: usize, bytes: u64, next: Option<u64>, now: Nanos);
 }
 
@@ -325,9 +327,9 @@ pub trait Scheduler: Sized {
 #[derive(Debug)]
 pub struct Classed<S: Scheduler> {
     now: State<S>,
-    /// The classes there are to be, once what waits has been taken out.
+    /// The new classes, in effect once waiting packets have been taken out.
     wanted: Arc<ClassSet<S::Plan>>,
-    /// What the dice of the classes' disciplines are made of.
+    /// The dice from which those of the classes' disciplines are derived.
     dice: Dice,
 }
 
@@ -336,7 +338,7 @@ struct State<S: Scheduler> {
     set: Arc<ClassSet<S::Plan>>,
     lanes: Lanes,
     scheduler: S,
-    /// How many classes have packets that wait.
+    /// Number of classes with waiting packets.
     busy: usize,
 }
 
@@ -345,7 +347,7 @@ impl<S: Scheduler> Classed<S> {
         Self { now: State::new(Arc::clone(&set), &mut dice), wanted: set, dice }
     }
 
-    /// Takes other classes. They begin anew when packets that wait go to those that the new conditions say.
+    /// Sets other classes. They start fresh when waiting packets are reassigned by the new conditions.
     pub(super) fn replace(&mut self, set: Arc<ClassSet<S::Plan>>) {
         self.wanted = set;
     }
@@ -364,59 +366,59 @@ where
         Verdict::Pass
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.wanted != self.now.set {
-            let waiting = self.drain(hall.pool);
-            self.adopt(hall, waiting);
+            let waiting = self.drain(context.pool);
+            self.adopt(context, waiting);
         }
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
         let State { set, lanes, scheduler, busy } = &mut self.now;
         let mut lists = vec![Fifo::EMPTY; set.limits.len()];
-        while let Some(handle) = waiting.pop(hall.pool) {
-            lists[set.class_of(hall.pool, handle)].push(hall.pool, handle);
+        while let Some(handle) = waiting.pop(context.pool) {
+            lists[set.class_of(context.pool, handle)].push(context.pool, handle);
         }
         let filled = lists.into_iter().enumerate().filter(|(_, list)| !list.is_empty());
         for (class, list) in filled {
-            lanes.adopt(hall, class, list);
-            if let Some(bytes) = lanes.head(hall.pool, class) {
+            lanes.adopt(context, class, list);
+            if let Some(bytes) = lanes.head(context.pool, class) {
                 *busy += 1;
-                scheduler.wake(class, bytes, hall.now, hall.rate);
+                scheduler.wake(class, bytes, context.now, context.rate);
             }
         }
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let state = &mut self.now;
-        let class = state.set.class_of(hall.pool, handle);
-        let bytes = hall.pool.meta(handle).counted();
-        if state.lanes.join(hall, class, handle) == Joined::First {
+        let class = state.set.class_of(context.pool, handle);
+        let bytes = context.pool.meta(handle).counted();
+        if state.lanes.join(context, class, handle) == Joined::First {
             state.busy += 1;
-            state.scheduler.wake(class, bytes, hall.now, hall.rate);
+            state.scheduler.wake(class, bytes, context.now, context.rate);
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let state = &mut self.now;
-        state.lanes.settle(hall.now);
+        state.lanes.settle(context.now);
         if state.busy == 0 {
             state.scheduler.rest();
             return Next::Empty;
         }
-        let now = hall.now;
+        let now = context.now;
         let later = |state: &State<S>| Next::Later(state.scheduler.resume(now));
-        let Some(class) = state.scheduler.select(hall.now) else { return later(state) };
-        let Some(handle) = state.lanes.take(hall, class) else { return later(state) };
-        let next = state.lanes.head(hall.pool, class);
+        let Some(class) = state.scheduler.select(context.now) else { return later(state) };
+        let Some(handle) = state.lanes.take(context, class) else { return later(state) };
+        let next = state.lanes.head(context.pool, class);
         state.busy -= usize::from(next.is_none());
-        state.scheduler.serve(class, hall.pool.meta(handle).counted(), next, hall.now);
+        state.scheduler.serve(class, context.pool.meta(handle).counted(), next, context.now);
         Next::Packet(handle)
     }
 
-    /// Class by class, or where time decides which sends, in the order in which it came. The classes begin anew.
+    /// Class by class, or, if selection depends on time, in order of arrival. The classes start fresh.
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let waiting = self.now.lanes.drain(pool);
         self.now = State::new(Arc::clone(&self.wanted), &mut self.dice);

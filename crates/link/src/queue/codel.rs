@@ -1,8 +1,8 @@
-//! CoDel: packets are dropped when they have waited too long for too long.
+//! CoDel: drops packets after delays above the target for too long.
 
 use super::codel_law::{Codel as Law, Source, Terms};
 use super::settings::{ECN, LIMIT, Limit};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -22,13 +22,15 @@ pub(super) const INTERVAL: Param = Param {
     name: "interval",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(100) },
     default: Some("100 ms"),
-    help: "how long packets may wait longer than the target before one is dropped: a usual round-trip time, up to 100 s",
+    help: "how long packets may wait longer than the target before one is dropped: a usual round-trip time, \
+        up to 100 s",
 };
 
 /// A first-in-first-out queue under CoDel.
 ///
-/// A packet has waited from its arrival until the transmitter takes it. A queue in which no more waits than the longest packet so far
-/// is left alone. The RFC (section 5.3) would have the interface's MTU there, which a link has not.
+/// A packet waits from its arrival until the transmitter takes it. A queue with no more waiting than the
+/// longest packet so far is not controlled. The RFC (section 5.3) uses the interface's MTU there, which a
+/// link does not have.
 #[derive(Debug)]
 pub struct Codel {
     law: Law,
@@ -37,7 +39,7 @@ pub struct Codel {
     limit: Limit,
 }
 
-/// The packets, and their bytes behind the one that was taken last.
+/// The packets, and their bytes behind the one taken last.
 #[derive(Debug)]
 struct Queue {
     fifo: Fifo,
@@ -46,9 +48,9 @@ struct Queue {
 
 impl Source for Queue {
     #[inline]
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
-        let handle = self.fifo.pop(hall.pool)?;
-        self.backlog -= hall.pool.meta(handle).counted();
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
+        let handle = self.fifo.pop(context.pool)?;
+        self.backlog -= context.pool.meta(handle).counted();
         Some(handle)
     }
 
@@ -83,7 +85,7 @@ impl Block for Codel {
         block
     }
 
-    /// Takes new parameters; a dropping state goes on.
+    /// Applies new parameters; a dropping state continues.
     fn change(&mut self, settings: CodelSettings) {
         self.limit = settings.limit;
         self.terms.target = settings.target;
@@ -100,22 +102,22 @@ impl Discipline for Codel {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.queue.backlog += hall.pool.meta(handle).counted();
-        self.queue.fifo.push(hall.pool, handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.queue.backlog += context.pool.meta(handle).counted();
+        self.queue.fifo.push(context.pool, handle);
     }
 
-    /// The time that they have waited counts. A dropping state begins an interval from now at the soonest.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.terms.longest = self.terms.longest.max(hall.pool.meta(handle).counted());
-            self.push(hall, handle);
+    /// Packets keep their waiting times. A dropping state begins an interval from now at the earliest.
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.terms.longest = self.terms.longest.max(context.pool.meta(handle).counted());
+            self.push(context, handle);
         }
     }
 
     #[inline(always)]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.law.dequeue(&self.terms, hall, &mut self.queue).map_or(Next::Empty, Next::Packet)
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        self.law.dequeue(&self.terms, context, &mut self.queue).map_or(Next::Empty, Next::Packet)
     }
 
     fn drain(&mut self, _: &mut Pool) -> Fifo {
@@ -123,7 +125,8 @@ impl Discipline for Codel {
         std::mem::take(&mut self.queue.fifo)
     }
 
-    /// A packet that finds the transmitter idle has not waited, and the last look at the empty queue ended any dropping state.
+    /// A packet that finds the transmitter idle has not waited, and the last check of the empty queue ended
+    /// any dropping state.
     #[inline]
     fn direct(&self) -> bool {
         true

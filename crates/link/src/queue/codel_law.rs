@@ -1,17 +1,17 @@
-//! CoDel's control law: when a queue in which every packet has waited too long for too long drops, and how the drops come
-//! closer together (RFC 8289, sections 5.3 to 5.6).
+//! CoDel's control law: when a queue with persistent delay drops, and how the drops become more frequent (RFC
+//! 8289, sections 5.3 to 5.6).
 
-use super::Hall;
+use super::QueueContext;
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 
-/// What a queue that is controlled shows of itself.
+/// The controlled queue's interface.
 pub(super) trait Source {
     /// Takes the first packet.
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle>;
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle>;
 
-    /// Bytes that wait behind the packets taken so far.
+    /// Bytes waiting behind the packets taken so far.
     fn backlog(&self) -> u64;
 }
 
@@ -28,52 +28,52 @@ pub(super) struct Terms {
 /// The state of one queue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Codel {
-    /// When the packets will have waited longer than the target for an interval; zero while they do not.
+    /// Time at which packets will have exceeded the target for an interval; zero while they do not exceed it.
     first_above: Nanos,
     drop_next: Nanos,
-    /// Drops in this dropping state, and how many there were when it was entered.
+    /// Drops in this dropping state, and their number when it was entered.
     count: u32,
     last_count: u32,
     dropping: bool,
 }
 
-/// Packets whose last dropping state ended less than this many intervals ago go on at its rate (RFC 8289, section 5.5).
+/// Number of intervals after a dropping state within which a new one continues at its rate (RFC 8289, section
+/// 5.5).
 const MEMORY: u64 = 16;
 
 impl Codel {
-    /// Takes the packet to be sent from `source`, dropping or marking those that the law wants.
+    /// Takes the next packet from `source`, dropping or marking those that the law selects.
     #[inline(always)]
     pub(super) fn dequeue(
         &mut self,
         settings: &Terms,
-        hall: &mut Hall<'_>,
+        context: &mut QueueContext<'_>,
         source: &mut impl Source,
     ) -> Option<Handle> {
-        let head = source.take(hall);
-        let over = self.is_over(settings, hall, head, source.backlog());
+        let head = source.take(context);
+        let over = self.is_over(settings, context, head, source.backlog());
         if !self.dropping && !over {
             return head;
         }
-        self.act(settings, &mut hall.again(), source, (head, over))
+        self.act(settings, &mut context.again(), source, (head, over))
     }
 
-    /// What it does to packets, of which `head` has been taken, in its dropping state, or when they are
-    /// `over` what they may wait.
+    /// Acts on packets after taking `head`, in its dropping state, or when they are `over` the target.
     #[inline(never)]
     fn act(
         &mut self,
         settings: &Terms,
-        hall: &mut Hall<'_>,
+        context: &mut QueueContext<'_>,
         source: &mut impl Source,
         (mut head, mut over): (Option<Handle>, bool),
     ) -> Option<Handle> {
-        let now = hall.now;
+        let now = context.now;
         if !self.dropping {
-            let spared = signal(settings, hall, head);
+            let spared = signal(settings, context, head);
             if spared.is_none() {
-                head = source.take(hall);
-                // What follows is delivered, whatever it has waited.
-                self.is_over(settings, hall, head, source.backlog());
+                head = source.take(context);
+                // The following packet is delivered, whatever its delay.
+                self.is_over(settings, context, head, source.backlog());
             }
             self.enter(settings, now);
             return head;
@@ -81,12 +81,12 @@ impl Codel {
         self.dropping = over;
         while self.dropping && now >= self.drop_next {
             self.count = self.count.saturating_add(1);
-            if signal(settings, hall, head).is_some() {
+            if signal(settings, context, head).is_some() {
                 self.drop_next = control_law(self.drop_next, settings.interval, self.count);
                 return head;
             }
-            head = source.take(hall);
-            over = self.is_over(settings, hall, head, source.backlog());
+            head = source.take(context);
+            over = self.is_over(settings, context, head, source.backlog());
             if over {
                 self.drop_next = control_law(self.drop_next, settings.interval, self.count);
             } else {
@@ -96,26 +96,34 @@ impl Codel {
         head
     }
 
-    /// Whether packets have waited longer than the target for an interval, `head` the last of them (section 5.6, dodequeue).
+    /// Whether packets have exceeded the target for an interval, `head` being the last (section 5.6,
+    /// dodequeue).
     #[inline(always)]
-    fn is_over(&mut self, settings: &Terms, hall: &Hall<'_>, head: Option<Handle>, backlog: u64) -> bool {
+    fn is_over(
+        &mut self,
+        settings: &Terms,
+        context: &QueueContext<'_>,
+        head: Option<Handle>,
+        backlog: u64,
+    ) -> bool {
         let Some(head) = head else {
             self.first_above = Nanos::ZERO;
             return false;
         };
-        let waited = hall.now.since(Nanos(hall.pool.meta(head).arrival));
+        let waited = context.now.since(Nanos(context.pool.meta(head).arrival));
         if waited < settings.target || backlog <= settings.longest {
             self.first_above = Nanos::ZERO;
             return false;
         }
         if self.first_above == Nanos::ZERO {
-            self.first_above = hall.now + settings.interval;
+            self.first_above = context.now + settings.interval;
             return false;
         }
-        hall.now >= self.first_above
+        context.now >= self.first_above
     }
 
-    /// Enters the dropping state with its first drop done. If the last one is not long past, its rate is a good one to start with.
+    /// Enters the dropping state after its first drop. If the last state was recent, its rate is a good
+    /// starting point.
     fn enter(&mut self, settings: &Terms, now: Nanos) {
         self.dropping = true;
         let more = self.count.wrapping_sub(self.last_count);
@@ -126,17 +134,17 @@ impl Codel {
     }
 }
 
-/// Marks the packet if that is wanted and can be, and gives it back; else drops it.
-fn signal(settings: &Terms, hall: &mut Hall<'_>, head: Option<Handle>) -> Option<Handle> {
+/// Marks the packet if configured and possible, and returns it; otherwise drops it.
+fn signal(settings: &Terms, context: &mut QueueContext<'_>, head: Option<Handle>) -> Option<Handle> {
     let head = head?;
-    if settings.marks && hall.mark(head) {
+    if settings.marks && context.mark(head) {
         return Some(head);
     }
-    hall.drop(head, DropReason::Aqm);
+    context.drop(head, DropReason::Aqm);
     None
 }
 
-/// t + interval / √count, rounded down; less than interval · 2⁻³² + 1 ns too small. Reckoned at drops only.
+/// t + interval / √count, rounded down; less than interval · 2⁻³² + 1 ns too small. Computed at drops only.
 fn control_law(t: Nanos, interval: Nanos, count: u32) -> Nanos {
     // 1/√count in steps of 2⁻³².
     let inverse = if count <= 1 { 1 << 32 } else { (u64::MAX / u64::from(count)).isqrt() };
@@ -165,7 +173,8 @@ mod tests {
         }
     }
 
-    /// Section 5.5: after 10 more drops than at its start, and within 16 intervals, the next state starts at 10; later at 1.
+    /// Section 5.5: after 10 more drops than at its start, and within 16 intervals, the next state starts at
+    /// 10; later at 1.
     #[test]
     fn remembers_the_last_dropping_state() {
         let settings = Terms { target: Nanos(5), interval: Nanos(100), marks: false, longest: 0 };

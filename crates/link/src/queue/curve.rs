@@ -1,14 +1,14 @@
-//! Service curves of two pieces: how much service is due by when, and when so much is.
+//! Two-piece service curves: service due by a time, and the time at which a service is due.
 //!
-//! Times are nanoseconds, service is bytes. Slopes are kept as 2⁻⁵⁸ bytes a nanosecond and as 2⁻³⁹ nanoseconds a byte, each right to one
-//! part in 10¹⁰ from 300 bit/s to 400 Gbit/s; products have 128 bits, and what exceeds a range stays at its end. Nothing is divided once a curve
-//! has been read.
+//! Times are nanoseconds, service is bytes. Slopes are stored as 2⁻⁵⁸ bytes per nanosecond and as 2⁻³⁹
+//! nanoseconds per byte, each accurate to one part in 10¹⁰ from 300 bit/s to 400 Gbit/s; products have 128
+//! bits and saturate. There are no divisions after a curve has been parsed.
 
 use longwire_units::{Nanos, Rate};
 
-/// What 1 bit/s takes for a byte.
+/// Nanoseconds per byte at 1 bit/s.
 const NANOBITS: u128 = 8_000_000_000;
-/// Bits behind the point of bytes a nanosecond and of nanoseconds a byte.
+/// Fractional bits of bytes per nanosecond and of nanoseconds per byte.
 const BYTES_POINT: u32 = 58;
 const NANOS_POINT: u32 = 39;
 
@@ -16,23 +16,23 @@ const NANOS_POINT: u32 = 39;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slope {
     bytes: u64,
-    /// Not of use where nothing is served.
+    /// Unused for a slope of zero.
     nanos: u64,
 }
 
-/// A service curve: from a moment on `first`, and after `knee` `second` (m1, d, m2).
+/// A service curve: `first` from a moment on, and `second` after `knee` (m1, d, m2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Service {
     first: Slope,
     second: Slope,
-    /// The slope of what `first` has over `second`.
+    /// The slope of `first` above `second`.
     excess: Slope,
     knee: u128,
     /// Bytes by then.
     height: u64,
 }
 
-/// Where a service curve runs: from (x, y) on, with as much of its first piece as is left.
+/// A positioned service curve: from (x, y) on, with the remaining width of its first piece.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Curve {
     x: u128,
@@ -67,7 +67,7 @@ impl Slope {
 }
 
 impl Service {
-    /// The curve that serves at `first` for a time, then at `second`.
+    /// The curve with rate `first` for a time, then `second`.
     pub(super) fn new(first: Rate, knee: Nanos, second: Rate) -> Self {
         let slope = Slope::new(first.0);
         Self {
@@ -79,14 +79,14 @@ impl Service {
         }
     }
 
-    /// Whether it never serves less than at its beginning.
+    /// Whether its rate never decreases.
     fn is_convex(&self) -> bool {
         self.first.bytes <= self.second.bytes
     }
 }
 
 impl Curve {
-    /// That of a class that has not been active yet: no bound.
+    /// The curve of a class that was never active: no bound.
     pub(super) const UNBOUNDED: Self = Self { x: 0, y: u64::MAX, width: 0, height: 0 };
 
     /// The service due by `x`.
@@ -101,7 +101,7 @@ impl Curve {
         self.y.saturating_add(more)
     }
 
-    /// When a service of `y` is due; never is [`u128::MAX`].
+    /// The time at which a service of `y` is due; [`u128::MAX`] for never.
     #[inline]
     pub(super) fn inverse(&self, service: &Service, y: u64) -> u128 {
         let above = y.saturating_sub(self.y);
@@ -113,10 +113,10 @@ impl Curve {
         self.x.saturating_add(after)
     }
 
-    /// Lowers it to what a curve that begins at (x, y) allows.
+    /// Lowers it to the minimum with a curve that begins at (x, y).
     ///
-    /// Two pieces are enough: of convex curves the one that is lower at x is lower from there on; of concave ones the first piece
-    /// of the new can cut the second piece of the old once.
+    /// Two pieces are enough: of convex curves the one that is lower at x stays lower; of concave ones the
+    /// first piece of the new can cut the second piece of the old once.
     pub(super) fn join(&mut self, service: &Service, x: u128, y: u64) {
         let old = self.at(service, x);
         if old < y {
@@ -138,20 +138,21 @@ impl Curve {
         *self = Self { x, y, width, height: service.first.bytes_in(width) };
     }
 
-    /// The same without its first piece, if that is the flatter one: from when on packets are eligible, so that deadlines can be met later.
+    /// The curve without its first piece, if that is the flatter one: the eligible curve, which ensures that
+    /// later deadlines can be met.
     #[inline]
     pub(super) fn eligible(&self, service: &Service) -> Self {
         if service.is_convex() { Self { width: 0, height: 0, ..*self } } else { *self }
     }
 
-    /// Moves it to later.
+    /// Shifts it to later times.
     #[inline]
     pub(super) fn delay(&mut self, by: u128) {
         self.x = self.x.saturating_add(by);
     }
 }
 
-/// A product of two 64-bit numbers without the bits behind its point, to the nearest.
+/// A product of two 64-bit numbers without fractional bits, rounded to nearest.
 #[inline]
 fn rounded(product: u128, point: u32) -> u128 {
     product.saturating_add(1 << (point - 1)) >> point
@@ -164,7 +165,7 @@ mod tests {
 
     const MS: u128 = 1_000_000;
 
-    /// 8 Mbit/s is a byte a microsecond.
+    /// 8 Mbit/s is a byte per microsecond.
     fn service(first: u64, knee: u64, second: u64) -> Service {
         Service::new(Rate(first * 8_000_000), Nanos::from_millis(knee), Rate(second * 8_000_000))
     }
@@ -184,7 +185,8 @@ mod tests {
         assert_eq!(curve.inverse(&never, 20_001), u128::MAX);
     }
 
-    /// A class with 2 bytes/µs for 10 ms, then 1, becomes active again: (when, with how much service) → knee of the joined curve.
+    /// A class with 2 bytes/µs for 10 ms, then 1, becomes active again: (time, service so far) → knee of the
+    /// joined curve.
     #[test]
     fn a_burst_comes_back_as_far_as_it_was_not_used() {
         let concave = service(2, 10, 1);
@@ -205,7 +207,7 @@ mod tests {
     }
 
     proptest! {
-        /// The joined curve is the lower of the two, wherever one looks after x.
+        /// The joined curve is the minimum of the two, anywhere after x.
         #[test]
         fn joining_takes_the_lower(
             (m1, knee, m2) in (1u64..20, 0u64..50, 1u64..20),
@@ -219,7 +221,7 @@ mod tests {
             let mut joined = old;
             joined.join(&service, x * MS, y);
             let at = (x + look) * MS;
-            // Of convex curves only one can be kept; it is the one that is lower at x.
+            // Of convex curves only one is kept: the lower one at x.
             let lower = match service.is_convex() {
                 true if old.at(&service, x * MS) < y => old.at(&service, at),
                 true => fresh.at(&service, at),

@@ -1,8 +1,8 @@
-//! Deficit round robin: flows take turns, and what a turn leaves over counts for the next.
+//! Deficit round robin: flows take turns, and the rest of a turn is carried over.
 
 use super::flow::{flow_hash, slot};
 use super::settings::{FLOWS, LIMIT, Limit, QUANTUM};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -12,21 +12,22 @@ use longwire_units::Bytes;
 /// No flow.
 const NONE: u32 = u32::MAX;
 
-/// Flows by hash, each served up to `quantum` bytes a round, and what it could not use before.
+/// Flows by hash, each served up to `quantum` bytes per round, plus its unused deficit.
 ///
-/// Every arrival joins. When more waits than `limit` allows, the flow with most bytes loses packets from its head (the paper's buffer
-/// stealing); where that is since the limit has been lowered, an arrival costs no more than it brings. A quantum below the longest packet makes rounds in which nothing is sent: each costs a step for each flow.
+/// Every arrival joins. When the queue exceeds `limit`, the flow with most bytes loses packets from its head
+/// (the paper's buffer stealing); after the limit was lowered, an arrival drops no more than it adds. A
+/// quantum below the longest packet causes rounds without transmission: each costs a step per flow.
 #[derive(Debug)]
 pub struct Drr {
     flows: Vec<Flow>,
     /// The flows with packets, in the order of their turns.
     first: u32,
     last: u32,
-    /// Whether the first of them has been given the quantum of its turn.
+    /// Whether the first of them has received the quantum of its turn.
     begun: bool,
     quantum: u64,
     limit: Limit,
-    /// How many flows there are to be, once what waits has been taken out.
+    /// The new number of flows, in effect once waiting packets have been taken out.
     wanted: usize,
     seed: u64,
 }
@@ -75,7 +76,7 @@ impl Block for Drr {
         block
     }
 
-    /// Takes new parameters. With another number of flows, packets that wait are spread over them anew.
+    /// Applies new parameters. With another number of flows, waiting packets are redistributed.
     fn change(&mut self, settings: DrrSettings) {
         self.limit = settings.limit;
         self.wanted = settings.flows as usize;
@@ -97,33 +98,33 @@ impl Discipline for Drr {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let before = hall.waiting_without(handle);
-        self.add(hall.pool, handle);
-        while self.limit.is_overrun(hall, before) {
-            if !self.drop_from_longest(hall) {
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        let before = context.waiting_without(handle);
+        self.add(context.pool, handle);
+        while self.limit.is_overrun(context, before) {
+            if !self.drop_from_longest(context) {
                 return;
             }
         }
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.add(hall.pool, handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.add(context.pool, handle);
         }
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.flows.len() != self.wanted {
-            let waiting = self.drain(hall.pool);
+            let waiting = self.drain(context.pool);
             self.flows = vec![Flow::EMPTY; self.wanted];
-            self.adopt(hall, waiting);
+            self.adopt(context, waiting);
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.next(hall.pool).map_or(Next::Empty, Next::Packet)
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        self.next(context.pool).map_or(Next::Empty, Next::Packet)
     }
 
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
@@ -197,7 +198,7 @@ impl Drr {
         self.last = number;
     }
 
-    /// Takes the first flow, which is empty, out of the round. It loses what its turn left over.
+    /// Removes the first flow, which is empty, from the round. It loses its deficit.
     #[inline]
     fn retire(&mut self) {
         let flow = &mut self.flows[self.first as usize];
@@ -206,8 +207,8 @@ impl Drr {
         self.begun = false;
     }
 
-    /// Drops the first packet of the flow with most bytes. Whether there was one.
-    fn drop_from_longest(&mut self, hall: &mut Hall<'_>) -> bool {
+    /// Drops the first packet of the flow with most bytes. Returns whether there was one.
+    fn drop_from_longest(&mut self, context: &mut QueueContext<'_>) -> bool {
         let (mut longest, mut next) = (self.first, self.first);
         while next != NONE {
             let flow = &self.flows[next as usize];
@@ -217,9 +218,9 @@ impl Drr {
             next = flow.next;
         }
         let Some(flow) = self.flows.get_mut(longest as usize) else { return false };
-        let Some(handle) = flow.fifo.pop(hall.pool) else { return false };
-        flow.backlog -= hall.pool.meta(handle).counted();
-        hall.drop(handle, DropReason::QueueFull);
+        let Some(handle) = flow.fifo.pop(context.pool) else { return false };
+        flow.backlog -= context.pool.meta(handle).counted();
+        context.drop(handle, DropReason::QueueFull);
         true
     }
 }

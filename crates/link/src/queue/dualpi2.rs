@@ -1,9 +1,10 @@
-//! DualPI2: one queue for senders that slow down a little at every mark, one for all others, and a controller that couples them.
+//! DualPI2: one queue for senders that react slightly to every mark, one for all others, and a controller
+//! that couples them.
 
 use super::pie::{ALPHA, BETA, TARGET, UPDATE};
 use super::pie_law::{Gains, ONE, Ticks};
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -13,31 +14,34 @@ use longwire_wire::{Ecn, ecn};
 
 /// DualPI2, the dual-queue coupled AQM.
 ///
-/// ECT(1) and CE go to the low-latency queue (RFC 9331), all else to the classic one. Every `update` the base probability p' is corrected
-/// by the longer of the two heads' waiting times. Classic packets are dropped, or marked if they are ECN-capable, with p'²; low-latency
-/// packets are marked with coupling·p', and always once they have waited for `step` with others behind them (the step that RFC 9332, appendix A.1,
-/// note c, allows in place of its ramp from 0.8 to 1.2 ms, and that Linux has). From p' = 1/coupling on the link is overloaded, and both are
-/// dropped with p'² (appendix A.2). Likelihoods are summed up, not drawn (appendix A.1, `recur`), and one of 1 is certain.
+/// Packets with ECT(1) and CE go to the low-latency queue (RFC 9331), all others to the classic one. Every
+/// `update` the base probability p' is adjusted by the longer of the two heads' waiting times. Classic
+/// packets are dropped, or marked if they are ECN-capable, with p'²; low-latency packets are marked with
+/// coupling·p', and always once they have waited for `step` with others behind them (the step that RFC 9332,
+/// appendix A.1, note c, allows in place of its ramp from 0.8 to 1.2 ms, as in Linux). From p' = 1/coupling
+/// on the link is overloaded, and both are dropped with p'² (appendix A.2). Probabilities are accumulated,
+/// not drawn (appendix A.1, `recur`), and one of 1 is certain.
 ///
-/// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes when both have packets: a weighted
-/// round robin with credit, which an idle link forgets (appendix A.1). A tenth is what Linux has; the RFC says no more than that it is to be small.
+/// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes
+/// when both have packets: a weighted round robin with credit, which an idle link forgets (appendix A.1). A
+/// tenth is Linux's value; the RFC only requires it to be small.
 #[derive(Debug)]
 pub struct DualPi2 {
     /// Classic and low-latency.
     lanes: [Lane; 2],
-    /// p', and what follows from it for each lane: p'² and coupling·p'; in steps of 2⁻⁶².
+    /// p', and the derived probabilities of each lane: p'² and coupling·p'; in steps of 2⁻⁶².
     base: u64,
     likelihoods: [u64; 2],
-    /// The longer wait at the last correction, in ns.
+    /// The longer wait at the last adjustment, in ns.
     waited: u64,
     ticks: Ticks,
     gains: Gains,
     step: Nanos,
     /// In millionths.
     coupling: u64,
-    /// What the classic queue may be served, in bytes · 2⁻¹⁶.
+    /// Credit of the classic queue, in bytes · 2⁻¹⁶.
     credit: i64,
-    /// The classic queue's part, of 2¹⁶.
+    /// The classic queue's share, of 2¹⁶.
     protection: i64,
     limit: Limit,
 }
@@ -46,7 +50,7 @@ pub struct DualPi2 {
 #[derive(Debug)]
 struct Lane {
     fifo: Fifo,
-    /// When its first packet arrived; never if there is none.
+    /// Arrival of its first packet; never if there is none.
     head: Nanos,
     /// Likelihoods summed up.
     sum: u64,
@@ -102,7 +106,7 @@ impl Block for DualPi2 {
         block
     }
 
-    /// Takes new parameters; the probability stays.
+    /// Applies new parameters; the probability stays.
     fn change(&mut self, settings: DualPi2Settings) {
         self.limit = settings.limit;
         self.gains = Gains::new(settings.target, settings.update, settings.alpha, settings.beta);
@@ -120,36 +124,40 @@ impl Discipline for DualPi2 {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let low = matches!(ecn(hall.pool.data(handle)), Ecn::Ect1 | Ecn::Ce);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        let low = matches!(ecn(context.pool.data(handle)), Ecn::Ect1 | Ecn::Ce);
         let lane = &mut self.lanes[usize::from(low)];
-        lane.fifo.push(hall.pool, handle);
+        lane.fifo.push(context.pool, handle);
         if lane.head == Nanos::NEVER {
-            lane.head = Nanos(hall.pool.meta(handle).arrival);
+            lane.head = Nanos(context.pool.meta(handle).arrival);
         }
     }
 
-    /// What p' answers to is the wait above the target, and how it changes from now on. Were it taken to have grown from nothing, as
-    /// RFC 9332, appendix A.1, begins with an empty queue, one correction by a wait of 0.6 s would drop all that waits.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.push(hall, handle);
+    /// p' reacts to the wait above the target, and its changes from now on. If the wait were treated as
+    /// having grown from zero, as RFC 9332, appendix A.1, begins with an empty queue, one adjustment after a
+    /// wait of 0.6 s would drop all waiting packets.
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.push(context, handle);
         }
-        self.waited = longest_wait(self.heads(), hall.now);
-        self.catch_up(hall.now);
+        self.waited = longest_wait(self.heads(), context.now);
+        self.catch_up(context.now);
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        self.catch_up(hall.now);
-        while let Some((lane, handle, credit)) = self.take(hall) {
-            let goes =
-                if lane == LOW { self.passes_low(hall, handle) } else { self.passes_classic(hall, handle) };
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        self.catch_up(context.now);
+        while let Some((lane, handle, credit)) = self.take(context) {
+            let goes = if lane == LOW {
+                self.passes_low(context, handle)
+            } else {
+                self.passes_classic(context, handle)
+            };
             if goes {
                 self.credit = self.credit.saturating_add(credit);
                 return Next::Packet(handle);
             }
-            hall.drop(handle, DropReason::Aqm);
+            context.drop(handle, DropReason::Aqm);
         }
         self.credit = 0;
         Next::Empty
@@ -169,13 +177,14 @@ impl Discipline for DualPi2 {
 }
 
 impl DualPi2 {
-    /// When the first packet of each lane arrived.
+    /// Arrival of the first packet of each lane.
     #[inline]
     fn heads(&self) -> [Nanos; 2] {
         self.lanes.each_ref().map(|lane| lane.head)
     }
 
-    /// Corrects p' for every time that is due (appendix A.2, dualpi2_update). Since the last event, the same packets are first.
+    /// Adjusts p' for every due time (appendix A.2, dualpi2_update). The first packets have not changed since
+    /// the last event.
     #[inline]
     fn catch_up(&mut self, now: Nanos) {
         let heads = self.heads();
@@ -198,15 +207,15 @@ impl DualPi2 {
         }
     }
 
-    /// The next packet, its lane, and what sending it is to the classic queue's credit.
+    /// The next packet, its lane, and its effect on the classic queue's credit.
     #[inline]
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<(usize, Handle, i64)> {
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<(usize, Handle, i64)> {
         let [classic, low] = self.lanes.each_ref().map(|lane| !lane.fifo.is_empty());
         let chosen = if low && (!classic || self.credit <= 0) { LOW } else { CLASSIC };
         let lane = &mut self.lanes[chosen];
-        let handle = lane.fifo.pop(hall.pool)?;
+        let handle = lane.fifo.pop(context.pool)?;
         lane.head = match lane.fifo.first() {
-            Some(next) => Nanos(hall.pool.meta(next).arrival),
+            Some(next) => Nanos(context.pool.meta(next).arrival),
             None => Nanos::NEVER,
         };
         let part = match (classic && low, chosen) {
@@ -214,42 +223,42 @@ impl DualPi2 {
             (true, LOW) => self.protection,
             (true, _) => self.protection - (1 << 16),
         };
-        Some((chosen, handle, hall.pool.meta(handle).counted() as i64 * part))
+        Some((chosen, handle, context.pool.meta(handle).counted() as i64 * part))
     }
 
     /// Whether a low-latency packet is sent, marked or not.
     #[inline]
-    fn passes_low(&mut self, hall: &mut Hall<'_>, handle: Handle) -> bool {
+    fn passes_low(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> bool {
         let [classic, coupled] = self.likelihoods;
         let overload = coupled >= ONE;
         let lane = &mut self.lanes[LOW];
         if overload && lane.recurs(classic) {
             return false;
         }
-        let waited = hall.now.since(Nanos(hall.pool.meta(handle).arrival));
+        let waited = context.now.since(Nanos(context.pool.meta(handle).arrival));
         let stepped = waited >= self.step && !lane.fifo.is_empty();
         if stepped || overload || lane.recurs(coupled) {
-            hall.mark(handle);
+            context.mark(handle);
         }
         true
     }
 
     /// Whether a classic packet is sent, marked or not. It is overload at p'² = min(1/coupling², 1).
     #[inline]
-    fn passes_classic(&mut self, hall: &mut Hall<'_>, handle: Handle) -> bool {
+    fn passes_classic(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> bool {
         let [classic, coupled] = self.likelihoods;
-        !self.lanes[CLASSIC].recurs(classic) || classic.max(coupled) < ONE && hall.mark(handle)
+        !self.lanes[CLASSIC].recurs(classic) || classic.max(coupled) < ONE && context.mark(handle)
     }
 }
 
-/// How long the longer-waiting of two packets waits, in ns.
+/// The longer waiting time of two packets, in ns.
 #[inline]
 fn longest_wait(heads: [Nanos; 2], now: Nanos) -> u64 {
     heads.map(|head| now.since(head).0).into_iter().max().unwrap_or(0)
 }
 
 impl Lane {
-    /// Whether it is this one's turn to be hit, of 1/likelihood.
+    /// Whether this packet is selected, one of 1/likelihood.
     #[inline]
     fn recurs(&mut self, likelihood: u64) -> bool {
         if likelihood >= ONE {
@@ -268,8 +277,9 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// By hand: after 16 ms the first packet has waited for them, and p' = 0.16·(16 − 15 ms) + 3.2·16 ms = 0.05136. Classic packets are hit with
-    /// its square, low-latency ones with its double, and of 100 000 as many as that makes.
+    /// Computed by hand: after 16 ms the first packet has waited for them, and p' = 0.16·(16 − 15 ms) +
+    /// 3.2·16 ms = 0.05136. Classic packets are hit with its square, low-latency ones with its double, and of
+    /// 100 000 the corresponding numbers.
     #[test]
     fn the_probabilities_are_coupled() {
         let mut queue = DualPi2::build(Settings::read(&[]).unwrap(), Dice::named(1, ""));

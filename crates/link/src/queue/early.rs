@@ -1,5 +1,6 @@
-//! The early drops of the RED family: with a probability that grows with the average, evenly spaced
-//! (Floyd & Jacobson, "Random early detection gateways for congestion avoidance", 1993, the second of its two methods).
+//! Early drops of the RED family: with a probability that grows with the average, evenly spaced (Floyd &
+//! Jacobson, "Random early detection gateways for congestion avoidance", 1993, the second of its two
+//! methods).
 
 use super::average::UNIT;
 use longwire_block::Dice;
@@ -7,31 +8,32 @@ use longwire_block::Dice;
 /// A probability of 1, in steps of 2⁻³².
 pub(super) const CERTAIN: u64 = 1 << 32;
 
-/// What the average means for a packet.
+/// Consequence of the average for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Nothing.
     Spared,
-    /// Its sender is to slow down: it is dropped, or marked.
+    /// Selected: it is dropped or marked.
     Chosen,
-    /// The average is so high that all are dropped, marked or not.
+    /// The average is so high that all packets are dropped.
     Refused,
 }
 
-/// The thresholds, and how many packets were spared since the last that was not.
+/// The thresholds, and the number of packets spared since the last selected one.
 #[derive(Debug)]
 pub(super) struct Early {
     dice: Dice,
-    /// In steps of 2⁻³², as the average.
+    /// In steps of 2⁻³², like the average.
     min: u64,
     max: u64,
-    /// The average from which everything is refused.
+    /// The average from which all packets are refused.
     end: u64,
-    /// Probability (2⁻³²) per packet or byte of the average, in steps of 2⁻⁵⁶: below `max`, and from there to `end`.
+    /// Probability (2⁻³²) per packet or byte of the average, in steps of 2⁻⁵⁶: below `max`, and from there to
+    /// `end`.
     slopes: [u64; 2],
     /// Probability at `max`, in steps of 2⁻³².
     max_p: u64,
-    /// Packets spared since the last that was not, while the average was above `min`.
+    /// Packets spared since the last selected one, while the average was above `min`.
     count: u64,
 }
 
@@ -40,8 +42,9 @@ impl Early {
         Self { dice, min: 0, max: 0, end: 0, slopes: [0; 2], max_p: 0, count: 0 }
     }
 
-    /// Takes thresholds in packets or bytes (`max` is at least `min`), the probability at `max` in steps of 2⁻³², and whether
-    /// it rises on from there to 1 at twice `max` (Floyd, "Recommendation on using the gentle variant of RED", 2000).
+    /// Sets thresholds in packets or bytes (`max` is at least `min`), the probability at `max` in steps of
+    /// 2⁻³², and whether it continues to rise to 1 at twice `max` (Floyd, "Recommendation on using the gentle
+    /// variant of RED", 2000).
     pub(super) fn set(&mut self, (min, max): (u64, u64), max_p: u64, gentle: bool) {
         let max = max.max(min);
         (self.min, self.max, self.max_p) = (min << 32, max << 32, max_p);
@@ -64,7 +67,7 @@ impl Early {
         }
     }
 
-    /// Where an average stands; of `size` of p_b is taken, in steps of 2⁻³².
+    /// Judges a packet at this average; `size` is the factor of p_b, in steps of 2⁻³².
     #[inline]
     pub(super) fn judge(&mut self, average: u64, size: u64) -> Outcome {
         if average < self.min {
@@ -89,7 +92,7 @@ impl Early {
         if chosen { Outcome::Chosen } else { Outcome::Spared }
     }
 
-    /// Counts a packet that is spared whatever the average says.
+    /// Counts a packet that is spared regardless of the average.
     #[inline]
     pub(super) fn spare(&mut self) {
         self.count += 1;
@@ -102,12 +105,12 @@ impl Early {
     }
 }
 
-/// A probability as its parameter has it, in steps of 2⁻³².
+/// Converts a parameter's probability to steps of 2⁻³².
 pub(super) const fn in_steps(probability: u64) -> u64 {
     probability >> 31
 }
 
-/// An average or length of so many packets or bytes, in steps of 2⁻³².
+/// An average or length in packets or bytes, in steps of 2⁻³².
 pub(super) const fn length(of: u64) -> u64 {
     of * UNIT
 }
@@ -150,7 +153,8 @@ mod tests {
         assert_eq!(both.judge(length(7) - 1, CERTAIN), Outcome::Spared);
     }
 
-    /// With p_b = 1/50 the gaps are uniform on 1 … 50: chi-square with 49 degrees of freedom, 99.99 % below 96.
+    /// With p_b = 1/50 the gaps are uniform on 1 … 50: chi-square with 49 degrees of freedom, 99.99 % below
+    /// 96.
     #[test]
     fn gaps_are_uniform() {
         let mut early = early((0, 10), CERTAIN / 10, false);

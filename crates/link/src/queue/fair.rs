@@ -1,8 +1,8 @@
-//! Queues of flows that take turns: deficit round robin with flows that were idle served first (RFC 8290, section 4).
+//! Flow queues with turns: deficit round robin that serves previously idle flows first (RFC 8290, section 4).
 
 use super::flow::{flow_hash, slot};
 use super::settings::Limit;
-use super::{Hall, codel_law};
+use super::{QueueContext, codel_law};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, DropReason};
 use longwire_packet::{Handle, Pool};
@@ -10,7 +10,7 @@ use longwire_packet::{Handle, Pool};
 /// No flow.
 const NONE: u32 = u32::MAX;
 
-/// Flows with state `S` each, and whose turn it is.
+/// Flows with state `S` each, and their turns.
 #[derive(Debug)]
 pub(super) struct Flows<S> {
     flows: Vec<Flow<S>>,
@@ -18,7 +18,7 @@ pub(super) struct Flows<S> {
     fresh: List,
     old: List,
     quantum: i64,
-    /// How many there are to be, once what waits has been taken out.
+    /// The new number of flows, in effect once waiting packets have been taken out.
     wanted: usize,
     seed: u64,
 }
@@ -32,7 +32,7 @@ pub(super) struct Flow<S> {
     deficit: i64,
     next: u32,
     active: bool,
-    /// What the discipline keeps of it.
+    /// The discipline's state for it.
     pub state: S,
 }
 
@@ -48,8 +48,8 @@ impl<S: Default> Flows<S> {
         Self { flows: Vec::new(), fresh: none, old: none, quantum: 0, wanted: 0, seed: dice.draw() }
     }
 
-    /// Takes how many flows there are, and bytes of a turn. With another number, packets that wait are to be taken out and put in again:
-    /// [`Flows::is_stale`].
+    /// Sets the number of flows, and the bytes of a turn. With another number, waiting packets must be taken
+    /// out and put in again: [`Flows::is_stale`].
     pub(super) fn set(&mut self, flows: u64, quantum: u64) {
         self.wanted = flows as usize;
         self.quantum = quantum as i64;
@@ -63,12 +63,12 @@ impl<S: Default> Flows<S> {
         self.flows.capacity() * size_of::<Flow<S>>()
     }
 
-    /// Whether there are to be more flows or fewer.
+    /// Whether the number of flows is to change.
     pub(super) fn is_stale(&self) -> bool {
         self.flows.len() != self.wanted
     }
 
-    /// Flows without packets, as many as there are to be.
+    /// Empty flows, in the new number.
     fn begin_anew(&mut self) {
         self.flows.clear();
         self.flows.resize_with(self.wanted, || Flow {
@@ -92,14 +92,14 @@ impl<S: Default> Flows<S> {
         &mut self.flows[flow]
     }
 
-    /// Adds an arrival to its flow, and makes room if that is more than one of the limits allows.
+    /// Adds an arrival to its flow, and makes room if it exceeds a limit.
     #[inline]
-    pub(super) fn join(&mut self, hall: &mut Hall<'_>, handle: Handle, limits: [Limit; 2]) {
-        let flow = self.find(hall.pool.data(handle));
-        self.push(hall.pool, flow, handle);
-        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
-        if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, hall.rate)) {
-            self.make_room(hall, hall.waiting_without(handle), limits);
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle, limits: [Limit; 2]) {
+        let flow = self.find(context.pool.data(handle));
+        self.push(context.pool, flow, handle);
+        let (packets, bytes) = (context.packets_waiting(), context.bytes_waiting());
+        if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, context.rate)) {
+            self.make_room(context, context.waiting_without(handle), limits);
         }
     }
 
@@ -117,7 +117,7 @@ impl<S: Default> Flows<S> {
         }
     }
 
-    /// Takes the packet to be sent next, as `take` takes it and its bytes from its flow (section 4.2).
+    /// Takes the next packet; `take` takes it and its bytes from its flow (section 4.2).
     #[inline]
     pub(super) fn pop(
         &mut self,
@@ -143,7 +143,8 @@ impl<S: Default> Flows<S> {
             }
             list.head = flow.next;
             if is_fresh {
-                // It keeps its place among the others for one round: else it could be new again and again.
+                // It keeps its place among the others for one round: otherwise it could be new again and
+                // again.
                 append(&mut self.flows, &mut self.old, front);
             } else {
                 flow.active = false;
@@ -151,18 +152,19 @@ impl<S: Default> Flows<S> {
         }
     }
 
-    /// Drops from the head of the flow with most bytes waiting: half of them, but at most 64 packets. Section 4.1 has half of the packets; bytes
-    /// are what Linux goes by. If too much waited `before` the arrival, as a limit was lowered, only what the arrival brought.
+    /// Drops from the head of the flow with most waiting bytes: half of them, but at most 64 packets. Section
+    /// 4.1 has half of the packets; Linux uses bytes. If the queue was too long `before` the arrival, because
+    /// a limit was lowered, it drops only as much as arrived.
     #[inline(never)]
-    fn make_room(&mut self, hall: &mut Hall<'_>, before: (u64, u64), limits: [Limit; 2]) {
-        let lowered = limits.iter().any(|limit| limit.is_exceeded(before.0, before.1, hall.rate));
+    fn make_room(&mut self, context: &mut QueueContext<'_>, before: (u64, u64), limits: [Limit; 2]) {
+        let lowered = limits.iter().any(|limit| limit.is_exceeded(before.0, before.1, context.rate));
         let Some(flow) = self.flows.iter_mut().max_by_key(|flow| flow.backlog) else { return };
         let half = flow.backlog / 2;
         for _ in 0..64 {
-            let Some((handle, _)) = flow.pop(hall.pool) else { return };
-            hall.drop(handle, DropReason::QueueFull);
+            let Some((handle, _)) = flow.pop(context.pool) else { return };
+            context.drop(handle, DropReason::QueueFull);
             let done = match lowered {
-                true => !limits.iter().any(|limit| limit.is_overrun(hall, before)),
+                true => !limits.iter().any(|limit| limit.is_overrun(context, before)),
                 false => flow.backlog <= half,
             };
             if done {
@@ -171,7 +173,7 @@ impl<S: Default> Flows<S> {
         }
     }
 
-    /// All packets in the order of the turns. The flows begin anew.
+    /// Removes all packets in the order of the turns. The flows start fresh.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;
         while let Some(handle) = self.pop(|flow| flow.pop(pool)) {
@@ -183,7 +185,7 @@ impl<S: Default> Flows<S> {
 }
 
 impl<S> Flow<S> {
-    /// Takes its first packet, and says its bytes.
+    /// Takes its first packet, and returns its bytes.
     #[inline]
     pub(super) fn pop(&mut self, pool: &Pool) -> Option<(Handle, u64)> {
         let handle = self.fifo.pop(pool)?;
@@ -198,7 +200,7 @@ impl<S> Flow<S> {
         self.backlog
     }
 
-    /// Its packets, and what is kept of it.
+    /// Its packets, and its state.
     #[inline]
     pub(super) fn parts(&mut self) -> (Packets<'_>, &mut S) {
         (Packets { fifo: &mut self.fifo, backlog: &mut self.backlog }, &mut self.state)
@@ -213,9 +215,9 @@ pub(super) struct Packets<'f> {
 
 impl codel_law::Source for Packets<'_> {
     #[inline]
-    fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
-        let handle = self.fifo.pop(hall.pool)?;
-        *self.backlog -= hall.pool.meta(handle).counted();
+    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
+        let handle = self.fifo.pop(context.pool)?;
+        *self.backlog -= context.pool.meta(handle).counted();
         Some(handle)
     }
 

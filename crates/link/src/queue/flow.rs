@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to.
+//! Assignment of packets to flows.
 
 use longwire_wire::l3_offset;
 
@@ -9,9 +9,9 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The more-fragments bit and the fragment offset of IPv4.
 const FRAGMENT: u16 = 0x3fff;
 
-/// A hash of addresses, protocol and ports; packets of one flow have the same one. Fragments have no ports, so that all of a
-/// packet stay together, and in IPv6 what is behind extension headers has none. What is not IP is told apart by its
-/// Ethernet header. `seed` makes the hash differ from link to link.
+/// A hash of addresses, protocol and ports; packets of one flow have the same one. Fragments have no ports,
+/// so that all of a packet stay together, and neither have IPv6 packets with extension headers. Packets other
+/// than IP are distinguished by their Ethernet header. `seed` makes the hash differ from link to link.
 #[inline]
 pub(super) fn flow_hash(frame: &[u8], seed: u64) -> u64 {
     let at = l3_offset(frame);
@@ -39,7 +39,7 @@ pub(super) fn flow_hash(frame: &[u8], seed: u64) -> u64 {
     }
 }
 
-/// Which of `slots` places a hash falls on: without a division, and as even as the hash.
+/// Maps a hash to one of `slots` places: without a division, and as evenly as the hash.
 #[inline]
 pub(super) fn slot(hash: u64, slots: u32) -> usize {
     (((hash >> 32) * u64::from(slots)) >> 32) as usize

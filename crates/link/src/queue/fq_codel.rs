@@ -1,17 +1,17 @@
-//! FQ-CoDel: every flow has a queue of its own under CoDel, and the queues take turns.
+//! FQ-CoDel: every flow has its own queue under CoDel, and the queues take turns.
 
 use super::codel::{INTERVAL, TARGET};
 use super::codel_law::{Codel, Terms};
 use super::fair::Flows;
 use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos};
 
-/// The parameter `memory` of disciplines that keep flows apart.
+/// The parameter `memory` of disciplines with flow queues.
 pub(super) const MEMORY: Param = Param {
     name: "memory",
     kind: ParamKind::Size { min: Bytes(0), max: Bytes(1 << 40) },
@@ -21,10 +21,10 @@ pub(super) const MEMORY: Param = Param {
 
 /// Fair queueing with CoDel on every flow.
 ///
-/// Every arrival joins. If more waits than `limit` or `memory` allow, the flow with most bytes loses packets from its head, half of its
-/// bytes (as in Linux; the RFC has half of its packets) but 64 packets at the most; where that is since a limit has been lowered, an arrival
-/// costs no more than it brings. A flow's queue in which no more waits than the longest packet
-/// so far is left alone by CoDel. The 64 bytes or so of each flow are allocated with the link.
+/// Every arrival joins. If the queue exceeds `limit` or `memory`, the flow with most bytes loses packets from
+/// its head, half of its bytes (as in Linux; the RFC has half of its packets) but at most 64 packets; after a
+/// limit was lowered, an arrival drops no more than it adds. CoDel does not control a flow's queue with no
+/// more waiting than the longest packet so far. About 64 bytes for each flow are allocated with the link.
 #[derive(Debug)]
 pub struct FqCodel {
     flows: Flows<Codel>,
@@ -63,7 +63,7 @@ impl Block for FqCodel {
         block
     }
 
-    /// Takes new parameters. With another number of flows, they and their dropping states begin anew.
+    /// Applies new parameters. With another number of flows, they and their dropping states start fresh.
     fn change(&mut self, settings: FqCodelSettings) {
         self.limit = settings.limit;
         self.flows.set(settings.flows, settings.quantum.0);
@@ -82,33 +82,33 @@ impl Discipline for FqCodel {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.flows.join(hall, handle, [self.limit, Limit::Bytes(self.memory)]);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.flows.join(context, handle, [self.limit, Limit::Bytes(self.memory)]);
     }
 
     /// As in CoDel.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.terms.longest = self.terms.longest.max(hall.pool.meta(handle).counted());
-            let flow = self.flows.find(hall.pool.data(handle));
-            self.flows.push(hall.pool, flow, handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.terms.longest = self.terms.longest.max(context.pool.meta(handle).counted());
+            let flow = self.flows.find(context.pool.data(handle));
+            self.flows.push(context.pool, flow, handle);
         }
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.flows.is_stale() {
-            let waiting = self.flows.drain(hall.pool);
-            self.adopt(hall, waiting);
+            let waiting = self.flows.drain(context.pool);
+            self.adopt(context, waiting);
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let settings = &self.terms;
         let taken = self.flows.pop(|flow| {
             let (mut packets, law) = flow.parts();
-            let handle = law.dequeue(settings, hall, &mut packets)?;
-            Some((handle, hall.pool.meta(handle).counted()))
+            let handle = law.dequeue(settings, context, &mut packets)?;
+            Some((handle, context.pool.meta(handle).counted()))
         });
         taken.map_or(Next::Empty, Next::Packet)
     }

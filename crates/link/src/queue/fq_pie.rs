@@ -1,11 +1,11 @@
-//! FQ-PIE: every flow has a queue of its own under PIE, and the queues take turns.
+//! FQ-PIE: every flow has its own queue under PIE, and the queues take turns.
 
 use super::fair::Flows;
 use super::fq_codel::MEMORY;
 use super::pie::{ALPHA, BETA, BURST, TARGET, UPDATE, may_mark};
 use super::pie_law::{Gains, Pie, Terms};
 use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM, signal};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -14,8 +14,9 @@ use longwire_units::{Bytes, Nanos};
 
 /// Fair queueing with PIE on every flow.
 ///
-/// The waiting time of a flow is that of the packet it sent last, and nothing once it has no more: its share of the rate is not known.
-/// Each flow has corrections of its own, made up for when it sends or receives. Limits as in FQ-CoDel.
+/// The delay of a flow is that of the packet it sent last, and zero when it is empty, because its share of
+/// the rate is unknown. Each flow has its own updates, executed when it sends or receives. Limits as in
+/// FQ-CoDel.
 #[derive(Debug)]
 pub struct FqPie {
     flows: Flows<State>,
@@ -26,11 +27,11 @@ pub struct FqPie {
     dice: Dice,
 }
 
-/// What is kept of a flow.
+/// State of a flow.
 #[derive(Debug, Default)]
 struct State {
     law: Pie,
-    /// How long its packets wait, in ns.
+    /// Delay of its packets, in ns.
     waits: u64,
 }
 
@@ -76,7 +77,7 @@ impl Block for FqPie {
         block
     }
 
-    /// Takes new parameters. With another number of flows, they and their probabilities begin anew.
+    /// Applies new parameters. With another number of flows, they and their probabilities start fresh.
     fn change(&mut self, settings: FqPieSettings) {
         self.limit = settings.limit;
         self.flows.set(settings.flows, settings.quantum.0);
@@ -104,40 +105,40 @@ impl Discipline for FqPie {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.flows.join(hall, handle, [self.limit, Limit::Bytes(self.memory)]);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.flows.join(context, handle, [self.limit, Limit::Bytes(self.memory)]);
     }
 
-    /// The first packet of each flow says how long that one's wait.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            let number = self.flows.find(hall.pool.data(handle));
+    /// The first packet of each flow gives its delay.
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            let number = self.flows.find(context.pool.data(handle));
             let flow = self.flows.flow(number);
             if flow.backlog() == 0 {
-                let waits = hall.now.since(Nanos(hall.pool.meta(handle).arrival)).0;
+                let waits = context.now.since(Nanos(context.pool.meta(handle).arrival)).0;
                 flow.state.waits = waits;
-                flow.state.law.take_over(&self.terms, hall.now, waits);
+                flow.state.law.take_over(&self.terms, context.now, waits);
             }
-            self.flows.push(hall.pool, number, handle);
+            self.flows.push(context.pool, number, handle);
         }
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.flows.is_stale() {
-            let waiting = self.flows.drain(hall.pool);
-            self.adopt(hall, waiting);
+            let waiting = self.flows.drain(context.pool);
+            self.adopt(context, waiting);
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let settings = &self.terms;
         let taken = self.flows.pop(|flow| {
-            let (handle, bytes) = flow.pop(hall.pool)?;
+            let (handle, bytes) = flow.pop(context.pool)?;
             let empty = flow.backlog() == 0;
             let State { law, waits } = &mut flow.state;
-            law.catch_up(settings, hall.now, || *waits);
-            let waited = hall.now.since(Nanos(hall.pool.meta(handle).arrival)).0;
+            law.catch_up(settings, context.now, || *waits);
+            let waited = context.now.since(Nanos(context.pool.meta(handle).arrival)).0;
             *waits = if empty { 0 } else { waited };
             Some((handle, bytes))
         });

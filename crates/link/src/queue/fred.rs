@@ -1,10 +1,10 @@
-//! Flow RED: RED that counts each flow's packets, spares those with few and holds those with many to their share.
+//! Flow RED: RED that counts each flow's packets, protects small flows and limits large ones to their share.
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
 use super::flow::{flow_hash, slot};
 use super::settings::{ECN, FLOWS, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -13,11 +13,13 @@ use longwire_units::{Bytes, Probability};
 
 /// FRED with two-packet buffering (Lin & Morris 1997, with the extension for many flows).
 ///
-/// A flow may have `min` packets in the queue, or two while the average is at `max` or above; one that asks for more is dropped and has a strike. A flow
-/// with strikes gets no more than the average flow. Between `min` and `max`, flows with at least `min-q` packets and an average share are dropped at
-/// random. From `max` on nothing is: a flow without strikes is sure of its two. This variant is known by guaranteeing each flow some packets
-/// (Stoica, Shenker & Zhang, "Core-stateless fair queueing", 1998, where it is FRED-2); the other drops everything there, as RED does.
-/// The average is also updated when packets leave. Packets count until they are sent; flows that hash alike count as one.
+/// A flow may have `min` packets in the queue, or two while the average is at `max` or above; a packet beyond
+/// that is dropped, and its flow gets a strike. A flow with strikes gets no more than the average flow.
+/// Between `min` and `max`, flows with at least `min-q` packets and an average share are dropped at random.
+/// From `max` on there are no random drops: a flow without strikes is guaranteed two packets. This variant
+/// guarantees each flow some packets (Stoica, Shenker & Zhang, "Core-stateless fair queueing", 1998, where it
+/// is FRED-2); the other drops everything there, as RED does. The average is also updated when packets leave.
+/// Packets count until they are sent; flows with the same hash are treated as one.
 #[derive(Debug)]
 pub struct Fred {
     average: Average,
@@ -32,12 +34,12 @@ pub struct Fred {
     marks: bool,
     min_q: u32,
     used: u32,
-    /// Whether packets wait that do not count for their flows.
+    /// Whether packets wait that are not counted for their flows.
     stale: bool,
     seed: u64,
 }
 
-/// What is kept of a flow while it has packets.
+/// State of a flow while it has packets.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flow {
     waiting: u32,
@@ -53,7 +55,7 @@ pub struct FredSettings {
     /// average in packets from which packets are dropped early, and most that a flow may have
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets from which each flow may have two; below min it counts as min
+    /// average in packets from which each flow may have two; below min it is min
     #[setting(default = "10", min = 0, max = 1_000_000)]
     max: u64,
     /// probability of an early drop just below max
@@ -61,7 +63,8 @@ pub struct FredSettings {
     max_p: Probability,
     #[setting(like = WEIGHT)]
     weight: Millionths,
-    /// flows with fewer packets are not dropped at random, 1 to 1000; the paper has 2, and 4 for large buffers
+    /// flows with fewer packets are not dropped at random, 1 to 1000; the paper has 2, and 4 for large
+    /// buffers
     #[setting(default = "2", min = 1, max = 1000)]
     min_q: u64,
     #[setting(like = FLOWS)]
@@ -94,7 +97,8 @@ impl Block for Fred {
         block
     }
 
-    /// Takes new parameters; the average stays. With another number of flows, they begin anew with the packets that wait.
+    /// Applies new parameters; the average stays. With another number of flows, they start fresh with the
+    /// waiting packets.
     fn change(&mut self, settings: FredSettings) {
         let (min, max, max_p, weight) =
             (settings.min, settings.max, settings.max_p.bits(), settings.weight.0);
@@ -155,30 +159,30 @@ impl Discipline for Fred {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.count(hall.pool.data(handle));
-        self.fifo.push(hall.pool, handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.count(context.pool.data(handle));
+        self.fifo.push(context.pool, handle);
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if std::mem::take(&mut self.stale) {
-            self.fifo.iter(hall.pool).for_each(|handle| self.count(hall.pool.data(handle)));
+            self.fifo.iter(context.pool).for_each(|handle| self.count(context.pool.data(handle)));
         }
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         if let Some(sent) = self.sending.take() {
             self.leave(sent);
-            self.average.observe(hall.packets_waiting());
+            self.average.observe(context.packets_waiting());
         }
-        match self.fifo.pop(hall.pool) {
+        match self.fifo.pop(context.pool) {
             Some(handle) => {
-                self.sending = Some(self.find(hall.pool.data(handle)));
+                self.sending = Some(self.find(context.pool.data(handle)));
                 Next::Packet(handle)
             }
             None => {
-                self.average.idle(hall.now);
+                self.average.idle(context.now);
                 Next::Empty
             }
         }
@@ -195,7 +199,7 @@ impl Fred {
         slot(flow_hash(frame, self.seed), self.used)
     }
 
-    /// A packet of this flow waits.
+    /// Counts a waiting packet of this flow.
     #[inline]
     fn count(&mut self, frame: &[u8]) {
         let index = self.find(frame);
@@ -204,7 +208,7 @@ impl Fred {
         flow.waiting += 1;
     }
 
-    /// A packet of this flow has been sent.
+    /// Counts a sent packet of this flow.
     #[inline]
     fn leave(&mut self, flow: usize) {
         let Some(flow) = self.flows.get_mut(flow).filter(|flow| flow.waiting > 0) else { return };
@@ -216,7 +220,8 @@ impl Fred {
     }
 }
 
-/// The average flow's packets: the average by the number of flows, but at least one. Compared without a division.
+/// The average flow's packets: the average divided by the number of flows, at least one. Compared without a
+/// division.
 #[derive(Clone, Copy)]
 struct Share {
     /// In steps of 2⁻³².
@@ -235,7 +240,7 @@ impl Share {
 mod tests {
     use super::*;
 
-    /// Six packets among four flows are 1.5 each; an average below one flow's packet counts as one.
+    /// Six packets among four flows are 1.5 each; an average below one packet per flow is treated as one.
     #[test]
     fn shares_without_a_division() {
         let share = Share { average: length(6), active: 4 };

@@ -1,7 +1,7 @@
-//! First in, first out; what has waited longest is dropped to make room for arrivals.
+//! First in, first out; the oldest packets are dropped to make room for arrivals.
 
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Hall};
+use super::{Admission, Discipline, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_packet::Handle;
@@ -9,9 +9,9 @@ use longwire_settings::Settings;
 
 /// A first-in-first-out queue that drops at its head.
 ///
-/// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the packet being sent
-/// stays. Senders learn of the loss sooner than with tail drop, by the time a packet waits. Where more waits than the limit allows
-/// because that has been lowered, an arrival costs no more than it brings.
+/// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the
+/// packet being sent stays. Senders notice the loss earlier than with tail drop, by the queueing delay. After
+/// the limit was lowered, an arrival drops no more than it adds.
 #[derive(Debug)]
 pub struct HeadDrop {
     limit: Limit,
@@ -22,7 +22,8 @@ pub struct HeadDrop {
 #[settings(
     key = "queue",
     kind = "head-drop",
-    source = "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM 1996"
+    source = "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM \
+        1996"
 )]
 pub struct HeadDropSettings {
     #[setting(like = LIMIT)]
@@ -36,14 +37,14 @@ impl Block for HeadDrop {
         Self { limit: settings.limit }
     }
 
-    /// Takes a new limit, which holds from the next arrival on.
+    /// Applies a new limit from the next arrival on.
     fn change(&mut self, settings: HeadDropSettings) {
         self.limit = settings.limit;
     }
 }
 
 impl Discipline for HeadDrop {
-    /// Drops only what would not fit into an empty queue.
+    /// Drops only packets that would not fit into an empty queue.
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         let alone = Admission { packets_waiting: 0, bytes_waiting: 0, ..*packet };
@@ -51,19 +52,19 @@ impl Discipline for HeadDrop {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        let before = hall.waiting_without(handle);
-        hall.append(handle);
-        while self.limit.is_overrun(hall, before)
-            && let Some(oldest) = hall.first()
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        let before = context.waiting_without(handle);
+        context.append(handle);
+        while self.limit.is_overrun(context, before)
+            && let Some(oldest) = context.first()
         {
-            hall.drop(oldest, DropReason::QueueFull);
+            context.drop(oldest, DropReason::QueueFull);
         }
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            hall.append(handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            context.append(handle);
         }
     }
 

@@ -1,13 +1,13 @@
-//! A binary heap of numbered items, of which each can be moved or taken out: nothing is allocated once it is made.
+//! A binary heap of numbered items that can be moved and removed; nothing is allocated after construction.
 
 /// No place.
 const NONE: u32 = u32::MAX;
 
-/// Items numbered from 0, each in the heap at most once. Of equal keys the lower number comes first.
+/// Items numbered from 0, each in the heap at most once. Ties go to the lower number.
 #[derive(Debug)]
 pub(super) struct Heap {
     items: Vec<(u128, u32)>,
-    /// Where each item stands.
+    /// Position of each item.
     places: Box<[u32]>,
 }
 
@@ -17,18 +17,18 @@ impl Heap {
         Self { items: Vec::with_capacity(count), places: vec![NONE; count].into() }
     }
 
-    /// Bytes that it takes besides its own record.
+    /// Bytes of memory besides its own record.
     pub(super) fn memory_bytes(&self) -> usize {
         self.items.capacity() * size_of::<(u128, u32)>() + size_of_val(&*self.places)
     }
 
-    /// The lowest key, and whose it is.
+    /// The lowest key, with its item.
     #[inline]
     pub(super) fn first(&self) -> Option<(u128, usize)> {
         self.items.first().map(|&(key, item)| (key, item as usize))
     }
 
-    /// Puts an item in, or gives it another key.
+    /// Inserts an item, or changes its key.
     #[inline]
     pub(super) fn set(&mut self, item: usize, key: u128) {
         let mut place = self.places[item] as usize;
@@ -41,7 +41,7 @@ impl Heap {
         self.settle(place);
     }
 
-    /// Takes an item out, if it is in.
+    /// Removes an item, if it is in the heap.
     #[inline]
     pub(super) fn remove(&mut self, item: usize) {
         let place = self.places[item] as usize;
@@ -55,11 +55,11 @@ impl Heap {
         }
     }
 
-    /// Moves what stands at `place` to where it belongs.
+    /// Moves the entry at `place` to its correct position.
     fn settle(&mut self, mut place: usize) {
         let moved = self.items[place];
         while place > 0 && moved < self.items[(place - 1) / 2] {
-            self.seat(place, self.items[(place - 1) / 2]);
+            self.put(place, self.items[(place - 1) / 2]);
             place = (place - 1) / 2;
         }
         loop {
@@ -70,14 +70,14 @@ impl Heap {
             if child >= self.items.len() || moved < self.items[child] {
                 break;
             }
-            self.seat(place, self.items[child]);
+            self.put(place, self.items[child]);
             place = child;
         }
-        self.seat(place, moved);
+        self.put(place, moved);
     }
 
     #[inline]
-    fn seat(&mut self, place: usize, item: (u128, u32)) {
+    fn put(&mut self, place: usize, item: (u128, u32)) {
         self.items[place] = item;
         self.places[item.1 as usize] = place as u32;
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use longwire_block::Dice;
 
-    /// Against a list that is searched.
+    /// Compares with a linear search.
     #[test]
     fn the_first_is_the_lowest() {
         let mut dice = Dice::named(1, "heap");

@@ -1,4 +1,5 @@
-//! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each a service curve.
+//! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each
+//! given by a service curve.
 
 use super::classes::{ClassError, ClassSet, Classed, Line, read_lines};
 use super::curve::Service;
@@ -18,26 +19,30 @@ const CLASSES: Grammar = Grammar {
     examples: &[
         "all ls 1 Mbit/s",
         "voice rt 2 Mbit/s 10 ms 64 kbit/s ls 64 kbit/s if less 300\nrest ls 1 Mbit/s",
-        "a ls 3 Mbit/s ul 4 Mbit/s\na.x ls 2 Mbit/s if tcp and greater 600\na.y rt 0 5 ms 1 Mbit/s ls 1 Mbit/s limit 9 packets\n\
+        "a ls 3 Mbit/s ul 4 Mbit/s\na.x ls 2 Mbit/s if tcp and greater 600\n\
+         a.y rt 0 5 ms 1 Mbit/s ls 1 Mbit/s limit 9 packets\n\
          b rt 500 kbit/s limit 20 kB if greater 1000",
-        "a rt 1 Mbit/s 5 ms 500 kbit/s ls 3 Mbit/s queue red min 1 max 4 weight 0.5 if less 800\nb ls 1 Mbit/s ul 2 Mbit/s queue head-drop limit 9 packets",
-        "root ul 30 Mbit/s 1 ms 3 Mbit/s\nroot.a ls 9 Gbit/s 3 us 300 bit/s limit 30 ms if less 700\nroot.b ls 300 bit/s",
+        "a rt 1 Mbit/s 5 ms 500 kbit/s ls 3 Mbit/s queue red min 1 max 4 weight 0.5 if less 800\n\
+         b ls 1 Mbit/s ul 2 Mbit/s queue head-drop limit 9 packets",
+        "root ul 30 Mbit/s 1 ms 3 Mbit/s\nroot.a ls 9 Gbit/s 3 us 300 bit/s limit 30 ms if less 700\n\
+         root.b ls 300 bit/s",
     ],
 };
 
 /// Hierarchical fair service curves.
 ///
-/// - `rt`: what a class is guaranteed whatever the others do: a packet leaves at most the time of one longest packet after its deadline, as long as
-///   the guarantees together fit the rate.
-/// - `ls`: how the rest is shared among siblings, in proportion. A class without it gets what is guaranteed and no more.
-/// - `ul`: the most a class gets by sharing, whether or not others want it; what is guaranteed counts, and is sent beyond it. What it did not use
-///   is kept for 10 ms.
+/// - `rt`: the guarantee of a class, independent of others: a packet leaves at most the time of one longest
+///   packet after its deadline, as long as the guarantees together fit the rate.
+/// - `ls`: the proportion in which siblings share the rest. A class without it only gets its guarantee.
+/// - `ul`: the limit of a class's share, whether or not others need the rest; guaranteed service counts
+///   towards it, but is not limited by it. Unused credit is kept for 10 ms.
 ///
-/// Virtual times have 128 bits and never overflow, real ones are nanoseconds; see the precision of slopes in the book. Each packet costs
-/// O(depth · log n).
+/// Virtual times have 128 bits and never overflow, real ones are nanoseconds; the book gives the precision of
+/// slopes. Each packet costs O(depth · log n).
 ///
-/// Beyond the paper: upper limits, and a sibling that becomes active joins halfway between the virtual times of the sibling selected last and of the
-/// one furthest ahead by sharing alone: one that is ahead by its guarantee holds up nobody.
+/// Beyond the paper: upper limits, and a sibling that becomes active joins halfway between the virtual times
+/// of the sibling selected last and of the one furthest ahead by sharing alone: one that is ahead by its
+/// guarantee delays no other.
 pub type Hfsc = Classed<Tree>;
 
 /// A tree of classes with guaranteed delay and rate, shares of the rest, and upper limits.
@@ -45,11 +50,12 @@ pub type Hfsc = Classed<Tree>;
 #[settings(
     key = "queue",
     kind = "hfsc",
-    source = "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time and Priority Services (1997)"
+    source = "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time \
+        and Priority Services (1997)"
 )]
 pub struct HfscSettings {
-    /// one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] [queue KIND [PARAMETER
-    /// VALUE]...] [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the time D, then M2
+    /// one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] [queue KIND
+    /// [PARAMETER VALUE]...] [if EXPRESSION]; CURVE is a rate, or M1 D M2: rate M1 for the time D, then M2
     #[setting(grammar = CLASSES)]
     classes: Arc<ClassSet<Plan>>,
 }
@@ -61,7 +67,7 @@ impl Block for Hfsc {
         Self::new(settings.classes, dice)
     }
 
-    /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
+    /// Applies other classes, which start fresh. Waiting packets are reassigned by the new conditions.
     fn change(&mut self, settings: HfscSettings) {
         self.replace(settings.classes);
     }
@@ -150,7 +156,7 @@ fn curves(line: &Line<'_>) -> Result<Curves, ClassError> {
     Ok(curves)
 }
 
-/// Reads a rate, or a rate, a time and a rate.
+/// Parses a rate, or a rate, a time and a rate.
 fn curve(line: &Line<'_>, piece: Piece<'_>) -> Result<(Rate, Nanos, Rate), ClassError> {
     let quantities = quantities(piece);
     let failed =
@@ -171,7 +177,7 @@ fn curve(line: &Line<'_>, piece: Piece<'_>) -> Result<(Rate, Nanos, Rate), Class
     }
 }
 
-/// Parts a text before each word that begins with a digit.
+/// Splits a text before each word that begins with a digit.
 fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
     let text = piece.text;
     let begins = |&(at, c): &(usize, char)| {
@@ -189,12 +195,12 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Books, Discipline, Hall, Next, Waiting};
+    use crate::queue::{Books, Discipline, Next, QueueContext, Waiting};
     use longwire_packet::Pool;
     use proptest::prelude::*;
 
-    /// 8 Mbit/s is a byte a microsecond: of two packets of 1000 bytes the second may go after 1 ms. If it is taken out before, nothing
-    /// is left to wait for.
+    /// 8 Mbit/s is a byte per microsecond: of two packets of 1000 bytes the second may be sent after 1 ms. If
+    /// it is taken out before, there is nothing to wait for.
     #[test]
     fn what_was_emptied_has_nothing_for_later() {
         let values = HfscSettings::read(&[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();
@@ -203,17 +209,21 @@ mod tests {
         for _ in 0..2 {
             let handle = pool.insert(&[0; 996]).unwrap();
             pool.meta_mut(handle).set_counted(1000);
-            queue.push(&mut hall(&mut pool, &mut books, 0), handle);
+            queue.push(&mut context(&mut pool, &mut books, 0), handle);
         }
-        let mut pop = |queue: &mut Hfsc, pool: &mut Pool, now| queue.pop(&mut hall(pool, &mut books, now));
+        let mut pop = |queue: &mut Hfsc, pool: &mut Pool, now| queue.pop(&mut context(pool, &mut books, now));
         assert!(matches!(pop(&mut queue, &mut pool, 0), Next::Packet(_)));
         assert_eq!(pop(&mut queue, &mut pool, 0), Next::Later(Nanos::from_millis(1)));
         assert!(!queue.drain(&mut pool).is_empty());
         assert_eq!(pop(&mut queue, &mut pool, 1_000_000), Next::Empty);
     }
 
-    fn hall<'a>(pool: &'a mut Pool, (waiting, books): &'a mut (Waiting, Books), now: u64) -> Hall<'a> {
-        Hall { pool, now: Nanos(now), rate: Rate::UNLIMITED, waiting, books, link: None }
+    fn context<'a>(
+        pool: &'a mut Pool,
+        (waiting, books): &'a mut (Waiting, Books),
+        now: u64,
+    ) -> QueueContext<'a> {
+        QueueContext { pool, now: Nanos(now), rate: Rate::UNLIMITED, waiting, books, link: None }
     }
 
     proptest! {
@@ -222,7 +232,8 @@ mod tests {
         fn any_text_is_read_or_refused(
             words in prop::collection::vec(
                 prop::sample::select(vec![
-                    "a", "a.b", "root", "root.a", ".", "b", "rt", "ls", "ul", "if", "limit", "1 Mbit/s", "0", "5 ms", "400 Gbit/s",
+                    "a", "a.b", "root", "root.a", ".", "b", "rt", "ls", "ul", "if", "limit", "1 Mbit/s", "0",
+                        "5 ms", "400 Gbit/s",
                     "300 bit/s", "9999999999 h", "10 packets", "udp", "not", "\n", "ä", "9ä", "\u{a0}", "#",
                 ]),
                 0..30,
@@ -237,7 +248,8 @@ mod tests {
 
     #[test]
     fn names_make_the_tree() {
-        let text = "root ul 10 Mbit/s\nroot.a ls 1 Mbit/s\na.x ls 1 Mbit/s 5ms 2Mbit/s if udp\nroot.a.y rt 0 1 ms 9 kbit/s\nb ls 5 Mbit/s";
+        let text = "root ul 10 Mbit/s\nroot.a ls 1 Mbit/s\na.x ls 1 Mbit/s 5ms 2Mbit/s if udp\n\
+            root.a.y rt 0 1 ms 9 kbit/s\nb ls 5 Mbit/s";
         let set = read(text).unwrap();
         let parents: Vec<_> = set.plan.classes.iter().map(|class| class.parent).collect();
         assert_eq!((parents, &set.plan.leaves[..]), (vec![0, 0, 1, 1, 0], &[2, 3, 4][..]));

@@ -1,4 +1,4 @@
-//! The tree of HFSC's classes: who is due, and who has the least virtual time.
+//! The tree of HFSC's classes: deadlines and virtual times.
 
 use super::classes::Scheduler;
 use super::curve::{Curve, Service};
@@ -7,10 +7,10 @@ use longwire_units::{Nanos, Rate};
 
 /// The link itself.
 pub(super) const ROOT: usize = 0;
-/// What a class did not use of its upper limit is kept for so long.
+/// Time for which unused credit of an upper limit is kept.
 const CREDIT: u128 = 10_000_000;
 
-/// What is said of a class; the first is [`ROOT`], and parents stand before their children.
+/// Curves of a class; the first is [`ROOT`], and parents precede their children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Curves {
     pub(super) parent: usize,
@@ -19,7 +19,7 @@ pub struct Curves {
     pub(super) upper: Option<Service>,
 }
 
-/// Classes, and which of them hold packets.
+/// Classes, and those that hold packets.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
     pub classes: Vec<Curves>,
@@ -30,12 +30,12 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Tree {
     classes: Box<[Class]>,
-    /// Classes that hold packets, and what they are guaranteed.
+    /// Classes that hold packets, with their guarantees.
     leaves: Box<[Leaf]>,
-    /// Leaves that are not eligible yet, by when they are; the others, by deadline.
+    /// Leaves that are not eligible yet, by eligible time; the others, by deadline.
     pending: Heap,
     due: Heap,
-    /// Whether the last selection was for a deadline.
+    /// Whether the last selection was by deadline.
     by_deadline: bool,
 }
 
@@ -48,30 +48,30 @@ struct Class {
     leaf: Option<usize>,
     share: Option<Service>,
     upper: Option<Service>,
-    /// Whether it takes part in the sharing of its parent.
+    /// Whether it participates in its parent's sharing.
     active: bool,
     /// All service, in bytes.
     total: u64,
-    /// Virtual time, and the curve that it is on.
+    /// Virtual time, and its curve.
     time: u128,
     curve: Curve,
-    /// When its own upper limit lets it send, and the curve of that.
+    /// Time at which its own upper limit lets it send, and the limit's curve.
     free: u128,
     limit: Curve,
-    /// When it, and something in it, may send.
+    /// Time at which it, and something in it, may send.
     fit: u128,
     brood: Brood,
 }
 
-/// What a class knows of its children.
+/// A class's data about its children.
 #[derive(Debug)]
 struct Brood {
     classes: Box<[usize]>,
     active: usize,
-    /// Those that may send, by virtual time; the others, by when they may.
+    /// Children that may send, by virtual time; the others, by the time at which they may.
     fit: Heap,
     unfit: Heap,
-    /// Virtual time of the child that was last selected; the highest that a selected one, and any one, has come to.
+    /// Virtual time of the child last selected; the highest reached by a selected one, and by any.
     floor: u128,
     selected: u128,
     top: u128,
@@ -155,11 +155,12 @@ impl Scheduler for Tree {
         }
     }
 
-    /// A parent forgets the order of its children when the last of them goes.
+    /// A parent resets its children's order when the last of them becomes passive.
     fn rest(&mut self) {}
 
-    /// The real-time criterion: of those that are eligible, the earliest deadline. Without one, the link-sharing criterion: from the root
-    /// down, the least virtual time of those that their upper limits let send.
+    /// The real-time criterion: the earliest deadline among eligible leaves. Without one, the link-sharing
+    /// criterion: from the root down, the smallest virtual time among children whose upper limits let them
+    /// send.
     #[inline]
     fn select(&mut self, now: Nanos) -> Option<usize> {
         let now = u128::from(now.0);
@@ -216,7 +217,7 @@ impl Scheduler for Tree {
 }
 
 impl Tree {
-    /// Notes when a leaf's first packet is eligible and when it is due: e = E⁻¹(c), d = D⁻¹(c + L).
+    /// Records when a leaf's first packet is eligible and due: e = E⁻¹(c), d = D⁻¹(c + L).
     #[inline]
     fn stamp(&mut self, leaf: usize, bytes: u64) {
         let this = &mut self.leaves[leaf];
@@ -225,7 +226,7 @@ impl Tree {
         self.pending.set(leaf, this.eligible.inverse(service, this.served));
     }
 
-    /// The child of a class that is to send.
+    /// The child of a class that sends next.
     #[inline]
     fn select_child(&mut self, class: usize, now: u128) -> Option<usize> {
         while let Some((fit, slot)) = self.classes[class].brood.unfit.first()
@@ -243,7 +244,7 @@ impl Tree {
         Some(brood.classes[slot])
     }
 
-    /// A class that was passive takes part again, and so do those above it.
+    /// Activates a passive class, and its ancestors.
     fn activate(&mut self, class: usize, now: u128) {
         let mut class = class;
         let mut others = false;
@@ -261,7 +262,7 @@ impl Tree {
         if !others {
             self.classes[ROOT].limit_from(now);
         }
-        // Those above were active; what may send in them may be something else.
+        // The ancestors were active; their next sender may change.
         while class != ROOT {
             self.place(class, now);
             class = self.classes[class].parent;
@@ -269,7 +270,7 @@ impl Tree {
         self.classes[ROOT].refit(now);
     }
 
-    /// Counts service of a class, in which packets still wait or not.
+    /// Charges service to a class; `stays` if packets still wait in it.
     #[inline]
     fn charge(&mut self, number: usize, bytes: u64, stays: bool, now: u128) {
         let class = &mut self.classes[number];
@@ -292,7 +293,7 @@ impl Tree {
         }
     }
 
-    /// A class that was kept from its share by its upper limit does not get it later.
+    /// Service that an upper limit withheld from a class is not made up for later.
     #[inline]
     fn catch_up(&mut self, class: usize, parent: usize) -> u128 {
         let floor = self.classes[parent].brood.floor;
@@ -304,7 +305,7 @@ impl Tree {
         class.time
     }
 
-    /// Puts a class where it belongs among its siblings.
+    /// Places a class among its siblings.
     #[inline]
     fn place(&mut self, number: usize, now: u128) {
         let class = &mut self.classes[number];
@@ -322,7 +323,7 @@ impl Tree {
 }
 
 impl Class {
-    /// Takes part from the virtual time `system` of its parent on, or from its own if that is later. Returns it.
+    /// Joins at the virtual time `system` of its parent, or at its own if that is later. Returns it.
     fn join(&mut self, system: u128, now: u128) -> u128 {
         self.active = true;
         self.limit_from(now);
@@ -334,14 +335,14 @@ impl Class {
         self.time
     }
 
-    /// Its upper limit counts from `now` on, if it has not more to catch up with.
+    /// Starts its upper limit at `now`, unless it has exceeded it.
     fn limit_from(&mut self, now: u128) {
         if let Some(upper) = &self.upper {
             self.limit.join(upper, now, self.total);
         }
     }
 
-    /// Finds when it may send: not before its own limit, nor before one of its children.
+    /// Computes when it may send: not before its own limit, nor before one of its children.
     #[inline]
     fn refit(&mut self, now: u128) {
         if let Some(upper) = &self.upper {
@@ -363,7 +364,7 @@ impl Brood {
         Self { classes, active: 0, fit, unfit, floor: 0, selected: 0, top: 0 }
     }
 
-    /// A child has come to this virtual time, selected for it or not.
+    /// Records that a child has reached this virtual time, selected by it or not.
     #[inline]
     fn reach(&mut self, time: u128, selected: bool) {
         self.top = self.top.max(time);

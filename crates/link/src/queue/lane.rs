@@ -1,6 +1,6 @@
-//! Queues side by side in one discipline: bands and classes.
+//! Parallel queues in one discipline: bands and classes.
 
-use super::Hall;
+use super::QueueContext;
 use super::leaf::{Joined, Leaf};
 use super::settings::Limit;
 use crate::fifo::Fifo;
@@ -8,22 +8,22 @@ use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// One of the queues: first in, first out with a limit, unless it has a discipline.
+/// One of the queues: first in, first out with a limit, or with a discipline.
 #[derive(Debug)]
 struct Lane {
     fifo: Fifo,
-    /// What waits, the packet being sent included.
+    /// Backlog, the packet being sent included.
     packets: u64,
     bytes: u64,
     limit: Limit,
     leaf: Option<Box<Leaf>>,
 }
 
-/// Queues, each with a limit of its own.
+/// Queues with individual limits.
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Box<[Lane]>,
-    /// The packet being sent: its lane, packets and bytes. It counts until the next one is asked for.
+    /// The packet being sent: its lane, packets and bytes. It counts until the next one is requested.
     sending: Option<(usize, u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Lanes {
         Self { lanes: lanes.map(lane).collect(), sending: None }
     }
 
-    /// Bytes that the lanes and their disciplines take.
+    /// Bytes of the lanes and their disciplines.
     pub(super) fn memory_bytes(&self) -> usize {
         let of_lane =
             |lane: &Lane| size_of::<Lane>() + lane.leaf.as_ref().map_or(0, |leaf| leaf.memory_bytes());
@@ -42,21 +42,21 @@ impl Lanes {
 
     /// Adds a packet at the end of a lane, or drops it there.
     #[inline]
-    pub(super) fn join(&mut self, hall: &mut Hall<'_>, lane: usize, handle: Handle) -> Joined {
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, lane: usize, handle: Handle) -> Joined {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
-            return leaf.join(hall, handle);
+            return leaf.join(context, handle);
         }
-        let meta = hall.pool.meta(handle);
+        let meta = context.pool.meta(handle);
         let (packets, bytes) = (lane.packets + u64::from(meta.segments), lane.bytes + meta.counted());
-        if lane.limit.is_exceeded(packets, bytes, hall.rate) {
-            hall.drop(handle, DropReason::QueueFull);
+        if lane.limit.is_exceeded(packets, bytes, context.rate) {
+            context.drop(handle, DropReason::QueueFull);
             return Joined::Dropped;
         }
-        lane.add(hall.pool, handle)
+        lane.add(context.pool, handle)
     }
 
-    /// The packet that was taken last has been sent, at `now`.
+    /// Records that the packet taken last was sent, at `now`.
     #[inline]
     pub(super) fn settle(&mut self, now: Nanos) {
         if let Some((lane, packets, bytes)) = self.sending.take() {
@@ -71,18 +71,18 @@ impl Lanes {
 
     /// Takes the first packet of a lane to be sent.
     #[inline]
-    pub(super) fn take(&mut self, hall: &mut Hall<'_>, lane: usize) -> Option<Handle> {
+    pub(super) fn take(&mut self, context: &mut QueueContext<'_>, lane: usize) -> Option<Handle> {
         let from = &mut self.lanes[lane];
         let handle = match &mut from.leaf {
-            Some(leaf) => leaf.take(hall)?,
-            None => from.fifo.pop(hall.pool)?,
+            Some(leaf) => leaf.take(context)?,
+            None => from.fifo.pop(context.pool)?,
         };
-        let meta = hall.pool.meta(handle);
+        let meta = context.pool.meta(handle);
         self.sending = Some((lane, meta.segments.into(), meta.counted()));
         Some(handle)
     }
 
-    /// Bytes of the packet that a lane would send next, if it has one.
+    /// Bytes of a lane's next packet, if it has one.
     #[inline]
     pub(super) fn head(&self, pool: &Pool, lane: usize) -> Option<u64> {
         let lane = &self.lanes[lane];
@@ -92,18 +92,18 @@ impl Lanes {
         }
     }
 
-    /// Takes over packets into a lane in which none waits, even beyond its limit.
-    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, lane: usize, mut waiting: Fifo) {
+    /// Takes over packets into an empty lane, even beyond its limit.
+    pub(super) fn adopt(&mut self, context: &mut QueueContext<'_>, lane: usize, mut waiting: Fifo) {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
-            return leaf.adopt(hall, waiting);
+            return leaf.adopt(context, waiting);
         }
-        while let Some(handle) = waiting.pop(hall.pool) {
-            lane.add(hall.pool, handle);
+        while let Some(handle) = waiting.pop(context.pool) {
+            lane.add(context.pool, handle);
         }
     }
 
-    /// All packets, lane after lane. The packet being sent counts in none of them any longer.
+    /// Removes all packets, lane by lane. The packet being sent no longer counts in any.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;
         self.sending = None;

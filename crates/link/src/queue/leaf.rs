@@ -1,15 +1,16 @@
-//! Disciplines of classes: what a class of a scheduler holds its packets by.
+//! Disciplines of a scheduler's classes.
 //!
-//! A class gives its packets to a queue of its own, made of the same rows as a link's. It counts what waits in the class, and
-//! works in a hall whose books are the class's; what it drops and marks counts as the link's.
+//! A class passes its packets to its own queue, made of the same rows as a link's. The queue counts the
+//! class's backlog, and works in a context with the class's records; its drops and marks are counted for the
+//! link.
 
-use super::{Admission, Books, Hall, Next, Queue, Waiting};
+use super::{Admission, Books, Next, Queue, QueueContext, Waiting};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// A discipline and its parameters, as a class has them.
+/// A class's discipline with parameters.
 #[derive(Debug, Clone)]
 pub(super) struct LeafPlan {
     pub spec: &'static Spec,
@@ -24,36 +25,36 @@ impl PartialEq for LeafPlan {
 
 impl Eq for LeafPlan {}
 
-/// The parameter with classes: those of a class have none.
+/// The parameter with classes, which a class's discipline can't have.
 pub(super) const CLASSES: &str = "classes";
 
-/// What became of a packet that came to a lane.
+/// Result of adding a packet to a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joined {
-    /// It found no room.
+    /// There was no room.
     Dropped,
     /// No other waits there.
     First,
-    /// Others wait before it.
+    /// Others wait in front of it.
     Behind,
 }
 
-/// The rows of the disciplines that a class can have: those that need no classes of their own, which always have a packet to send
+/// The rows of disciplines that a class can have: those without classes that always have a packet to send
 /// while one waits.
 pub(super) fn rows() -> impl Iterator<Item = &'static Spec> {
     Queue::SPECS.iter().copied().filter(|spec| spec.params[0].name != CLASSES)
 }
 
-/// A class's discipline at work.
+/// A class's discipline.
 ///
-/// A scheduler has to know how long a class's next packet is. So it is taken when the one before it begins to be sent: that is when a
-/// discipline that decides then decides about it.
+/// A scheduler needs the size of a class's next packet. So the packet is taken out when the previous one
+/// begins to be sent: a discipline that decides when sending decides at that time.
 #[derive(Debug)]
 pub(super) struct Leaf {
     queue: Queue,
     waiting: Waiting,
     books: Books,
-    /// The packet that the class sends next; none if it has none.
+    /// The class's next packet; none if it is empty.
     next: Handle,
 }
 
@@ -68,41 +69,41 @@ impl Leaf {
         }))
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.queue.record_bytes() + self.queue.memory_bytes()
     }
 
-    /// Asks the discipline to let a packet in, and adds it, or drops it.
-    pub(super) fn join(&mut self, hall: &mut Hall<'_>, handle: Handle) -> Joined {
-        let meta = hall.pool.meta(handle);
+    /// Asks the discipline about a packet, and adds or drops it.
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> Joined {
+        let meta = context.pool.meta(handle);
         let verdict = self.queue.admit(&Admission {
-            now: hall.now,
+            now: context.now,
             bytes: meta.counted(),
             packets_waiting: u64::from(self.waiting.packets),
             bytes_waiting: self.waiting.bytes,
-            rate: hall.rate,
+            rate: context.rate,
             idle_since: self.books.idle_since,
-            packet: Some((&*hall.pool, handle)),
+            packet: Some((&*context.pool, handle)),
             band: meta.band(),
         });
         match verdict {
             Verdict::Pass => {}
             Verdict::Mark => {
-                hall.mark(handle);
+                context.mark(handle);
             }
             Verdict::Drop(reason) => {
-                hall.drop(handle, reason);
+                context.drop(handle, reason);
                 return Joined::Dropped;
             }
         }
         let was_empty = self.next.is_none();
         let Self { queue, waiting, books, next } = self;
-        waiting.queue(hall.pool.meta(handle));
-        let mut hall = hall.of_class(waiting, books);
-        queue.push(&mut hall, handle);
+        waiting.queue(context.pool.meta(handle));
+        let mut context = context.of_class(waiting, books);
+        queue.push(&mut context, handle);
         if was_empty {
-            *next = chosen(queue, &mut hall);
+            *next = chosen(queue, &mut context);
         }
         match (was_empty, self.next.is_none()) {
             (_, true) => Joined::Dropped,
@@ -112,30 +113,30 @@ impl Leaf {
     }
 
     /// Takes over packets that waited elsewhere.
-    pub(super) fn adopt(&mut self, hall: &mut Hall<'_>, packets: Fifo) {
+    pub(super) fn adopt(&mut self, context: &mut QueueContext<'_>, packets: Fifo) {
         let Self { queue, waiting, books, next } = self;
-        packets.iter(hall.pool).for_each(|handle| waiting.queue(hall.pool.meta(handle)));
-        let mut hall = hall.of_class(waiting, books);
-        queue.adopt(&mut hall, packets);
-        *next = chosen(queue, &mut hall);
+        packets.iter(context.pool).for_each(|handle| waiting.queue(context.pool.meta(handle)));
+        let mut context = context.of_class(waiting, books);
+        queue.adopt(&mut context, packets);
+        *next = chosen(queue, &mut context);
     }
 
-    /// Bytes of the packet that it sends next, if it has one.
+    /// Bytes of its next packet, if it has one.
     pub(super) fn head(&self, pool: &Pool) -> Option<u64> {
         (!self.next.is_none()).then(|| pool.meta(self.next).counted())
     }
 
-    /// Takes the packet that it sends next. It goes on counting as waiting.
-    pub(super) fn take(&mut self, hall: &mut Hall<'_>) -> Option<Handle> {
+    /// Takes its next packet, which is still counted as waiting.
+    pub(super) fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
         let taken = std::mem::replace(&mut self.next, Handle::NONE);
         if taken.is_none() {
             return None;
         }
-        self.next = chosen(&mut self.queue, &mut hall.of_class(&mut self.waiting, &mut self.books));
+        self.next = chosen(&mut self.queue, &mut context.of_class(&mut self.waiting, &mut self.books));
         Some(taken)
     }
 
-    /// What was taken last has been sent: so many packets and bytes.
+    /// Records that these packets and bytes, taken last, were sent.
     pub(super) fn settle(&mut self, (packets, bytes): (u64, u64), now: Nanos) {
         self.waiting.packets -= packets as u32;
         self.waiting.bytes -= bytes;
@@ -144,7 +145,7 @@ impl Leaf {
         }
     }
 
-    /// All its packets, in an order in which they could be sent.
+    /// Removes all its packets, in a possible order of transmission.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;
         let next = std::mem::replace(&mut self.next, Handle::NONE);
@@ -161,9 +162,9 @@ impl Leaf {
     }
 }
 
-/// What a discipline lets go of next: none of them ever waits.
-fn chosen(queue: &mut Queue, hall: &mut Hall<'_>) -> Handle {
-    match queue.pop(hall) {
+/// The discipline's next packet: none of these disciplines ever waits.
+fn chosen(queue: &mut Queue, context: &mut QueueContext<'_>) -> Handle {
+    match queue.pop(context) {
         Next::Packet(handle) => handle,
         Next::Later(_) | Next::Empty => Handle::NONE,
     }

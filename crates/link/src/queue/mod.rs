@@ -1,10 +1,11 @@
-//! Where packets wait for the transmitter, and who is let in.
+//! Queues before the transmitter, and admission to them.
 
 pub mod ared;
 mod average;
 mod classes;
 pub mod codel;
 mod codel_law;
+mod context;
 mod curve;
 pub mod drr;
 pub mod dualpi2;
@@ -14,7 +15,6 @@ mod flow;
 pub mod fq_codel;
 pub mod fq_pie;
 pub mod fred;
-mod hall;
 pub mod head_drop;
 mod heap;
 pub mod hfsc;
@@ -32,12 +32,12 @@ pub mod sred;
 pub mod tail_drop;
 pub mod wf2q;
 
-/// What `cargo xtask new` begins a block with, so that it is one.
+/// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;
 
-pub use hall::{Books, Hall, Waiting};
+pub use context::{Books, QueueContext, Waiting};
 pub use service::Service;
 
 use crate::fifo::Fifo;
@@ -45,50 +45,50 @@ use longwire_block::{Block, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
-/// What a queue is told when a packet or a segment asks to be let in.
+/// A packet or segment that asks for admission.
 #[derive(Clone, Copy)]
 pub struct Admission<'a> {
-    /// When it arrived.
+    /// Its arrival.
     pub now: Nanos,
-    /// Its bytes, as the link's rate counts them.
+    /// Its bytes, as counted by the link's rate.
     pub bytes: u64,
-    /// Packets in the queue, the one being sent included. Segments of a train count one each.
+    /// Packets in the queue, the one being sent included. Each segment of a train is counted.
     pub packets_waiting: u64,
-    /// Their bytes, as the link's rate counts them.
+    /// Their bytes, as counted by the link's rate.
     pub bytes_waiting: u64,
-    /// The rate at which the queue is expected to empty.
+    /// The expected departure rate of the queue.
     pub rate: Rate,
-    /// When the transmitter had nothing more to send the last time.
+    /// Time at which the transmitter last became idle.
     pub idle_since: Nanos,
     /// The packet, or the train of which it is a segment.
     pub(crate) packet: Option<(&'a Pool, Handle)>,
-    /// The band that a filter gave it, or `Meta::NO_BAND`.
+    /// The band assigned by a filter, or `Meta::NO_BAND`.
     pub band: u8,
 }
 
 impl<'a> Admission<'a> {
-    /// The frame from its Ethernet header on; of a train, the whole.
+    /// The frame from its Ethernet header on; for a train, the whole.
     #[inline]
     pub fn frame(&self) -> &'a [u8] {
         self.packet.map_or(&[], |(pool, handle)| pool.data(handle))
     }
 }
 
-/// A packet that comes to the queue.
+/// A packet that arrives at the queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Joining {
     pub(crate) handle: Handle,
     pub(crate) now: Nanos,
-    /// What it counts.
+    /// Its counted bytes.
     pub(crate) bytes: u64,
 }
 
-/// What a queue has for the transmitter.
+/// The queue's answer to the transmitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// This packet.
     Packet(Handle),
-    /// Nothing before this time, though packets wait.
+    /// No packet before this time, though some wait.
     Later(Nanos),
     /// Nothing.
     Empty,
@@ -96,65 +96,68 @@ pub enum Next {
 
 /// A queue discipline.
 ///
-/// A packet is asked about (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from acceptance until its
-/// last bit is sent, or on a link that sends by opportunities until one takes its first. Whatever a discipline drops of the packets that have joined, it gives to [`Hall::drop`].
-/// While a packet waits, `Meta::counted()` is known, `Meta::arrival` when it came, and `Meta::band` its band.
-/// The link keeps a list of packets for disciplines that need but one: [`Hall::append`], [`Hall::first`].
+/// A packet is judged (`admit`), joins (`push`) and is taken out to be sent (`pop`). It counts from
+/// acceptance until its last bit is sent, or on a link with opportunities until one takes its first. A
+/// discipline passes packets that it drops after they joined to [`QueueContext::drop`]. While a packet waits,
+/// `Meta::counted()`, `Meta::arrival` and `Meta::band` are valid. The link keeps a list of packets for
+/// disciplines that need only one: [`QueueContext::append`], [`QueueContext::first`].
 pub trait Discipline: Block {
     /// Whether a packet or segment may join, and whether it is marked.
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;
 
-    /// Adds a packet that was admitted.
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        hall.append(handle);
+    /// Adds an admitted packet.
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        context.append(handle);
     }
 
-    /// Takes over what waited in another discipline, or under other parameters, where nothing waits yet. It has been let in: so it is
-    /// neither asked about nor dropped for how much it is, and what the discipline reckons from begins as it stands now.
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(hall.pool) {
-            self.push(hall, handle);
+    /// Takes over packets from another discipline, or from other parameters, into an empty queue. They were
+    /// admitted before: so they are neither judged again nor dropped for their number, and the discipline's
+    /// state starts from the current backlog.
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
+        while let Some(handle) = waiting.pop(context.pool) {
+            self.push(context, handle);
         }
     }
 
-    /// After new parameters: what waits goes where they would have put it, or else what comes later might overtake its own flow.
-    fn resettle(&mut self, _: &mut Hall<'_>) {}
+    /// Called after new parameters: moves waiting packets to where the parameters would have put them, so
+    /// that later packets don't overtake their own flow.
+    fn resettle(&mut self, _: &mut QueueContext<'_>) {}
 
-    /// Takes the packet to be sent next, at the moment `hall.now` at which the transmitter is free.
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
-        hall.first().map_or(Next::Empty, Next::Packet)
+    /// Takes the next packet, at the moment `context.now` at which the transmitter is free.
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
+        context.first().map_or(Next::Empty, Next::Packet)
     }
 
-    /// All packets that wait elsewhere than in the link's list, in the order in which they would be sent if no more came, or where
-    /// time decides that, in the order in which they came: the run ends, or another discipline takes over.
+    /// Removes all packets outside the link's list, in the order in which they would be sent, or, if time
+    /// determines that, in order of arrival: at the end of the run, or when another discipline takes over.
     fn drain(&mut self, _: &mut Pool) -> Fifo {
         Fifo::EMPTY
     }
 
-    /// Whether an admitted packet that finds the transmitter idle may go to it past `push` and `pop`.
+    /// Whether an admitted packet that finds the transmitter idle may bypass `push` and `pop`.
     #[inline]
     fn direct(&self) -> bool {
         self.plain()
     }
 
-    /// Whether all is decided when a packet asks to be let in: `push` and `pop` are as above.
+    /// Whether everything is decided at admission: `push` and `pop` are the defaults above.
     #[inline]
     fn plain(&self) -> bool {
         false
     }
 
-    /// Whether several segments of a train may wait as one packet. Not where `pop` decides about each.
+    /// Whether several segments of a train may wait as one packet. Not if `pop` decides about each.
     fn whole_trains(&self) -> bool {
         false
     }
 
-    /// Bytes of the tables that it keeps besides its own record, whether or not anything waits: flows, classes, lists.
+    /// Bytes of its tables besides its own record, whether or not packets wait: flows, classes, lists.
     fn memory_bytes(&self) -> usize {
         0
     }
 
-    /// Admits a packet and lets it join. The link's way through the discipline, compiled for each: so is what
-    /// follows.
+    /// Admits a packet and lets it join. The link's path through the discipline, compiled for each, as are
+    /// the following.
     #[inline]
     fn enter(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64) -> Verdict
     where
@@ -163,7 +166,7 @@ pub trait Discipline: Block {
         service.enter(self, (handle, now, bytes))
     }
 
-    /// Lets a packet join that was admitted.
+    /// Lets an admitted packet join.
     #[inline]
     fn join(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64)
     where
@@ -172,7 +175,7 @@ pub trait Discipline: Block {
         service.join(self, (handle, now, bytes));
     }
 
-    /// Sends the packet on its way that is being sent, and all behind it whose last bit is sent by `until`.
+    /// Puts in flight the packet being sent, and all behind it whose last bit is sent by `until`.
     #[inline]
     fn send(&mut self, service: &mut impl Service, until: Nanos)
     where
@@ -181,7 +184,7 @@ pub trait Discipline: Block {
         service.send(self, until);
     }
 
-    /// Begins the next packet at `start`, after a pause or at the end of the one before.
+    /// Begins the next packet at `start`, after a pause or at the end of the previous one.
     #[inline]
     fn begin(&mut self, service: &mut impl Service, start: Nanos, pause: bool)
     where
@@ -215,10 +218,10 @@ crate::stage::stage! {
             Priority = priority::Priority,
         }
     }
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle);
-    fn adopt(&mut self, hall: &mut Hall<'_>, waiting: Fifo);
-    fn resettle(&mut self, hall: &mut Hall<'_>);
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next;
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, waiting: Fifo);
+    fn resettle(&mut self, context: &mut QueueContext<'_>);
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
     ask
     fn direct(&self) -> bool;

@@ -1,8 +1,8 @@
-//! PIE: arrivals are dropped with a probability that a controller steers by the waiting time.
+//! PIE: drops arrivals with a probability controlled by the queueing delay.
 
 use super::pie_law::{Gains, ONE, Pie as Law, Terms, waiting};
 use super::settings::{ECN, LIMIT, Limit, signal};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
 use longwire_packet::Handle;
@@ -22,7 +22,7 @@ pub(super) const UPDATE: Param = Param {
     name: "update",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Some("15 ms"),
-    help: "time between corrections of the probability, up to 10 s; less than 100 us counts as 100 us",
+    help: "time between corrections of the probability, up to 10 s; less than 100 us is taken as 100 us",
 };
 
 /// The parameter `burst` of PIE.
@@ -48,7 +48,8 @@ pub(super) const BETA: Param = Param {
 };
 const GAIN: ParamKind = ParamKind::Decimal { min: 0, max: 100_000_000 };
 
-/// Whether a packet chosen at this probability may be marked instead of dropped: below 10 % (RFC 8033, section 5.1).
+/// Whether a packet selected at this probability may be marked instead of dropped: below 10 % (RFC 8033,
+/// section 5.1).
 #[inline]
 pub(super) fn may_mark(law: &Law) -> bool {
     law.probability() < ONE / 10
@@ -56,15 +57,17 @@ pub(super) fn may_mark(law: &Law) -> bool {
 
 /// A first-in-first-out queue under PIE.
 ///
-/// The waiting time is what the waiting bytes, the packet being sent included, take at the departure rate. Corrections happen every `update` from the first packet on; those that fell between two packets are made up for when the
-/// second comes or is sent, with the queue as it was then. ECN-capable packets are marked, if asked, while the probability is below 10 %.
+/// The delay is the time of the waiting bytes, the packet being sent included, at the departure rate. Updates
+/// happen every `update` from the first packet on; those between two packets are executed when the second
+/// comes or is sent, with the queue at their time. ECN-capable packets are marked, if configured, while the
+/// probability is below 10 %.
 #[derive(Debug)]
 pub struct Pie {
     law: Law,
     terms: Terms,
     limit: Limit,
     marks: bool,
-    /// Bytes that wait since the last event.
+    /// Waiting bytes since the last event.
     backlog: u64,
     dice: Dice,
 }
@@ -105,7 +108,7 @@ impl Block for Pie {
         block
     }
 
-    /// Takes new parameters; the probability stays.
+    /// Applies new parameters; the probability stays.
     fn change(&mut self, settings: PieSettings) {
         self.limit = settings.limit;
         self.terms = Terms {
@@ -135,25 +138,25 @@ impl Discipline for Pie {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.backlog = hall.bytes_waiting();
-        hall.append(handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.backlog = context.bytes_waiting();
+        context.append(handle);
     }
 
-    fn adopt(&mut self, hall: &mut Hall<'_>, mut packets: Fifo) {
-        while let Some(handle) = packets.pop(hall.pool) {
-            hall.append(handle);
+    fn adopt(&mut self, context: &mut QueueContext<'_>, mut packets: Fifo) {
+        while let Some(handle) = packets.pop(context.pool) {
+            context.append(handle);
         }
-        self.backlog = hall.bytes_waiting();
-        self.law.take_over(&self.terms, hall.now, waiting(self.backlog, hall.rate));
+        self.backlog = context.bytes_waiting();
+        self.law.take_over(&self.terms, context.now, waiting(self.backlog, context.rate));
     }
 
     #[inline(always)]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let backlog = self.backlog;
-        self.law.catch_up(&self.terms, hall.now, || waiting(backlog, hall.rate));
-        self.backlog = hall.bytes_waiting();
-        hall.first().map_or(Next::Empty, Next::Packet)
+        self.law.catch_up(&self.terms, context.now, || waiting(backlog, context.rate));
+        self.backlog = context.bytes_waiting();
+        context.first().map_or(Next::Empty, Next::Packet)
     }
 
     #[inline]

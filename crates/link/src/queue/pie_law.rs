@@ -1,5 +1,5 @@
-//! PIE's control law: a drop probability that is corrected at regular times by how long packets wait and by whether that grows
-//! (RFC 8033, sections 4 and 5).
+//! PIE's control law: a drop probability that is updated periodically by the delay and its growth (RFC 8033,
+//! sections 4 and 5).
 
 use longwire_block::Dice;
 use longwire_settings::Millionths;
@@ -7,25 +7,26 @@ use longwire_units::{Nanos, Rate};
 
 /// A probability of 1, in steps of 2⁻⁶².
 pub(super) const ONE: u64 = 1 << 62;
-/// The longest wait that is told from a longer one, in ns: 34 s.
+/// The longest distinguishable delay, in ns: 34 s.
 const LONGEST: u64 = 1 << 35;
-/// Corrections caught up at once; a queue in which nothing happened for longer than that many has missed the rest.
+/// Most updates executed at once; further ones after a longer pause are skipped.
 const MOST: u64 = 1 << 16;
-/// Of a queue with two packets of this many bytes nothing is dropped (RFC 8033, section 4.1; RFC 8034, appendix A.1, gives the number).
+/// Packet size for the minimum queue: with two such packets or less nothing is dropped (RFC 8033, section
+/// 4.1; RFC 8034, appendix A.1, gives the number).
 const MEAN_PACKET: u64 = 1024;
 
-/// The parameters of a controller of probabilities.
+/// Parameters of a probability controller.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Gains {
     pub target: Nanos,
     /// Time between corrections.
     pub update: Nanos,
-    /// Correction in millionths for a second of waiting above the target, and for a second of growth.
+    /// Update in millionths per second of delay above the target, and per second of growth.
     pub alpha: u64,
     pub beta: u64,
 }
 
-/// Times at regular distances from the first event on, seen to when something happens.
+/// Periodic times from the first event on, executed at the next event.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ticks {
     next: Nanos,
@@ -35,7 +36,7 @@ pub(super) struct Ticks {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Terms {
     pub gains: Gains,
-    /// A queue that was short may grow for this long before anything is dropped.
+    /// Time for which a previously short queue may grow before drops begin.
     pub burst: Nanos,
 }
 
@@ -44,15 +45,15 @@ pub(super) struct Terms {
 pub(super) struct Pie {
     ticks: Ticks,
     probability: u64,
-    /// How long packets waited at the last correction, in ns.
+    /// Delay at the last update, in ns.
     waited: u64,
-    /// What is left of the burst allowance; none yet, before the first event.
+    /// Remaining burst allowance; none before the first event.
     allowance: Option<Nanos>,
-    /// Probabilities gathered since the last drop.
+    /// Probability accumulated since the last drop.
     gathered: u64,
 }
 
-/// Waiting time of `bytes` at a rate, in ns (RFC 8033, section 4.3: queue length by departure rate).
+/// Delay of `bytes` at a rate, in ns (RFC 8033, section 4.3: queue length by departure rate).
 pub(super) fn waiting(bytes: u64, rate: Rate) -> u64 {
     if bytes == 0 || rate == Rate::UNLIMITED {
         return 0;
@@ -62,7 +63,7 @@ pub(super) fn waiting(bytes: u64, rate: Rate) -> u64 {
 }
 
 impl Ticks {
-    /// Takes every step due by `now`; a step says whether all that follow would change nothing.
+    /// Executes every step due by `now`; a step returns whether further ones would change nothing.
     #[inline]
     pub(super) fn catch_up(&mut self, every: Nanos, now: Nanos, mut step: impl FnMut(Nanos) -> bool) {
         if now < self.next {
@@ -86,12 +87,12 @@ impl Ticks {
 }
 
 impl Gains {
-    /// What the settings of these names say.
+    /// The parameters from settings with these names.
     pub fn new(target: Nanos, update: Nanos, alpha: Millionths, beta: Millionths) -> Self {
         Self { target, update: update.max(Nanos::from_micros(100)), alpha: alpha.0, beta: beta.0 }
     }
 
-    /// How much a probability is corrected, in steps of 2⁻⁶²: α·(wait − target) + β·(wait − last wait).
+    /// The update of a probability, in steps of 2⁻⁶²: α·(wait − target) + β·(wait − last wait).
     pub(super) fn correction(&self, waits: u64, waited: u64) -> i64 {
         let above = |wait: u64, than: u64| i128::from(wait.min(LONGEST)) - i128::from(than.min(LONGEST));
         let sum = i128::from(self.alpha) * above(waits, self.target.0)
@@ -101,7 +102,7 @@ impl Gains {
 }
 
 impl Pie {
-    /// Sees to the corrections due by `now`; since the last event, packets wait `waits` ns.
+    /// Executes the updates due by `now`; since the last event, the delay is `waits` ns.
     #[inline]
     pub(super) fn catch_up(&mut self, settings: &Terms, now: Nanos, waits: impl FnOnce() -> u64) {
         if now < self.ticks.next {
@@ -113,19 +114,21 @@ impl Pie {
         self.ticks = ticks;
     }
 
-    /// Begins with packets that wait `waits` ns, as they came before there was a controller. That they do is no growth: the last wait that the
-    /// first correction compares with is this one. (RFC 8033, appendix B, has it 0 where PIE is switched on by a filling queue; but
-    /// that queue was just empty.) All else is as where PIE is switched on: no probability yet, and the burst allowance whole.
+    /// Starts with a delay of `waits` ns from packets queued before there was a controller. That delay is not
+    /// growth: the first update compares with it. (In RFC 8033, appendix B, it is 0 when PIE is switched on
+    /// by a filling queue; but that queue was just empty.) Everything else is as after switching on PIE: zero
+    /// probability, and a full burst allowance.
     pub(super) fn take_over(&mut self, settings: &Terms, now: Nanos, waits: u64) {
         *self = Self { waited: waits, ..Self::default() };
         self.catch_up(settings, now, || waits);
     }
 
-    /// One correction (section 4.2; burst allowance, section 4.4; cap, section 5.5). Whether the next, if packets wait as long, would change nothing.
+    /// One update (section 4.2; burst allowance, section 4.4; cap, section 5.5). Returns whether another with
+    /// the same delay would change nothing.
     fn correct(&mut self, settings: &Terms, waits: u64) -> bool {
         let before = (self.probability, self.allowance, self.waited);
         let correction = settings.gains.correction(waits, self.waited) / self.caution();
-        // Not too fast where much is dropped already.
+        // Limited growth if many packets are dropped already.
         let fastest = if self.probability >= ONE / 10 { ONE as i64 / 50 } else { i64::MAX };
         let corrected = (self.probability as i64).saturating_add(correction.min(fastest));
         self.probability = corrected.clamp(0, ONE as i64) as u64;
@@ -140,7 +143,7 @@ impl Pie {
         before == (self.probability, self.allowance, self.waited)
     }
 
-    /// What corrections are divided by: the smaller the probability, the more gently (section 4.2, the table of scalings).
+    /// Divisor of updates: larger for smaller probabilities (section 4.2, the table of scalings).
     fn caution(&self) -> i64 {
         const SCALES: [(u64, i64); 6] =
             [(1_000_000, 2048), (100_000, 512), (10_000, 128), (1000, 32), (100, 8), (10, 2)];
@@ -148,7 +151,7 @@ impl Pie {
         scale.map_or(1, |(_, scale)| *scale)
     }
 
-    /// Whether a packet is to be dropped early, where `backlog` bytes wait (sections 4.1, 4.4 and 5.4).
+    /// Whether to drop a packet early with `backlog` waiting bytes (sections 4.1, 4.4 and 5.4).
     #[inline]
     pub(super) fn chooses(&mut self, settings: &Terms, backlog: u64, dice: &mut Dice) -> bool {
         if self.allowance.unwrap_or(settings.burst) > Nanos::ZERO {
@@ -161,9 +164,9 @@ impl Pie {
         self.draw(dice)
     }
 
-    /// Draws so that drops keep a distance: none before probabilities of 0.85 are gathered, one at 8.5 at last.
+    /// Spaces drops: none before accumulated probabilities of 0.85, one at 8.5 at the latest.
     fn draw(&mut self, dice: &mut Dice) -> bool {
-        // A sixteenth of the steps, so that 8.5 can be gathered.
+        // A sixteenth of the steps, so that 8.5 can be represented.
         let sixteenth = self.probability / 16;
         self.gathered = if sixteenth == 0 { 0 } else { self.gathered + sixteenth };
         if self.gathered < ONE / 1600 * 85 {
@@ -176,7 +179,7 @@ impl Pie {
         chosen
     }
 
-    /// A packet found the queue full: the distance to the next early drop counts from that one (appendix B).
+    /// A packet found the queue full: the distance to the next early drop counts from it (appendix B).
     #[inline]
     pub(super) fn overflowed(&mut self) {
         self.gathered = 0;
@@ -207,13 +210,13 @@ mod tests {
         pie.probability as f64 / ONE as f64
     }
 
-    /// By hand: α·(d − 15 ms) + β·(d − last d), divided by 2048, 512 … 1 as p grows.
+    /// Computed by hand: α·(d − 15 ms) + β·(d − last d), divided by 2048, 512 … 1 as p grows.
     #[test]
     fn probability_follows_the_wait() {
         let mut pie = Pie::default();
         let ms = 1_000_000;
         let mut p = 0.0;
-        // (wait in ms, what the correction is divided by)
+        // (delay in ms, divisor of the update)
         let table = [
             // .125·.025 + 1.25·.04 = .053125: p = 2.594e-5
             (40, 2048.0),
@@ -227,7 +230,7 @@ mod tests {
             // .125·.285 + .125 = .160625: p = .0914
             (300, 2.0),
             (300, 2.0),
-            // Above 10 % by 2 % at the most.
+            // Above 10 % by at most 2 %.
             (600, 1.0),
         ];
         for (wait, divisor) in table {
@@ -241,8 +244,8 @@ mod tests {
         assert!((p - 0.12923).abs() < 1e-5, "{p}");
     }
 
-    /// A queue of 0.6 s that is taken over, and stays, is corrected by .125·.585 / 2048 = 3.571e-5; had it grown from nothing, by eleven times
-    /// as much. The burst allowance is whole.
+    /// A queue of 0.6 s that is taken over, and stays, gives an update of .125·.585 / 2048 = 3.571e-5; growth
+    /// from zero would give eleven times as much. The burst allowance is full.
     #[test]
     fn what_is_taken_over_has_not_grown() {
         let (begin, wait) = (Nanos::from_secs(7), 600_000_000);
@@ -253,7 +256,7 @@ mod tests {
         assert_eq!(pie.allowance, Some(SETTINGS.burst.since(SETTINGS.gains.update)));
     }
 
-    /// When nothing waits, each correction takes α·15 ms, divided as p says, and another 2 %.
+    /// With an empty queue, each update subtracts α·15 ms, divided according to p, and another 2 %.
     #[test]
     fn drains_when_nothing_waits() {
         let mut pie = Pie { probability: ONE / 2, ..Pie::default() };
@@ -264,12 +267,12 @@ mod tests {
             assert!(share(&pie) <= before * 0.98 + 1e-12, "{before}");
             steps += 1;
         }
-        // 0.98^n alone takes 80 to fall from .5 to .1, and what is subtracted shortens it.
+        // 0.98^n alone takes 80 to fall from .5 to .1, and the subtraction shortens it.
         assert!((80..200).contains(&steps), "{steps}");
         assert!(pie.correct(&SETTINGS, 0), "then nothing more changes");
     }
 
-    /// 150 ms of allowance are ten corrections; it is given back when the queue has been short twice.
+    /// 150 ms of allowance are ten updates; it is restored when the queue has been short twice.
     #[test]
     fn bursts_pass() {
         let (mut pie, mut dice) = (Pie::default(), Dice::named(1, "pie"));
@@ -278,14 +281,14 @@ mod tests {
             assert_eq!(pie.chooses(&SETTINGS, 100_000, &mut dice), number > 10, "{number}");
             pie.correct(&SETTINGS, 1_000_000_000);
         }
-        // 1.25 times the second that the wait is shorter takes all of the probability at once.
+        // 1.25 times the delay's decrease of a second subtracts all of the probability at once.
         for allowance in [Nanos::ZERO, SETTINGS.burst] {
             pie.correct(&SETTINGS, 0);
             assert_eq!((pie.probability, pie.allowance), (0, Some(allowance)));
         }
     }
 
-    /// Nothing before 0.85 is gathered, certainly at 8.5: at p = 0.1 between 9 and 85 packets.
+    /// None before 0.85 is accumulated, certainly at 8.5: at p = 0.1 between 9 and 85 packets.
     #[test]
     fn drops_keep_their_distance() {
         let mut dice = Dice::named(2, "pie");
@@ -301,7 +304,8 @@ mod tests {
         assert!((60..=86).contains(&most), "{most}");
     }
 
-    /// At p = 0.1 eight packets gather 0.8, less than it takes; after an overflow, eight more do again.
+    /// At p = 0.1 eight packets accumulate 0.8, which is not enough; after an overflow, another eight are
+    /// needed.
     #[test]
     fn an_overflow_counts_as_a_drop() {
         let mut dice = Dice::named(4, "pie");
@@ -313,7 +317,7 @@ mod tests {
         }
     }
 
-    /// An hour without events is as good as an hour of corrections, and costs few of them.
+    /// An hour without events is equivalent to an hour of updates, at the cost of a few.
     #[test]
     fn pauses_are_caught_up() {
         let mut ticks = Ticks::default();
@@ -330,7 +334,7 @@ mod tests {
         assert_eq!((ticks.next.0 - 1) % SETTINGS.gains.update.0, 0, "the times stay where they were");
     }
 
-    /// The highest gains, and waits from nothing to for ever: the probability stays one.
+    /// The highest gains, and delays from zero to infinity: the probability stays one.
     #[test]
     fn extremes_do_not_overflow() {
         let mut dice = Dice::named(3, "pie");

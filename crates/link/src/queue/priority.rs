@@ -1,4 +1,4 @@
-//! Strict priority: as long as a band has packets, those behind it wait.
+//! Strict priority: while a band has packets, those behind it wait.
 
 use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
 use super::settings::{LIMIT, Limit};
@@ -24,16 +24,17 @@ const CLASSES: Grammar = Grammar {
     examples: &[
         "",
         "a if tcp and less 500\nb",
-        "a limit 3 packets if tcp and greater 900\nb queue codel target 1 ms interval 5 ms if less 600\nc limit 9 kB",
+        "a limit 3 packets if tcp and greater 900\nb queue codel target 1 ms interval 5 ms if less 600\n\
+         c limit 9 kB",
     ],
 };
 
-/// Bands, of which the first that has packets sends.
+/// Bands, of which the first with packets sends.
 ///
-/// A packet's band is what a filter of the link says (`band N`), else `default`; a band beyond the last is the last. Each band
-/// is first in, first out, drops what finds it full, and has the whole `limit`; the packet being sent counts in its band.
-/// A packet that is being sent is not interrupted. With `classes`, bands have limits, conditions and disciplines of their own, as the classes of
-/// WF²Q+ do; a band that there is not counts as none.
+/// A packet's band is set by a filter of the link (`band N`), else `default`; a band beyond the last means
+/// the last. Each band is first in, first out, with tail drop and the whole `limit`; the packet being sent
+/// counts in its band. A packet being sent is not interrupted. With `classes`, bands have their own limits,
+/// conditions and disciplines, like the classes of WF²Q+; an unknown band is treated as none.
 pub type Priority = Classed<Strict>;
 
 /// Bands in strict order: a band sends only while all before it are empty.
@@ -52,8 +53,9 @@ pub struct PrioritySettings {
     /// band of packets to which no filter has given one, 0 to 15; beyond the last, the last
     #[setting(default = "1", min = 0, max = MOST - 1)]
     default: usize,
-    /// instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L] [queue KIND [PARAMETER
-    /// VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band without if takes what no other does
+    /// instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L]
+    /// [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band
+    /// without if takes what no other does
     #[setting(default = "", grammar = CLASSES)]
     classes: Arc<Option<Arc<ClassSet<Bands>>>>,
 }
@@ -65,14 +67,15 @@ impl Block for Priority {
         Self::new(settings.set(), dice)
     }
 
-    /// Takes new bands. Packets that wait go where they would come to now, in the order in which they would have been sent.
+    /// Applies new bands. Waiting packets go to the bands of the new settings, in the order in which they
+    /// would have been sent.
     fn change(&mut self, settings: PrioritySettings) {
         self.replace(settings.set());
     }
 }
 
 impl PrioritySettings {
-    /// The bands that the settings say.
+    /// The bands in the settings.
     fn set(&self) -> Arc<ClassSet<Bands>> {
         match &*self.classes {
             Some(set) => Arc::clone(set),
@@ -91,7 +94,7 @@ fn read(text: &str) -> Result<ClassSet<Bands>, ClassError> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bands(usize);
 
-/// The scheduler: which bands have packets that wait, as bits.
+/// The scheduler: bands with waiting packets, as bits.
 #[derive(Debug)]
 pub struct Strict(Box<[u64]>);
 
@@ -122,7 +125,7 @@ impl Scheduler for Strict {
         Some(word * 64 + self.0[word].trailing_zeros() as usize)
     }
 
-    /// There is one whenever some wait.
+    /// There is a packet whenever some wait.
     fn resume(&self, now: Nanos) -> Nanos {
         now
     }

@@ -1,4 +1,5 @@
-//! Random early detection: arrivals are dropped or marked with a probability that grows with the average queue.
+//! Random early detection: arrivals are dropped or marked with a probability that grows with the average
+//! queue.
 
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps};
@@ -10,16 +11,18 @@ use longwire_units::{Bytes, Probability};
 
 /// RED, in two profiles.
 ///
-/// `floyd` is the algorithm of 1993 with the gentle slope of 2000. The queue is what an arrival finds, the packet being sent
-/// included. `count` is, as the paper's text has it, the packets spared since the last that was not, so that the gaps are uniform on
-/// 1 … 1/p_b; its figure 2 counts one too many. With `unit = "bytes"` thresholds are in multiples of `mean-packet` and a
-/// packet's probability goes with its length. ECN-capable packets are marked, if asked, below the average from which all are
-/// dropped: no sender is to fill the queue by being capable (RFC 7567, section 4.2.1).
+/// `floyd` is the algorithm of 1993 with the gentle slope of 2000. The queue is the backlog at an arrival,
+/// the packet being sent included. `count` is, as in the paper's text, the number of packets spared since the
+/// last selected one, so that the gaps are uniform on 1 … 1/p_b; its figure 2 counts one too many. With `unit
+/// = "bytes"` thresholds are in multiples of `mean-packet` and a packet's probability is proportional to its
+/// length. ECN-capable packets are marked, if configured, below the average from which all are dropped: ECN
+/// capability must not allow a sender to fill the queue (RFC 7567, section 4.2.1).
 ///
-/// `osaka` is the one of "Realizing a Network Emulator System with Intel IXP1200 Network Processor", section II-A.2: 16.16 fixed point, with the weight,
-/// max-p and the distance of the thresholds rounded to powers of two, and 1 − count·p_b rounded down to one, so that shifts do. It has that
-/// paper's defect: only an accepted packet updates the average, so that once above `max` it never falls again and
-/// everything is dropped until the queue is changed. It counts packets, and is not gentle.
+/// `osaka` is the one of "Realizing a Network Emulator System with Intel IXP1200 Network Processor", section
+/// II-A.2: 16.16 fixed point, with the weight, max-p and the distance of the thresholds rounded to powers of
+/// two, and 1 − count·p_b rounded down to one, so that shifts suffice. It has that paper's defect: only an
+/// accepted packet updates the average, so that once above `max` it never falls again and everything is
+/// dropped until the queue is changed. It counts packets, and is not gentle.
 #[derive(Debug)]
 pub struct Red {
     average: Average,
@@ -40,7 +43,7 @@ enum Profile {
     Osaka,
 }
 
-/// The state of the profile `osaka`; its numbers have 16 bits before the point and 16 behind it.
+/// State of the profile `osaka`, in 16.16 fixed point.
 #[derive(Debug, Default)]
 struct Shifts {
     average: u32,
@@ -65,7 +68,8 @@ pub(crate) enum Unit {
 #[settings(
     key = "queue",
     kind = "red",
-    source = "Floyd & Jacobson, Random early detection gateways for congestion avoidance, 1993; RFC 7567; Realizing a Network Emulator System with Intel IXP1200 Network Processor, section II-A.2"
+    source = "Floyd & Jacobson, Random early detection gateways for congestion avoidance, 1993; RFC 7567; \
+        Realizing a Network Emulator System with Intel IXP1200 Network Processor, section II-A.2"
 )]
 pub struct RedSettings {
     #[setting(like = LIMIT)]
@@ -73,7 +77,7 @@ pub struct RedSettings {
     /// average in packets from which packets are dropped early
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets at which the probability is max-p; below min it counts as min
+    /// average in packets at which the probability is max-p; below min it is min
     #[setting(default = "15", min = 0, max = 1_000_000)]
     max: u64,
     /// probability of an early drop at max
@@ -115,7 +119,7 @@ impl Block for Red {
         block
     }
 
-    /// Takes new parameters; the average stays.
+    /// Applies new parameters; the average stays.
     fn change(&mut self, settings: RedSettings) {
         let (min, max, max_p, weight) =
             (settings.min, settings.max, settings.max_p.bits(), settings.weight.0);
@@ -125,7 +129,7 @@ impl Block for Red {
         self.per_mean = CERTAIN / mean;
         self.in_bytes = settings.unit == Unit::Bytes;
         let scale = if self.in_bytes { mean } else { 1 };
-        // Thresholds beyond 2³⁰ are out of any queue's reach.
+        // No queue reaches thresholds beyond 2³⁰.
         let reach = |threshold: u64| (threshold * scale).min(1 << 30);
         self.early.set((reach(min), reach(max)), in_steps(max_p), settings.gentle);
         self.marks = settings.ecn;
@@ -189,7 +193,7 @@ impl Red {
 }
 
 impl Shifts {
-    /// Takes the parameters, each of the three rounded to the nearest power of two.
+    /// Sets the parameters, each of the three rounded to the nearest power of two.
     fn set(&mut self, (min, max): (u64, u64), max_p: u64, weight: u64) {
         let span = nearest_power(max.saturating_sub(min).max(1), 1);
         self.min = point(min);
@@ -198,7 +202,7 @@ impl Shifts {
         self.slope = (span - nearest_power(max_p, 1 << 63)).clamp(0, 31) as u32;
     }
 
-    /// Equations (5) and (6): whether a draw of 16 bits is below p_a.
+    /// Equations (5) and (6): whether a 16-bit draw is below p_a.
     fn chooses(&self, draw: u32) -> bool {
         let base = u64::from(self.average - self.min) >> self.slope;
         match (1u64 << 16).checked_sub(u64::from(self.count) * base) {
@@ -214,12 +218,12 @@ impl Shifts {
     }
 }
 
-/// A whole number in 16.16; at most 65535.
+/// A whole number in 16.16 fixed point; at most 65535.
 fn point(number: u64) -> u32 {
     (number.min(0xffff) as u32) << 16
 }
 
-/// The n for which 2^n is nearest to a ratio, of logarithms.
+/// The n for which 2^n is nearest to a ratio, in logarithms.
 fn nearest_power(numerator: u64, denominator: u64) -> i64 {
     if numerator == 0 {
         return -63;
@@ -275,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Osaka's average by hand: w = ½, q = 1, 2, 3: 0.5, 1.25, 2.125.
+    /// Osaka's average computed by hand: w = ½, q = 1, 2, 3: 0.5, 1.25, 2.125.
     #[test]
     fn osaka_counts_what_it_accepts() {
         let mut queue = red(&[("profile", "osaka"), ("weight", "0.5"), ("min", "5"), ("max", "13")]);
@@ -285,8 +289,8 @@ mod tests {
         }
     }
 
-    /// A burst lifts both averages above max; then the queue is empty, and a packet comes each second. Floyd's average falls
-    /// in the first pause; Osaka's stays where it is, and every packet is dropped for ever.
+    /// A burst lifts both averages above max; then the queue is empty, and a packet comes each second.
+    /// Floyd's average falls in the first pause; Osaka's stays, and every packet is dropped for ever.
     #[test]
     fn osaka_never_comes_back() {
         for (profile, recovers) in [("floyd", true), ("osaka", false)] {
@@ -300,8 +304,9 @@ mod tests {
         }
     }
 
-    /// An average of 10 between 5 and 15 is p_b = 5 %: gaps between drops are uniform on 1 … 20. Chi-square with 19 degrees of freedom, 99.99 %
-    /// below 51. A twenty-first, where p_b is a 2⁻³² too small, is not seen.
+    /// An average of 10 between 5 and 15 is p_b = 5 %: gaps between drops are uniform on 1 … 20. Chi-square
+    /// with 19 degrees of freedom, 99.99 % below 51. A twenty-first, possible where p_b is 2⁻³² too small,
+    /// does not occur.
     #[test]
     fn gaps_are_uniform() {
         let mut queue = red(&[("weight", "1")]);
@@ -317,8 +322,8 @@ mod tests {
         assert!(chi < 51.0, "{chi} {gaps:?}");
     }
 
-    /// In bytes, thresholds are 5 and 15 times 500 bytes and p_b goes with the length: at an average of 5000 bytes 5 % for
-    /// 500 bytes, 10 % for 1000. Of 20 000 packets the share is within five deviations.
+    /// In bytes, thresholds are 5 and 15 times 500 bytes and p_b is proportional to the length: at an average
+    /// of 5000 bytes 5 % for 500 bytes, 10 % for 1000. The share of 20 000 packets is within five deviations.
     #[test]
     fn bytes_weigh_by_length() {
         for (bytes, share) in [(500, 0.05), (1000, 0.10)] {

@@ -3,7 +3,7 @@
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps};
 use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
-use super::{Admission, Discipline, Hall, Next};
+use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Grammar, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 /// RIO: packets are In if their DSCP is one of `in`, else Out.
 ///
-/// In packets are dropped by the average number of In packets, Out packets by the average of all, with thresholds that drop Out first. By
-/// default those of lowest drop precedence of assured forwarding (RFC 2597: AF11, AF21, AF31, AF41) are In. What is not IP is Out.
-/// Neither is gentle. The packet being sent counts.
+/// In packets are dropped by the average number of In packets, Out packets by the average of all, with
+/// thresholds that drop Out first. By default those of lowest drop precedence of assured forwarding (RFC
+/// 2597: AF11, AF21, AF31, AF41) are In. Packets other than IP are Out. Neither is gentle. The packet being
+/// sent counts.
 #[derive(Debug)]
 pub struct Rio {
     all: Average,
@@ -30,7 +31,7 @@ pub struct Rio {
     marks: bool,
     /// A bit for each DSCP that is In.
     codes: u64,
-    /// In packets that wait, the one being sent included.
+    /// In packets waiting, the one being sent included.
     waiting_in: u64,
     sends_in: bool,
 }
@@ -43,7 +44,8 @@ const CODES: Grammar = Grammar {
         match codes {
             Some(codes) => Ok(Arc::new(codes) as Arc<dyn Any + Send + Sync>),
             None => Err(format!(
-                "\"{text}\" is no list of DSCPs; each is a number from 0 to 63, or be, ef, cs0 to cs7, af11 to af43"
+                "\"{text}\" is no list of DSCPs; each is a number from 0 to 63, or be, ef, cs0 to cs7, af11 \
+                 to af43"
             )),
         }
     },
@@ -125,7 +127,7 @@ impl Block for Rio {
         block
     }
 
-    /// Takes new parameters; the averages stay. Packets that wait count as In or Out by the new list.
+    /// Applies new parameters; the averages stay. Waiting packets are treated as In or Out by the new list.
     fn change(&mut self, settings: RioSettings) {
         self.limit = settings.limit;
         self.codes = *settings.codes;
@@ -164,32 +166,33 @@ impl Discipline for Rio {
     }
 
     #[inline]
-    fn push(&mut self, hall: &mut Hall<'_>, handle: Handle) {
-        self.waiting_in += u64::from(self.is_in(hall.pool.data(handle)));
-        self.fifo.push(hall.pool, handle);
+    fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
+        self.waiting_in += u64::from(self.is_in(context.pool.data(handle)));
+        self.fifo.push(context.pool, handle);
     }
 
-    fn resettle(&mut self, hall: &mut Hall<'_>) {
-        let waiting = self.fifo.iter(hall.pool).filter(|handle| self.is_in(hall.pool.data(*handle))).count();
+    fn resettle(&mut self, context: &mut QueueContext<'_>) {
+        let waiting =
+            self.fifo.iter(context.pool).filter(|handle| self.is_in(context.pool.data(*handle))).count();
         self.waiting_in = waiting as u64 + u64::from(self.sends_in);
     }
 
     #[inline]
-    fn pop(&mut self, hall: &mut Hall<'_>) -> Next {
+    fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         if self.sends_in {
             self.sends_in = false;
             self.waiting_in = self.waiting_in.saturating_sub(1);
             if self.waiting_in == 0 {
-                self.inside.idle(hall.now);
+                self.inside.idle(context.now);
             }
         }
-        match self.fifo.pop(hall.pool) {
+        match self.fifo.pop(context.pool) {
             Some(handle) => {
-                self.sends_in = self.is_in(hall.pool.data(handle));
+                self.sends_in = self.is_in(context.pool.data(handle));
                 Next::Packet(handle)
             }
             None => {
-                self.all.idle(hall.now);
+                self.all.idle(context.now);
                 self.waiting_in = 0;
                 Next::Empty
             }

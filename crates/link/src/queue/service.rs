@@ -1,12 +1,12 @@
-//! What serves a queue: the link behind it.
+//! The link behind a queue.
 
 use super::Discipline;
 use longwire_block::Verdict;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 
-/// A link whose discipline has been taken out for a moment, so that both can be changed: its way through the
-/// discipline, compiled for each. A packet comes with the time and the bytes that it counts.
+/// A link whose discipline is temporarily taken out, so that both are mutable: its path through the
+/// discipline, compiled for each. A packet comes with its time and counted bytes.
 pub trait Service {
     /// See [`Discipline::enter`].
     fn enter<Q: Discipline>(&mut self, queue: &mut Q, packet: (Handle, Nanos, u64)) -> Verdict;

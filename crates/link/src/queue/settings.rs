@@ -1,6 +1,6 @@
-//! Parameters that several disciplines have, and what they mean.
+//! Parameters shared by several disciplines, and their meaning.
 
-use super::{Admission, Hall};
+use super::{Admission, QueueContext};
 use longwire_block::{DropReason, Param, ParamKind, Value, Verdict};
 use longwire_settings::{Choice, Setting};
 use longwire_units::{Bytes, Rate};
@@ -11,7 +11,7 @@ use longwire_wire::{Ecn, ecn};
 pub(super) enum Limit {
     Packets(u64),
     Bytes(u64),
-    /// What leaves in so many nanoseconds; one packet always may wait.
+    /// A time limit in nanoseconds; one packet may always wait.
     Waiting(u64),
 }
 
@@ -47,12 +47,12 @@ pub(super) const WEIGHT: Param = Param {
     help: "weight of each arrival in the average, 0.000001 to 1",
 };
 
-/// The setting `flows` of disciplines that keep flows apart.
+/// The setting `flows` of disciplines with flow queues.
 pub(super) const FLOWS: Param = Param {
     name: "flows",
     kind: ParamKind::Integer { min: 1, max: 65_536 },
     default: Some("1024"),
-    help: "how many flows are kept apart, 1 to 65536; those that hash alike count as one",
+    help: "number of flow queues, 1 to 65536; flows with the same hash share one",
 };
 
 /// The setting `quantum` of disciplines that take turns.
@@ -63,7 +63,7 @@ pub(super) const QUANTUM: Param = Param {
     help: "bytes that a flow may send in its turn, 64 to 1000000",
 };
 
-/// What is to become of a packet that the discipline wants its sender to slow down for.
+/// The verdict on a packet whose sender should slow down.
 #[inline]
 pub(super) fn signal(marks: bool, packet: &Admission<'_>) -> Verdict {
     if marks && ecn(packet.frame()) != Ecn::NotCapable {
@@ -91,7 +91,7 @@ impl Limit {
         self.allows((packet.packets_waiting, packet.bytes_waiting), packet.bytes, packet.rate)
     }
 
-    /// Whether `bytes` may join where so many packets and bytes wait, which leave at this rate.
+    /// Whether `bytes` may join this backlog of packets and bytes, which drains at this rate.
     #[inline]
     pub(super) fn allows(self, (packets, waiting): (u64, u64), bytes: u64, rate: Rate) -> bool {
         match self {
@@ -101,7 +101,7 @@ impl Limit {
         }
     }
 
-    /// Whether what waits is at least the n-th part of the limit.
+    /// Whether the backlog is at least the n-th part of the limit.
     #[inline]
     pub(super) fn is_filled_to(self, nth: u64, packet: &Admission<'_>) -> bool {
         match self {
@@ -113,19 +113,20 @@ impl Limit {
         }
     }
 
-    /// Whether more waits than may, where `before` an arrival so many packets and bytes did. A queue that held too much then, as its
-    /// limit or its rate has been lowered, may hold as much still: what joined by other rules is not to go because of these.
+    /// Whether the backlog exceeds the limit, given the backlog `before` an arrival. A queue that exceeded it
+    /// then, because its limit or rate was lowered, may stay as long: packets that joined under other rules
+    /// are not dropped.
     #[inline]
-    pub(super) fn is_overrun(self, hall: &Hall<'_>, before: (u64, u64)) -> bool {
-        let (packets, bytes) = (hall.packets_waiting(), hall.bytes_waiting());
+    pub(super) fn is_overrun(self, context: &QueueContext<'_>, before: (u64, u64)) -> bool {
+        let (packets, bytes) = (context.packets_waiting(), context.bytes_waiting());
         let has_grown = match self {
             Self::Packets(_) => packets > before.0,
             Self::Bytes(_) | Self::Waiting(_) => bytes > before.1,
         };
-        has_grown && self.is_exceeded(packets, bytes, hall.rate)
+        has_grown && self.is_exceeded(packets, bytes, context.rate)
     }
 
-    /// Whether so many packets with so many bytes are more than may wait.
+    /// Whether this many packets and bytes exceed the limit.
     #[inline]
     pub(super) fn is_exceeded(self, packets: u64, bytes: u64, rate: Rate) -> bool {
         match self {

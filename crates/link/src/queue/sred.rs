@@ -1,5 +1,5 @@
-//! Stabilized RED: the drop probability goes with the number of flows, which is estimated from how often a packet meets its
-//! own flow in a list of those seen lately.
+//! Stabilized RED: the drop probability depends on the number of flows, estimated from how often a packet
+//! finds its own flow in a list of recent ones.
 
 use super::flow::flow_hash;
 use super::settings::{ECN, LIMIT, Limit, signal};
@@ -10,11 +10,13 @@ use longwire_units::Probability;
 
 /// "Full" SRED (Ott, Lakshman & Wong 1999, sections II to V).
 ///
-/// Each arrival is compared with one of `zombies` flows at random. If it is its own, that is a hit; else it takes that place with
-/// probability `replace`. The hit frequency P moves by 1/zombies of each outcome (the paper's choice, instead of its equation 3.3), and 1/P estimates the number of flows. A packet is
-/// dropped with p_sred · min(1, 1/(256·P)²) · (1 + Hit/P), where p_sred is max-p from a third of the limit on, a quarter of that from a sixth on, and
-/// else 0. Until the list is full every flow is listed and none is dropped early. The paper's counts and times of zombies, which it
-/// does not use, are not kept; flows are told apart by a hash of 64 bits.
+/// Each arrival is compared with one of `zombies` flows at random. If it is its own, that is a hit; otherwise
+/// it replaces that entry with probability `replace`. The hit frequency P moves by 1/zombies of each outcome
+/// (the paper's choice, instead of its equation 3.3), and 1/P estimates the number of flows. A packet is
+/// dropped with p_sred · min(1, 1/(256·P)²) · (1 + Hit/P), where p_sred is max-p from a third of the limit
+/// on, a quarter of that from a sixth on, and else 0. Until the list is full every flow is listed and none is
+/// dropped early. The paper's counts and times of zombies, which it does not use, are not stored; flows are
+/// distinguished by a 64-bit hash.
 #[derive(Debug)]
 pub struct Sred {
     /// P, in steps of 2⁻⁵⁶.
@@ -23,7 +25,7 @@ pub struct Sred {
     pace: u64,
     /// In steps of 2⁻³².
     max_p: u64,
-    /// Of a draw of 63 bits.
+    /// Threshold for a 63-bit draw.
     replace: u64,
     zombies: Vec<u64>,
     most: usize,
@@ -76,7 +78,7 @@ impl Block for Sred {
         block
     }
 
-    /// Takes new parameters; list and hit frequency stay, but for zombies beyond the new number.
+    /// Applies new parameters; list and hit frequency stay, except for zombies beyond the new number.
     fn change(&mut self, settings: SredSettings) {
         self.limit = settings.limit;
         self.most = settings.zombies as usize;
@@ -125,7 +127,7 @@ impl Discipline for Sred {
 }
 
 impl Sred {
-    /// Compares a flow with a zombie, and says whether it was a hit; none while the list is not full.
+    /// Compares a flow with a zombie, and returns whether it was a hit; none while the list is not full.
     #[inline]
     fn meet(&mut self, flow: u64) -> Option<bool> {
         if self.zombies.len() < self.most {
@@ -145,7 +147,7 @@ impl Sred {
         Some(hit)
     }
 
-    /// Whether a packet is dropped: equations (4.4) and (5.1), turned so that nothing is divided.
+    /// Whether to drop a packet: equations (4.4) and (5.1), rearranged without divisions.
     #[inline]
     fn chooses(&mut self, highest: u64, hit: bool) -> bool {
         let draw = u128::from(self.dice.draw() >> 32);
@@ -176,8 +178,9 @@ mod tests {
         Sred::build(Settings::read(&[]).unwrap(), Dice::named(1, "sred"))
     }
 
-    /// With n flows of equal rates 1/P comes to n. The mean of P over 80 000 packets is that of so many outcomes, each a hit with
-    /// probability 1/n: its deviation is √(n/80 000) of it, and three and a half are allowed.
+    /// With n flows of equal rates 1/P converges to n. P over 80 000 packets is the mean of as many outcomes,
+    /// each a hit with probability 1/n: its relative deviation is √(n/80 000), and three and a half are
+    /// allowed.
     #[test]
     fn hits_tell_the_number_of_flows() {
         for flows in [2u64, 10, 100] {
@@ -190,13 +193,14 @@ mod tests {
                 }
             }
             let estimate = 80_000.0 / sum;
-            // The list itself also wanders: its composition is renewed only every 4000 packets.
+            // The list itself also fluctuates: it is renewed only every 4000 packets.
             let tolerance = 3.5 * (flows as f64 / 80_000.0).sqrt() + 0.05;
             assert!((estimate / flows as f64 - 1.0).abs() < tolerance, "{flows}: {estimate}");
         }
     }
 
-    /// Where every packet hits, P misses 1 by (1 − 1/1000)^n after n of them: 0.90479, 0.36770 and 0.04971 at 100, 1000 and 3000.
+    /// If every packet hits, P differs from 1 by (1 − 1/1000)^n after n of them: 0.90479, 0.36770 and 0.04971
+    /// at 100, 1000 and 3000.
     #[test]
     fn the_hit_frequency_has_a_memory_of_the_list() {
         let mut queue = sred();
@@ -212,8 +216,8 @@ mod tests {
         }
     }
 
-    /// p_zap by hand at P = 1/64 ((256·P)² = 16) and P = 1/1024 (below 1/256), with and without a hit; of 100 000 draws
-    /// within five deviations.
+    /// p_zap computed by hand at P = 1/64 ((256·P)² = 16) and P = 1/1024 (below 1/256), with and without a
+    /// hit; of 100 000 draws within five deviations.
     #[test]
     fn drops_by_flows_and_hits() {
         for (per, hit, wanted) in

@@ -1,4 +1,4 @@
-//! First in, first out; what finds the queue full is dropped.
+//! First in, first out; arrivals at a full queue are dropped.
 
 use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Waiting};
@@ -6,10 +6,10 @@ use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Rate;
 
-/// A first-in-first-out queue with a limit in packets, bytes or waiting time.
+/// A first-in-first-out queue with a limit in packets, bytes or time.
 ///
-/// A packet counts from acceptance until its last bit is sent. Bytes are those that the link's rate counts. A limit
-/// in time lets a packet into an empty queue however long it takes to send.
+/// A packet counts from acceptance until its last bit is sent. Bytes are counted as in the link's rate. A
+/// time limit lets a packet into an empty queue whatever its transmission time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailDrop {
     limit: Limit,
@@ -30,7 +30,7 @@ impl Block for TailDrop {
         Self { limit: settings.limit }
     }
 
-    /// Takes a new limit; packets already waiting stay, even above it.
+    /// Applies a new limit; waiting packets stay, even above it.
     fn change(&mut self, settings: TailDropSettings) {
         self.limit = settings.limit;
     }
@@ -43,7 +43,7 @@ impl Default for TailDrop {
 }
 
 impl TailDrop {
-    /// Whether there is room for `bytes` where so much waits; the rate at which it leaves is asked for if it matters.
+    /// Whether there is room for `bytes` with this backlog; the departure rate is only computed if needed.
     #[inline(always)]
     pub(crate) fn has_room(&self, waiting: Waiting, bytes: u64, rate: impl FnOnce() -> Rate) -> bool {
         match self.limit {
@@ -54,7 +54,7 @@ impl TailDrop {
 }
 
 impl Discipline for TailDrop {
-    /// Drops what would exceed the limit.
+    /// Drops packets that would exceed the limit.
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         if self.limit.has_room(packet) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// Highest weight.
 const MAX_WEIGHT: u32 = 1_000_000;
-/// Bits behind the point of virtual time.
+/// Fractional bits of virtual time.
 const POINT: u32 = 63;
-/// Bits that a rate of 1 bit/s sends in 10⁻⁹ s, in bytes.
+/// Bits sent in 10⁻⁹ s at 1 bit/s, in bytes.
 const NANOBITS: u64 = 8_000_000_000;
 
 const CLASSES: Grammar = Grammar {
@@ -23,19 +23,22 @@ const CLASSES: Grammar = Grammar {
     examples: &[
         "all weight 1",
         "a weight 3 if tcp and less 500\nb weight 1",
-        "b weight 1000000 limit 20 kB if tcp and greater 900\na weight 1 limit 3 packets\nc weight 7 if ip[1] = 0 and less 200",
+        "b weight 1000000 limit 20 kB if tcp and greater 900\na weight 1 limit 3 packets\n\
+         c weight 7 if ip[1] = 0 and less 200",
         "x weight 2 limit unlimited if greater 300\ny weight 5 limit 20 ms",
-        "x weight 2 queue codel target 1 ms interval 5 ms if less 600\ny weight 5 limit 9 packets queue fq-codel flows 4\nz weight 1 if udp",
+        "x weight 2 queue codel target 1 ms interval 5 ms if less 600\n\
+         y weight 5 limit 9 packets queue fq-codel flows 4\nz weight 1 if udp",
     ],
 };
 
 /// Worst-case fair weighted fair queueing.
 ///
-/// Each class is first in, first out, and drops what finds it full, unless it has a discipline of its own.
+/// Each class is first in, first out with tail drop, unless it has its own discipline.
 ///
-/// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight 1). A packet moves it by its bytes times
-/// 2⁶³/weight rounded down, a product without remainder: a share is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest
-/// weight, however long it runs. Ties go to the class that was named first.
+/// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight
+/// 1). A packet advances it by its bytes times 2⁶³/weight rounded down, a product without remainder: a share
+/// is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest weight, for any duration.
+/// Ties go to the class named first.
 pub type Wf2q = Classed<Shares>;
 
 /// Classes share the rate by weight, none more than a packet ahead of its share.
@@ -46,8 +49,9 @@ pub type Wf2q = Classed<Shares>;
     source = "Bennett & Zhang, Hierarchical Packet Fair Queueing Algorithms (1997)"
 )]
 pub struct Wf2qSettings {
-    /// one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; N is 1 to
-    /// 1000000, L 1000 packets if not given; the first class without if takes what no other does
+    /// one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] [if
+    /// EXPRESSION]; N is 1 to 1000000, L 1000 packets if not given; the first class without if takes what no
+    /// other does
     #[setting(grammar = CLASSES)]
     classes: Arc<ClassSet<Weights>>,
 }
@@ -59,7 +63,7 @@ impl Block for Wf2q {
         Self::new(settings.classes, dice)
     }
 
-    /// Takes other classes, which begin anew. Packets that wait go to those that the new conditions say.
+    /// Applies other classes, which start fresh. Waiting packets are reassigned by the new conditions.
     fn change(&mut self, settings: Wf2qSettings) {
         self.replace(settings.classes);
     }
@@ -88,18 +92,18 @@ pub struct Shares {
     classes: Box<[Share]>,
     /// 2⁶³ divided by the sum of all weights.
     inverse: u64,
-    /// V when the packet that is being sent began, its bytes, and the time.
+    /// V at the beginning of the packet being sent, its bytes, and the time.
     time: u128,
     sent: u64,
     since: Nanos,
     /// Classes whose S is later than V, by S; the others, by F.
     waiting: Heap,
     eligible: Heap,
-    /// The highest F of a packet that was sent.
+    /// The highest F of a sent packet.
     top: u128,
 }
 
-/// A class, and the virtual start and finish of its first packet, or the finish of its last.
+/// A class, with the virtual start and finish of its first packet, or the finish of its last.
 #[derive(Debug, Clone)]
 struct Share {
     /// 2⁶³ divided by its weight.
@@ -136,7 +140,7 @@ impl Scheduler for Shares {
         }
     }
 
-    /// S = max(F, V), with V as far as it has come while a packet is being sent.
+    /// S = max(F, V), with V as advanced so far during transmission.
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.classes) + self.waiting.memory_bytes() + self.eligible.memory_bytes()
     }
@@ -150,13 +154,13 @@ impl Scheduler for Shares {
         self.waiting.set(class, share.start);
     }
 
-    /// A new busy period begins with V at the end of all that was sent: nobody owes anything.
+    /// A new busy period begins with V at the end of everything sent: no class has a debt.
     fn rest(&mut self) {
         self.settle();
         self.time = self.time.max(self.top);
     }
 
-    /// The least F of those with S ≤ V, where V is at least the least S.
+    /// The smallest F among those with S ≤ V, where V is at least the smallest S.
     #[inline]
     fn select(&mut self, _: Nanos) -> Option<usize> {
         self.settle();
@@ -191,7 +195,7 @@ impl Scheduler for Shares {
 }
 
 impl Shares {
-    /// Moves V by what was sent.
+    /// Advances V by what was sent.
     #[inline]
     fn settle(&mut self) {
         self.time += self.virtual_of(self.sent);
@@ -218,7 +222,8 @@ mod tests {
             ("\n# b\na weight 1\nb weight +2", "class 2, column 10: found \"+2\"; write"),
             (
                 "a wieght 1",
-                "class 1, column 3: found \"wieght 1\"; write \"weight\", \"limit\", \"queue\" or \"if\" there",
+                "class 1, column 3: found \"wieght 1\"; write \"weight\", \"limit\", \"queue\" or \"if\" \
+                 there",
             ),
             ("a weight 1 limit many", "class 1, column 18: found \"many\"; write packets, bytes or a time"),
             ("a weight 1 queue", "class 1, column 17: found nothing; write tail-drop, head-drop, red"),
@@ -260,7 +265,7 @@ mod tests {
         assert_eq!(shares.select(Nanos::ZERO), Some(0));
         shares.serve(0, 1000, None, Nanos::ZERO);
         shares.rest();
-        // Class 0 is named first, and is not behind for having sent ten packets alone.
+        // Class 0 is named first, and has no disadvantage from having sent ten packets alone.
         shares.wake(1, 1000, Nanos::ZERO, Rate(8));
         shares.wake(0, 1000, Nanos::ZERO, Rate(8));
         assert_eq!(shares.select(Nanos::ZERO), Some(0));

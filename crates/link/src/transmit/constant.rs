@@ -1,4 +1,4 @@
-//! A rate that stays the same until it is changed.
+//! A rate that is constant until it is changed.
 
 use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
 use super::{Sender, Transmit};
@@ -6,9 +6,9 @@ use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// A constant rate: when so much work is done at it, exactly.
+/// A constant rate: the exact completion times of work.
 ///
-/// Work is kept in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+/// Work is in bits · 10⁹: a rate of r bit/s does r of it per nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Law {
     rate: u64,
@@ -18,12 +18,13 @@ pub(crate) struct Law {
 
 /// Sends at a constant rate: f = s + bytes · 8 / rate, exactly.
 ///
-/// f is rounded down and what the rounding left over is carried into the next packet of the busy period, so that it never accumulates.
+/// f is rounded down, and the remainder is carried into the next packet of the busy period, so that rounding
+/// errors never accumulate.
 #[derive(Debug)]
 pub struct Constant {
     law: Law,
     start: Nanos,
-    /// Work left at `start`, the carried remainder included.
+    /// Remaining work at `start`, the carried remainder included.
     work: u64,
     framing: Framing,
 }
@@ -33,7 +34,8 @@ pub struct Constant {
 #[settings(
     key = "rate",
     kind = "constant",
-    source = "High capacity network link emulation using network processors, section 4.2.1; IEEE 802.3, 4A.4.2"
+    source = "High capacity network link emulation using network processors, section 4.2.1; IEEE 802.3, \
+        4A.4.2"
 )]
 pub struct ConstantSettings {
     /// 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited
@@ -53,8 +55,8 @@ impl Block for Constant {
         Self { law, start: Nanos::ZERO, work: 0, framing }
     }
 
-    /// Takes a new rate, for every bit not yet sent (after [`Constant::settle`]), and a new framing, for packets
-    /// that begin to be sent from now on.
+    /// Applies a new rate to every bit not yet sent (after [`Constant::settle`]), and a new framing to
+    /// packets that begin to be sent from now on.
     fn change(&mut self, settings: ConstantSettings) {
         (self.law, self.framing) = (Law::of(settings.rate), Framing::of(settings.layer, settings.overhead));
     }
@@ -72,7 +74,7 @@ impl Law {
         Self { rate, reciprocal: u64::MAX.checked_div(rate).unwrap_or(0) }
     }
 
-    /// That of a transmitter, and whether the transmitter is to be asked instead.
+    /// The law of a transmitter, and whether the transmitter must be asked instead.
     pub(crate) fn of_transmit(transmit: &Transmit) -> (Self, bool) {
         match transmit {
             Transmit::Constant(Constant { law, .. }) if law.rate != 0 => (*law, false),
@@ -85,20 +87,20 @@ impl Law {
         Rate(self.rate)
     }
 
-    /// When a packet of `bytes` is sent that is begun at `start`, where so much work was left of a remainder, and what is left over then. Of a rate
-    /// that is no outage: else nobody can tell.
+    /// Completion of a packet of `bytes` that begins at `start` with this remainder, and the new remainder.
+    /// For rates other than an outage, whose end is unknown.
     #[inline(always)]
     pub(crate) fn send(self, start: Nanos, rest: u64, bytes: u64) -> (Nanos, u64) {
-        // At an unlimited rate that is no time, and nothing ever waits for what is left over.
+        // At an unlimited rate this takes no time, and the remainder delays nothing.
         let work = rest + bytes * BYTE;
         let nanos = self.nanos_for(work);
         (start + Nanos(nanos), work - nanos * self.rate)
     }
 
-    /// How long so much work takes, rounded down.
+    /// Time for this much work, rounded down.
     #[inline(always)]
     fn nanos_for(self, work: u64) -> u64 {
-        // Work stays below 2⁵¹, so the estimate is at most one too small.
+        // Work is below 2⁵¹, so the estimate is at most one too small.
         let estimate = ((u128::from(work) * u128::from(self.reciprocal)) >> 64) as u64;
         estimate + u64::from(work - estimate * self.rate >= self.rate)
     }
@@ -117,14 +119,14 @@ impl Sender for Constant {
         self.framing
     }
 
-    /// Begins after a pause: the remainder is forgotten.
+    /// Begins after a pause, without a remainder.
     #[inline]
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.start = start;
         self.work = bytes * BYTE;
     }
 
-    /// Begins at the last finish, with the remainder of the last division.
+    /// Begins at the previous finish, with the remainder of the last division.
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
         let done = match self.law.rate {
@@ -149,8 +151,9 @@ impl Sender for Constant {
         self.law.rate != 0
     }
 
-    /// What a division leaves over goes into the next packet, so from one to the next work = rest + (next f - f) · rate - next rest: the
-    /// remainder at the first follows from that at the last, and nothing needs to be kept.
+    /// The remainder of a division goes into the next packet, so from one to the next work = rest + (next f -
+    /// f) · rate - next rest: the remainder at the first follows from that at the last, and need not be
+    /// stored.
     fn go_back(&mut self, now: Nanos, first: Nanos, last: Nanos, behind: u64) {
         if self.law.rate == 0 || self.law.rate == u64::MAX {
             return;
@@ -162,7 +165,8 @@ impl Sender for Constant {
         self.work = (rest + u128::from((first - self.start).0) * rate) as u64;
     }
 
-    /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that ended there.
+    /// Whether all but the last `bytes` are sent: the same rounding as [`Constant::finish`] for a packet that
+    /// ended there.
     fn has_sent_all_but(&self, bytes: u64, now: Nanos) -> bool {
         let until = u128::from(self.work.saturating_sub(bytes * BYTE));
         match self.law.rate {
@@ -172,7 +176,7 @@ impl Sender for Constant {
         }
     }
 
-    /// Takes what is sent by `now` off the work.
+    /// Subtracts the work done by `now`.
     fn settle(&mut self, now: Nanos) {
         let done = match self.law.rate {
             0 => 0,
@@ -221,7 +225,8 @@ mod tests {
         Constant::build(Settings::read(&given).unwrap(), Dice::named(0, ""))
     }
 
-    /// 10 Gbit/s: 64 bytes take 51.2 ns, so ends fall at 51, 102, 153, 204, 256: five packets in exactly 256 ns.
+    /// 10 Gbit/s: 64 bytes take 51.2 ns, so transmissions end at 51, 102, 153, 204, 256: five packets in
+    /// exactly 256 ns.
     #[test]
     fn carries_the_remainder() {
         let mut link = at("10 Gbit/s", "ethernet", "0");
@@ -236,7 +241,7 @@ mod tests {
         assert_eq!(link.finish(), Nanos(351));
     }
 
-    /// Against plain division, for rates and sizes over the whole range.
+    /// Compares with plain division, for rates and sizes over the whole range.
     #[test]
     fn equals_the_division() {
         let mut rate = 300u64;
@@ -254,7 +259,7 @@ mod tests {
         }
     }
 
-    /// 1000 bytes at 1 Mbit/s take 8 ms; halfway the rate doubles: 4 ms + 2 ms.
+    /// 1000 bytes at 1 Mbit/s take 8 ms; half-way the rate doubles: 4 ms + 2 ms.
     #[test]
     fn a_change_of_rate_takes_every_bit_not_yet_sent() {
         let mut link = at("1 Mbit/s", "ethernet", "0");

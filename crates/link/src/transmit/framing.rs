@@ -1,9 +1,9 @@
-//! Which bytes of a packet a rate counts.
+//! Bytes of a packet that a rate counts.
 
 use longwire_block::{Param, ParamKind};
 use longwire_settings::Choice;
 
-/// The work of a byte: eight bits, in bits · 10⁹, of which a rate of r bit/s does r in a nanosecond.
+/// The work of a byte: eight bits, in bits · 10⁹, of which a rate of r bit/s does r per nanosecond.
 pub const BYTE: u64 = 8_000_000_000;
 
 /// What a packet counts.
@@ -27,18 +27,18 @@ pub(crate) const FRAMING_PARAM: Param = Param {
     name: "framing",
     kind: ParamKind::Choice(Layer::WORDS),
     default: Some("ethernet"),
-    help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), wire (ethernet \
-           and 20 bytes of preamble and gap), atm (cells of 53 bytes that carry 48 of the IP packet, the overhead and \
-           AAL5's trailer of 8 bytes)",
+    help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), wire \
+        (ethernet and 20 bytes of preamble and gap), atm (cells of 53 bytes that carry 48 of the IP packet, \
+        the overhead and AAL5's trailer of 8 bytes)",
 };
 
-/// The setting that says what is added to every packet.
+/// The setting for bytes added to every packet.
 pub(crate) const OVERHEAD_PARAM: Param = Param {
     name: "overhead",
     kind: ParamKind::Integer { min: 0, max: 1000 },
     default: Some("0"),
-    help: "bytes added to every packet, 0 to 1000; with atm, before it is cut into cells (PPPoA 2, IP over LLC 8, PPPoE \
-           over bridged LLC 32)",
+    help: "bytes added to every packet, 0 to 1000; with atm, before it is cut into cells (PPPoA 2, IP over \
+        LLC 8, PPPoE over bridged LLC 32)",
 };
 
 /// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2).
@@ -46,7 +46,7 @@ const SHORTEST: u32 = 60;
 const FCS: u32 = 4;
 /// Preamble and start delimiter (8) and the gap between packets (12).
 const PREAMBLE_AND_GAP: u32 = 20;
-/// An ATM cell, and what it carries (ITU-T I.361); what AAL5 puts behind a packet (ITU-T I.363.5).
+/// An ATM cell, and its payload (ITU-T I.361); the AAL5 trailer (ITU-T I.363.5).
 const CELL: u64 = 53;
 const CELL_PAYLOAD: u64 = 48;
 const AAL5_TRAILER: u64 = 8;
@@ -55,29 +55,29 @@ impl Framing {
     /// Frames as they are on Ethernet, with their FCS.
     pub const ETHERNET: Self = Self { layer: Layer::Ethernet, overhead: 0 };
 
-    /// IP packets, with so many bytes more.
+    /// IP packets, with this many additional bytes.
     pub const fn ip(overhead: u16) -> Self {
         Self { layer: Layer::Ip, overhead }
     }
 
-    /// This layer, with so many bytes more.
+    /// This layer, with this many additional bytes.
     pub(crate) const fn of(layer: Layer, overhead: u64) -> Self {
         Self { layer, overhead: overhead as u16 }
     }
 
-    /// The same with `bytes` more for every packet.
+    /// The framing with `bytes` more per packet.
     pub fn plus(self, bytes: u64) -> Self {
         Self { overhead: self.overhead.saturating_add(bytes as u16), ..self }
     }
 
-    /// The same as [`Framing::counted`] where that need not know where the IP header begins.
+    /// As [`Framing::counted`], for framings that don't need the offset of the IP header.
     #[inline(always)]
     pub(crate) fn counted_on_wire(self, frame: u32) -> u64 {
         let gap = if matches!(self.layer, Layer::Wire) { PREAMBLE_AND_GAP } else { 0 };
         u64::from(frame.max(SHORTEST) + FCS + gap) + u64::from(self.overhead)
     }
 
-    /// The bytes that a frame of `frame` bytes without FCS counts, of which `link_header` come before its IP header.
+    /// Counted bytes of a frame of `frame` bytes without FCS, with `link_header` bytes before its IP header.
     #[inline]
     pub fn counted(self, frame: u32, link_header: u32) -> u64 {
         let overhead = u64::from(self.overhead);
@@ -91,7 +91,7 @@ impl Framing {
         }
     }
 
-    /// Whether [`Framing::counted`] needs to know where the IP header begins.
+    /// Whether [`Framing::counted`] needs the offset of the IP header.
     #[inline]
     pub const fn counts_ip(self) -> bool {
         matches!(self.layer, Layer::Ip | Layer::Atm)
@@ -112,7 +112,8 @@ mod tests {
             ("wire", 0, 60, 84),
             ("ip", 0, 1514, 1500),
             ("ip", 8, 1514, 1508),
-            // 40 + 8 bytes fill a cell, and one more needs another; 1508 bytes need 32 cells (31.4), 1540 need 33 (32.1).
+            // 40 + 8 bytes fill a cell, and one more needs another; 1508 bytes need 32 cells (31.4), 1540
+            // need 33 (32.1).
             ("atm", 0, 54, 53),
             ("atm", 0, 55, 106),
             ("atm", 0, 1514, 32 * 53),

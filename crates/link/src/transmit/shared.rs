@@ -1,4 +1,4 @@
-//! A station's end of a shared medium: it asks, and the medium says when a packet was sent.
+//! A station's side of a shared medium: it requests, and the medium reports when a packet was sent.
 
 use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
 use super::{Backlog, Sender};
@@ -12,19 +12,19 @@ pub struct Shared {
     rate: Rate,
     framing: Framing,
     finish: Nanos,
-    /// Since when a packet wants to be sent that the medium does not know of, and the bytes that it counts.
-    wish: Option<(Nanos, u64)>,
+    /// A packet that the medium does not know of yet: the time since which it waits, and its counted bytes.
+    request: Option<(Nanos, u64)>,
     share: Share,
 }
 
-/// How much of the medium's rate a station can expect.
+/// Expected share of the medium's rate for a station.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Share {
-    /// Packets are sent in the order of their arrival, whoever's they are: the station's part of all that waits, of which the others
-    /// have so many bytes.
+    /// Packets are sent in order of arrival: the station's share is its part of the backlog, of which the
+    /// others have `others` bytes.
     InOrder { others: u64 },
-    /// Stations that have a packet send equally many: so many stations, this one included, and of late so many packets of
-    /// all of them in so long.
+    /// Stations with packets send equally often: their number, this one included, and recent departures of
+    /// all of them with their time.
     Fair { stations: u64, packets: u64, time: Nanos },
 }
 
@@ -57,27 +57,27 @@ impl Block for Shared {
 }
 
 impl Shared {
-    /// The end of a medium of that rate, which counts that much of a packet.
+    /// The station's side of a medium with this rate and framing.
     pub(crate) fn new(rate: Rate, framing: Framing, share: Share) -> Self {
-        Self { rate, framing, finish: Nanos::NEVER, wish: None, share }
+        Self { rate, framing, finish: Nanos::NEVER, request: None, share }
     }
 
-    /// The station can expect this from now on.
+    /// Sets the station's share from now on.
     pub(crate) fn expect(&mut self, share: Share) {
         self.share = share;
     }
 
-    /// What the medium does not know of yet.
-    pub(crate) fn take_wish(&mut self) -> Option<(Nanos, u64)> {
-        self.wish.take()
+    /// Takes the request that the medium does not know of yet.
+    pub(crate) fn take_request(&mut self) -> Option<(Nanos, u64)> {
+        self.request.take()
     }
 
-    /// The medium has this rate now, and counts that much of a packet.
+    /// Sets the medium's rate and framing.
     pub(crate) fn share(&mut self, rate: Rate, framing: Framing) {
         (self.rate, self.framing) = (rate, framing);
     }
 
-    /// The medium is done at `now` with the packet being sent.
+    /// Reports that the medium has finished the packet being sent at `now`.
     pub(crate) fn end(&mut self, now: Nanos) {
         self.finish = now;
     }
@@ -89,7 +89,7 @@ impl Sender for Shared {
     }
 
     fn begin(&mut self, start: Nanos, bytes: u64) {
-        self.wish = Some((start, bytes));
+        self.request = Some((start, bytes));
         self.finish = Nanos::NEVER;
     }
 
@@ -118,7 +118,7 @@ impl Sender for Shared {
                 (u128::from(packets) * own * u128::from(BYTE)).checked_div(times).unwrap_or(u128::MAX)
             }
         };
-        // A station that has nothing must not seem to stand still.
+        // An empty station must not appear to be stalled.
         Rate(u64::try_from(rate).unwrap_or(u64::MAX).max(1)).min(self.rate)
     }
 

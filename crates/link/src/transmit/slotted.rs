@@ -1,4 +1,4 @@
-//! Sending in slots, as shared media do.
+//! Transmission in slots, as on shared media.
 
 use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
 use super::{Backlog, Sender};
@@ -6,34 +6,35 @@ use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
 
-/// Gathers packets and sends them together in slots (netem's `slot`): an approximation of how cable, Wi-Fi and LTE let a
-/// station send.
+/// Collects packets and sends them together in slots (netem's `slot`): an approximation of cable, Wi-Fi and
+/// LTE.
 ///
-/// A packet that finds the link idle waits for a slot, whose distance from its arrival is drawn uniformly from the least to the most.
-/// Those that come while it waits, or while others are sent, go in the same slot, one after the other at the rate, until it has let as many
-/// packets or bytes through as it may (the last of them may exceed the bytes). The next slot then opens at a distance drawn in the
-/// same way from that packet's end. A slot that opens when nothing waits passes unused.
+/// A packet that finds the link idle waits for a slot, whose distance from its arrival is drawn uniformly
+/// between minimum and maximum. Those that come while it waits, or while others are sent, go in the same
+/// slot, one after the other at the rate, up to its limit of packets or bytes (the last packet may exceed the
+/// bytes). The next slot then opens at a distance drawn in the same way from that packet's end. A slot that
+/// opens when nothing waits passes unused.
 #[derive(Debug)]
 pub struct Slotted {
     framing: Framing,
     dice: Dice,
     rate: u64,
     min: Nanos,
-    /// How much longer than `min` a distance can be.
+    /// Width of the range above `min`.
     span: u64,
     /// What a slot lets through.
     packets: u64,
     bytes: u64,
-    /// What the current slot still lets through.
+    /// Remaining packets of the current slot.
     packets_left: u64,
     bytes_left: u64,
-    /// When the current slot opens, or has opened.
+    /// Start of the current slot.
     slot: Nanos,
-    /// How far the next slot is from the end of the packet being sent, if that is the last of its slot.
+    /// Distance of the next slot from the end of the packet being sent, if that is the last of its slot.
     gap: Option<Nanos>,
-    /// When the packet being sent begins, or the time up to which it is settled.
+    /// Beginning of the packet being sent, or the time up to which it is settled.
     start: Nanos,
-    /// Work left at `start`, what rounding has left over included.
+    /// Remaining work at `start`, the remainder of rounding included.
     work: u64,
     finish: Nanos,
 }
@@ -94,7 +95,7 @@ impl Block for Slotted {
         block
     }
 
-    /// Takes a new rate for every bit not yet sent, and new distances and limits for slots that are drawn from now on.
+    /// Applies a new rate to every bit not yet sent, and new distances and limits to slots drawn from now on.
     fn change(&mut self, settings: SlottedSettings) {
         let unlimited = |count| if count == 0 { u64::MAX } else { count };
         self.rate = settings.rate.0;
@@ -114,7 +115,7 @@ impl Sender for Slotted {
 
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.open_next();
-        // None was ever open before the first packet.
+        // No slot was open before the first packet.
         if self.slot < start || self.packets_left == 0 {
             let distance = self.distance();
             self.open(start + distance);
@@ -146,14 +147,14 @@ impl Sender for Slotted {
         self.start = self.start.max(now);
     }
 
-    /// The rate in a slot; the highest there is if it is unlimited, for packets wait all the same.
+    /// The rate in a slot; the highest finite rate if it is unlimited, because packets wait all the same.
     #[inline]
     fn rate(&self) -> Rate {
         Rate(self.rate).min(Rate::MAX)
     }
 
-    /// What a slot lets through of packets of the backlog's mean size, in the time that they and the mean distance to the next slot
-    /// take. Exact where packets have one size, or a slot is limited in packets.
+    /// Bytes of a slot's packets of the backlog's mean size, divided by the time of these and the mean
+    /// distance to the next slot. Exact for packets of one size, or slots limited in packets.
     fn departure_rate(&self, backlog: Backlog) -> Rate {
         let endless = self.packets == u64::MAX && self.bytes == u64::MAX;
         if self.rate == 0 || endless || backlog.bytes == 0 {
@@ -161,7 +162,7 @@ impl Sender for Slotted {
         }
         let (packets, bytes) = (u128::from(backlog.packets.max(1)), u128::from(backlog.bytes));
         let by_bytes = (u128::from(self.bytes) * packets).div_ceil(bytes);
-        // A slot's packets number 10⁹ and their bytes 10¹² at most, so that the product fits.
+        // A slot's packets are at most 10⁹ and their bytes at most 10¹², so that the product fits.
         let work = by_bytes.min(u128::from(self.packets)) * bytes * u128::from(BYTE) / packets;
         let sending = if self.rate == u64::MAX { 0 } else { work / u128::from(self.rate) };
         let twice = 2 * (sending + u128::from(self.min.0)) + u128::from(self.span);
@@ -169,7 +170,7 @@ impl Sender for Slotted {
         Rate(u64::try_from(rate).unwrap_or(u64::MAX)).min(Rate::MAX)
     }
 
-    /// A slot's packets in the time that they and the least distance to the next slot take.
+    /// A slot's packets, divided by the time of these and the minimum distance to the next slot.
     fn highest(&self, bytes: u64) -> Rate {
         let endless = self.packets == u64::MAX && self.bytes == u64::MAX;
         if self.rate == 0 || self.min == Nanos::ZERO || endless {
@@ -185,7 +186,7 @@ impl Sender for Slotted {
         self.work
     }
 
-    /// What another transmitter has begun needs no slot.
+    /// A packet begun by another transmitter needs no slot.
     fn take_over(&mut self, now: Nanos, work: u64) {
         (self.start, self.work) = (now, work);
         self.gap = Some(self.distance());
@@ -203,14 +204,14 @@ impl Slotted {
         (self.slot, self.packets_left, self.bytes_left) = (slot, self.packets, self.bytes);
     }
 
-    /// Opens the slot after one that was used up.
+    /// Opens the next slot after one was used up.
     fn open_next(&mut self) {
         if let Some(gap) = self.gap.take() {
             self.open(self.finish + gap);
         }
     }
 
-    /// Takes a packet's share of the slot, and draws the next one if that used it up.
+    /// Takes a packet's share of the slot, and draws the next slot if that used it up.
     fn spend(&mut self, bytes: u64) {
         self.packets_left = self.packets_left.saturating_sub(1);
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
@@ -250,7 +251,7 @@ mod tests {
         packets.iter().enumerate().map(send).collect()
     }
 
-    /// Packets of 1000 bytes, slots 10 ms apart: so many bits in a slot, over the time it takes and the distance.
+    /// Packets of 1000 bytes, slots 10 ms apart: the bits in a slot, divided by its time and the distance.
     #[test]
     fn tells_its_highest_rate_beforehand() {
         for (rate, min, packets, bytes, highest) in [
@@ -289,16 +290,17 @@ mod tests {
     #[test]
     fn what_comes_after_a_slot_waits_for_another() {
         let mut link = slotted(&[("min", "10 ms"), ("packets", "2")]);
-        // The first at 1 ms opens a slot at 11 ms, which lets one more through if it comes by then.
+        // The first at 1 ms opens a slot at 11 ms, which also takes a second one if it comes by then.
         assert_eq!(ends(&mut link, 1, &[100]), [11]);
         assert_eq!(ends(&mut link, 11, &[100]), [11]);
-        // It is used up: the next is at 21 ms. A packet that comes later still finds it gone by.
+        // It is used up: the next is at 21 ms. A later packet finds it expired.
         assert_eq!(ends(&mut link, 15, &[100]), [21]);
         assert_eq!(ends(&mut link, 30, &[100]), [40]);
         assert_eq!(ends(&mut link, 41, &[100]), [51]);
     }
 
-    /// 20 000 distances uniform in 800 µs to 10 ms: mean 5400 µs, and of the mean a standard deviation of 9200/√12/√20 000 = 18.8 µs.
+    /// 20 000 distances uniform in 800 µs to 10 ms: mean 5400 µs, with a standard error of 9200/√12/√20 000 =
+    /// 18.8 µs.
     #[test]
     fn distances_are_uniform() {
         let mut link = slotted(&[("min", "800 us"), ("max", "10 ms"), ("packets", "1")]);
@@ -333,7 +335,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::NEVER);
     }
 
-    /// Packets wait although sending takes no time, so that limits in bytes and time must not take them for sent.
+    /// Packets wait although transmission takes no time, so limits in bytes and time must not treat them as
+    /// sent.
     #[test]
     fn no_rate_is_not_unlimited() {
         assert_eq!(slotted(&[("min", "1 ms")]).rate(), Rate::MAX);

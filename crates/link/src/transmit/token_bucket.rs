@@ -6,13 +6,13 @@ use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Rate};
 
-/// Tokens come at a rate into a bucket that holds a burst of them. A packet begins when there are tokens for all its bytes, and is
-/// then sent at the peak rate.
+/// Tokens arrive at a rate in a bucket of burst size. A packet begins when there are tokens for all its
+/// bytes, and is then sent at the peak rate.
 ///
-/// Tokens are kept in bits · 10⁹, so that a rate of r bit/s brings r of them in a nanosecond. The time at which there are enough is
-/// rounded down; what is then missing is owed, so that rounding never accumulates. A packet larger than the burst begins when the
-/// bucket is full and owes the rest (where tc-tbf drops it): the rate holds in the long run whatever the packets' sizes. The bucket is full
-/// at the start.
+/// Tokens are in bits · 10⁹: a rate of r bit/s adds r of them per nanosecond. The time at which there are
+/// enough is rounded down; the missing part becomes a debt, so that rounding errors never accumulate. A
+/// packet larger than the burst begins when the bucket is full and owes the rest (tc-tbf drops it): the
+/// long-term rate is exact for any packet sizes. The bucket is full at the start.
 #[derive(Debug)]
 pub struct TokenBucket {
     framing: Framing,
@@ -21,21 +21,22 @@ pub struct TokenBucket {
     /// Tokens that the bucket holds.
     burst: i64,
     state: State,
-    /// As it stands at the packet being sent, while those behind it are begun ahead.
+    /// Its state at the packet being sent, while later ones are begun ahead.
     behind: State,
 }
 
 /// Its tokens, and the packet being sent.
 #[derive(Debug, Clone, Copy)]
 struct State {
-    /// Tokens there are at `stamp`; fewer than none are owed.
+    /// Tokens at `stamp`; negative for a debt.
     tokens: i64,
     stamp: Nanos,
-    /// The tokens and their time before those of the packet being sent were taken, while it may still wait for them.
+    /// The tokens and their time before those of the packet being sent were taken, while it may still wait
+    /// for them.
     before: (i64, Nanos),
-    /// When the packet being sent begins, or the time up to which it is settled.
+    /// Beginning of the packet being sent, or the time up to which it is settled.
     start: Nanos,
-    /// Work left at `start`, what rounding has left over included.
+    /// Remaining work at `start`, the remainder of rounding included.
     work: u64,
     finish: Nanos,
     /// Whether the packet being sent has its tokens at `start`.
@@ -55,7 +56,8 @@ const MAX_BURST: Bytes = Bytes(1_000_000_000);
 pub struct TokenBucketSettings {
     /// the rate at which tokens come: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited
     rate: Rate,
-    /// bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when the bucket is full
+    /// bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when the
+    /// bucket is full
     #[setting(min = Bytes(1), max = MAX_BURST)]
     burst: Bytes,
     /// the rate at which a packet that has its tokens is sent
@@ -85,7 +87,7 @@ impl Block for TokenBucket {
         block
     }
 
-    /// Takes new rates, for every bit not yet sent; a smaller bucket loses the tokens above its brim.
+    /// Applies new rates to every bit not yet sent; a smaller bucket loses the excess tokens.
     fn change(&mut self, settings: TokenBucketSettings) {
         (self.rate, self.peak) = (settings.rate.0, settings.peak.0);
         self.burst = (settings.burst.0.min(MAX_BURST.0) * BYTE) as i64;
@@ -112,7 +114,7 @@ impl Sender for TokenBucket {
         self.look_ahead();
     }
 
-    /// Where the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
+    /// If the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
         let rest = match self.peak {
@@ -134,7 +136,7 @@ impl Sender for TokenBucket {
 
     fn settle(&mut self, now: Nanos) {
         if now < self.state.start {
-            // It still waits for its tokens, which it has not taken yet.
+            // It still waits for its tokens, which were not taken yet.
             (self.state.tokens, self.state.stamp) = self.state.before;
             self.state.is_paid = false;
             self.state.start = now;
@@ -177,7 +179,7 @@ impl Sender for TokenBucket {
         self.state.work
     }
 
-    /// What is left of a packet that another transmitter has begun takes tokens as a packet of that size would.
+    /// The rest of a packet begun by another transmitter takes tokens like a packet of that size.
     fn take_over(&mut self, now: Nanos, work: u64) {
         self.state.work = work;
         self.pay(now);
@@ -208,7 +210,7 @@ impl TokenBucket {
         self.reckon();
     }
 
-    /// Brings the tokens up to `now`.
+    /// Adds the tokens up to `now`.
     #[inline]
     fn fill(&mut self, now: Nanos) {
         let room = (self.burst - self.state.tokens) as u64;
@@ -247,12 +249,14 @@ mod tests {
     fn packets_wait_for_tokens() {
         for (burst, peak, ends) in [
             ("2 kB", "unlimited", [0, 0, 8, 16, 24]),
-            // The second begins at 1 ms with 1125 bytes of tokens; at 2 ms 250 are left, and 750 take 6 ms to come.
+            // The second begins at 1 ms with 1125 bytes of tokens; at 2 ms 250 are left, and 750 take 6 ms to
+            // come.
             ("2 kB", "8 Mbit/s", [1, 2, 9, 17, 25]),
-            // Larger than the burst: it begins when the bucket is full, and the next when 500 owed and 500 more have come.
+            // Larger than the burst: it begins when the bucket is full, and the next when 500 owed and 500
+            // more have arrived.
             ("500 B", "unlimited", [0, 8, 16, 24, 32]),
             ("1 B", "unlimited", [0, 8, 16, 24, 32]),
-            // A peak below the rate is what counts.
+            // A peak below the rate is the limit.
             ("2 kB", "500 kbit/s", [16, 32, 48, 64, 80]),
         ] {
             let mut link = bucket("1 Mbit/s", burst, peak);
@@ -302,7 +306,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::NEVER);
     }
 
-    /// A packet that waits for its tokens gets them at the new rate, and one that has them is sent at the new peak.
+    /// A packet that waits for its tokens gets them at the new rate, and one that has them is sent at the new
+    /// peak.
     #[test]
     fn a_change_takes_every_bit_not_yet_sent() {
         let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
@@ -318,7 +323,7 @@ mod tests {
         link.settle(Nanos::from_millis(4));
         link.change(values("1 Mbit/s", "2 kB", "2 Mbit/s"));
         assert_eq!(link.finish(), Nanos::from_millis(6));
-        // A smaller bucket has lost what was above its brim: 1000 and 4 ms · 125 bytes were there, now 100. At 6 ms it is
+        // A smaller bucket has lost the excess: 1000 and 4 ms · 125 bytes were there, now 100. At 6 ms it is
         // still full, and a packet of 200 owes 100.
         link.settle(Nanos::from_millis(4));
         link.change(values("1 Mbit/s", "100 B", "unlimited"));
@@ -328,7 +333,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(6) + Nanos::from_micros(1600));
     }
 
-    /// The bucket is empty at 0. By 4 ms 500 bytes have come at 1 Mbit/s; the other 500 take 2 ms at 2 Mbit/s.
+    /// The bucket is empty at 0. By 4 ms 500 bytes have come at 1 Mbit/s; the other 500 take 2 ms at 2
+    /// Mbit/s.
     #[test]
     fn tokens_that_came_before_a_change_have_come() {
         let mut link = bucket("1 Mbit/s", "1 kB", "unlimited");
@@ -339,7 +345,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(6));
     }
 
-    /// A million packets of 64 bytes at 2 999 999 999 bit/s and a burst of one: the k-th begins when k of them would be sent.
+    /// A million packets of 64 bytes at 2 999 999 999 bit/s and a burst of one: the k-th begins when k of
+    /// them would be sent.
     #[test]
     fn rounding_never_accumulates() {
         let mut link = bucket("2999999999 bit/s", "64 B", "unlimited");
@@ -356,7 +363,8 @@ mod tests {
         fn equals_exact_arithmetic_and_conforms(
             rate in 300u64..4_000_000_000,
             burst in 1u64..20_000,
-            packets in prop::collection::vec((prop_oneof![Just(0u64), 0u64..100_000, 0u64..50_000_000], 1u64..9000), 1..60),
+            packets in prop::collection::vec((prop_oneof![Just(0u64), 0u64..100_000, 0u64..50_000_000],
+                1u64..9000), 1..60),
         ) {
             let mut link = bucket(&format!("{rate} bit/s"), &format!("{burst} B"), "unlimited");
             let (r, brim) = (i128::from(rate), i128::from(burst * BYTE));
@@ -376,7 +384,8 @@ mod tests {
                 prop_assert_eq!(i128::from(link.finish().0), at / r);
                 starts.push((link.finish().0, bytes, work));
             }
-            // Over any interval no more than the burst and what has come, a nanosecond's tokens for the rounding of times aside.
+            // In any interval at most the burst and the arrived tokens are used, except for a nanosecond's
+            // tokens of rounding.
             for (first, &(from, ..)) in starts.iter().enumerate() {
                 let mut sent = 0;
                 for &(until, bytes, work) in &starts[first..] {

@@ -10,15 +10,17 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Sends at the rates of a trace, which count from the start of the run, so that links with the same trace are in step.
+/// Sends at the rates of a trace, which count from the start of the run, so that links with the same trace
+/// are in step.
 ///
-/// Rates hold from one time to the next, and a packet's bits are sent across as many steps and outages as they take, exactly, with the
-/// remainder carried within a busy period.
+/// Rates hold from one time to the next, and a packet's bits are sent across as many steps and outages as
+/// they take, exactly, with the remainder carried within a busy period.
 ///
-/// Delivery opportunities (mahimahi) each take 1504 bytes: of one packet, of several, or of a part of one. A packet waits in the
-/// queue until the opportunity comes that takes its first byte, and counts against the limit of the queue no longer than that; it is
-/// finished when the one comes that takes its last byte. Those that come when nothing waits are lost, and so is one that comes at the
-/// very moment at which a packet arrives at an idle link.
+/// Delivery opportunities (mahimahi) each take 1504 bytes: of one packet, of several, or of a part of one. A
+/// packet waits in the queue until the opportunity comes that takes its first byte, and counts towards the
+/// queue's limit until then; it is finished at the opportunity that takes its last byte. Opportunities
+/// without waiting packets are lost, and so is one at the exact time at which a packet arrives at an idle
+/// link.
 #[derive(Debug)]
 pub struct Trace {
     framing: Framing,
@@ -28,9 +30,9 @@ pub struct Trace {
     /// When the run began on the engine's clock.
     begin: Nanos,
     state: State,
-    /// As it stands at the packet being sent, while those behind it are begun ahead.
+    /// Its state at the packet being sent, while later ones are begun ahead.
     behind: State,
-    /// Where among the opportunities the packet begins, and where it ends.
+    /// Positions among the opportunities at which the packet begins and ends.
     from: Place,
     to: Place,
 }
@@ -38,17 +40,17 @@ pub struct Trace {
 /// The packet being sent.
 #[derive(Debug, Clone, Copy)]
 struct State {
-    /// When the packet began to be sent, or the time up to which it is settled, from the start of the run.
+    /// Beginning of the packet being sent, or the time up to which it is settled, from the start of the run.
     start: Nanos,
     /// Work left at `start`.
     work: u64,
     finish: Nanos,
-    /// What is sent at `finish`, beyond the packet.
+    /// Surplus work at `finish`.
     rest: u64,
     cursor: Cursor,
 }
 
-/// A place among opportunities: the next one, and the bytes left of the one before it.
+/// A position among opportunities: the next one, and the remaining bytes of the one before it.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     next: Deliveries,
@@ -60,8 +62,8 @@ pub(crate) const END_PARAM: Param = Param {
     name: "end",
     kind: ParamKind::Choice(End::WORDS),
     default: Some("loop"),
-    help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if there were \
-           none)",
+    help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if \
+        there were none)",
 };
 
 /// Which bytes a trace counts.
@@ -75,7 +77,7 @@ pub(crate) enum TraceFraming {
 }
 
 impl TraceFraming {
-    /// The layer, unless the trace says it.
+    /// The layer, unless it follows from the trace.
     fn layer(self) -> Option<Layer> {
         match self {
             Self::Auto => None,
@@ -88,7 +90,8 @@ impl TraceFraming {
 }
 
 const RATES: Grammar = Grammar {
-    wanted: "the file of a trace (mahimahi, TheaterQ, times and rates), or a trace such as \"0 s 10 Mbit/s; 5 s 1 Mbit/s\"",
+    wanted: "the file of a trace (mahimahi, TheaterQ, times and rates), or a trace such as \"0 s 10 Mbit/s; \
+        5 s 1 Mbit/s\"",
     read,
     examples: &[
         "0 s 10 Mbit/s; 5 ms 1 Mbit/s; 20 ms 0; 30 ms end",
@@ -111,7 +114,8 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
 #[settings(
     key = "rate",
     kind = "trace",
-    source = "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace files"
+    source = "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace \
+        files"
 )]
 pub struct TraceSettings {
     /// a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or such a list itself
@@ -119,8 +123,8 @@ pub struct TraceSettings {
     pub file: Arc<Rates>,
     #[setting(like = END_PARAM)]
     end: End,
-    /// bytes the rate counts: auto (ip and 4 bytes for a mahimahi trace, as mahimahi counts; else ethernet), ethernet, ip, wire,
-    /// atm, as for a constant rate
+    /// bytes the rate counts: auto (ip and 4 bytes for a mahimahi trace, as mahimahi counts; else ethernet),
+    /// ethernet, ip, wire, atm, as for a constant rate
     #[setting(default = "auto")]
     framing: TraceFraming,
     #[setting(like = OVERHEAD_PARAM)]
@@ -154,7 +158,7 @@ impl Block for Trace {
         block
     }
 
-    /// Takes another trace, of which what comes from now on counts, for every bit not yet sent.
+    /// Applies another trace, from the current time on, to every bit not yet sent.
     fn change(&mut self, settings: TraceSettings) {
         let (rates, end) = (Some(settings.file), settings.end);
         let same = match (&self.rates, &rates) {
@@ -252,13 +256,14 @@ impl Sender for Trace {
         self.awaited().max(now)
     }
 
-    /// The mean of the trace; the highest there is if it is unlimited at a time, for packets may wait all the same.
+    /// The mean of the trace; the highest finite rate if it is ever unlimited, because packets may wait all
+    /// the same.
     #[inline]
     fn rate(&self) -> Rate {
         self.mean
     }
 
-    /// The highest of the trace; unlimited if it ends and nothing holds from then on.
+    /// The highest rate of the trace; unlimited if it ends without a limit.
     fn highest(&self, _: u64) -> Rate {
         match self.rates.as_deref() {
             Some(rates) if self.end != End::Clear => rates.highest(),
@@ -307,7 +312,7 @@ impl Sender for Trace {
 }
 
 impl Trace {
-    /// When the next opportunity comes that no packet has used; the end of the trace, if that ends all limits.
+    /// Time of the next unused opportunity; the end of the trace, if that ends all limits.
     fn awaited(&self) -> Nanos {
         match self.rates.as_deref() {
             Some(Rates::Opportunities(trace)) => {
@@ -333,14 +338,14 @@ impl Trace {
     }
 }
 
-/// When `work` is done by rates, and what the rounding left over.
+/// Completion of `work` by rates, and the remainder of rounding.
 #[inline]
 fn by_steps(steps: &Steps, cursor: &mut Cursor, start: Nanos, work: u64) -> (Nanos, u64) {
     let finish = steps.finish(cursor, start, work);
     (finish.at, finish.rest)
 }
 
-/// When the opportunity comes that takes the last of `work`, and what is left then.
+/// Time of the opportunity that takes the last of `work`, and the rest of it.
 #[inline]
 fn by_opportunities(trace: &Opportunities, from: Place, start: Nanos, work: u64) -> (Nanos, Place) {
     let bytes = work.div_ceil(BYTE);
@@ -397,7 +402,8 @@ mod tests {
         }
     }
 
-    /// 1000 bytes are 8 ms at 1 Mbit/s. 1 Mbit/s until 10 ms, nothing until 30 ms, then 2 Mbit/s until 40 ms, and again.
+    /// 1000 bytes are 8 ms at 1 Mbit/s. 1 Mbit/s until 10 ms, nothing until 30 ms, then 2 Mbit/s until 40 ms,
+    /// and again.
     #[test]
     fn a_packet_is_sent_across_steps_outages_and_rounds() {
         let mut link = trace("0 s 1 Mbit/s; 10 ms 0; 30 ms 2 Mbit/s; 40 ms end", "loop", "ip");
@@ -429,19 +435,20 @@ mod tests {
     #[test]
     fn packets_use_opportunities() {
         let mut link = trace("1;1;4;9", "loop", "auto");
-        // Before 1 ms: of two opportunities at once, one packet of 1504 takes the first, two of 752 the second.
+        // Before 1 ms: of two opportunities at once, one packet of 1504 takes the first, two of 752 the
+        // second.
         link.begin(Nanos(0), 1504);
         assert_eq!(link.finish(), Nanos::from_millis(1));
         for (bytes, finish) in [(752, 1), (752, 1), (500, 4), (1004, 4), (1, 9), (1503, 9), (3009, 13)] {
             crate::transmit::follow(&mut link, bytes);
             assert_eq!(link.finish(), Nanos::from_millis(finish), "{bytes}");
         }
-        // 1503 bytes of the one at 13 ms are left for a packet that waits, and lost for one that comes later.
+        // 1503 bytes of the one at 13 ms are left for a waiting packet, and lost for a later one.
         crate::transmit::follow(&mut link, 1503);
         assert_eq!(link.finish(), Nanos::from_millis(13));
         link.begin(Nanos::from_millis(13), 10);
         assert_eq!(link.finish(), Nanos::from_millis(18));
-        // What nobody used is lost: the ones at 19 and 22 ms.
+        // Unused ones are lost: those at 19 and 22 ms.
         link.begin(Nanos(26_999_999), 1504);
         assert_eq!(link.finish(), Nanos::from_millis(27));
         assert_eq!(link.rate(), Rate(4 * 1504 * 8 * 1000 / 9));
@@ -465,7 +472,8 @@ mod tests {
         }
     }
 
-    /// 1000 bytes at 1 Mbit/s take 8 ms; after 4 ms a trace of 2 Mbit/s comes, then one whose next opportunity is at 11 ms.
+    /// 1000 bytes at 1 Mbit/s take 8 ms; after 4 ms a trace of 2 Mbit/s comes, then one whose next
+    /// opportunity is at 11 ms.
     #[test]
     fn a_change_takes_every_bit_not_yet_sent() {
         let mut link = trace("0 s 1 Mbit/s", "loop", "ip");
@@ -482,7 +490,7 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(11));
     }
 
-    /// A packet of two opportunities, changed between them, has one behind it.
+    /// A packet of two opportunities that is changed between them has one behind it.
     #[test]
     fn opportunities_used_stay_used() {
         let mut link = trace("3;5;9", "loop", "ip");
@@ -502,8 +510,8 @@ mod tests {
         assert_eq!(link.finish(), Nanos::from_millis(4));
     }
 
-    /// A trace whose rate changes every 10 µs, a million times, and packets that follow each other over all of it: each
-    /// ends where the bits of the steps before it, summed up in 128 bits, say.
+    /// A trace whose rate changes every 10 µs, a million times, with consecutive packets over all of it: each
+    /// ends where the running sum of the steps' bits, in 128 bits, says.
     #[test]
     fn a_trace_of_ten_microseconds_is_followed_exactly() {
         let rate = |k: u64| 1_000_000 + k * 7919 % 99_000_000;
@@ -528,7 +536,7 @@ mod tests {
         assert!(packets > 75_000, "{packets}");
     }
 
-    /// mahimahi's way to empty its queue at every opportunity, over packets that all arrived before.
+    /// mahimahi's method of emptying its queue at every opportunity, for packets that all arrived before.
     fn slow(times: &[u32], rounds: u32, packets: &[u64]) -> Vec<u64> {
         let length = *times.last().unwrap();
         let all =
@@ -561,7 +569,8 @@ mod tests {
             let mut link = trace(&(text.join(";") + ";"), "loop", "ip");
             let wanted = slow(&times, 200, &packets);
             for (index, (&bytes, end)) in packets.iter().zip(wanted).enumerate() {
-                if index == 0 { link.begin(Nanos(0), bytes) } else { crate::transmit::follow(&mut link, bytes) }
+                if index == 0 { link.begin(Nanos(0), bytes) } else { crate::transmit::follow(&mut link,
+                    bytes) }
                 prop_assert_eq!(link.finish(), Nanos::from_millis(end));
             }
         }

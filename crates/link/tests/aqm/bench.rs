@@ -30,7 +30,7 @@ pub struct Bench {
     pool: Pool,
     links: Links,
     next: u64,
-    /// What has left since it was taken last.
+    /// Departures since the last call.
     pub left: Vec<Left>,
 }
 
@@ -52,7 +52,8 @@ impl Bench {
         Self { pool: Pool::new(64 << 20).unwrap(), links, next: 0, left: Vec::new() }
     }
 
-    /// A packet of a flow arrives, whose DS field is `field` and which counts `bytes` (64 to 1518). Returns its number.
+    /// Lets a packet of a flow arrive, with DS field `field` and `bytes` counted bytes (64 to 1518). Returns
+    /// its number.
     pub fn arrive(&mut self, at: u64, flow: u16, field: u8, bytes: u64) -> u64 {
         self.advance(at);
         let mut frame = vec![0u8; bytes as usize - 4];
@@ -79,7 +80,7 @@ impl Bench {
         self.links.change(&mut self.pool, 0, Nanos(at), &[(spec, values)]).unwrap();
     }
 
-    /// Everything leaves that leaves by `until`, each at its time.
+    /// Executes all departures by `until`, each at its time.
     pub fn advance(&mut self, until: u64) {
         while self.deadline() <= until {
             let mut out = Fifo::EMPTY;
@@ -89,7 +90,7 @@ impl Bench {
         }
     }
 
-    /// When the link wants to be looked at next.
+    /// The time at which the link must be served next.
     pub fn deadline(&mut self) -> u64 {
         self.links.deadline(0).0
     }
@@ -134,8 +135,8 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// A flow of `rate` bit/s in packets of `bytes`, whose first packet comes after `start` by a part of their gap that differs from flow
-    /// to flow (multiples of the golden ratio).
+    /// A flow of `rate` bit/s in packets of `bytes`, whose first packet comes after `start` by a part of
+    /// their gap that differs from flow to flow (multiples of the golden ratio).
     pub fn new(flow: u16, field: u8, bytes: u64, rate: u64, start: u64) -> Self {
         let gap = bytes * 8 * SECOND / rate;
         Self {

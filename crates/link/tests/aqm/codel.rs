@@ -1,11 +1,11 @@
-//! CoDel (RFC 8289): drops come at interval/√count, end with the queue, and go on where they were.
+//! CoDel (RFC 8289): drops come at interval/√count, end with the queue, and resume at their rate.
 
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND};
 
 /// 1000 bytes at 100 Mbit/s.
 const SENT: u64 = 80_000;
 
-/// An eighth more arrives than is sent, and the times at which packets are dropped or marked are noted.
+/// Arrivals exceed the rate by an eighth; the times of drops or marks are recorded.
 fn overload(bench: &mut Bench, field: u8, (from, until): (u64, u64)) -> Vec<u64> {
     let hits = |bench: &mut Bench, now| bench.dropped(now, "aqm") + bench.stats(now).marked_packets;
     let (mut times, mut seen) = (Vec::new(), hits(bench, from));
@@ -19,13 +19,15 @@ fn overload(bench: &mut Bench, field: u8, (from, until): (u64, u64)) -> Vec<u64>
     times
 }
 
-/// Against Σ 100 ms/√n from the first drop on: each is at the first end of a transmission after its time, seen at the next arrival.
+/// Against Σ 100 ms/√n from the first drop on: each is at the first end of a transmission after its time,
+/// seen at the next arrival.
 #[test]
 fn drops_follow_the_square_root() {
     for (marks, field) in [("no", NOT_ECT), ("yes", ECT_0)] {
         let mut bench = Bench::new("codel", &[("limit", "unlimited"), ("ecn", marks)], "100 Mbit/s");
         let times = overload(&mut bench, field, (0, SECOND));
-        // An eighth more than 100 Mbit/s: after 45 ms 5 ms wait, and another 100 ms later the first is dropped.
+        // An eighth more than 100 Mbit/s: after 45 ms 5 ms wait, and another 100 ms later the first is
+        // dropped.
         assert!((145 * MS..147 * MS).contains(&times[0]), "{}", times[0]);
         assert!(times.len() > 20, "{}", times.len());
         let mut due = times[0] as f64;
@@ -41,7 +43,8 @@ fn drops_follow_the_square_root() {
     }
 }
 
-/// The queue drains, and nothing more is dropped. Soon after, dropping goes on at the rate it had reached; long after, it begins anew.
+/// The queue drains, and drops end. A short time later, dropping resumes at the rate it had reached; a long
+/// time later, it starts again.
 #[test]
 fn leaves_and_remembers() {
     for (pause, remembers) in [(100 * MS, true), (3 * SECOND, false)] {
@@ -60,7 +63,8 @@ fn leaves_and_remembers() {
     }
 }
 
-/// A queue that never waits longer than the target for a whole interval is left alone, and so is one of a single packet.
+/// A queue that never exceeds the target for a whole interval is not controlled, and neither is one with a
+/// single packet.
 #[test]
 fn spares_bursts_and_slow_links() {
     let mut bench = Bench::new("codel", &[], "100 Mbit/s");

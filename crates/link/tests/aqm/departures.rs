@@ -1,9 +1,9 @@
-//! Limits in time and controllers of the waiting time where packets leave more slowly than their bits are sent.
+//! Time limits and delay controllers where packets leave more slowly than their bits are sent.
 
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 
-/// One packet in a slot, slots 10 ms apart, 500 packets of 1000 bytes at once: 5 of them are what 50 ms let out, whatever the rate in a
-/// slot, and whichever unit the slot is limited in.
+/// One packet per slot, slots 10 ms apart, 500 packets of 1000 bytes at once: 50 ms release 5 of them,
+/// whatever the rate in a slot, and whichever unit limits the slot.
 #[test]
 fn a_limit_in_time_counts_slots() {
     for rate in ["unlimited", "1 Gbit/s"] {
@@ -15,7 +15,8 @@ fn a_limit_in_time_counts_slots() {
             }
             bench.advance(10 * SECOND);
             let left: Vec<u64> = bench.left.iter().map(|left| left.leave).collect();
-            // At 1 Gbit/s a packet takes 8 us, and the next slot opens 10 ms after its end: the fifth would leave at 50.040 ms.
+            // At 1 Gbit/s a packet takes 8 us, and the next slot opens 10 ms after its end: the fifth would
+            // leave at 50.040 ms.
             let wanted: &[u64] = match rate {
                 "unlimited" => &[10_000_000, 20_000_000, 30_000_000, 40_000_000, 50_000_000],
                 _ => &[10_008_000, 20_016_000, 30_024_000, 40_032_000],
@@ -26,8 +27,8 @@ fn a_limit_in_time_counts_slots() {
     }
 }
 
-/// Slots of 2 packets, from 5 to 15 ms apart: 10 ms in the mean, whatever this run draws. What waits may be 30 ms, so 6 packets of any
-/// size.
+/// Slots of 2 packets, from 5 to 15 ms apart: 10 ms in the mean, whatever this run draws. What waits may be
+/// 30 ms, so 6 packets of any size.
 #[test]
 fn a_limit_in_time_takes_the_mean_distance() {
     let slots = [("min", "5 ms"), ("max", "15 ms"), ("packets", "2")];
@@ -40,8 +41,8 @@ fn a_limit_in_time_takes_the_mean_distance() {
     }
 }
 
-/// Packets that come 25 % faster than slots let them out: PIE holds the wait between a half of its target, below which nothing is
-/// dropped, and twice it, and a fifth is lost.
+/// Packets that come 25 % faster than slots release them: PIE keeps the delay between half its target, below
+/// which nothing is dropped, and twice it, and a fifth is lost.
 #[test]
 fn pie_steers_slots_to_its_target() {
     let slots = [("min", "1 ms"), ("packets", "1")];
@@ -58,8 +59,8 @@ fn pie_steers_slots_to_its_target() {
     assert!((7.5..30.0).contains(&mean), "{mean} ms");
 }
 
-/// ARED's weight is 1 − e^(−1/C), C usual packets a second: of a slotted rate, those that slots let out. Both links send 1000 bytes every
-/// 10 ms, so both choose alike: their dice and their averages are the same.
+/// ARED's weight is 1 − e^(−1/C), C usual packets a second: of a slotted rate, those that slots let out. Both
+/// links send 1000 bytes every 10 ms, so both choose alike: their dice and their averages are the same.
 #[test]
 fn ared_takes_slots_for_a_rate() {
     let queue = ("ared", &[("limit", "1000 packets"), ("mean-packet", "1000 B")][..]);

@@ -1,4 +1,4 @@
-//! DualPI2 (RFC 9332): what overload does to each queue.
+//! DualPI2 (RFC 9332): effects of overload on each queue.
 
 use crate::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, SECOND, Steady, send};
 
@@ -7,7 +7,8 @@ fn bytes(bench: &Bench, flow: u16, from: u64) -> f64 {
     of.map(|left| left.bytes).sum::<u64>() as f64
 }
 
-/// A low-latency flow that does not slow down takes all it can; the classic queue keeps its tenth of the 10 Mbit/s, or what is asked.
+/// An unresponsive low-latency flow takes all it can; the classic queue keeps its tenth of the 10 Mbit/s, or
+/// the configured share.
 #[test]
 fn the_classic_queue_is_protected() {
     for (protection, part) in [("10 %", 0.1), ("30 %", 0.3)] {
@@ -23,8 +24,8 @@ fn the_classic_queue_is_protected() {
     }
 }
 
-/// Three packets at once, the first of which is sent at once: low latency goes before classic. The credit that the classic queue has then is
-/// forgotten while the link is idle, so that the next three fare the same.
+/// Three packets at once, the first of which is sent at once: low latency precedes classic. The classic
+/// queue's credit is forgotten while the link is idle, so that the next three are treated the same.
 #[test]
 fn an_idle_link_forgets_the_credit() {
     let mut bench = Bench::new("dualpi2", &[], "10 Mbit/s");
@@ -38,8 +39,9 @@ fn an_idle_link_forgets_the_credit() {
     assert_eq!(flows, [3, 1, 2, 3, 1, 2]);
 }
 
-/// With a coupling of a half coupled marking never comes beyond 50 %, but with no target and no way down p' comes to 1 in its second
-/// correction and stays there: then no classic packet passes, ECN-capable or not, and every second low-latency one is marked.
+/// With a coupling of a half coupled marking never exceeds 50 %, but with a target of zero and without
+/// decrease p' reaches 1 in its second update and stays there: then no classic packet passes, ECN-capable or
+/// not, and every second low-latency one is marked.
 #[test]
 fn overload_without_coupled_overload_drops_classic_packets() {
     let given = [("coupling", "0.5"), ("target", "0 ms"), ("alpha", "100"), ("beta", "0")];
@@ -51,7 +53,8 @@ fn overload_without_coupled_overload_drops_classic_packets() {
     assert!(late.windows(2).all(|two| two[0].marked != two[1].marked));
 }
 
-/// Of a lone low-latency flow that is a little too fast every packet is marked from the step on, and none that waits less.
+/// With a single low-latency flow that is slightly too fast, every packet is marked from the step on, and
+/// none below.
 #[test]
 fn the_step_marks() {
     let given = [("alpha", "0"), ("beta", "0"), ("step", "5 ms")];
@@ -65,8 +68,8 @@ fn the_step_marks() {
     }
 }
 
-/// Two flows that do not slow down, twice what the link sends: p' rises until the link is overloaded, and both are dropped, ECN-capable or
-/// not, so that about the target waits.
+/// Two unresponsive flows with twice the link's rate: p' rises until overload, and both are dropped,
+/// ECN-capable or not, so that the delay is about the target.
 #[test]
 fn overload_drops_both() {
     for classic in [NOT_ECT, ECT_0] {

@@ -1,4 +1,4 @@
-//! Fair queueing (RFC 8290): equal shares, no wait for flows that send little, and losses for those that hold most.
+//! Fair queueing (RFC 8290): equal shares, no delay for sparse flows, and losses for the largest flows.
 
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 use std::collections::BTreeMap;
@@ -35,7 +35,8 @@ fn flows_get_equal_shares() {
     }
 }
 
-/// Four flows fill the link; a fifth sends 200 bytes every 20 ms, and waits for no more than the packet that is being sent.
+/// Four flows fill the link; a fifth sends 200 bytes every 20 ms, and waits at most for the packet being
+/// sent.
 #[test]
 fn sparse_flows_do_not_wait() {
     for kind in KINDS {
@@ -54,7 +55,7 @@ fn sparse_flows_do_not_wait() {
     }
 }
 
-/// With room for 60 kB, the flow that sends four times the rate loses; one within its share does not lose a packet.
+/// With room for 60 kB, the flow with four times the rate loses packets; one within its share loses none.
 #[test]
 fn the_longest_queue_makes_room() {
     for kind in KINDS {
@@ -76,7 +77,7 @@ fn the_longest_queue_makes_room() {
     }
 }
 
-/// By default FQ-CoDel marks what it can; FQ-PIE does if asked, before it drops.
+/// FQ-CoDel marks by default; FQ-PIE does if configured, before it drops.
 #[test]
 fn capable_flows_are_marked() {
     for (kind, given) in [("fq-codel", &[][..]), ("fq-pie", &[("ecn", "yes")])] {

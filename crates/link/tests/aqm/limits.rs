@@ -1,4 +1,4 @@
-//! The limit holds in every discipline, whatever else it drops.
+//! The limit holds in every discipline, whatever its other drops.
 
 use crate::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, Steady, send};
 
@@ -17,8 +17,9 @@ const KINDS: [&str; 12] = [
     "dualpi2",
 ];
 
-/// Three flows send six times the rate; 20 packets of 1000 bytes, as many bytes, or 16 ms of 10 Mbit/s are the most that may wait. No discipline
-/// has gathered enough to drop early in the first 10 ms, so that the limit is met, and afterwards the link goes on sending.
+/// Three flows send six times the rate; the limit is 20 packets of 1000 bytes, as many bytes, or 16 ms of 10
+/// Mbit/s. No discipline drops early in the first 10 ms, so that the limit is reached, and afterwards the
+/// link keeps sending.
 #[test]
 fn the_limit_holds() {
     for kind in KINDS {

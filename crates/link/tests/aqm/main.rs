@@ -1,4 +1,4 @@
-//! Active queue management against what was published about it, in virtual time.
+//! Active queue management compared with published results, in virtual time.
 #![forbid(unsafe_code)]
 
 mod bench;

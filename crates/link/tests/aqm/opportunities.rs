@@ -1,4 +1,4 @@
-//! Links that send by delivery opportunities, beside a model of mahimahi's `mm-link` that is written down here once more.
+//! Links with delivery opportunities, compared with a separate model of mahimahi's `mm-link`.
 
 use crate::bench::{Bench, MS, NOT_ECT, SECOND};
 use longwire_block::Dice;
@@ -15,19 +15,19 @@ struct Waiting {
     bytes: u64,
 }
 
-/// The model's queue: what it lets in, what it drops, and which packet it gives to the transmitter.
+/// The model's queue: admission, drops, and the next packet for the transmitter.
 trait Model {
     fn enqueue(&mut self, queue: &mut VecDeque<Waiting>, packet: Waiting);
-    /// The packet to be sent at `now`, if the queue has one and does not drop all it has.
+    /// The packet to be sent at `now`, if the queue has one that it does not drop.
     fn dequeue(&mut self, queue: &mut VecDeque<Waiting>, _now: u64) -> Option<Waiting> {
         queue.pop_front()
     }
 }
 
-/// `mm-link`'s link: before a packet is queued, the opportunities up to then are spent. Each takes packets out of the queue as long as it has
-/// bytes left; a packet of which it takes a part stays in transmission, outside the queue.
+/// `mm-link`'s link: before a packet is queued, earlier opportunities are spent. Each takes packets out of
+/// the queue while it has bytes left; a partly taken packet is in transmission, outside the queue.
 struct Link<M> {
-    /// Opportunities in nanoseconds, and how many have gone by.
+    /// Opportunities in nanoseconds, and the number used or lost.
     times: Vec<u64>,
     gone: usize,
     queue: VecDeque<Waiting>,
@@ -187,7 +187,8 @@ impl Model for Codel {
     }
 }
 
-/// A link and its model, which are given the same packets. A frame of `bytes` bytes with FCS counts 14 less: the IP packet and the 4 bytes before it.
+/// A link and its model with the same packets. A frame of `bytes` bytes with FCS counts 14 less: the IP
+/// packet and the 4 bytes before it.
 struct Pair<M> {
     bench: Bench,
     model: Link<M>,
@@ -205,7 +206,7 @@ impl<M: Model> Pair<M> {
         self.model.arrive(Waiting { number, arrival: at, bytes: bytes - 14 });
     }
 
-    /// Lets all leave that is left, and compares number and time of every packet. Returns how many there were.
+    /// Executes all remaining departures, and compares number and time of every packet. Returns their number.
     #[track_caller]
     fn compare(mut self, until: u64) -> (usize, M) {
         self.bench.advance(until);
@@ -286,8 +287,9 @@ fn codel_sees_what_it_sees_in_mm_link() {
     assert!(dropped > 200, "{dropped}");
 }
 
-/// Opportunities every 10 ms, and packets that take one of them, or one and two thirds. Two may wait. The first is sent at 10 ms, or in
-/// transmission from then on, and in either case takes no room: one of two that come at 11 ms is let in.
+/// Opportunities every 10 ms, and packets that take one of them, or one and two thirds. The limit is two. The
+/// first is sent at 10 ms, or in transmission from then on, and in both cases takes no room: one of two that
+/// come at 11 ms is admitted.
 #[test]
 fn the_packet_in_transmission_takes_no_room() {
     for (overhead, held, leaves) in [("0", 2, [10, 20, 30]), ("1000", 3, [20, 40, 50])] {
@@ -308,8 +310,8 @@ fn the_packet_in_transmission_takes_no_room() {
     }
 }
 
-/// An outage of a second: a packet that comes at its beginning is still in the queue at its end, and CoDel sees that it has waited. Taken when it
-/// came, it would have waited no time.
+/// An outage of a second: a packet from its beginning is still in the queue at its end, and CoDel sees its
+/// delay. Taken on arrival, it would have had none.
 #[test]
 fn an_idle_link_takes_nothing_in_an_outage() {
     let given = [("limit", "unlimited"), ("target", "5 ms"), ("interval", "100 ms")];
@@ -318,12 +320,14 @@ fn an_idle_link_takes_nothing_in_an_outage() {
         bench.arrive(n * MS, 1, NOT_ECT, 1518);
     }
     bench.advance(10 * SECOND);
-    // At 1 s the first is found to have waited longer than the target. At 1.2 s the second is dropped, and the third sent.
+    // At 1 s the first is found to have waited longer than the target. At 1.2 s the second is dropped, and
+    // the third sent.
     let left: Vec<(u64, u64)> = bench.left.iter().map(|left| (left.number, left.leave / MS)).collect();
     assert_eq!(left[..2], [(0, 1000), (2, 1200)]);
 }
 
-/// What waits for an opportunity goes over to another transmitter, and back; what was in transmission keeps what is sent of it.
+/// Packets that wait for an opportunity move to another transmitter, and back; the packet in transmission
+/// keeps its sent part.
 #[test]
 fn a_change_of_the_transmitter_keeps_all() {
     let trace = [("file", "100;"), ("framing", "ethernet")];
@@ -335,13 +339,14 @@ fn a_change_of_the_transmitter_keeps_all() {
     bench.change(10 * MS, "rate", "constant", &[("rate", "12112 kbit/s")]);
     bench.advance(11 * MS);
     assert_eq!(bench.left.iter().map(|left| left.leave).collect::<Vec<_>>(), [11 * MS]);
-    // The second is half sent, and counts against the limit no longer.
+    // The second is half sent, and no longer counts towards the limit.
     bench.change(11 * MS + MS / 2, "rate", "trace", &trace);
     bench.arrive(12 * MS, 1, NOT_ECT, 1514);
     bench.arrive(12 * MS, 1, NOT_ECT, 1514);
     bench.arrive(12 * MS, 1, NOT_ECT, 1514);
     assert_eq!((bench.dropped(12 * MS, "queue-full"), bench.stats(12 * MS).queued_packets), (1, 4));
-    // Its 757 bytes and 747 of the third go at 100 ms. Then the rate is constant again: 767 bytes take 506.6 us, and count as waiting.
+    // Its 757 bytes and 747 of the third go at 100 ms. Then the rate is constant again: 767 bytes take 506.6
+    // us, and are waiting.
     bench.advance(100 * MS);
     bench.change(100 * MS, "rate", "constant", &[("rate", "12112 kbit/s")]);
     bench.arrive(100 * MS, 1, NOT_ECT, 1514);
@@ -352,7 +357,7 @@ fn a_change_of_the_transmitter_keeps_all() {
     assert_eq!(left, [11 * MS, 100 * MS, 100_506_605, 101_506_605, 102_506_605]);
 }
 
-/// A queue that changes while packets wait for an opportunity does not have them sent before it.
+/// A change of the queue while packets wait for an opportunity does not let them leave earlier.
 #[test]
 fn a_change_of_the_queue_waits_for_the_opportunity() {
     for (kind, given) in
@@ -369,7 +374,7 @@ fn a_change_of_the_queue_waits_for_the_opportunity() {
     }
 }
 
-/// A trace that has ended limits nothing: what waits leaves with its end, and what comes later at once.
+/// A trace that has ended limits nothing: waiting packets leave with its end, and later ones at once.
 #[test]
 fn after_the_end_nothing_waits() {
     let ended = [("file", "5;10"), ("end", "clear")];

@@ -1,9 +1,9 @@
-//! PIE (RFC 8033): bursts pass, overload is dropped, and an idle link forgets.
+//! PIE (RFC 8033): bursts pass, overload is dropped, and an idle link resets the probability.
 
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 
-/// Three times the rate, after a quiet second, for 130 ms: nothing is dropped, as the allowance of 150 ms ends with a correction that
-/// comes up to 15 ms sooner. For 600 ms: something is.
+/// Three times the rate, after a quiet second, for 130 ms: nothing is dropped, as the allowance of 150 ms
+/// ends with an update that comes up to 15 ms earlier. For 600 ms: there are drops.
 #[test]
 fn bursts_pass_for_their_allowance() {
     for (length, passes) in [(130, true), (600, false)] {
@@ -15,8 +15,9 @@ fn bursts_pass_for_their_allowance() {
     }
 }
 
-/// Packets that come 25 % too fast for 20 s lose a fifth in the end, and what is left waits about as long as asked: between the
-/// half of it, below which nothing is dropped, and twice. Then the link is idle, and a minute later nothing is dropped any more.
+/// Packets that come 25 % too fast for 20 s lose a fifth in the end, and the delay is between half the
+/// target, below which nothing is dropped, and twice it. Then the link is idle, and a minute later nothing is
+/// dropped any more.
 #[test]
 fn steers_to_the_target_and_forgets() {
     let mut bench = Bench::new("pie", &[("limit", "unlimited")], "10 Mbit/s");
@@ -36,7 +37,7 @@ fn steers_to_the_target_and_forgets() {
     assert_eq!(bench.dropped(121 * SECOND, "aqm"), before);
 }
 
-/// ECN-capable packets that do not slow down are marked, until the probability has reached 10 % and they are dropped.
+/// Unresponsive ECN-capable packets are marked, until the probability reaches 10 % and they are dropped.
 #[test]
 fn marks_only_below_a_tenth() {
     let mut bench = Bench::new("pie", &[("limit", "unlimited"), ("ecn", "yes")], "10 Mbit/s");

@@ -1,9 +1,10 @@
-//! Queueing theory: what a link of constant rate does to Poisson arrivals.
+//! Queueing theory: Poisson arrivals at a link of constant rate.
 
 use crate::bench::{Bench, NOT_ECT};
 use longwire_block::Dice;
 
-/// M/D/1: the mean wait is ρ / (2·(1 − ρ)) service times (Pollaczek–Khinchine). The deviation of the mean is taken from 40 batches.
+/// M/D/1: the mean wait is ρ / (2·(1 − ρ)) service times (Pollaczek–Khinchine). The deviation of the mean is
+/// taken from 40 batches.
 #[test]
 fn poisson_arrivals_wait_as_long_as_they_should() {
     // 125 bytes at 1 Mbit/s take 1 ms.
@@ -26,7 +27,7 @@ fn poisson_arrivals_wait_as_long_as_they_should() {
         let mean = batches.iter().sum::<f64>() / 40.0;
         let variance = batches.iter().map(|batch| (batch - mean).powi(2)).sum::<f64>() / 39.0;
         let wanted = load / (2.0 * (1.0 - load));
-        // Four deviations of the mean; the batches hang together little.
+        // Four deviations of the mean; the batches are nearly independent.
         let tolerance = 4.0 * (variance / 40.0).sqrt();
         assert!(tolerance < 0.15 * wanted, "{load}: the test would see nothing");
         assert!((mean - wanted).abs() < tolerance, "{load}: {mean} {wanted} ± {tolerance}");

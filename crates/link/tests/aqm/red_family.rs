@@ -3,7 +3,7 @@
 use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 use std::collections::BTreeMap;
 
-/// Packets that each flow sent and got through.
+/// Packets of each flow sent and received.
 fn fates(bench: &mut Bench, flows: &mut [Steady], until: u64) -> BTreeMap<u16, (u64, u64)> {
     let sent: Vec<_> = flows.iter().map(|flow| (flow.flow, flow.next)).collect();
     send(bench, flows, until);
@@ -16,8 +16,9 @@ fn fates(bench: &mut Bench, flows: &mut [Steady], until: u64) -> BTreeMap<u16, (
     fates
 }
 
-/// Half as much again as the link can send: a third must go. Gaps uniform on 1 … 1/p_b are (1/p_b + 1)/2 long, so that p_b = 0.2, which is at
-/// 15 + (0.2 − 0.1)/0.9 · 15 = 16.7 packets. Marks do not help against this flow, and the queue grows until all is dropped, at 30.
+/// Half as much again as the link can send: a third must go. Gaps uniform on 1 … 1/p_b are (1/p_b + 1)/2
+/// long, so that p_b = 0.2, which is at 15 + (0.2 − 0.1)/0.9 · 15 = 16.7 packets. Marks do not help against
+/// this flow, and the queue grows until all is dropped, at 30.
 #[test]
 fn red_holds_the_queue() {
     for (marks, field, packets) in [("no", NOT_ECT, 16.7), ("yes", ECT_0, 30.0)] {
@@ -56,8 +57,8 @@ fn rio_drops_out_before_in() {
     assert!(fates[&1].1 < fates[&1].0 * 9 / 10, "{fates:?}");
 }
 
-/// One flow sends twice the rate, nine send a packet every 50 ms. Under RED the nine lose as the one does; FRED lets them alone and
-/// holds the one to its share of the queue.
+/// One flow sends twice the rate, nine send a packet every 50 ms. Under RED the nine lose in the same
+/// proportion; FRED protects them and limits the first to its share of the queue.
 #[test]
 fn fred_protects_the_fragile_and_bounds_the_greedy() {
     let run = |kind: &str| {

@@ -1,8 +1,9 @@
-//! Senders that slow down, as in RFC 7928's scenarios, on a bottleneck of 10 Mbit/s with a base round-trip time of 40 ms.
+//! Responsive senders, as in RFC 7928's scenarios, on a bottleneck of 10 Mbit/s with a base round-trip time
+//! of 40 ms.
 //!
-//! Each sender has a window that grows by a packet a round trip and halves at a loss or mark, at most once a round trip; a
-//! scalable one (for DualPI2) takes half a packet off at every mark instead. Losses are noticed when a later packet is acknowledged, or
-//! after a second without any.
+//! Each sender has a window that grows by a packet per round trip and halves at a loss or mark, at most once
+//! per round trip; a scalable one (for DualPI2) is reduced by half a packet at every mark instead. Losses are
+//! detected when a later packet is acknowledged, or after a second without any.
 
 use crate::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, SECOND};
 use std::cmp::Reverse;
@@ -11,7 +12,7 @@ use std::collections::BinaryHeap;
 const ROUND_TRIP: u64 = 40 * MS;
 const PACKET: u64 = 1000;
 const END: u64 = 60 * SECOND;
-/// What was before is not looked at.
+/// Earlier measurements are ignored.
 const SETTLED: u64 = 20 * SECOND;
 
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +24,7 @@ struct Sender {
     sent: u64,
     expected: u64,
     recovered: u64,
-    /// What was expected when the timer ran last.
+    /// The expected acknowledgement when the timer last expired.
     timer: u64,
 }
 
@@ -33,7 +34,7 @@ enum Event {
     Timer { flow: usize },
 }
 
-/// What came of a run, after it had settled.
+/// Results of a run, after it has settled.
 #[derive(Debug)]
 struct Outcome {
     /// Mean time in the queue and in transmission, in ms, and bytes of each flow.
@@ -129,7 +130,7 @@ impl Sender {
         self.window = self.window.max(1.0);
     }
 
-    /// Nothing was acknowledged for a second: all is lost.
+    /// Handles a second without acknowledgements: everything is lost.
     fn time_out(&mut self) {
         if self.timer == self.expected && self.expected < self.sent {
             (self.expected, self.recovered) = (self.sent, self.sent);
@@ -139,13 +140,15 @@ impl Sender {
     }
 }
 
-/// RFC 7928, section 5: ten senders. Tail drop fills its queue; each AQM holds the delay that it is made for, and the link stays busy.
+/// RFC 7928, section 5: ten senders. Tail drop fills its queue; each AQM keeps its intended delay, and the
+/// link stays busy.
 #[test]
 fn delay_is_held_and_the_link_busy() {
     let tail = run("tail-drop", &[("limit", "500 packets")], &[NOT_ECT; 10]);
     assert!(tail.wait() > 200.0 && tail.used() > 0.99, "{tail:?}");
-    // (kind, least and most mean wait in ms): 0.8 ms is one packet, 5 to 15 packets are 4 to 12 ms. Where ten flows take turns a turn
-    // comes every 8 ms, and a flow is left alone that has no more than one packet behind the one it sends: one turn to three.
+    // (kind, least and most mean wait in ms): 0.8 ms is one packet, 5 to 15 packets are 4 to 12 ms. Where ten
+    // flows take turns a turn comes every 8 ms, and a flow is left alone that has no more than one packet
+    // behind the one it sends: one turn to three.
     for (kind, least, most) in [
         ("red", 4.0, 20.0),
         ("ared", 4.0, 12.0),
@@ -162,8 +165,9 @@ fn delay_is_held_and_the_link_busy() {
     }
 }
 
-/// ARED finds the probability that holds the average within its target, 9 to 11 packets: 7.2 to 8.8 ms at 10 Mbit/s, for few and
-/// many senders, and the packet itself takes another 0.8 ms. Half a packet is left for the averages being of different things.
+/// ARED finds the probability that holds the average within its target, 9 to 11 packets: 7.2 to 8.8 ms at 10
+/// Mbit/s, for few and many senders, and the packet itself takes another 0.8 ms. Half a packet is left for
+/// the averages being of different things.
 #[test]
 fn ared_holds_its_target() {
     for senders in [10, 30] {
@@ -172,8 +176,8 @@ fn ared_holds_its_target() {
     }
 }
 
-/// RFC 9332: five scalable and five classic senders. The low-latency queue waits about the step at the most, the classic one
-/// about the target, and both kinds get comparable rates.
+/// RFC 9332: five scalable and five classic senders. The low-latency queue waits about the step at the most,
+/// the classic one about the target, and both kinds get comparable rates.
 #[test]
 fn dualpi2_couples_the_rates() {
     let fields = [ECT_1, ECT_1, ECT_1, ECT_1, ECT_1, ECT_0, ECT_0, ECT_0, ECT_0, ECT_0];

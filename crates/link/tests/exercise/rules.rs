@@ -1,4 +1,5 @@
-//! What must hold for any text of a parameter with a grammar of its own: rules, classes, lists; also the fuzz target `rules`.
+//! Invariants for arbitrary text of a parameter with its own grammar: rules, classes, lists; also the fuzz
+//! target `rules`.
 
 use longwire_block::{Grammar, ParamKind};
 use longwire_link::registry;
@@ -15,10 +16,10 @@ pub fn grammars() -> Vec<(&'static str, Grammar)> {
         .collect()
 }
 
-/// Reads the bytes with each of them. What is refused is refused in a sentence.
+/// Parses the bytes with each of them. Errors must be sentences.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    // A long path opens nothing; rules and lists have no slash in front.
+    // A long path is not opened; rules and lists do not begin with a slash.
     if text.trim_start().starts_with('/') {
         return;
     }

@@ -1,4 +1,4 @@
-//! A link of a byte a microsecond, and packets of numbered flows: the flow is the UDP source port.
+//! A link of a byte per microsecond, and packets of numbered flows: the flow is the UDP source port.
 
 use longwire_block::{Dice, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};
@@ -41,7 +41,7 @@ impl Bench {
         Self { pool: Pool::new(64 << 20).unwrap(), links, left: Vec::new() }
     }
 
-    /// A packet of a flow arrives that counts `bytes` (64 to 1518).
+    /// Lets a packet of a flow arrive with `bytes` counted bytes (64 to 1518).
     pub fn arrive(&mut self, at: u64, flow: u16, bytes: u64) {
         self.advance(at);
         let mut frame = vec![0u8; bytes as usize - 4];
@@ -57,14 +57,14 @@ impl Bench {
         self.collect(out);
     }
 
-    /// So many packets of random lengths arrive for each of the flows, in turn.
+    /// Lets packets of random lengths arrive for each of the flows, in turn.
     pub fn fill(&mut self, at: u64, flows: &[u16], packets: usize, dice: &mut Dice) {
         for _ in 0..packets {
             flows.iter().for_each(|&flow| self.arrive(at, flow, 64 + dice.below(LONGEST - 63)));
         }
     }
 
-    /// Everything leaves that leaves by `until`, each at its time.
+    /// Executes all departures by `until`, each at its time.
     pub fn advance(&mut self, until: u64) {
         while self.links.deadline(0) <= Nanos(until) {
             let deadline = self.links.deadline(0);
@@ -110,7 +110,8 @@ fn queue(kind: &str, given: &[(&str, &str)]) -> (&'static longwire_block::Spec, 
     (spec, Values::read(spec, given).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Flow n arrives with `loads[n]` packets of 1000 bytes in 10 ms (which take a millisecond each to send), until a time.
+/// Flow n arrives with `loads[n]` packets of 1000 bytes in 10 ms (which take a millisecond each to send),
+/// until a time.
 pub fn offer(bench: &mut Bench, loads: &[u64], until: u64) {
     for start in (0..until).step_by(10 * MS as usize) {
         for slot in 0..20 {

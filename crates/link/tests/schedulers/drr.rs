@@ -3,7 +3,8 @@
 use crate::bench::{Bench, LONGEST, SECOND};
 use longwire_block::Dice;
 
-/// The paper's bound: in any interval in which two flows are backlogged, their service differs by at most 2·Max + Q for equal quanta.
+/// The paper's bound: in any interval in which two flows are backlogged, their service differs by at most
+/// 2·Max + Q for equal quanta.
 #[test]
 fn flows_differ_by_less_than_the_bound() {
     for quantum in [300, 1518, 5000] {
@@ -38,7 +39,8 @@ fn flows_differ_by_less_than_the_bound() {
     }
 }
 
-/// Packets of 900 bytes at a quantum of 600: none in a flow's first turn, one in its second (1200 - 900 = 300 are left), one in its third.
+/// Packets of 900 bytes at a quantum of 600: none in a flow's first turn, one in its second (1200 - 900 = 300
+/// are left), one in its third.
 #[test]
 fn what_is_left_over_counts() {
     let given = [("flows", "65536"), ("quantum", "600 B")];
@@ -51,11 +53,12 @@ fn what_is_left_over_counts() {
     }
     bench.advance(SECOND);
     let order: Vec<u16> = bench.left.iter().map(|left| left.flow).collect();
-    // Round 1: flow 1 has 600, flow 2 sends two. Round 2: 1200 and 600; round 3: 900 and 600; then flow 1 is alone.
+    // Round 1: flow 1 has 600, flow 2 sends two. Round 2: 1200 and 600; round 3: 900 and 600; then flow 1 is
+    // alone.
     assert_eq!(order, [9, 2, 2, 1, 2, 2, 1, 2, 2, 1]);
 }
 
-/// The flow that holds most makes room.
+/// The largest flow makes room.
 #[test]
 fn the_longest_flow_loses() {
     let given = [("limit", "20 packets"), ("flows", "65536")];

@@ -1,4 +1,4 @@
-//! HFSC: guarantees, sharing and limits, and what the paper says it is for.
+//! HFSC: guarantees, sharing and limits, and the paper's purpose.
 
 use crate::bench::{BYTE, Bench, LONGEST, MS, SECOND};
 use longwire_block::Dice;
@@ -12,8 +12,9 @@ fn longest_wait(bench: &Bench, flow: u16) -> u64 {
     bench.left.iter().filter(|left| left.flow == flow).map(|left| left.leave - left.arrival).max().unwrap()
 }
 
-/// The paper's example: audio of 64 kbit/s in packets of 160 bytes. A straight curve lets it wait 20 ms, as long as its rate takes for a
-/// packet; with 256 kbit/s for 5 ms it waits 5 ms at most, and one longest packet, at the same rate.
+/// The paper's example: audio of 64 kbit/s in packets of 160 bytes. A straight curve lets it wait 20 ms, as
+/// long as its rate takes for a packet; with 256 kbit/s for 5 ms it waits 5 ms at most, and one longest
+/// packet, at the same rate.
 #[test]
 fn delay_and_rate_are_decoupled() {
     let classes = |audio: &str, data: &str| {
@@ -36,8 +37,9 @@ fn delay_and_rate_are_decoupled() {
     assert!(concave <= 5 * MS + LONGEST * BYTE, "{concave}");
 }
 
-/// The paper's guarantee: no packet leaves later than its deadline and the time of one longest packet. The curves, in bytes and microseconds
-/// of a class that is backlogged from 0 on, add up to the rate at every time.
+/// The paper's guarantee: no packet leaves later than its deadline and the time of one longest packet. The
+/// curves, in bytes and microseconds of a class that is backlogged from 0 on, add up to the rate at every
+/// time.
 #[test]
 fn guarantees_are_kept() {
     // (slope 1 in kbit/s, ms, slope 2).
@@ -89,7 +91,8 @@ fn guarantees_hold_beside_bursts() {
     assert!(most <= 10 * MS + MS + LONGEST * BYTE, "{most}");
 }
 
-/// In any time, a class gets at most its upper limit, what it saved in 10 ms, and a packet; alone, it gets the limit.
+/// In any time, a class gets at most its upper limit, what it saved in 10 ms, and a packet; alone, it gets
+/// the limit.
 #[test]
 fn upper_limits_are_kept() {
     let text = "a ls 1 Mbit/s ul 2 Mbit/s limit unlimited if udp src port 1\nb ls 1 Mbit/s limit unlimited";
@@ -180,7 +183,8 @@ fn guarantees_go_before_shares() {
     check_shares(text, &[(&[1, 2, 3], &[625, 125, 250])]);
 }
 
-/// A class that comes back is not held up by a sibling that is ahead by its guarantee alone, nor does it get what it missed.
+/// A class that comes back is not held up by a sibling that is ahead by its guarantee alone, nor does it get
+/// what it missed.
 #[test]
 fn who_comes_back_gets_its_share_from_then_on() {
     let text = "a rt 5 Mbit/s ls 8 kbit/s limit unlimited if udp src port 1\n\
@@ -197,8 +201,8 @@ fn who_comes_back_gets_its_share_from_then_on() {
     }
 }
 
-/// Link sharing as class-based queueing is to do it: agencies with 50, 40 and 10 % of a link, each with classes of its own; a class
-/// borrows from its agency first, and an agency from the others.
+/// Link sharing as class-based queueing is to do it: agencies with 50, 40 and 10 % of a link, each with
+/// classes of its own; a class borrows from its agency first, and an agency from the others.
 #[test]
 fn class_based_queueing() {
     let text = "a ls 4 Mbit/s\na.interactive ls 1600 kbit/s limit unlimited if udp src port 1\n\
@@ -216,7 +220,8 @@ fn class_based_queueing() {
     );
 }
 
-/// Random trees, curves and traffic: everything leaves, and where nothing is limited the link never rests while a packet waits.
+/// Random trees, curves and traffic: everything leaves, and where nothing is limited the link never rests
+/// while a packet waits.
 #[test]
 fn any_tree_conserves_work() {
     for seed in 0..60 {
@@ -229,7 +234,8 @@ fn any_tree_conserves_work() {
         };
         let (mut text, mut paths) = (String::new(), Vec::new());
         for flow in 0..8 {
-            // Leaves below the link, below the first inner class, and below the second, which is within the first.
+            // Leaves below the link, below the first inner class, and below the second, which is within the
+            // first.
             let path = ["", "n.", "n.m."][dice.below(3) as usize];
             let rt = if dice.below(2) == 0 { format!("rt {}", curve(&mut dice)) } else { String::new() };
             let ul = if limited && dice.below(2) == 0 {

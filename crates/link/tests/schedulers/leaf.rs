@@ -3,7 +3,8 @@
 use crate::bench::{Bench, MS, SECOND};
 use longwire_block::Dice;
 
-/// Two classes with half of the link each, that of flow 0 with a queue of its own; frames of 1000 bytes, 500 a second to a class.
+/// Two classes with half of the link each, that of flow 0 with a queue of its own; frames of 1000 bytes, 500
+/// a second to a class.
 fn classes(kind: &str, queue: &str) -> String {
     let setting = if kind == "hfsc" { "ls 1 Mbit/s" } else { "weight 1" };
     format!("a {setting} {queue} if udp src port 0\nb {setting} limit unlimited")
@@ -16,8 +17,8 @@ fn mean_wait(bench: &Bench, flow: u16, from: u64, to: u64) -> f64 {
     waits.iter().sum::<u64>() as f64 / MS as f64 / waits.len() as f64
 }
 
-/// Flow 0 offers 10 % more than its share, flow 1 twice its share: CoDel and PIE keep the wait of flow 0 short, flow 1 waits as long as it
-/// would, and the shares stay what they are.
+/// Flow 0 offers 10 % more than its share, flow 1 twice its share: CoDel and PIE keep the wait of flow 0
+/// short, flow 1 waits as long as it would, and the shares stay what they are.
 #[test]
 fn a_discipline_holds_the_wait_of_its_class_alone() {
     for kind in ["wf2q+", "hfsc"] {
@@ -76,7 +77,8 @@ fn tail_drop_in_a_class_is_the_classs_own() {
     }
 }
 
-/// Ten flows in a class that keeps flows apart, one of which sends ten times as much: each of the others gets all it sends.
+/// Ten flows in a class that keeps flows apart, one of which sends ten times as much: each of the others gets
+/// all it sends.
 #[test]
 fn a_class_can_keep_flows_apart() {
     let classes =

@@ -38,7 +38,8 @@ fn the_first_band_waits_for_one_packet() {
     assert!((1_500_000..=1_618_000).contains(&most), "{most}");
 }
 
-/// A band beyond the last is the last; without a band, `default`. Each has a limit of its own, the packet being sent included.
+/// A band beyond the last is the last; without a band, `default`. Each has a limit of its own, the packet
+/// being sent included.
 #[test]
 fn bands_and_limits() {
     let given = [("limit", "3 packets"), ("default", "0")];
@@ -51,11 +52,13 @@ fn bands_and_limits() {
     assert_eq!(bench.stats(0).drops, [("queue-full", 15 - 6)]);
     bench.advance(SECOND);
     let order: Vec<u16> = bench.left.iter().map(|left| left.flow).collect();
-    // Of band 2, the packet of flow 3 that found the link idle, one of flow 2 and one of flow 3; then band 0, which went before them.
+    // Of band 2, the packet of flow 3 that found the link idle, one of flow 2 and one of flow 3; then band 0,
+    // which went before them.
     assert_eq!(order, [3, 1, 1, 1, 2, 3]);
 }
 
-/// With fewer bands, what waits goes where it would come to now, in the order in which it would have gone: none is overtaken by its own flow.
+/// With fewer bands, what waits goes where it would come to now, in the order in which it would have gone:
+/// none is overtaken by its own flow.
 #[test]
 fn fewer_bands_lose_and_reorder_nothing() {
     let mut bench = Bench::new("priority", &[], RULES);
@@ -69,8 +72,9 @@ fn fewer_bands_lose_and_reorder_nothing() {
     assert_eq!(order, [1, 0, 1, 2, 2, 2]);
 }
 
-/// Bands with conditions, limits and disciplines of their own: the first is sent first, its limit is its own, and CoDel shortens the wait of the second
-/// alone. Flow 0 has a tenth of the rate, flow 1 a tenth more than the rest, flow 2 some that is never sent while others wait.
+/// Bands with conditions, limits and disciplines of their own: the first is sent first, its limit is its own,
+/// and CoDel shortens the wait of the second alone. Flow 0 has a tenth of the rate, flow 1 a tenth more than
+/// the rest, flow 2 some that is never sent while others wait.
 #[test]
 fn bands_with_queues_of_their_own() {
     let run = |queue: &str| {
@@ -94,7 +98,8 @@ fn bands_with_queues_of_their_own() {
     assert!(wait(&ruled, 0) <= 2 * MS && wait(&ruled, 1) < 200 * MS, "{}", wait(&ruled, 1));
 }
 
-/// From bands to classes and back: what waits is sorted by the new, in its order, and a filter's band is the class of that number.
+/// From bands to classes and back: what waits is sorted by the new, in its order, and a filter's band is the
+/// class of that number.
 #[test]
 fn bands_become_classes_and_classes_bands() {
     let mut bench = Bench::new("priority", &[], RULES);

@@ -16,8 +16,8 @@ fn sum() -> u64 {
     WEIGHTS.iter().sum::<u64>() + 1
 }
 
-/// All classes always have packets. GPS then gives class i the part w/Σw of every byte: WF²Q+ is never ahead by more than a packet of its
-/// own, nor behind by more than one of the longest.
+/// All classes always have packets. GPS then gives class i the part w/Σw of every byte: WF²Q+ is never ahead
+/// by more than a packet of its own, nor behind by more than one of the longest.
 #[test]
 fn backlogged_classes_keep_to_their_gps_share_within_a_packet() {
     let mut bench = Bench::new("wf2q+", &[("classes", &classes())], "");
@@ -51,8 +51,8 @@ fn backlogged_classes_keep_to_their_gps_share_within_a_packet() {
     assert!(total > 9_990_000, "the link was busy: {total}");
 }
 
-/// The paper's worst-case fair index, for classes that come and go: a packet leaves by
-/// a + Q(a)/r + (L + (Lmax - L)·r/R)/r, where Q(a) is what its class still has to send, itself included, and r = R·w/Σw.
+/// The paper's worst-case fair index, for classes that come and go: a packet leaves by a + Q(a)/r + (L +
+/// (Lmax - L)·r/R)/r, where Q(a) is what its class still has to send, itself included, and r = R·w/Σw.
 #[test]
 fn no_packet_waits_longer_than_its_own_class_accounts_for() {
     for seed in 0..8 {
@@ -88,8 +88,9 @@ fn no_packet_waits_longer_than_its_own_class_accounts_for() {
     }
 }
 
-/// The example of Bennett & Zhang's WF²Q (1996): a class of half the rate with eleven packets, ten with a twentieth and one each. Weighted fair
-/// queueing would send ten of the first back to back; here it never sends two.
+/// The example of Bennett & Zhang's WF²Q (1996): a class of half the rate with eleven packets, ten with a
+/// twentieth and one each. Weighted fair queueing would send ten of the first back to back; here it never
+/// sends two.
 #[test]
 fn a_heavy_class_does_not_run_ahead() {
     let one: String = (1..=10).map(|n| format!("c{n} weight 1 if udp src port {n}\n")).collect();
@@ -109,7 +110,8 @@ fn a_heavy_class_does_not_run_ahead() {
 /// What one does not use the others share by their weights, and the link never rests.
 #[test]
 fn what_is_not_used_is_shared() {
-    let text = "a weight 1 limit unlimited if udp src port 1\nb weight 3 limit unlimited if udp src port 2\nc weight 6";
+    let text = "a weight 1 limit unlimited if udp src port 1\nb weight 3 limit unlimited if udp src port 2\n\
+        c weight 6";
     let mut bench = Bench::new("wf2q+", &[("classes", text)], "");
     for _ in 0..2000 {
         bench.arrive(0, 1, 500);
@@ -124,7 +126,8 @@ fn what_is_not_used_is_shared() {
 /// Bands choose classes by number; a limit is the class's own, and includes the packet being sent.
 #[test]
 fn bands_conditions_and_limits() {
-    let text = "a weight 1 limit 2 packets\nb weight 1 limit 3 packets if udp src port 2 and less 500\nc weight 1 limit 1500 B";
+    let text = "a weight 1 limit 2 packets\nb weight 1 limit 3 packets if udp src port 2 and less 500\n\
+        c weight 1 limit 1500 B";
     let mut bench =
         Bench::new("wf2q+", &[("classes", text)], "band 2 if udp src port 3\nband 7 if udp src port 4");
     for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! Answers for the hardware address of the UDP form's addresses: ARP for IPv4, neighbour discovery for IPv6.
+//! Address resolution for the UDP addresses: ARP for IPv4, neighbour discovery for IPv6.
 
 use super::{
     ARP, Carrier, IPV6, IPV6_HEADER, OWN_ADDRESS, SHORTEST_FRAME, Wanted, carried, checksum, payload,
@@ -6,7 +6,7 @@ use super::{
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What an ARP request for IPv4 over Ethernet begins with (RFC 826), up to the operation.
+/// The beginning of an ARP request for IPv4 over Ethernet (RFC 826), up to the operation.
 const ARP_REQUEST: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
 const ICMPV6: u8 = 58;
 /// Types of neighbour solicitations and advertisements (RFC 4861 sections 4.3 and 4.4).
@@ -14,11 +14,11 @@ const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 /// Bytes of a solicitation without options.
 const SOLICITATION_LENGTH: usize = 24;
-/// Solicited, and override what is known.
+/// Flags: solicited, override.
 const ANSWERED: u8 = 0x60;
-/// Override what is known: to somebody who has no address yet (RFC 4861 section 7.2.4).
+/// Flags: override, for a sender without an address (RFC 4861 section 7.2.4).
 const UNASKED: u8 = 0x20;
-/// The option with the sender's own hardware address, and its length in units of eight bytes.
+/// The option for the target's hardware address, and its length in units of eight bytes.
 const TARGET_ADDRESS: [u8; 2] = [2, 1];
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
@@ -28,7 +28,8 @@ pub(super) fn asks(packet: &[u8], address: Ipv4Addr) -> bool {
     packet.starts_with(&ARP_REQUEST) && packet.get(24..28).is_some_and(|target| target == address.octets())
 }
 
-/// Whether an IPv6 packet is a neighbour solicitation for `address`, by the rules of RFC 4861 section 7.1.1 but for its options.
+/// Whether an IPv6 packet is a valid neighbour solicitation for `address`, by RFC 4861 section 7.1.1 except
+/// for its options.
 pub(super) fn solicits(packet: &[u8], address: Ipv6Addr) -> bool {
     let Some((ip, rest)) = packet.split_first_chunk::<IPV6_HEADER>() else { return false };
     let length = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
@@ -43,7 +44,7 @@ pub(super) fn solicits(packet: &[u8], address: Ipv6Addr) -> bool {
         && checksum(message, pseudo_header(&ip[8..], ICMPV6, length)) == 0
 }
 
-/// The answer to a request for the hardware address of one of the UDP form's addresses; none if the frame is something else.
+/// The answer to a request to resolve one of the UDP addresses; none for other frames.
 pub fn resolution_answer(frame: &[u8], wanted: &Wanted) -> Option<Vec<u8>> {
     if carried(frame, wanted)? != Carrier::Resolution {
         return None;
@@ -63,7 +64,7 @@ pub fn resolution_answer(frame: &[u8], wanted: &Wanted) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// The hardware address to which an advertisement goes, and its packet.
+/// The destination MAC address of an advertisement, and its packet.
 fn advertisement(own: Ipv6Addr, asker: &[u8], solicitation: &[u8]) -> Option<([u8; 6], Vec<u8>)> {
     let from = Ipv6Addr::from_octets(*solicitation.get(8..)?.first_chunk()?);
     let (to, to_mac, flags) = match from.is_unspecified() {
@@ -109,7 +110,7 @@ mod tests {
         }
     }
 
-    /// A solicitation for `target`, from an address to the group of those that end as the target does.
+    /// A solicitation for `target`, from an address to the target's solicited-node group.
     fn solicitation(from: &str, target: Ipv6Addr, hops: u8, tags: &[u8]) -> Vec<u8> {
         let group: Ipv6Addr = "ff02::1:ff00:fe".parse().unwrap();
         let mut message = vec![SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn neighbours_hear_who_has_the_address_of_ipv6() {
         for tags in [&[][..], &VLAN] {
-            // One who has an address is answered alone; one who looks whether his own is free, with all others.
+            // A sender with an address gets a unicast answer; duplicate address detection gets multicast.
             for (from, to, to_mac, flags) in [
                 ("fd00::1", "fd00::1".parse().unwrap(), HOST, ANSWERED),
                 ("::", ALL_NODES, ALL_NODES_MAC, UNASKED),
@@ -145,7 +146,7 @@ mod tests {
                 assert_eq!(checksum(message, pseudo_header(&ip[8..], ICMPV6, 32)), 0);
             }
         }
-        // Another's address, one that was forwarded, a wrong sum, one that is cut short.
+        // Another address, a forwarded packet, a wrong checksum, and a truncated packet.
         let other = solicitation("fd00::1", "fd00::fd".parse().unwrap(), 255, &[]);
         let forwarded = solicitation("fd00::1", SIX, 64, &[]);
         let ours = solicitation("fd00::1", SIX, 255, &[]);

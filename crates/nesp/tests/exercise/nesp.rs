@@ -1,4 +1,4 @@
-//! Any bytes as messages: as they come, and under the right authenticator, for both sides.
+//! Arbitrary bytes as messages for both sides: as they are, and with a valid authenticator.
 
 use longwire_nesp::{
     Answer, Client, Key, MessageKind, Outcome, Request, Server, Status, Wanted, Welcome, resolution_answer,
@@ -6,15 +6,15 @@ use longwire_nesp::{
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Takes `bytes` as a frame, as a message, and as a series of bodies of authentic requests: each begins with its length, the number by
-/// which the sequence goes on, and how long it is until then.
+/// Treats `bytes` as a frame, as a message, and as a series of bodies of authentic requests: each begins with
+/// its length, the increment of the sequence number, and the time until then.
 pub fn run(bytes: &[u8]) {
     let six = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe);
     let wanted = Wanted { udp: Some((Ipv4Addr::new(10, 0, 0, 254), 8805)), udp6: Some((six, 8805)) };
     let carried = unwrap(bytes, &wanted);
     assert!(carried.is_none() || resolution_answer(bytes, &wanted).is_none(), "it is one of the two");
     if let Some((ends, message)) = carried.filter(|(_, message)| message.len() <= 1400) {
-        // The answer has the tags of what it answers, and leads to who sent that.
+        // The answer has the tags of its request, and goes to the sender.
         let answer = wrap(&ends, message);
         assert!(answer[..6] == bytes[6..12] && answer[12..].starts_with(ends.tags.as_slice()));
     }
@@ -51,7 +51,7 @@ pub fn run(bytes: &[u8]) {
             Outcome::Nothing => None,
         };
         if let Some(reply) = reply {
-            // Nothing is carried out twice: what was answered is answered as before.
+            // No request is executed twice: repeated ones get the stored answer.
             assert_eq!(server.receive(&sealed, now), Outcome::Reply(reply));
         }
     }

@@ -1,10 +1,10 @@
-//! The specification's test vectors, read from `docs/book/nesp.md`.
+//! The specification's test vectors from `docs/book/nesp.md`.
 
 use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("../../../../docs/book/nesp.md");
 
-/// The page's blocks ```` ```vector NAME ````: hexadecimal digits, and a comment behind `#` in each line.
+/// The page's blocks ```` ```vector NAME ````: hexadecimal digits, with a comment after `#` in each line.
 pub fn vectors() -> BTreeMap<&'static str, Vec<u8>> {
     let mut all = BTreeMap::new();
     for block in PAGE.split("```vector ").skip(1) {

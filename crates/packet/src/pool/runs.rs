@@ -1,34 +1,35 @@
-//! Lists of packets of which those ahead are known: handles in chunks of a cache line.
+//! Lists of packets with lookahead: handles in chunks of a cache line.
 //!
-//! In a list that is threaded through the packets, each must be there before the next is known. In a run the handles stand together, so that the packets
-//! that come soon can be fetched all at once. The first lies with whoever has the run: one that is alone needs no chunk.
+//! In a list linked through the packets, each packet must be loaded before the next is known. In a run the
+//! handles are adjacent, so the next packets can be prefetched together. The first handle is stored in the
+//! run itself: a run of one packet needs no chunk.
 
 use crate::hints::{huge_vec, prefetch};
 use crate::{Handle, Meta, Pool};
 
 /// Handles of a chunk.
 const HANDLES: usize = 15;
-/// The place behind the last handle of a chunk, where the number of the next one stands.
+/// Index behind the last handle of a chunk, where the number of the next chunk is stored.
 const END: u32 = HANDLES as u32;
 const NONE: u32 = u32::MAX;
-/// How many packets ahead one is fetched.
+/// Prefetch distance in packets.
 const AHEAD: usize = 4;
 
-/// A list of packets, in order. A packet is in one at the most.
+/// A list of packets, in order. A packet is in at most one list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     first: Handle,
-    /// Where the second stands, and where the next one will: chunk and place in it; both nowhere if there is no second.
+    /// Chunk and index of the second handle, and of the next free place; both are none if there is no second.
     head: u32,
     tail: u32,
 }
 
-/// Where a packet stands in a run.
+/// Position of a packet in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u32);
 
 impl Place {
-    /// That of the first of any run.
+    /// Position of the first packet of any run.
     pub const FIRST: Self = Self(NONE);
 }
 
@@ -49,7 +50,8 @@ impl Run {
     }
 }
 
-/// The chunks of all runs of a pool's packets: handles, and the number of the next chunk, of the run or of those that are free.
+/// The chunks of all runs of a pool's packets. A chunk has handles and the number of the next chunk, of its
+/// run or of the free list.
 pub(crate) struct Chunks {
     chunks: Vec<Chunk>,
     free: u32,
@@ -60,12 +62,13 @@ pub(crate) struct Chunks {
 struct Chunk([u32; HANDLES + 1]);
 
 impl Chunks {
-    /// Enough for so many packets however they lie: a run of three can have two chunks, and a place in each is all that it needs of them.
+    /// Enough chunks for `packets` in any distribution: a run of three can need two chunks, with one place
+    /// used in each.
     pub fn new(packets: usize) -> Self {
         Self { chunks: huge_vec(2 * packets / 3 + packets / HANDLES + 1), free: NONE }
     }
 
-    /// Gives a run another chunk, or its first.
+    /// Adds a chunk to a run.
     #[inline(never)]
     fn extend(&mut self, run: &mut Run) {
         let fresh = self.alloc();
@@ -87,7 +90,7 @@ impl Chunks {
         }
     }
 
-    /// Takes the first chunk from a run, of which nothing is needed any more.
+    /// Frees the first chunk of a run, which is no longer needed.
     #[inline(never)]
     fn shorten(&mut self, run: &mut Run) {
         let (number, next) = (run.head >> 4, self.at(run.head | END));
@@ -107,7 +110,7 @@ impl Chunks {
 }
 
 impl Pool {
-    /// Adds a packet at the end of a run, and says where it stands.
+    /// Adds a packet at the end of a run, and returns its position.
     #[inline(always)]
     pub fn push(&mut self, run: &mut Run, handle: Handle) -> Place {
         if run.first.is_none() {
@@ -133,13 +136,13 @@ impl Pool {
         Some(first)
     }
 
-    /// Takes the second packet of a run, which is to be its first.
+    /// Takes the second packet of a run, which becomes its first.
     #[inline(always)]
     fn pop_second(&mut self, run: &mut Run) -> Option<Handle> {
         let chunk = self.runs.chunks.get((run.head >> 4) as usize)?;
         let place = (run.head & END) as usize;
         let second = Handle(chunk.0[place]);
-        // What stands behind the last is old, and does no harm.
+        // Entries behind the last are stale, and a prefetch of them is harmless.
         match chunk.0[..HANDLES].get(place + AHEAD) {
             Some(&ahead) => self.prefetch(Handle(ahead)),
             None => self.prefetch_behind(chunk.0[HANDLES], place + AHEAD - HANDLES),
@@ -151,7 +154,7 @@ impl Pool {
         Some(second)
     }
 
-    /// Takes the first packet of a run that has one: that, and what is known of the one behind it.
+    /// Takes the first packet of a run that is not empty, with the metadata of the packet behind it.
     #[inline(always)]
     pub fn pop_known(&mut self, run: &mut Run) -> (Handle, Option<&Meta>) {
         let first = run.first;
@@ -167,7 +170,7 @@ impl Pool {
         }
     }
 
-    /// Fetches a packet of the next chunk of a run, and the chunk behind that.
+    /// Prefetches a packet of the run's next chunk, and the chunk after that.
     #[inline(never)]
     fn prefetch_behind(&self, next: u32, place: usize) {
         if let Some(chunk) = self.runs.chunks.get(next as usize) {
@@ -178,13 +181,13 @@ impl Pool {
         }
     }
 
-    /// The packet at a place of a run.
+    /// The packet at a position of a run.
     #[inline]
     pub fn at(&self, run: &Run, place: Place) -> Handle {
         if place == Place::FIRST { run.first } else { Handle(self.runs.at(place.0)) }
     }
 
-    /// The place behind one of a run; none if that is the last.
+    /// The position after another; none if that is the last.
     #[inline]
     pub fn after(&self, run: &Run, place: Place) -> Option<Place> {
         let next = if place == Place::FIRST { run.head } else { place.0 + 1 };
@@ -209,7 +212,7 @@ impl Pool {
         if run.tail == NONE { run.first() } else { Some(Handle(self.runs.at(run.tail - 1))) }
     }
 
-    /// Takes out the packet at a place of a run and all behind it; each is given to `out`.
+    /// Removes the packet at a position of a run and all behind it; each is passed to `out`.
     pub fn split_off(&mut self, run: &mut Run, place: Place, mut out: impl FnMut(&mut Self, Handle)) {
         if place == Place::FIRST {
             while let Some(handle) = self.pop(run) {
@@ -230,7 +233,7 @@ impl Pool {
         }
     }
 
-    /// Forgets what stands from a place of a run on, behind the first.
+    /// Truncates a run at a position behind the first.
     fn cut(&mut self, run: &mut Run, place: u32) {
         let last = (run.tail - 1) >> 4;
         run.tail = place;
@@ -244,7 +247,7 @@ impl Pool {
             } else if chunk == place >> 4 {
                 kept = false;
             } else if next == place >> 4 && place & END == 0 {
-                // Nothing is left in the chunk of the place.
+                // The chunk of the position is now empty.
                 (kept, run.tail) = (false, chunk << 4 | END);
             }
             if ends {
@@ -263,7 +266,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Runs against lists that are known to be right, by random pushes, pops and splits; no chunk is lost.
+    /// Compares runs with a simple list over random pushes, pops and splits; no chunk is leaked.
     #[test]
     fn a_run_is_a_list() {
         let mut pool = Pool::new(1 << 20).unwrap();

@@ -43,15 +43,15 @@ pub struct HostPort {
 
 /// Opens ports of a driver, in the calling thread's network namespace.
 pub trait Open: Sync {
-    /// Opens the ports of one worker, in order, each with a port for each of its queues. They go on when their
-    /// interface was gone and is back.
+    /// Opens the ports of one worker, in order, each with a port for each of its queues. They go on when
+    /// their interface was gone and is back.
     ///
     /// # Errors
     /// The first one that can't be opened.
     fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault>;
 
-    /// Opens the ends of hosts' wires that one worker serves, in order. A driver that serves no hosts is never
-    /// asked.
+    /// Opens the ends of hosts' wires that one worker serves, in order. A driver that serves no hosts is
+    /// never asked.
     ///
     /// # Errors
     /// The first one that can't be opened.

@@ -1,4 +1,5 @@
-//! A port that outlives its interface: when that has gone, it looks for another of the same name, and goes on with it.
+//! A port that outlives its interface: when that has gone, it looks for another of the same name, and goes on
+//! with it.
 
 use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
@@ -11,7 +12,8 @@ const EVERY: Nanos = Nanos::from_millis(500);
 
 type Open = dyn Fn() -> Option<Box<dyn Port>> + Send + Sync;
 
-/// Whatever driver it has underneath. Opening takes system calls of milliseconds: a thread of its own does that, and the worker goes on meanwhile.
+/// Whatever driver it has underneath. Opening takes system calls of milliseconds: a thread of its own does
+/// that, and the worker goes on meanwhile.
 pub struct Reopening {
     name: String,
     stamp: Stamp,
@@ -26,8 +28,8 @@ pub struct Reopening {
 }
 
 impl Reopening {
-    /// A port that is open, and what opens it again: none if that can't be done now. It is called on a thread of the same network namespace as the one
-    /// that asks for packets.
+    /// A port that is open, and what opens it again: none if that can't be done now. It is called on a thread
+    /// of the same network namespace as the one that asks for packets.
     pub fn new(
         port: Box<dyn Port>,
         open: impl Fn() -> Option<Box<dyn Port>> + Send + Sync + 'static,
@@ -44,8 +46,8 @@ impl Reopening {
         }
     }
 
-    /// The queues of a port, open, and what opens all of them again, in order, when one has found its interface gone: the others take
-    /// theirs when they find that, too.
+    /// The queues of a port, open, and what opens all of them again, in order, when one has found its
+    /// interface gone: the others take theirs when they find that, too.
     pub fn queues<P: Port + 'static>(
         first: Vec<P>,
         open_all: impl Fn() -> Option<Vec<P>> + Send + Sync + 'static,
@@ -101,7 +103,8 @@ impl Reopening {
 }
 
 impl Drop for Reopening {
-    /// What is being opened is closed again before the run ends: it may have settings of its interface to restore.
+    /// What is being opened is closed again before the run ends: it may have settings of its interface to
+    /// restore.
     fn drop(&mut self) {
         drop(self.attempt.take().map(JoinHandle::join));
     }
@@ -186,7 +189,8 @@ mod tests {
         port.transmit(pool, &batch)
     }
 
-    /// Both queues find their interface gone; the first to look opens both again, and the other takes its own.
+    /// Both queues find their interface gone; the first to look opens both again, and the other takes its
+    /// own.
     #[test]
     fn queues_are_opened_again_together() {
         let mut pool = Pool::new(1 << 20).unwrap();

@@ -3,8 +3,8 @@
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_wire::{finish_checksum, segment};
 
-/// Shows each frame of the packet, whose own checksum may be filled in by this; the packet stays in the pool. Returns
-/// how many frames could not be made, because the pool had no room for a segment.
+/// Shows each frame of the packet, whose own checksum may be filled in by this; the packet stays in the pool.
+/// Returns how many frames could not be made, because the pool had no room for a segment.
 pub(super) fn each_frame(pool: &mut Pool, handle: Handle, mut show: impl FnMut(&Meta, &[u8])) -> u64 {
     let segments = pool.meta(handle).segments;
     if segments <= 1 {

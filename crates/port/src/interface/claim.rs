@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 
 /// The right to use an interface, held until dropped.
 ///
-/// It is a lock on a file in a directory of this user, which nobody else can open: a name that everybody can take, such as
-/// an abstract socket, would let any user keep interfaces from root. The file has the numbers of the network namespace and
-/// of the interface. It goes with the claim; a killed process's is free, and is removed with the next claim.
+/// It is a lock on a file in a directory of this user, which nobody else can open: a name that everybody can
+/// take, such as an abstract socket, would let any user keep interfaces from root. The file has the numbers
+/// of the network namespace and of the interface. It goes with the claim; a killed process's is free, and is
+/// removed with the next claim.
 #[derive(Debug)]
 pub struct Claim {
     _lock: Lock,
 }
 
-/// How long a claim may be held by nobody who lives: by a process that is just ending, or one that looks whether a file is
-/// left over.
+/// How long a claim may be held by nobody who lives: by a process that is just ending, or one that looks
+/// whether a file is left over.
 const PARTING: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
 

@@ -38,7 +38,8 @@ pub enum OpenError {
         name: String,
     },
     /// Another instance uses it.
-    #[error("interface {name}: {} uses it already; stop that first, or choose another interface", holder(*pid))]
+    #[error("interface {name}: {} uses it already; stop that first, or choose another interface",
+        holder(*pid))]
     Claimed {
         /// Name of the interface.
         name: String,
@@ -47,9 +48,9 @@ pub enum OpenError {
     },
     /// The machine's own stack would answer the frames as well.
     #[error(
-        "interface {name}: it has the address {address}, so this machine would answer its frames too; move it into a \
-         namespace without addresses (ip netns add longwire; ip link set {name} netns longwire), or remove the \
-         address (ip addr flush dev {name})"
+        "interface {name}: it has the address {address}, so this machine would answer its frames too; move \
+         it into a namespace without addresses (ip netns add longwire; ip link set {name} netns longwire), \
+         or remove the address (ip addr flush dev {name})"
     )]
     HasAddress {
         /// Name of the interface.
@@ -69,7 +70,8 @@ pub enum OpenError {
     },
     /// An offload that has to be off stays on.
     #[error(
-        "interface {name}: {feature} can't be turned off here; turn it off with: ethtool -K {name} {feature} off"
+        "interface {name}: {feature} can't be turned off here; turn it off with: ethtool -K {name} {feature} \
+         off"
     )]
     Offload {
         /// Name of the interface.
@@ -82,7 +84,7 @@ pub enum OpenError {
     System {
         /// Name of the interface.
         name: String,
-        /// What was tried.
+        /// The attempt.
         action: &'static str,
         /// The system's answer.
         source: io::Error,

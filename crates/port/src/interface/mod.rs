@@ -1,4 +1,5 @@
-//! What a driver must know of a network interface and set on it, through `ioctl` and netlink: no external commands.
+//! What a driver must know of a network interface and set on it, through `ioctl` and netlink: no external
+//! commands.
 #![allow(unsafe_code)]
 
 mod claim;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// A network interface of the namespace in which it was looked up, whatever namespace the caller is in later.
 #[derive(Debug, Clone)]
 pub struct Interface {
-    /// A netlink socket, which also stands for the namespace in which it was made.
+    /// A netlink socket, which also keeps the namespace in which it was made.
     control: Arc<Socket>,
     name: String,
     index: u32,
@@ -123,8 +124,8 @@ impl Interface {
         Ok(i32::from(request.half()) & libc::IFF_UP != 0)
     }
 
-    /// Whether the other end is up and the cable in; true if the driver can't tell. Waits for the kernel's lock over
-    /// all interfaces, because the flag that can be read without it lags up to a second behind.
+    /// Whether the other end is up and the cable in; true if the driver can't tell. Waits for the kernel's
+    /// lock over all interfaces, because the flag that can be read without it lags up to a second behind.
     pub(crate) fn carrier(&self) -> bool {
         const GLINK: u32 = 0x0a;
         let mut answer = [GLINK, 0];
@@ -150,8 +151,8 @@ impl Interface {
         self.tell(request, libc::SIOCSIFFLAGS, "set it up or down")
     }
 
-    /// Sets how many packets its transmit queue holds (`txqueuelen`). By netlink, because the `ioctl` for it is refused in
-    /// a user namespace.
+    /// Sets how many packets its transmit queue holds (`txqueuelen`). By netlink, because the `ioctl` for it
+    /// is refused in a user namespace.
     ///
     /// # Errors
     /// No right to do so.
@@ -196,8 +197,8 @@ impl Interface {
         Ok(found)
     }
 
-    /// Refuses if the machine's own stack would answer frames as well: an IPv4 address, or an IPv6 address that is
-    /// not link-local.
+    /// Refuses if the machine's own stack would answer frames as well: an IPv4 address, or an IPv6 address
+    /// that is not link-local.
     ///
     /// # Errors
     /// There is such an address; the error says how to fix it.
@@ -216,8 +217,8 @@ impl Interface {
     pub(crate) fn ethtool(&self, words: &mut [u32]) -> io::Result<()> {
         let name = self.current()?.name;
         let mut request = EthtoolRequest { name, data: words.as_mut_ptr(), rest: [0; 16] };
-        // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and at least as long as its
-        // command says, which each caller sees to.
+        // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and at least as long as
+        // its command says, which each caller sees to.
         let result = unsafe {
             libc::ioctl(self.control.as_fd().as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request)
         };

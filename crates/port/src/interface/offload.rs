@@ -178,7 +178,8 @@ impl Table {
         interface.ethtool(&mut strings)?;
         let bytes: Vec<u8> = strings[3..].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let names = bytes.chunks_exact(NAME_BYTES).map(text).collect();
-        // struct ethtool_gfeatures: command, blocks, then available, requested, active, never changed a block.
+        // struct ethtool_gfeatures: command, blocks, then available, requested, active, never changed a
+        // block.
         let blocks = count.div_ceil(32);
         let mut features = vec![0u32; 2 + blocks * 4];
         (features[0], features[1]) = (GFEATURES, blocks as u32);

@@ -125,7 +125,8 @@ fn a_port_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
     }
 }
 
-/// An interface that is deleted and made again is taken again, by its name; what met none meanwhile is counted.
+/// An interface that is deleted and made again is taken again, by its name; what met none meanwhile is
+/// counted.
 #[test]
 fn a_port_is_opened_again_when_its_interface_is_back() {
     let Some(net) = Net::new() else { return };

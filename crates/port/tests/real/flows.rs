@@ -58,8 +58,8 @@ fn received<P: Port>(queues: &mut [P], pool: &mut Pool, numbers: &[u8]) -> Vec<u
     got.into_iter().map(one_queue).collect()
 }
 
-/// Lets a host send flows to the queues, which receive each flow, and its other direction, by the same one of them, whichever
-/// of them sends to the host meanwhile.
+/// Lets a host send flows to the queues, which receive each flow, and its other direction, by the same one of
+/// them, whichever of them sends to the host meanwhile.
 pub fn are_shared<P: Port>(host: &mut dyn Port, queues: &mut [P], pool: &mut Pool) {
     let all = |back: bool, number: u8| (0..FLOWS).map(move |flow| packet(flow, back, number));
     let mut send_and_receive = |queues: &mut [P], pool: &mut Pool, back, numbers: &[u8]| {

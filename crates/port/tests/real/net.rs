@@ -134,7 +134,8 @@ pub fn until<R>(what: &str, mut step: impl FnMut() -> Option<R>) -> R {
     }
 }
 
-/// A frame of `len` bytes with an EtherType for experiments (IEEE 802, 88b5), its bytes following from `seed`.
+/// A frame of `len` bytes with an EtherType for experiments (IEEE 802, 88b5), its bytes following from
+/// `seed`.
 pub fn frame(len: usize, seed: u8) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len).map(|i| (i as u8).wrapping_mul(7).wrapping_add(seed)).collect();
     bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);

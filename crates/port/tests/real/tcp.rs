@@ -1,5 +1,5 @@
-//! TCP and UDP between kernel sockets in two namespaces, across two ports: trains and open checksums, with and without
-//! VLAN tags, on each driver.
+//! TCP and UDP between kernel sockets in two namespaces, across two ports: trains and open checksums, with
+//! and without VLAN tags, on each driver.
 
 use crate::net::{Net, now};
 use longwire_block::Port;
@@ -17,7 +17,7 @@ const BYTES: usize = 32 << 20;
 /// After this long without progress a test fails.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
-/// What crossed: packets from one port to the other, and segments they stood for.
+/// What crossed: packets from one port to the other, and their segments.
 #[derive(Debug, Default)]
 struct Crossed {
     packets: u64,

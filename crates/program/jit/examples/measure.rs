@@ -48,7 +48,8 @@ fn straight(instructions: usize) -> Program {
     Program::new("straight", code, [])
 }
 
-/// Compares a byte of the packet with a number, again and again: so many instructions in all, none of them the same as before.
+/// Compares a byte of the packet with a number, again and again: so many instructions in all, none of them
+/// the same as before.
 fn branching(instructions: usize) -> Program {
     let begin =
         "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 60\n r0 = 2\n if r3 > r2 goto out";
@@ -132,7 +133,8 @@ fn main() {
         let time = per_packet(&maps, |machine| compiled.run(machine).unwrap());
         let slow = per_packet(&maps, |machine| interpret(&program.code, machine, 10_000).unwrap().returned);
         println!(
-            "{name}: {} instructions, {} bytes of code, {:.1} ns a packet beyond that; interpreted {slow:.0} ns",
+            "{name}: {} instructions, {} bytes of code, {:.1} ns a packet beyond that; interpreted {slow:.0} \
+             ns",
             program.code.len(),
             compiled.code_size(),
             time - nothing,

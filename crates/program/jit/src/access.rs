@@ -1,7 +1,8 @@
 //! Loads, stores and atomic operations.
 //!
-//! Where the region of an access is known, it is carried out in place, behind one comparison: the address less the region's first one is a place
-//! in the region only if the address is in it, and is a huge number otherwise. Else it is handed to the machine.
+//! Where the region of an access is known, it is carried out in place, behind one comparison: the address
+//! less the region's first one is a place in the region only if the address is in it, and is a huge number
+//! otherwise. Else it is handed to the machine.
 
 use crate::Known;
 use crate::run::{self, SIGNED, offset, operation_number};
@@ -32,7 +33,7 @@ struct Access {
 enum Way {
     /// Without asking: the place is known, and there.
     There(Place),
-    /// The same of the context: a load of the field of this number.
+    /// Without a check, in the context: a load of the field of this number.
     Field(usize),
     /// Behind a comparison.
     Checked(Region),
@@ -124,7 +125,8 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Whether anything reads of a packet what the run says: functions that are called, and accesses to the context whose place is not known.
+    /// Whether anything reads of a packet what the run says: functions that are called, and accesses to the
+    /// context whose place is not known.
     pub fn reads_run(&self) -> bool {
         let calls = !(self.callees.functions.is_empty() && self.callees.programs.is_empty());
         let mut indices = 0..self.source.code.instructions().len();
@@ -194,7 +196,8 @@ impl Translator<'_, '_> {
         self.builder.ins().iadd_imm_s(base, i64::from(access.offset))
     }
 
-    /// Whether an address is in a region and the access fits there, and how far it is from the region's first one.
+    /// Whether an address is in a region and the access fits there, and how far it is from the region's first
+    /// one.
     fn within(&mut self, access: &Access, region: Region, address: Value) -> (Value, Value) {
         let size = access.size.bytes() as u64;
         let first = match region {
@@ -243,7 +246,8 @@ impl Translator<'_, '_> {
         self.builder.ins().isub(length, less)
     }
 
-    /// What has to hold besides, where nobody has proven it: that the access is aligned, and within one value.
+    /// What has to hold besides, where nobody has proven it: that the access is aligned, and within one
+    /// value.
     fn further(&mut self, access: &Access, region: Region, at: Value, mut within: Value) -> Value {
         let size = access.size.bytes() as i64;
         let atomic = matches!(access.work, Work::Change { .. });

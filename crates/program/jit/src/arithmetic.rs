@@ -105,7 +105,8 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// A division by anything: by 1 instead of what can't be divided by, and the right answer in place of that quotient.
+    /// A division by anything: by 1 instead of what can't be divided by, and the right answer in place of
+    /// that quotient.
     fn divide_by_any(&mut self, operation: Arithmetic, width: Width, left: Value, right: Value) -> Value {
         let kind = type_of(width);
         let (zero, one) = (self.builder.ins().iconst(kind, 0), self.builder.ins().iconst(kind, 1));

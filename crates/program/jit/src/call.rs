@@ -53,7 +53,8 @@ impl Translator<'_, '_> {
         self.call_function_of_ours(run::performer(helper), &arguments[..5])
     }
 
-    /// Calls a function of the program, if there is one, and gives what it returns: it may be stopped, then this one ends, too.
+    /// Calls a function of the program, if there is one, and gives what it returns: it may be stopped, then
+    /// this one ends, too.
     pub fn call_body(&mut self, entry: usize, arguments: &[Value; 5]) -> Option<Value> {
         let &id = self.callees.functions.get(&entry)?;
         let frame = self.read(Register::FRAME);
@@ -140,7 +141,8 @@ impl Translator<'_, '_> {
         self.builder.block_params(done)[0]
     }
 
-    /// Calls a function `count` times with the round's number and `data`, and goes on with `done` and how often it was.
+    /// Calls a function `count` times with the round's number and `data`, and goes on with `done` and how
+    /// often it was.
     fn rounds(&mut self, entry: usize, (count, data): (Value, Value), done: Block) {
         let [head, round, call] = [(); 3].map(|()| self.builder.create_block());
         self.builder.append_block_param(head, types::I64);
@@ -184,7 +186,8 @@ impl Translator<'_, '_> {
         self.builder.ins().load(types::I64, self.memory.run, self.run, offset)
     }
 
-    /// Calls one of the functions of [`run`] with these arguments after the first. If it wants so, the program ends.
+    /// Calls one of the functions of [`run`] with these arguments after the first. If it wants so, the
+    /// program ends.
     pub fn call_function_of_ours(&mut self, function: *const (), arguments: &[Value]) -> Value {
         let mut signature = Signature::new(self.builder.func.signature.call_conv);
         signature.params = vec![AbiParam::new(types::I64); arguments.len() + 1];

@@ -1,10 +1,11 @@
 //! Compiles programs to machine code, with Cranelift.
 //!
-//! A compiled program holds the same values in its registers as an interpreted one: addresses are numbers of a region and a place
-//! ([`longwire_program::memory`]). Where the region of an access is known, subtracting the region's first address gives the place, and one comparison with
-//! the region's length says that both are right, whatever the register holds. That comparison stays in, verified or not: a mistake of the
-//! verifier's ends a program, and opens nothing. Where the region is not known, the access is carried out by [`Machine::load`] and its
-//! like. Helpers are called through [`Machine::call`].
+//! A compiled program holds the same values in its registers as an interpreted one: addresses are numbers of
+//! a region and a place ([`longwire_program::memory`]). Where the region of an access is known, subtracting
+//! the region's first address gives the place, and one comparison with the region's length says that both are
+//! right, whatever the register holds. That comparison stays in, verified or not: a mistake of the verifier's
+//! ends a program, and opens nothing. Where the region is not known, the access is carried out by
+//! [`Machine::load`] and its like. Helpers are called through [`Machine::call`].
 //!
 //! - `order`: functions, and an order of instructions in which nothing comes before what leads to it;
 //! - `translate`: a function, with `visits`, the way from packet to packet;
@@ -107,9 +108,10 @@ pub fn compile(verified: &Verified, maps: Arc<Maps>) -> Result<Compiled, Compile
     Compiled::new(verified.program(), known, (verified.state_size(), turns), maps)
 }
 
-/// Compiles a program that nobody has verified. It checks at run time whatever a program could do wrong but reading registers that were
-/// not written, which are 0, and parts of the stack that were not, which have any value. Of its loops it may go round [`MOST_TURNS`] times. `hints` says for each instruction in which region its
-/// access probably is; wrong or missing hints make it slower.
+/// Compiles a program that nobody has verified. It checks at run time whatever a program could do wrong but
+/// reading registers that were not written, which are 0, and parts of the stack that were not, which have any
+/// value. Of its loops it may go round [`MOST_TURNS`] times. `hints` says for each instruction in which
+/// region its access probably is; wrong or missing hints make it slower.
 ///
 /// # Errors
 /// If it calls too deeply, or as [`compile`].
@@ -139,8 +141,9 @@ impl Compiled {
         Ok(Self { loaded, program: program.clone(), maps, state_size })
     }
 
-    /// Runs it on what is in `machine`, and gives what it returned. The machine's stack should be [`Stack::trusting`](longwire_program::Stack::trusting): another one
-    /// is not told what compiled code writes.
+    /// Runs it on what is in `machine`, and gives what it returned. The machine's stack should be
+    /// [`Stack::trusting`](longwire_program::Stack::trusting): another one is not told what compiled code
+    /// writes.
     ///
     /// # Errors
     /// If it was stopped; the packet and all memory are then as it left them.
@@ -168,15 +171,17 @@ impl Compiled {
         }
     }
 
-    /// Gets it ready for a [`Desk`], with this state, which has to be long enough; if it calls nothing that is not answered in place. Such a program has
-    /// no effects but what it does to the packet, the stack, this state, and values of maps.
+    /// Gets it ready for a [`Session`], with this state, which has to be long enough; if it calls nothing
+    /// that is not answered in place. Such a program has no effects but what it does to the packet, the
+    /// stack, this state, and values of maps.
     #[inline]
     pub fn alone<'r>(&'r self, state: &'r State) -> Option<Alone<'r>> {
         let fits = !self.loaded.asks() && state.size() >= self.state_size;
         fits.then_some(Alone { compiled: self, state })
     }
 
-    /// The same of one that calls helpers, unless one of them may move the packet's ends.
+    /// Prepares a program that calls helpers, as [`alone`](Self::alone) does; none if a helper may move the
+    /// packet's ends.
     #[inline]
     pub fn helped<'r>(&'r self, state: &'r State) -> Option<Helped<'r>> {
         let fits = !self.loaded.moves() && state.size() >= self.state_size;
@@ -225,13 +230,13 @@ pub struct Helped<'r> {
 }
 
 /// Where programs run on packet after packet, without anything being made anew for each.
-pub struct Desk<'r> {
+pub struct Session<'r> {
     run: Run,
     stack: &'r mut Stack,
     context: Context,
 }
 
-/// What differs between the contexts of packets on a [`Desk`].
+/// What differs between the contexts of packets on a [`Session`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrival {
     /// The number of the port that it came in by.
@@ -242,13 +247,13 @@ pub struct Arrival {
     pub mark: u32,
 }
 
-/// A [`Desk`] with a program that calls nothing: what that finds there is the same for all packets.
+/// A [`Session`] with a program that calls nothing: what that finds there is the same for all packets.
 pub struct Bound<'d> {
     run: &'d mut Run,
     compiled: &'d Compiled,
 }
 
-/// A packet on a [`Desk`]: for one program after the other.
+/// A packet on a [`Session`]: for one program after the other.
 pub struct Shown<'d> {
     run: &'d mut Run,
     stack: &'d mut Stack,
@@ -256,8 +261,9 @@ pub struct Shown<'d> {
     frame: &'d mut [u8],
 }
 
-impl<'r> Desk<'r> {
-    /// One with this stack, which should be [`Stack::trusting`], for packets whose contexts have these values but for what arrivals say.
+impl<'r> Session<'r> {
+    /// One with this stack, which should be [`Stack::trusting`], for packets whose contexts have these values
+    /// but for what arrivals say.
     pub fn new(stack: &'r mut Stack, context: Context) -> Self {
         let mut run = Run::idle();
         run.lend_stack(stack);
@@ -282,10 +288,11 @@ impl<'r> Desk<'r> {
 }
 
 impl Bound<'_> {
-    /// Runs the program on packets of a pool, which have no room before and behind, one after the other, at most 64 of them, until one can't be shown as it
-    /// is: a train, or one with a checksum to be finished. Those are to be looked at of which it returned something else in its low half than
-    /// `quiet`, or was stopped: the [`Visit`] in the packet's place tells what. One that is none of the pool's counts as stopped; where the
-    /// program was, frames and all memory are as it left them.
+    /// Runs the program on packets of a pool, which have no room before and behind, one after the other, at
+    /// most 64 of them, until one can't be shown as it is: a train, or one with a checksum to be finished.
+    /// Those are to be looked at of which it returned something else in its low half than `quiet`, or was
+    /// stopped: the [`Visit`] in the packet's place tells what. One that is none of the pool's is treated as
+    /// stopped; where the program was, frames and all memory are as it left them.
     #[inline]
     pub fn run(&mut self, pool: &mut Pool, packets: &[Handle], visits: &mut [Visit], quiet: u64) -> Visited {
         self.compiled.loaded.visit(self.run, pool, (packets, visits), quiet)
@@ -308,7 +315,7 @@ impl Shown<'_> {
         alone.compiled.enter(self.run)
     }
 
-    /// The same of one that calls helpers, and what it has asked for.
+    /// Runs a program that calls helpers, and returns what it has asked for, too.
     #[inline]
     pub fn run_helped(
         &mut self,

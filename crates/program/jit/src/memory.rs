@@ -21,7 +21,7 @@ pub struct Loaded {
     /// None after it was dropped.
     module: Option<JITModule>,
     entry: Entry,
-    /// The same for packet after packet, of a program that asks nothing.
+    /// The entry for packet after packet, of a program that asks nothing.
     visits: Option<EntryOfVisits>,
     size: usize,
     /// Whether it calls functions that work on the machine.
@@ -30,21 +30,23 @@ pub struct Loaded {
     moves: bool,
 }
 
-// SAFETY: after `load` the module is touched by nobody but `drop`, which has it alone; the code is never written again, and what it works on is
-// given to it with each call.
+// SAFETY: after `load` the module is touched by nobody but `drop`, which has it alone; the code is never
+// written again, and what it works on is given to it with each call.
 unsafe impl Sync for Loaded {}
 
 impl Loaded {
     /// Runs the program.
     #[inline]
     pub fn enter(&self, run: &mut Run) -> Ended {
-        // SAFETY: the code is in memory as long as `self` is, and was made with this signature. It touches the run, and the packet, stack,
-        // state and maps' values that the run points to, each within its bounds, which it checks.
+        // SAFETY: the code is in memory as long as `self` is, and was made with this signature. It touches
+        // the run, and the packet, stack, state and maps' values that the run points to, each within its
+        // bounds, which it checks.
         unsafe { (self.entry)(&raw mut *run) }
     }
 
-    /// Runs the program on packets of a pool, one after the other, as far as each can be shown as it is. Those are to be looked at of which it did not return
-    /// `quiet` in the low half, or nothing; all of them, if the program works on the machine, or there are too many.
+    /// Runs the program on packets of a pool, one after the other, as far as each can be shown as it is.
+    /// Those are to be looked at of which it did not return `quiet` in the low half, or nothing; all of them,
+    /// if the program works on the machine, or there are too many.
     #[inline]
     pub fn visit(
         &self,
@@ -59,8 +61,8 @@ impl Loaded {
         run.lend_visits(visits);
         match self.visits {
             _ if count == 0 => Visited { loud: 0, count },
-            // SAFETY: as for `enter`; besides, the code reads `count` handles, touches as many visits, which are there, and metadata and packets that lie
-            // in the bytes, which it checks.
+            // SAFETY: as for `enter`; besides, the code reads `count` handles, touches as many visits, which
+            // are there, and metadata and packets that lie in the bytes, which it checks.
             Some(entry) if fits => unsafe {
                 entry(&raw mut *run, packets.as_ptr(), count, bytes.as_mut_ptr(), limit, quiet)
             },
@@ -86,7 +88,8 @@ impl Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: `entry` is the only pointer into it that was ever given away; it is called with `self` borrowed, so not now, nor later.
+            // SAFETY: `entry` is the only pointer into it that was ever given away; it is called with `self`
+            // borrowed, so not now, nor later.
             unsafe { module.free_memory() };
         }
     }
@@ -165,8 +168,9 @@ fn define(
     Ok((entry, visits, size))
 }
 
-/// A program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and `r10`. They give an [`Ended`], or a
-/// [`Visited`], in two registers, which is how C gives it by the conventions of the processors that are taken here.
+/// A program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and
+/// `r10`. They give an [`Ended`], or a [`Visited`], in two registers, which is how C gives it by the
+/// conventions of the processors that are taken here.
 fn signature(convention: CallConv, role: Role) -> Signature {
     let (takes, gives) = match role {
         Role::Program | Role::Continued => (1, 2),

@@ -1,5 +1,5 @@
-//! The functions of a program, and for each an order of instructions in which nothing comes before what leads to it, but for what leads back in
-//! a loop.
+//! The functions of a program, and for each an order of instructions in which nothing comes before what leads
+//! to it, but for what leads back in a loop.
 
 use crate::CompileError;
 use longwire_program::memory::MAX_FRAMES;
@@ -11,13 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Body {
     /// Its first instruction.
     pub entry: usize,
-    /// Its instructions that can be reached. The number behind the program's last stands for running off its end.
+    /// Its instructions that can be reached. The number behind the program's last means running off its
+    /// end.
     pub order: Vec<usize>,
-    /// Whether functions of the program, or helpers, call it; the program itself, and others that tail calls lead to, they need not.
+    /// Whether functions of the program, or helpers, call it; the program itself, and others that tail calls
+    /// lead to, they need not.
     pub is_called: bool,
     /// Whether tail calls lead to it.
     pub goes_on: bool,
-    /// The ways that lead back to what may come before: to where, and from where. There is one in every circle.
+    /// The ways that lead back to what may come before: to where, and from where. There is one in every
+    /// circle.
     pub back: BTreeSet<(usize, usize)>,
 }
 
@@ -36,7 +39,8 @@ impl Body {
 /// Most instructions of all functions together: each is compiled once for every function that leads to it.
 const MAX_INSTRUCTIONS: usize = 2 * Code::MAX_SLOTS;
 
-/// The program itself, then the functions that it calls, and the programs that tail calls lead to with theirs.
+/// The program itself, then the functions that it calls, and the programs that tail calls lead to with
+/// theirs.
 pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
     let mut walk = Walk { code, marks: vec![0; code.len() + 1], functions: 0 };
     let (mut bodies, mut places) = (Vec::new(), BTreeMap::new());
@@ -78,8 +82,8 @@ fn callees<'a>(code: &'a Code, order: &'a [usize]) -> impl Iterator<Item = usize
     order.iter().filter(called).filter_map(|&i| code.target(i))
 }
 
-/// Finds out how many frames a function needs, `depth` of which are in use when it runs, its own included. A function that calls
-/// itself needs more than there are, so this ends.
+/// Finds out how many frames a function needs, `depth` of which are in use when it runs, its own included. A
+/// function that calls itself needs more than there are, so this ends.
 fn measure(
     code: &Code,
     bodies: &[Body],
@@ -105,7 +109,8 @@ fn measure(
 /// Walks through functions, depth first.
 struct Walk<'c> {
     code: &'c Code,
-    /// For each instruction 2n - 1 while it is on the way of the walk through function n, counted from 1, and 2n when it is done.
+    /// For each instruction 2n - 1 while it is on the way of the walk through function n, counted from 1, and
+    /// 2n when it is done.
     marks: Vec<usize>,
     functions: usize,
 }
@@ -162,7 +167,8 @@ mod tests {
     #[test]
     fn loops_are_found_where_they_lead_back() {
         // Into the middle, to itself, and twice to the same.
-        let text = "goto b\n a: r0 = 1\n b: r1 = 1\n if r1 > 2 goto a\n c: if r1 > 3 goto c\n if r1 > 4 goto b\n exit";
+        let text = "goto b\n a: r0 = 1\n b: r1 = 1\n if r1 > 2 goto a\n c: if r1 > 3 goto c\n if r1 > 4 goto \
+            b\n exit";
         let bodies = bodies(&assemble(text).unwrap()).unwrap();
         assert_eq!(bodies[0].order.len(), 7);
         assert_eq!(bodies[0].back, BTreeSet::from([(2, 1), (4, 4), (2, 5)]));

@@ -9,13 +9,14 @@ use longwire_program::{Atomic, Context, Helper, Machine, Region, Size, Stack, St
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A run of a program: what its code reads without asking, and what it leaves behind. The code knows the fields by their offsets.
+/// A run of a program: what its code reads without asking, and what it leaves behind. The code knows the
+/// fields by their offsets.
 #[repr(C)]
 pub struct Run {
     /// The context's fields as loads give them, in order.
     fields: [u64; 6],
-    /// The address of the packet's first byte as the program has it, which is `fields[0]`, is at this address of the process. There are as many
-    /// bytes as `fields[1]` is beyond it.
+    /// The address of the packet's first byte as the program has it, which is `fields[0]`, is at this address
+    /// of the process. There are as many bytes as `fields[1]` is beyond it.
     packet: *mut u8,
     /// The stack's first byte.
     stack: *mut u8,
@@ -114,7 +115,8 @@ impl Run {
         run
     }
 
-    /// Lends it a machine, which nobody else may touch before the run has ended. Its packet is the one that the run has.
+    /// Lends it a machine, which nobody else may touch before the run has ended. Its packet is the one that
+    /// the run has.
     #[inline]
     pub fn lend(&mut self, machine: &mut Machine<'_>) {
         self.stack = machine.stack.bytes_mut().as_mut_ptr();
@@ -122,7 +124,8 @@ impl Run {
         self.machine = (&raw mut *machine).cast();
     }
 
-    /// Gives it a packet without room before and behind, that came in by port `ingress` at `now`; the rest of the context stays what it is.
+    /// Gives it a packet without room before and behind, that came in by port `ingress` at `now`; the rest of
+    /// the context stays what it is.
     #[inline]
     pub fn take(&mut self, (ingress, now): (u32, u64), frame: &mut [u8]) {
         let length = frame.len().min(u32::MAX as usize);
@@ -173,8 +176,8 @@ impl Run {
         self.stack = machine.stack.bytes_mut().as_mut_ptr();
     }
 
-    /// Has the machine do something that leaves the packet's ends where they are, unless `MOVES`. If that fails, the program is to end, and what is
-    /// given back means nothing.
+    /// Has the machine do something that leaves the packet's ends where they are, unless `MOVES`. If that
+    /// fails, the program is to end, and what is given back means nothing.
     ///
     /// # Safety
     /// `run` is what compiled code was entered with.
@@ -183,10 +186,11 @@ impl Run {
         run: *mut Self,
         work: impl FnOnce(&mut Machine<'_>) -> Result<u64, Fault>,
     ) -> u64 {
-        // SAFETY: compiled code was entered with a reference to the run, and waits while this function has it.
+        // SAFETY: compiled code was entered with a reference to the run, and waits while this function has
+        // it.
         let run = unsafe { &mut *run };
-        // SAFETY: the run was lent the machine, which outlives it and is used by nobody else during it. Packet and stack, which the run points to, lie
-        // outside it, and their buffers stay where they are.
+        // SAFETY: the run was lent the machine, which outlives it and is used by nobody else during it.
+        // Packet and stack, which the run points to, lie outside it, and their buffers stay where they are.
         let machine = unsafe { &mut *run.machine.cast::<Machine<'_>>() };
         let done = catch_unwind(AssertUnwindSafe(|| work(&mut *machine)));
         let result = match done {
@@ -290,9 +294,10 @@ macro_rules! performers {
 }
 
 performers! {
-    MapLookup MapUpdate MapDelete Now Trace Random Worker Redirect ChecksumDiff Node AdjustHead RedirectMap AdjustTail Jiffies BootTime CoarseTime
-    TraceMany PacketLength LoadBytes StoreBytes FlowState ChooseQueue Mark Drop Hash RedirectLink ReadMark ChooseLink Transport
-    FibLookup Loop TailCall SpinLock SpinUnlock PerfOutput RingOutput RingReserve RingSubmit RingDiscard RingQuery
+    MapLookup MapUpdate MapDelete Now Trace Random Worker Redirect ChecksumDiff Node AdjustHead RedirectMap
+    AdjustTail Jiffies BootTime CoarseTime TraceMany PacketLength LoadBytes StoreBytes FlowState ChooseQueue
+    Mark Drop Hash RedirectLink ReadMark ChooseLink Transport FibLookup Loop TailCall SpinLock SpinUnlock
+    PerfOutput RingOutput RingReserve RingSubmit RingDiscard RingQuery
 }
 
 const WIDE: u64 = 0x10;

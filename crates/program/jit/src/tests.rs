@@ -1,7 +1,7 @@
 //! What compiled programs do when something is wrong, and what facts that are wrong can't do.
 
 use crate::{
-    Arrival, Compiled, Desk, Halted, Known, MOST_TURNS, Visit, Visited, compile, compile_unverified,
+    Arrival, Compiled, Halted, Known, MOST_TURNS, Session, Visit, Visited, compile, compile_unverified,
 };
 use longwire_packet::{Checksum, Handle, Pool};
 use longwire_program::{
@@ -79,7 +79,7 @@ fn panics_end_the_program_and_nothing_else() {
 }
 
 #[test]
-fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
+fn a_session_serves_packet_after_packet_whatever_became_of_the_one_before() {
     let (maps, state) = (no_maps(), State::new(8));
     let length = verified("call xdp_get_buff_len\n r6 = r0\n call ktime_get_ns\n r0 += r6\n exit", &maps);
     let draw = verified("call get_prandom_u32\n r6 = r0\n r1 = 1\n call lw_mark\n r0 = r6\n exit", &maps);
@@ -87,30 +87,31 @@ fn a_desk_serves_packet_after_packet_whatever_became_of_the_one_before() {
     assert!(draw.alone(&state).is_none() && moving.helped(&state).is_none(), "what they need is not there");
     let (length, draw) = (length.alone(&state).unwrap(), draw.helped(&state).unwrap());
     let (mut stack, mut frame) = (Stack::trusting(), [0; 64]);
-    let mut desk = Desk::new(&mut stack, Context::default());
+    let mut session = Session::new(&mut stack, Context::default());
     let panicked = Err(Halted::Panicked { slot: 0 });
     for (bytes, now, dice, drawn) in
         [(60, 7, Some(4), Ok(4)), (20, 8, None, panicked), (64, 9, Some(1), Ok(1))]
     {
         let arrival = Arrival { now, ..Arrival::default() };
-        let mut shown = desk.show(arrival, &mut frame[..bytes]);
+        let mut shown = session.show(arrival, &mut frame[..bytes]);
         assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
         assert_eq!(shown.run_helped(&draw, &mut Dice(dice)).0, drawn);
         assert_eq!(shown.run(&length), Ok(bytes as u64 + now));
     }
 }
 
-/// Of a pool's packets, each is met where it is, with its own port, and told of if it is not quiet.
+/// Each packet of a pool is processed in place, with its own port, and reported if it is not quiet.
 #[test]
 fn packet_after_packet_is_met() {
     let maps = no_maps();
-    let text = "r2 = *(u32 *)(r1 + 0)\n r3 = *(u32 *)(r1 + 4)\n r4 = *(u32 *)(r1 + 12)\n r0 = 0\n r5 = r2\n r5 += 1\n if r5 > r3 goto out\n \
+    let text = "r2 = *(u32 *)(r1 + 0)\n r3 = *(u32 *)(r1 + 4)\n r4 = *(u32 *)(r1 + 12)\n r0 = 0\n r5 = r2\n \
+        r5 += 1\n if r5 > r3 goto out\n \
                 r0 = *(u8 *)(r2 + 0)\n *(u8 *)(r2 + 0) = r4\n out: exit";
     let compiled = verified(text, &maps);
     let state = State::new(0);
     let alone = compiled.alone(&state).unwrap();
     let mut stack = Stack::trusting();
-    let mut desk = Desk::new(&mut stack, Context::default());
+    let mut session = Session::new(&mut stack, Context::default());
     let mut pool = Pool::new(1 << 20).unwrap();
     let [first, quiet, third, empty, long] =
         [(&[3][..], 11), (&[2, 2], 12), (&[5; 64], 13), (&[], 14), (&[6], 15)]
@@ -131,15 +132,15 @@ fn packet_after_packet_is_met() {
         third,
     ];
     let mut visits = [Visit::NONE; 64];
-    let visited = desk.bind(alone).run(&mut pool, &packets, &mut visits, 2);
+    let visited = session.bind(alone).run(&mut pool, &packets, &mut visits, 2);
     let returned: Vec<_> =
         (0..9).filter(|at| visited.loud >> at & 1 == 1).map(|at| visits[at].returned()).collect();
     assert_eq!(visited, Visited { loud: 0b1_1111_1101, count: 9 });
     assert_eq!(returned, [Some(3), Some(5), Some(0), None, None, None, Some(11), Some(13)]);
     assert_eq!([first, quiet, third].map(|handle| pool.data(handle)[0]), [11, 12, 13]);
-    assert_eq!(desk.bind(alone).run(&mut pool, &[], &mut visits, 2), Visited { loud: 0, count: 0 });
+    assert_eq!(session.bind(alone).run(&mut pool, &[], &mut visits, 2), Visited { loud: 0, count: 0 });
     let all = Visited { loud: 0, count: 64 };
-    assert_eq!(desk.bind(alone).run(&mut pool, &[quiet; 64], &mut visits, 12), all);
+    assert_eq!(session.bind(alone).run(&mut pool, &[quiet; 64], &mut visits, 12), all);
 }
 
 /// What can't be shown as it is, is left where it is, and nothing behind it is met.
@@ -151,7 +152,7 @@ fn trains_and_open_checksums_are_not_met() {
     let compiled = compile(&verify(Program::new("p", code, [])).unwrap(), Arc::clone(&maps)).unwrap();
     let state = State::new(0);
     let mut stack = Stack::trusting();
-    let mut desk = Desk::new(&mut stack, Context::default());
+    let mut session = Session::new(&mut stack, Context::default());
     let mut pool = Pool::new(1 << 20).unwrap();
     let [single, train, open] = [1, 2, 3].map(|port| packet(&mut pool, &[0; 60], port));
     pool.meta_mut(train).segments = 2;
@@ -163,12 +164,13 @@ fn trains_and_open_checksums_are_not_met() {
         ([single; 4], 15, 4),
     ] {
         let alone = compiled.alone(&state).unwrap();
-        let visited = desk.bind(alone).run(&mut pool, &packets, &mut [Visit::NONE; 4], 1);
+        let visited = session.bind(alone).run(&mut pool, &packets, &mut [Visit::NONE; 4], 1);
         assert_eq!(visited, Visited { loud, count });
     }
 }
 
-/// The packet's port and time, and the context's other fields, are those of each packet, wherever the program reads them.
+/// The packet's port and time, and the context's other fields, are those of each packet, wherever the program
+/// reads them.
 #[test]
 fn each_packet_has_its_own_context() {
     let maps = no_maps();
@@ -192,8 +194,8 @@ fn each_packet_has_its_own_context() {
             handle
         });
         let mut visits = [Visit::NONE; 2];
-        let mut desk = Desk::new(&mut stack, context);
-        desk.bind(compiled.alone(&state).unwrap()).run(&mut pool, &packets, &mut visits, u64::MAX);
+        let mut session = Session::new(&mut stack, context);
+        session.bind(compiled.alone(&state).unwrap()).run(&mut pool, &packets, &mut visits, u64::MAX);
         assert_eq!(visits.map(|visit| visit.returned()), [Some(first), Some(second)], "{text}");
     }
 }
@@ -213,13 +215,14 @@ fn one_packet_ends_nothing_but_itself() {
     let mut pool = Pool::new(1 << 20).unwrap();
     let packets: [Handle; 64] = std::array::from_fn(|at| packet(&mut pool, &[9; 8][..at % 8], 0));
     let mut visits = [Visit::NONE; 64];
-    let mut desk = Desk::new(&mut stack, Context::default());
-    let bits = desk.bind(alone).run(&mut pool, &packets, &mut visits, 9).loud;
+    let mut session = Session::new(&mut stack, Context::default());
+    let bits = session.bind(alone).run(&mut pool, &packets, &mut visits, 9).loud;
     assert_eq!(bits, 0x0f0f_0f0f_0f0f_0f0f);
     assert!(visits.iter().enumerate().all(|(at, visit)| bits >> at & 1 == 0 || visit.returned().is_none()));
 }
 
-/// Accesses that nobody has made sure of, to a packet of every length up to 16 bytes, at every place and one before it.
+/// Accesses that nobody has made sure of, to a packet of every length up to 16 bytes, at every place and one
+/// before it.
 #[test]
 fn accesses_end_where_the_packet_does() {
     let maps = no_maps();
@@ -235,10 +238,10 @@ fn accesses_end_where_the_packet_does() {
             let compiled = Compiled::new(&program, Known::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
             let alone = compiled.alone(&state).unwrap();
             for length in 0..=16 {
-                let mut desk = Desk::new(&mut stack, Context::default());
-                let got = desk.show(Arrival::default(), &mut [0; 16][..length]).run(&alone);
+                let mut session = Session::new(&mut stack, Context::default());
+                let got = session.show(Arrival::default(), &mut [0; 16][..length]).run(&alone);
                 let packets = [packet(&mut pool, &[0; 16][..length], 0)];
-                let visited = desk.bind(alone).run(&mut pool, &packets, &mut [Visit::NONE], 0);
+                let visited = session.bind(alone).run(&mut pool, &packets, &mut [Visit::NONE], 0);
                 assert_eq!(visited.loud == 0, got.is_ok());
                 pool.free(packets[0]);
                 let within = place >= 0 && place as usize + size.bytes() <= length;
@@ -281,7 +284,8 @@ fn what_is_stopped_is_named() {
     }
 }
 
-/// As often as may be, then no more: by jumping back, running into the head from above, and in a function that is called.
+/// As often as may be, then no more: by jumping back, running into the head from above, and in a function
+/// that is called.
 #[test]
 fn loops_end_whatever_they_do() {
     let maps = no_maps();
@@ -338,7 +342,8 @@ fn workers_run_the_same_code_at_once() {
     assert_eq!(state.get(), 4000u64.to_le_bytes());
 }
 
-/// Whatever the facts say, and wherever the address points, a store changes nothing outside the packet, stack, state and values.
+/// Whatever the facts say, and wherever the address points, a store changes nothing outside the packet,
+/// stack, state and values.
 #[test]
 fn wrong_facts_open_nothing() {
     let regions = [

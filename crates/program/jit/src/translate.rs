@@ -31,7 +31,7 @@ pub struct Source<'a> {
 /// The functions that can be called, by their first instructions.
 pub struct Callees<'a> {
     pub functions: &'a BTreeMap<usize, FuncId>,
-    /// The same of programs that tail calls lead to.
+    /// Programs that tail calls lead to, by their first instructions.
     pub programs: &'a BTreeMap<usize, FuncId>,
     pub module: &'a mut JITModule,
     /// Becomes true if a function of [`run`](crate::run) is called, which works on the machine.
@@ -40,7 +40,8 @@ pub struct Callees<'a> {
     pub moves: &'a mut bool,
 }
 
-/// Which memory an access is to. The code generator may take it that one kind's accesses don't touch another's.
+/// Which memory an access is to. The code generator may take it that one kind's accesses don't touch
+/// another's.
 pub struct Memory {
     pub run: MemFlagsData,
     pub packet: MemFlagsData,
@@ -266,7 +267,8 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The block of an instruction that something jumps to. There is one for each: the exit stands in for none.
+    /// The block of an instruction that something jumps to. There is one for each: the exit stands in for
+    /// none.
     fn block(&self, index: usize) -> Block {
         self.blocks[&index]
     }
@@ -282,13 +284,14 @@ impl Translator<'_, '_> {
         self.body.back.contains(&(next, self.index))
     }
 
-    /// The block by which an instruction is reached from here: where it leads back, one that is still empty, for [`turn`](Self::turn).
+    /// The block by which an instruction is reached from here: where it leads back, one that is still empty,
+    /// for [`turn`](Self::turn).
     fn way_to(&mut self, next: usize) -> Block {
         if self.turns(next) { self.builder.create_block() } else { self.block(next) }
     }
 
-    /// Where it leads back to `next`, by way of `block`: counts that, and ends the program if it was too often, which that of a verified program
-    /// never is.
+    /// Where it leads back to `next`, by way of `block`: counts that, and ends the program if it was too
+    /// often, which that of a verified program never is.
     fn turn(&mut self, next: usize, block: Block) {
         if !self.turns(next) {
             return;
@@ -363,7 +366,7 @@ impl Translator<'_, '_> {
         self.builder.ins().jump(self.exit, &[BlockArg::from(number)]);
     }
 
-    /// The same; what is translated next can't be reached.
+    /// Ends the program at this instruction; what is translated next can't be reached.
     pub fn stop_here(&mut self) {
         self.stop();
         let after = self.builder.create_block();

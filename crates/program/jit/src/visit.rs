@@ -5,7 +5,8 @@
 #[repr(C)]
 pub struct Visit {
     pub(crate) returned: u64,
-    /// 0, or the number of the instruction that ended the program, plus 1; all bits if the packet is none of the pool's.
+    /// 0, or the number of the instruction that ended the program, plus 1; all bits if the packet is none of
+    /// the pool's.
     pub(crate) number: u64,
 }
 
@@ -26,7 +27,8 @@ impl Visit {
 pub struct Visited {
     /// A bit for each packet that is to be looked at, from the lowest on.
     pub loud: u64,
-    /// How many packets it was run on. The next one, if there is one, is a train, or its checksum is to be finished first.
+    /// How many packets it was run on. The next one, if there is one, is a train, or its checksum is to be
+    /// finished first.
     pub count: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What `.BTF.ext` says of instructions: the lines they come from, and places that a loader is asked to change (CO-RE).
+//! What `.BTF.ext` says of instructions: the lines they come from, and places that a loader is asked to
+//! change (CO-RE).
 
 use super::{Btf, BtfError, header, part, word};
 use std::collections::BTreeMap;
@@ -9,8 +10,8 @@ const HEADER: usize = 24;
 /// Bytes of a record, at least.
 const RECORD: usize = 16;
 
-/// Types whose layout is the same everywhere, as it is the context's or a header's on the wire: what the compiler has put into the
-/// instruction is right.
+/// Types whose layout is the same everywhere, as it is the context's or a header's on the wire: what the
+/// compiler has put into the instruction is right.
 const FIXED: &[&str] = &[
     "xdp_md",
     "ethhdr",

@@ -1,7 +1,8 @@
-//! BPF Type Format: the types in an object, of which map declarations are made (the kernel's Documentation/bpf/btf.rst).
+//! BPF Type Format: the types in an object, of which map declarations are made (the kernel's
+//! Documentation/bpf/btf.rst).
 //!
-//! Everything comes from a file that nobody trusts: every offset and number is checked, and chains of types are followed only so
-//! far.
+//! Everything comes from a file that nobody trusts: every offset and number is checked, and chains of types
+//! are followed only so far.
 
 mod ext;
 mod shape;
@@ -13,7 +14,7 @@ pub(crate) use shape::{MapTypes, ValueType};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// How far types are followed that stand for other types.
+/// How far chains of typedefs and qualifiers are followed.
 const DEPTH: usize = 32;
 /// Most bytes of a name, and most members that are looked at: hostile files have names without an end.
 const NAME: usize = 256;
@@ -64,7 +65,8 @@ enum Kind {
 pub(crate) struct Member<'d> {
     pub name: &'d str,
     pub type_id: u32,
-    /// Where a structure's member begins in it, in bits; with how many it has above bit 24, in structures with bit fields.
+    /// Where a structure's member begins in it, in bits; with how many it has above bit 24, in structures
+    /// with bit fields.
     pub offset: u32,
 }
 
@@ -128,7 +130,8 @@ impl<'d> Btf<'d> {
             .collect()
     }
 
-    /// What is to come from the kernel, by name: the variables and functions of the sections `.ksyms` and `.kconfig`.
+    /// What is to come from the kernel, by name: the variables and functions of the sections `.ksyms` and
+    /// `.kconfig`.
     pub(crate) fn externals(&self) -> BTreeMap<Box<str>, External> {
         let mut externals = BTreeMap::new();
         for section in (1..=self.types.len() as u32).filter(|&id| self.kind(id) == Some(Kind::DataSection)) {
@@ -209,7 +212,8 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The whole numbers, one or those of an array, that a variable of this type holds and that are read anew wherever they are used.
+    /// The whole numbers, one or those of an array, that a variable of this type holds and that are read anew
+    /// wherever they are used.
     pub(crate) fn volatile_numbers(&self, mut id: u32) -> Option<Numbers> {
         const INT: u32 = 1;
         const SIGNED: u32 = 1 << 24;
@@ -234,7 +238,7 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The name of a type, or of what it stands for.
+    /// The name of a type, or of the type behind it.
     pub(crate) fn type_name(&self, id: u32) -> &'d str {
         match self.name(id) {
             "" => self.name(self.resolved(id)),
@@ -260,7 +264,7 @@ impl<'d> Btf<'d> {
         })
     }
 
-    /// What typedefs, const and the like stand for.
+    /// The type behind typedefs, const and the like.
     fn resolved(&self, mut id: u32) -> u32 {
         for _ in 0..DEPTH {
             match (self.kind(id), self.word(id, 8)) {

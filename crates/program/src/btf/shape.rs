@@ -1,6 +1,7 @@
 //! How values of a type lie in memory, so that they can be shown and written by their fields.
 //!
-//! A shape is made of types that nobody trusts: what it takes to show a value of it is bounded when it is made.
+//! A shape is made of types that nobody trusts: what it takes to show a value of it is bounded when it is
+//! made.
 
 use super::{Btf, Kind, MEMBER, TYPE};
 use crate::map::MapSpec;
@@ -238,7 +239,8 @@ const ENUM64: u32 = 19;
 const SIGNED: u32 = 1 << 24;
 const CHARACTER: u32 = 2 << 24;
 const TRUTH: u32 = 4 << 24;
-/// The bit of a type's second word that says: members have their width in the upper byte of their place; an enum is signed.
+/// The bit of a type's second word that says: members have their width in the upper byte of their place; an
+/// enum is signed.
 const FLAG: u32 = 1 << 31;
 
 impl<'b, 'd> Maker<'b, 'd> {

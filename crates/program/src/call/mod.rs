@@ -1,8 +1,9 @@
 //! What programs may call: the kernel's helpers under the kernel's numbers, and Longwire's own.
 //!
-//! The table is the one place that says what a helper takes and gives. The verifier checks calls against it, the price list
-//! is made from [`Cost`], and [`Machine::call`](crate::Machine::call) does what it says.
-//! To add a helper: a row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is Longwire's own.
+//! The table is the one place that says what a helper takes and gives. The verifier checks calls against it,
+//! the price list is made from [`Cost`], and [`Machine::call`](crate::Machine::call) does what it says. To
+//! add a helper: a row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is
+//! Longwire's own.
 
 mod instead;
 mod kernel;
@@ -18,7 +19,8 @@ pub const OWN_BASE: u32 = 0x1_0000;
 pub enum Argument {
     /// Any number. Not a pointer.
     Number,
-    /// A number that is known when the program is verified, at least 1 and at most the size of the flow's state in bytes.
+    /// A number that is known when the program is verified, at least 1 and at most the size of the flow's
+    /// state in bytes.
     StateSize,
     /// The context, as the program got it in `r1`.
     Context,
@@ -36,9 +38,10 @@ pub enum Argument {
     Value,
     /// The address of readable bytes, as many as the next argument says.
     Readable,
-    /// The same, or 0 if the next argument can only be 0.
+    /// As `Readable`, or 0 if the next argument can only be 0.
     ReadableOrNull,
-    /// The address of bytes that may be written, as many as the next argument says. They need not have been written before.
+    /// The address of bytes that may be written, as many as the next argument says. They need not have been
+    /// written before.
     Writable,
     /// The address of bytes that are read and written, as many as the next argument says.
     Changed,
@@ -68,7 +71,8 @@ pub enum Returns {
     MapValueOrNull,
     /// The address of the flow's state, of as many bytes as the first argument says. Never 0.
     State,
-    /// The address of a record, of as many bytes as the second argument says, or 0. It has to be given back once.
+    /// The address of a record, of as many bytes as the second argument says, or 0. It has to be given back
+    /// once.
     RecordOrNull,
     /// Nothing that can be read.
     Nothing,
@@ -161,7 +165,8 @@ pub struct Signature {
 }
 
 macro_rules! helpers {
-    ($($variant:ident $number:literal $name:literal ($($argument:ident),*) -> $returns:ident, $cost:ident, $help:literal;)+) => {
+    ($($variant:ident $number:literal $name:literal ($($argument:ident),*) -> $returns:ident, $cost:ident,
+        $help:literal;)+) => {
         /// A function that programs may call.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
@@ -221,25 +226,33 @@ helpers! {
     Worker 8 "get_smp_processor_id" () -> Number, Call,
         "The number of the worker, from 0.";
     TailCall 12 "tail_call" (Context, Map, Number) -> Nothing, TailCall,
-        "Goes on with the program that a program array has by this number, which returns in its stead; without one, after the call.";
+        "Goes on with the program that a program array has by this number, which returns in its stead; \
+         without one, after the call.";
     Redirect 23 "redirect" (Number, Number) -> Number, Call,
-        "Chooses a port by its number, for a return of XDP_REDIRECT, which it returns; XDP_ABORTED if flags are not 0.";
+        "Chooses a port by its number, for a return of XDP_REDIRECT, which it returns; XDP_ABORTED if flags \
+         are not 0.";
     PerfOutput 25 "perf_event_output" (Context, Map, Number, Payload, PayloadSize) -> Number, Record,
-        "Writes a record into this worker's ring of a perf_event_array, and behind it as many bytes of the packet as the upper half of flags says. 0, or a negative error number.";
-    ChecksumDiff 28 "csum_diff" (ReadableOrNull, SizeOrZero, ReadableOrNull, SizeOrZero, Number) -> Number, Checksum,
-        "The Internet checksum (not complemented) of the second bytes less that of the first, plus a seed; sizes are multiples of 4.";
+        "Writes a record into this worker's ring of a perf_event_array, and behind it as many bytes of the \
+         packet as the upper half of flags says. 0, or a negative error number.";
+    ChecksumDiff 28 "csum_diff" (ReadableOrNull, SizeOrZero, ReadableOrNull, SizeOrZero, Number) -> Number,
+        Checksum,
+        "The Internet checksum (not complemented) of the second bytes less that of the first, plus a seed; \
+         sizes are multiples of 4.";
     Node 42 "get_numa_node_id" () -> Number, Call,
         "Always 0.";
     AdjustHead 44 "xdp_adjust_head" (Context, Number) -> Number, Adjust,
         "Moves the packet's beginning by so many bytes. 0, or a negative error number.";
     RedirectMap 51 "redirect_map" (Map, Number, Number) -> Number, RedirectMap,
-        "Chooses the port that a device map holds for this key and returns XDP_REDIRECT; without one, the low two bits of flags.";
+        "Chooses the port that a device map holds for this key and returns XDP_REDIRECT; without one, the \
+         low two bits of flags.";
     AdjustTail 65 "xdp_adjust_tail" (Context, Number) -> Number, Adjust,
         "Moves the packet's end by so many bytes; new ones are 0. 0, or a negative error number.";
     FibLookup 69 "fib_lookup" (Context, Changed, Size, Number) -> Number, Route,
-        "Asks the router for the route and the neighbour of a struct bpf_fib_lookup. 0, or BPF_FIB_LKUP_RET_…, or a negative error number.";
+        "Asks the router for the route and the neighbour of a struct bpf_fib_lookup. 0, or \
+         BPF_FIB_LKUP_RET_…, or a negative error number.";
     SpinLock 93 "spin_lock" (Lock) -> Nothing, Lock,
-        "Takes the lock of a map's value, for which it waits. No helper but spin_unlock may be called then, and no function.";
+        "Takes the lock of a map's value, for which it waits. No helper but spin_unlock may be called then, \
+         and no function.";
     SpinUnlock 94 "spin_unlock" (Lock) -> Nothing, Lock,
         "Gives the lock of a map's value back.";
     Jiffies 118 "jiffies64" () -> Number, Call,
@@ -249,19 +262,22 @@ helpers! {
     RingOutput 130 "ringbuf_output" (Map, Payload, PayloadSize, Number) -> Number, Record,
         "Writes a record into a ringbuf. 0, or a negative error number.";
     RingReserve 131 "ringbuf_reserve" (Map, RecordSize, Number) -> RecordOrNull, Record,
-        "The address of room for a record in a ringbuf, all zero, or 0 if there is none. Submit or discard it.";
+        "The address of room for a record in a ringbuf, all zero, or 0 if there is none. Submit or discard \
+         it.";
     RingSubmit 132 "ringbuf_submit" (Record, Number) -> Nothing, Call,
         "Gives a record to who reads the ringbuf.";
     RingDiscard 133 "ringbuf_discard" (Record, Number) -> Nothing, Call,
         "Throws a record away.";
     RingQuery 134 "ringbuf_query" (Map, Number) -> Number, Record,
-        "Of a ringbuf the bytes that wait (flags 0), its size (1), the positions of reader (2) and writers (3).";
+        "Of a ringbuf the bytes that wait (flags 0), its size (1), the positions of reader (2) and writers \
+         (3).";
     CoarseTime 160 "ktime_get_coarse_ns" () -> Number, Call,
         "As ktime_get_ns: the time of the packet costs nothing to know.";
     TraceMany 177 "trace_vprintk" (Readable, Size, ReadableOrNull, SizeOrZero) -> Number, Call,
         "As trace_printk, with values in memory.";
     Loop 181 "loop" (Number, Function, StackOrNull, Number) -> Number, Loop,
-        "Calls a function with 0, 1, … and an address, at most so many times, until it returns 1. How often it called; flags must be 0.";
+        "Calls a function with 0, 1, … and an address, at most so many times, until it returns 1. How often \
+         it called; flags must be 0.";
     PacketLength 188 "xdp_get_buff_len" (Context) -> Number, Call,
         "The length of the packet in bytes.";
     LoadBytes 189 "xdp_load_bytes" (Context, Number, Writable, Size) -> Number, Copy,
@@ -269,26 +285,31 @@ helpers! {
     StoreBytes 190 "xdp_store_bytes" (Context, Number, Readable, Size) -> Number, Copy,
         "Copies bytes into the packet from this offset on. 0, or a negative error number.";
     FlowState 0x1_0000 "lw_flow_state" (StateSize) -> State, Call,
-        "The address of this installation's state, of which so many bytes are used. Zeroed when it was installed.";
+        "The address of this installation's state, of which so many bytes are used. Zeroed when it was \
+         installed.";
     ChooseQueue 0x1_0001 "lw_choose_queue" (Number) -> Number, Call,
         "Chooses the output queue by its number, 0 to 65535. 0, or a negative error number.";
     Mark 0x1_0002 "lw_mark" (Number) -> Number, Call,
         "Sets the packet's 32-bit mark, for programs and rules behind. Returns 0.";
     Drop 0x1_0003 "lw_drop" (Number) -> Number, Call,
-        "Notes the program's own reason, 0 to 63, and returns XDP_DROP; what is beyond counts as another.";
+        "Notes the program's own reason, 0 to 63, and returns XDP_DROP; numbers beyond share one counter.";
     Hash 0x1_0004 "lw_hash" (Readable, Size, Number) -> Number, Hash,
         "A 64-bit hash of bytes and a seed, the same on every machine.";
     RedirectLink 0x1_0005 "lw_redirect_link" (Number) -> Number, Call,
-        "Chooses a link by its number among those that the installation names, for a return of XDP_REDIRECT, which it returns.";
+        "Chooses a link by its number among those that the installation names, for a return of XDP_REDIRECT, \
+         which it returns.";
     ReadMark 0x1_0006 "lw_read_mark" () -> Number, Call,
         "The packet's 32-bit mark, as programs have set it; 0 if none has.";
     ChooseLink 0x1_0007 "lw_choose_link" (Number) -> Number, Call,
-        "Chooses a link by its number, as lw_redirect_link, for a packet that is routed: if the route leads where the link begins. Returns 0.";
+        "Chooses a link by its number, as lw_redirect_link, for a packet that is routed: if the route leads \
+         where the link begins. Returns 0.";
     Transport 0x1_0008 "lw_transport" (Context) -> Number, Copy,
-        "Where the transport header of an IP packet is, behind extension headers, and its protocol; a negative number if none can be found.";
+        "Where the transport header of an IP packet is, behind extension headers, and its protocol; a \
+         negative number if none can be found.";
 }
 
-/// Most programs that go on one after the other by [`Helper::TailCall`] for a packet, besides the first (MAX_TAIL_CALL_CNT of the kernel).
+/// Most programs that go on one after the other by [`Helper::TailCall`] for a packet, besides the first
+/// (MAX_TAIL_CALL_CNT of the kernel).
 pub const MAX_TAIL_CALLS: u8 = 33;
 
 /// Most rounds of [`Helper::Loop`] (BPF_MAX_LOOPS of the kernel).

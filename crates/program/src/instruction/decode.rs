@@ -1,5 +1,5 @@
-//! From bytes to instructions. Whatever RFC 9669 doesn't define is refused: unknown opcodes, registers that don't exist, and
-//! fields that an instruction doesn't use and that are not zero.
+//! From bytes to instructions. Whatever RFC 9669 doesn't define is refused: unknown opcodes, registers that
+//! don't exist, and fields that an instruction doesn't use and that are not zero.
 
 use super::{
     Arithmetic, Atomic, ByteOrder, Condition, Instruction, Narrow, Operand, Register, Size, SwapWidth, Width,
@@ -12,7 +12,7 @@ use thiserror::Error;
 pub struct DecodeError {
     /// Its number: how many slots of 8 bytes are before it.
     pub slot: usize,
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: DecodeFault,
 }
 

@@ -1,8 +1,8 @@
 //! The instructions of RFC 9669, one value each.
 //!
-//! All permanent conformance groups but `packet` (the deprecated loads of classic BPF): base32, base64, divmul32, divmul64,
-//! atomic32, atomic64. What compilers call `-mcpu=v4` lies within the base groups: sign-extending moves and loads, signed
-//! division, unconditional byte swaps, long jumps.
+//! All permanent conformance groups but `packet` (the deprecated loads of classic BPF): base32, base64,
+//! divmul32, divmul64, atomic32, atomic64. What compilers call `-mcpu=v4` lies within the base groups:
+//! sign-extending moves and loads, signed division, unconditional byte swaps, long jumps.
 //!
 //! Offsets of jumps and calls count slots of eight bytes from the following instruction, as they are encoded;
 //! [`Code`](crate::Code) makes places in the program of them.
@@ -60,7 +60,8 @@ impl Register {
     }
 }
 
-/// How many bits of its operands an instruction works on. What works on 32 sets the upper half of its result to zero.
+/// How many bits of its operands an instruction works on. What works on 32 sets the upper half of its result
+/// to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     /// The lower 32.
@@ -150,7 +151,8 @@ pub enum Narrow {
 /// What happens to the order of bytes (RFC 9669, section 4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// Between the machine's order and little endian. The machine here is little endian, so this only cuts off.
+    /// Between the machine's order and little endian. The machine here is little endian, so this only cuts
+    /// off.
     Little,
     /// Between the machine's order and big endian.
     Big,
@@ -276,8 +278,8 @@ pub enum Instruction {
         /// The map's place in the object.
         map: u32,
     },
-    /// `dst` = the address of a byte of an array map's first value, in two slots (`map_val(map_by_idx)`). Variables of
-    /// `.data`, `.rodata` and `.bss` are reached this way.
+    /// `dst` = the address of a byte of an array map's first value, in two slots (`map_val(map_by_idx)`).
+    /// Variables of `.data`, `.rodata` and `.bss` are reached this way.
     LoadMapValue {
         /// Result.
         dst: Register,
@@ -286,7 +288,8 @@ pub enum Instruction {
         /// Which byte.
         offset: u32,
     },
-    /// `dst` = the address of a function of the program, for helpers that call it; in two slots (`code_addr`).
+    /// `dst` = the address of a function of the program, for helpers that call it; in two slots
+    /// (`code_addr`).
     LoadFunction {
         /// Result.
         dst: Register,
@@ -367,7 +370,8 @@ pub enum Instruction {
         /// The number, see [`Helper`](crate::Helper).
         helper: u32,
     },
-    /// Calls a function of the kernel by its BTF id. Decoded so that it can be named; nothing here can run it.
+    /// Calls a function of the kernel by its BTF id. Decoded so that it can be named; nothing here can run
+    /// it.
     CallKernel {
         /// The id.
         id: i32,
@@ -393,8 +397,8 @@ impl Instruction {
         }
     }
 
-    /// Where it may go on besides the next instruction, or the function that it calls or names: slots beyond the next
-    /// instruction.
+    /// Where it may go on besides the next instruction, or the function that it calls or names: slots beyond
+    /// the next instruction.
     pub const fn jump(&self) -> Option<i32> {
         match *self {
             Self::Jump { offset } | Self::Branch { offset, .. } => Some(offset as i32),
@@ -435,8 +439,8 @@ impl Instruction {
         }
     }
 
-    /// The registers that it reads, as a set ([`Register::bit`]). Which arguments a call reads is not in it: that depends
-    /// on what is called.
+    /// The registers that it reads, as a set ([`Register::bit`]). Which arguments a call reads is not in it:
+    /// that depends on what is called.
     pub const fn reads(&self) -> u16 {
         match *self {
             Self::Arithmetic { operation: Arithmetic::Mov, source, .. } => source.bit(),

@@ -1,5 +1,5 @@
-//! What operations mean: plain functions of numbers, for the interpreter, for folding constants, and as what the compiler
-//! is held against.
+//! What operations mean: plain functions of numbers, for the interpreter, for folding constants, and as what
+//! the compiler is held against.
 
 use super::{Arithmetic, Atomic, ByteOrder, Condition, Narrow, Size, SwapWidth, Width};
 
@@ -66,7 +66,8 @@ impl Arithmetic {
 }
 
 impl Condition {
-    /// Whether it holds between these operands (RFC 9669, section 4.3). An immediate is given sign-extended to 64 bits.
+    /// Whether it holds between these operands (RFC 9669, section 4.3). An immediate is given sign-extended
+    /// to 64 bits.
     pub const fn holds(self, width: Width, left: u64, right: u64) -> bool {
         // Sign-extending both keeps both orders, signed and unsigned, of 32-bit numbers.
         let (left, right) = match width {
@@ -112,7 +113,8 @@ impl Atomic {
         !matches!(self, Self::Add | Self::Or | Self::And | Self::Xor)
     }
 
-    /// What is written when `old` is there; `r0` is what [`Atomic::CompareExchange`] compares with, cut to the width.
+    /// What is written when `old` is there; `r0` is what [`Atomic::CompareExchange`] compares with, cut to
+    /// the width.
     pub const fn apply(self, width: Width, old: u64, src: u64, r0: u64) -> u64 {
         let (src, r0) = match width {
             Width::W64 => (src, r0),

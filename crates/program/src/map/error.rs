@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct MapError {
     /// The map.
     pub name: Box<str>,
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: MapFault,
 }
 
@@ -17,7 +17,8 @@ pub struct MapError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MapFault {
     /// No such kind of map here.
-    #[error("maps of type {name} ({0}) can't be used here; {fix}", name = kind_name(*.0), fix = kind_fix(*.0))]
+    #[error("maps of type {name} ({0}) can't be used here; {fix}", name = kind_name(*.0),
+        fix = kind_fix(*.0))]
     Kind(u32),
     /// A field is out of its range.
     #[error("{field} is {value}; it has to be {wanted}")]
@@ -31,7 +32,8 @@ pub enum MapFault {
     },
     /// Flags that are not known here.
     #[error(
-        "map_flags {0:#x} can't be had here; leave out all but BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG and BPF_F_MMAPABLE"
+        "map_flags {0:#x} can't be had here; leave out all but BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG and \
+         BPF_F_MMAPABLE"
     )]
     Flags(u32),
     /// An entry that it has from the beginning is nothing that it can hold.
@@ -65,7 +67,8 @@ fn kind_fix(number: u32) -> &'static str {
     match kind_name(number) {
         "user_ringbuf" => "let the control half write an array or hash map, which programs read",
         _ => {
-            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, devmap_hash, cpumap, prog_array, array_of_maps, hash_of_maps, ringbuf or perf_event_array"
+            "use hash, array, percpu_hash, percpu_array, lru_hash, lru_percpu_hash, lpm_trie, devmap, \
+             devmap_hash, cpumap, prog_array, array_of_maps, hash_of_maps, ringbuf or perf_event_array"
         }
     }
 }

@@ -21,14 +21,15 @@ pub enum MapKind {
     DevMap,
     /// Ports by any 32-bit key, for redirecting. Programs can only read it.
     DevMapHash,
-    /// Processors by number, for redirecting. A packet that is redirected to one goes on as if it was passed: it stays on the
-    /// processor that it is on.
+    /// Processors by number, for redirecting. A packet that is redirected to one goes on as if it was passed:
+    /// it stays on the processor that it is on.
     CpuMap,
     /// Values by prefix: a search finds the longest that a key begins with.
     LpmTrie,
     /// Sockets by number, for redirecting. There are none here, so it is always empty.
     XskMap,
-    /// Programs by number, for tail calls: those that it is made with, by their numbers in their object, from 1.
+    /// Programs by number, for tail calls: those that it is made with, by their numbers in their object, from
+    /// 1.
     ProgArray,
     /// Maps by number: other maps of the object, by their places in it, from 1. Programs only search it.
     ArrayOfMaps,
@@ -211,7 +212,8 @@ mod tests {
         assert_eq!(NAMES[27], "ringbuf");
         assert_eq!(
             MapFault::Kind(31).to_string(),
-            "maps of type user_ringbuf (31) can't be used here; let the control half write an array or hash map, which programs read"
+            "maps of type user_ringbuf (31) can't be used here; let the control half write an array or hash \
+             map, which programs read"
         );
     }
 }

@@ -7,8 +7,8 @@ use crate::{Atomic, Width};
 const LOCK_TURNS: u32 = 1 << 14;
 
 impl Map {
-    /// Takes or gives back the lock of a value that begins at this byte, for a program that waits a bounded time. False if
-    /// that was too short, or if there was nothing to be given back.
+    /// Takes or gives back the lock of a value that begins at this byte, for a program that waits a bounded
+    /// time. False if that was too short, or if there was nothing to be given back.
     pub fn set_lock(&self, value: usize, locked: bool) -> bool {
         let Some(at) = self.spec.lock else { return false };
         let place = value + at as usize;
@@ -35,7 +35,8 @@ impl Map {
         let base = self.place(entry, 0);
         match self.spec.lock {
             None => self.values.clear(base, self.stride * self.copies as usize),
-            // There is one value. Who has locked it, and does not know yet that it is another's now, is waited for.
+            // There is one value. Who has locked it, and does not know yet that it is another's now, is
+            // waited for.
             Some(_) => (0..self.stride).step_by(8).for_each(|at| self.write_beside_lock(base, at, &[0; 8])),
         }
     }

@@ -1,16 +1,18 @@
-//! Maps: memory that packets, workers and the control half share, of a size that is fixed when a program is loaded.
+//! Maps: memory that packets, workers and the control half share, of a size that is fixed when a program is
+//! loaded.
 //!
-//! Values lie in [`Words`] in fixed places, so that an address that a program holds stays good, whatever becomes of the entry: a
-//! removed entry's value stays until the entry is used again, which is as late as can be. Nothing is allocated after
-//! [`Maps::new`].
+//! Values lie in [`Words`] in fixed places, so that an address that a program holds stays good, whatever
+//! becomes of the entry: a removed entry's value stays until the entry is used again, which is as late as can
+//! be. Nothing is allocated after [`Maps::new`].
 //!
-//! Searches take no lock. Helpers that write a value or remove one take turns; a worker waits for its turn a bounded time,
-//! then the helper fails with -EBUSY, as the kernel's may. The control half's [`Map::get`] and [`Map::set`] are whole with respect to
-//! each other and to helpers. What programs write through addresses they write word by word; to
-//! read several words of that as of one moment, ask between two batches, on the worker.
+//! Searches take no lock. Helpers that write a value or remove one take turns; a worker waits for its turn a
+//! bounded time, then the helper fails with -EBUSY, as the kernel's may. The control half's [`Map::get`] and
+//! [`Map::set`] are whole with respect to each other and to helpers. What programs write through addresses
+//! they write word by word; to read several words of that as of one moment, ask between two batches, on the
+//! worker.
 //!
-//! Unlike in the kernel, updating a hash map's existing key writes its value in place: an address taken before sees the new
-//! value.
+//! Unlike in the kernel, updating a hash map's existing key writes its value in place: an address taken
+//! before sees the new value.
 
 mod error;
 mod kind;
@@ -78,7 +80,8 @@ pub enum Refusal {
     Unlike = 95,
     /// A value names a program that it can't (EBADF).
     #[error(
-        "the last four bytes name no program that runs there: 0, or the number, from 1, of one that was named in exits when it was installed"
+        "the last four bytes name no program that runs there: 0, or the number, from 1, of one that was \
+         named in exits when it was installed"
     )]
     NoExit = 9,
     /// What is asked has no meaning (EINVAL).
@@ -100,8 +103,8 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Makes all maps, empty but for what data sections hold. `workers` is how many have values of their own in per-CPU maps;
-    /// `seed` is that of the hashes, which senders of packets should not know.
+    /// Makes all maps, empty but for what data sections hold. `workers` is how many have values of their own
+    /// in per-CPU maps; `seed` is that of the hashes, which senders of packets should not know.
     ///
     /// # Errors
     /// Names the map and the field that won't do.
@@ -109,8 +112,8 @@ impl Maps {
         Self::in_place_of(None, specs, workers, seed)
     }
 
-    /// As [`Maps::new`] for a program that takes the place of another, whose maps were `before`: one that is declared alike, to the name, is that of the
-    /// other, with all that is in it.
+    /// As [`Maps::new`] for a program that takes the place of another, whose maps were `before`: one that is
+    /// declared alike, to the name, is that of the other, with all that is in it.
     ///
     /// # Errors
     /// As [`Maps::new`].
@@ -206,8 +209,8 @@ impl Map {
         &self.spec
     }
 
-    /// The memory of its values. Value k of worker w begins at byte (k·copies + w)·stride, where copies is [`Map::copies`] and
-    /// stride is [`MapSpec::stride`].
+    /// The memory of its values. Value k of worker w begins at byte (k·copies + w)·stride, where copies is
+    /// [`Map::copies`] and stride is [`MapSpec::stride`].
     pub fn values(&self) -> &Words {
         &self.values
     }
@@ -228,7 +231,8 @@ impl Map {
         self.len() == 0
     }
 
-    /// Where this worker's value of a key begins, in bytes. Keys of another length than the map's are not there.
+    /// Where this worker's value of a key begins, in bytes. Keys of another length than the map's are not
+    /// there.
     pub fn lookup(&self, key: &[u8], worker: u32) -> Option<u32> {
         let entry = self.entry(key)?;
         if let Some(table) = &self.table {
@@ -237,7 +241,8 @@ impl Map {
         Some(self.place(entry, worker) as u32)
     }
 
-    /// Writes a value as a program's helper does: `read` fills each piece of up to 64 bytes from its place in the new value on.
+    /// Writes a value as a program's helper does: `read` fills each piece of up to 64 bytes from its place in
+    /// the new value on.
     ///
     /// # Errors
     /// `Busy` if another writer did not finish soon; else as [`Map::set`].
@@ -275,12 +280,12 @@ impl Map {
         self.whole(|| self.entry(key).map(|entry| self.value(entry, worker)))
     }
 
-    /// For the control half: writes a worker's value of a key, whole. Flags are 0, [`NO_EXIST`] or [`EXIST`]. Other workers'
-    /// values of a new key are zero.
+    /// For the control half: writes a worker's value of a key, whole. Flags are 0, [`NO_EXIST`] or [`EXIST`].
+    /// Other workers' values of a new key are zero.
     ///
     /// # Errors
-    /// `Constant` if nobody may write it, `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as the flags ask, `TooBig` when it is full,
-    /// `Unlike` and `NoExit` for values that it can't hold.
+    /// `Constant` if nobody may write it, `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as
+    /// the flags ask, `TooBig` when it is full, `Unlike` and `NoExit` for values that it can't hold.
     pub fn set(&self, key: &[u8], worker: u32, value: &[u8], flags: u64) -> Result<(), Refusal> {
         if self.spec.is_constant() {
             return Err(Refusal::Constant);
@@ -301,8 +306,8 @@ impl Map {
         self.write(key, worker, flags, |at, piece| piece.copy_from_slice(&value[at..at + piece.len()]))
     }
 
-    /// For the control half: every key with its value of each worker, in the order of the keys' bytes; of arrays by number. Each
-    /// entry is whole. Keys that come or go meanwhile may be there or not.
+    /// For the control half: every key with its value of each worker, in the order of the keys' bytes; of
+    /// arrays by number. Each entry is whole. Keys that come or go meanwhile may be there or not.
     pub fn dump(&self) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         self.first(usize::MAX)
     }
@@ -377,7 +382,8 @@ impl Map {
             _ => self.entry(key),
         };
         match (found, &self.table) {
-            // In this order by the kernel: an array's number is looked at before a lock is found to be missing.
+            // In this order by the kernel: an array's number is looked at before a lock is found to be
+            // missing.
             (None, None) => Err(Refusal::TooBig),
             (Some(_), None) if flags & NO_EXIST != 0 => Err(Refusal::Exists),
             _ if flags & LOCK != 0 && self.spec.lock.is_none() => Err(Refusal::Invalid),

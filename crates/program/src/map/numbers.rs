@@ -18,14 +18,16 @@ impl MapSpec {
         ExitKind::of_map(self.kind).is_some() && self.value_size == 8
     }
 
-    /// A value with this in its first four bytes and this program of [`MapSpec::exits`] in the others. None if there is no such program.
+    /// A value with this in its first four bytes and this program of [`MapSpec::exits`] in the others. None
+    /// if there is no such program.
     pub fn leading(&self, first: u32, exit: Option<&str>) -> Option<[u8; 8]> {
         let place = |name: &str| self.exits.iter().position(|exit| **exit == *name && !name.is_empty());
         let number = exit.map_or(Some(0), |name| Some(place(name)? as u64 + 1))?;
         Some((u64::from(first) | number << 32).to_le_bytes())
     }
 
-    /// Whether a value names no program, which what is not greater than 0 is in the kernel, too, or one that it may name.
+    /// Whether a value names no program, which what is not greater than 0 is in the kernel, too, or one that
+    /// it may name.
     pub(super) fn leads_on(&self, value: &[u8]) -> bool {
         let number = value.last_chunk().map_or(0, |&last| i32::from_le_bytes(last));
         let named = |place: usize| self.exits.get(place).is_some_and(|name| !name.is_empty());

@@ -1,7 +1,8 @@
-//! Longest prefixes: keys are a length in bits, 4 bytes in the machine's order, and as many bits, the rest of which counts for nothing.
+//! Longest prefixes: keys are a length in bits, 4 bytes in the machine's order, and as many bits, the rest of
+//! which counts for nothing.
 //!
-//! A key is kept with that rest zero, in the same [`Table`] as a hash map's. A search tries every length that some key has, from the
-//! longest on: at most as many as there are bits, and as there are keys.
+//! A key is kept with that rest zero, in the same [`Table`] as a hash map's. A search tries every length that
+//! some key has, from the longest on: at most as many as there are bits, and as there are keys.
 
 use super::spec::{LENGTH, lengths};
 use super::table::Table;

@@ -1,12 +1,14 @@
 //! Rings: what programs write for a control process, which takes it out in the order in which it was begun.
 //!
-//! A program that wants to write a record moves `produced` on by its length, with one compare-and-exchange, and has that room for
-//! itself. What it writes there is whole when it stores the record's first word. A reader goes from record to record, stops at one that
-//! is not whole, sets to zero what it has taken, and moves `consumed` on. So the first word of room that nobody has written is 0, and
-//! neither side ever waits for the other. Only one reader at a time is within a map's rings.
+//! A program that wants to write a record moves `produced` on by its length, with one compare-and-exchange,
+//! and has that room for itself. What it writes there is whole when it stores the record's first word. A
+//! reader goes from record to record, stops at one that is not whole, sets to zero what it has taken, and
+//! moves `consumed` on. So the first word of room that nobody has written is 0, and neither side ever waits
+//! for the other. Only one reader at a time is within a map's rings.
 //!
-//! A record begins at `produced` modulo the ring's capacity and lies in one piece: behind the capacity there is room for the rest of
-//! the longest record. The bytes at the beginning that it stands for are nobody's meanwhile.
+//! A record begins at `produced` modulo the ring's capacity and lies in one piece: behind the capacity there
+//! is room for the rest of the longest record. The bytes at the beginning that it replaces are unused
+//! meanwhile.
 
 use super::Map;
 use crate::words::Words;
@@ -190,7 +192,8 @@ fn word(words: &Words, place: usize) -> &AtomicU64 {
 }
 
 impl Map {
-    /// For programs: where a record of so much data begins in [`Map::values`], all of it zero; none if there is no room, which is counted.
+    /// For programs: where a record of so much data begins in [`Map::values`], all of it zero; none if there
+    /// is no room, which is counted.
     pub(crate) fn reserve(&self, worker: u32, length: u32) -> Option<u32> {
         self.rings.as_ref()?.of(worker)?.reserve(&self.values, length)
     }
@@ -209,7 +212,8 @@ impl Map {
         word(&self.values, place).store(head | u64::from(length), Ordering::Release);
     }
 
-    /// For programs: bytes that wait, capacity, and the positions of reader and writers, by the kernel's numbers (BPF_RB_AVAIL_DATA and on).
+    /// For programs: bytes that wait, capacity, and the positions of reader and writers, by the kernel's
+    /// numbers (BPF_RB_AVAIL_DATA and on).
     pub(crate) fn query(&self, what: u64) -> u64 {
         let Some(ring) = self.rings.as_ref().and_then(|rings| rings.of(0)) else { return 0 };
         let consumed = ring.consumed.0.load(Ordering::Acquire);
@@ -223,8 +227,9 @@ impl Map {
         }
     }
 
-    /// For the control half: takes out records that are whole, the oldest first, until `records` or `bytes` are reached.
-    /// Of several rings the records of each keep their order, and all are in the order of their times. None of maps that are no rings.
+    /// For the control half: takes out records that are whole, the oldest first, until `records` or `bytes`
+    /// are reached. Of several rings the records of each keep their order, and all are in the order of their
+    /// times. None of maps that are no rings.
     pub fn take(&self, records: usize, bytes: usize) -> Vec<Record> {
         self.walk(records, bytes, false)
     }
@@ -280,7 +285,8 @@ mod tests {
         Maps::new(&[spec], workers, 1).unwrap()
     }
 
-    /// A record of this writer's with this number: what it says is in each of its words, and how many those are follows from it.
+    /// A record of this writer's with this number: what it says is in each of its words, and how many those
+    /// are follows from it.
     fn words_of(writer: u64, number: u64) -> u32 {
         (1 + (number * 7 + writer) % 24) as u32
     }
@@ -298,7 +304,8 @@ mod tests {
         true
     }
 
-    /// Three writers and a reader, for as long as it takes: each record is read whole, in its writer's order, or was refused.
+    /// Three writers and a reader, for as long as it takes: each record is read whole, in its writer's order,
+    /// or was refused.
     fn race(kind: MapKind) {
         const WRITERS: u64 = 3;
         const EACH: u64 = 40_000;
@@ -361,7 +368,8 @@ mod tests {
         race(MapKind::PerfEventArray);
     }
 
-    /// A record that nobody ends holds up those behind it, and no writer; a reader that looks twice sees the same.
+    /// A record that nobody ends holds up those behind it, and no writer; a reader that looks twice sees the
+    /// same.
     #[test]
     fn a_record_that_is_being_written_is_waited_for() {
         let maps = map(MapKind::RingBuf, 1);

@@ -11,22 +11,28 @@ pub struct MapSpec {
     pub name: Box<str>,
     /// Its kind.
     pub kind: MapKind,
-    /// Bytes of a key: 1 to [`MapSpec::MAX_KEY`]; 4 for arrays, device maps and perf_event_arrays, 0 for ringbufs.
+    /// Bytes of a key: 1 to [`MapSpec::MAX_KEY`]; 4 for arrays, device maps and perf_event_arrays, 0 for
+    /// ringbufs.
     pub key_size: u32,
-    /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for device maps, 4 for perf_event_arrays, 0 for ringbufs.
+    /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for device maps, 4 for perf_event_arrays, 0 for
+    /// ringbufs.
     pub value_size: u32,
-    /// Most entries; of a ringbuf its bytes. 0 if the object leaves that to who installs it: a map that a program uses has at least 1 then.
+    /// Most entries; of a ringbuf its bytes. 0 if the object leaves that to who installs it: a map that a
+    /// program uses has at least 1 then.
     pub max_entries: u32,
     /// Whether programs can only read it.
     pub read_only: bool,
-    /// What the first values hold at the beginning, one behind the other, if it is not all zero: a data section's bytes, or the
-    /// programs of a program array; the first entries of a map of targets, by their numbers.
+    /// What the first values hold at the beginning, one behind the other, if it is not all zero: a data
+    /// section's bytes, or the programs of a program array; the first entries of a map of targets, by their
+    /// numbers.
     pub initial: Box<[u8]>,
     /// Of a map of maps: what it holds.
     pub inner: Option<Inner>,
-    /// Where its values have a lock (`struct bpf_spin_lock`, 4 bytes), if they do: nobody reads or writes it but by the helpers for it.
+    /// Where its values have a lock (`struct bpf_spin_lock`, 4 bytes), if they do: nobody reads or writes it
+    /// but by the helpers for it.
     pub lock: Option<u32>,
-    /// Of a map of targets: the programs that its values may name, by their numbers from 1; empty where one is for other maps.
+    /// Of a map of targets: the programs that its values may name, by their numbers from 1; empty where one
+    /// is for other maps.
     pub exits: Box<[Box<str>]>,
 }
 
@@ -57,7 +63,8 @@ impl MapSpec {
     /// Most workers that a perf_event_array has entries for, unless it says.
     const WORKERS: u32 = 256;
 
-    /// Declares a map that programs may write to, that is all zero at the beginning, holds no maps, and whose values have no lock.
+    /// Declares a map that programs may write to, that is all zero at the beginning, holds no maps, and whose
+    /// values have no lock.
     pub fn new(
         name: impl Into<Box<str>>,
         kind: MapKind,
@@ -152,7 +159,8 @@ impl MapSpec {
         number == 0 || self.inner.as_ref().is_some_and(|inner| inner.maps.contains(&(number - 1)))
     }
 
-    /// Whether it is like what a map of maps declares, so that a program can't tell them apart but by what they hold.
+    /// Whether it is like what a map of maps declares, so that a program can't tell them apart but by what
+    /// they hold.
     pub(crate) fn is_like(&self, inner: &Self) -> bool {
         let sizes = |spec: &Self| (spec.key_size, spec.value_size, spec.read_only, spec.lock);
         self.kind == inner.kind && sizes(self) == sizes(inner)
@@ -190,8 +198,9 @@ impl MapSpec {
         }
     }
 
-    /// How many entries a map of this kind gets that is to have so many. Rings have whole pages, and a power of two of them; a
-    /// perf_event_array that does not say has as many entries as there can be workers: so it is with libbpf.
+    /// How many entries a map of this kind gets that is to have so many. Rings have whole pages, and a power
+    /// of two of them; a perf_event_array that does not say has as many entries as there can be workers: so
+    /// it is with libbpf.
     pub(crate) fn rounded(kind: MapKind, entries: u32) -> u32 {
         match (kind, entries) {
             (MapKind::PerfEventArray, 0) => Self::WORKERS,
@@ -214,9 +223,9 @@ impl MapSpec {
         self.read_only || !self.kind.is_held()
     }
 
-    /// Whether its bytes are constants: those of a section `.rodata`, which nobody writes once the program is loaded, not the control half either. A
-    /// map with BPF_F_RDONLY_PROG is none: programs only read it, and the control half writes it. Or whether it is a program array, whose
-    /// programs were verified together.
+    /// Whether its bytes are constants: those of a section `.rodata`, which nobody writes once the program is
+    /// loaded, not the control half either. A map with BPF_F_RDONLY_PROG is none: programs only read it, and
+    /// the control half writes it. Or whether it is a program array, whose programs were verified together.
     pub fn is_constant(&self) -> bool {
         self.is_constants() || self.kind == MapKind::ProgArray
     }
@@ -233,7 +242,8 @@ impl MapSpec {
         all.take(self.max_entries as usize).skip(from as usize).take(count).filter(|&number| number > 0)
     }
 
-    /// So many bytes of its value from this one on, the first the lowest, as they are for good. None if it has no such constants.
+    /// So many bytes of its value from this one on, the first the lowest, as they are for good. None if it
+    /// has no such constants.
     pub(crate) fn constant(&self, first: usize, size: usize) -> Option<u64> {
         let end = first.checked_add(size).filter(|&end| end <= self.value_size as usize && size <= 8)?;
         let byte = |at: usize| u64::from(self.initial.get(at).copied().unwrap_or(0));

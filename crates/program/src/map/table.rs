@@ -1,12 +1,14 @@
-//! Finding the entry of a key: two buckets of eight for every key, so that a search ends after sixteen words, whatever the
-//! keys.
+//! Finding the entry of a key: two buckets of eight for every key, so that a search ends after sixteen words,
+//! whatever the keys.
 //!
-//! A word of a bucket is empty, or names an entry and 16 bits of its key's hash; beside them a count that makes it another
-//! word each time it is written. Keys lie in an array by entry. A search takes no lock: it reads a word, compares the
-//! key, and looks whether the word is still the same. Writers take turns, which [`Map`](super::Map) sees to.
+//! A word of a bucket is empty, or names an entry and 16 bits of its key's hash; beside them a count that
+//! makes it another word each time it is written. Keys lie in an array by entry. A search takes no lock: it
+//! reads a word, compares the key, and looks whether the word is still the same. Writers take turns, which
+//! [`Map`](super::Map) sees to.
 //!
-//! There is twice as much room in the buckets as there are entries, and a new key goes into the emptier of its two, so that both are
-//! full hardly ever (with all entries in use 10⁻¹⁵ or so an insertion). Then the map counts as full for this key.
+//! There is twice as much room in the buckets as there are entries, and a new key goes into the emptier of
+//! its two, so that both are full hardly ever (with all entries in use 10⁻¹⁵ or so an insertion). Then the
+//! map is full for this key.
 
 use crate::Size;
 use crate::hash::hash;
@@ -24,21 +26,23 @@ pub(super) struct Table {
     key_size: usize,
     entries: u32,
     seed: u64,
-    /// Entries that are free, as a ring: the one freed first is used first, so that who still holds an address of a removed
-    /// value has as long as can be.
+    /// Entries that are free, as a ring: the one freed first is used first, so that who still holds an
+    /// address of a removed value has as long as can be.
     free: Box<[AtomicU32]>,
     first_free: AtomicU32,
     free_count: AtomicU32,
     /// How often a word was written.
     count: AtomicU64,
-    /// For maps that make room by themselves: one bit for each entry, set when it is looked up or updated, not when it is inserted: a key
-    /// that is used once leaves before one that is used again. Where the next sweep begins, and the entry inserted last.
+    /// For maps that make room by themselves: one bit for each entry, set when it is looked up or updated,
+    /// not when it is inserted: a key that is used once leaves before one that is used again. Where the next
+    /// sweep begins, and the entry inserted last.
     recent: Box<[AtomicU64]>,
     hand: AtomicU32,
     newest: AtomicU32,
 }
 
-/// A key's two buckets, each as its first slot's place, and the 16 bits that words of buckets hold of its hash.
+/// A key's two buckets, each as its first slot's place, and the 16 bits that words of buckets hold of its
+/// hash.
 #[derive(Clone, Copy)]
 struct Place {
     buckets: [usize; 2],
@@ -81,8 +85,8 @@ impl Table {
         }
     }
 
-    /// Gives a key that has none an entry. `fill` writes its value before anybody can find it. `None` if there is no room.
-    /// By who has the turn only.
+    /// Gives a key that has none an entry. `fill` writes its value before anybody can find it. `None` if
+    /// there is no room. By who has the turn only.
     pub(super) fn insert(&self, key: &[u8], fill: impl FnOnce(u32)) -> Option<u32> {
         let place = self.place(key);
         let lru = !self.recent.is_empty();
@@ -105,7 +109,8 @@ impl Table {
         Some(entry)
     }
 
-    /// Takes a key out; whether it was there. Its value stays where it is until the entry is used again. By who has the turn only.
+    /// Takes a key out; whether it was there. Its value stays where it is until the entry is used again. By
+    /// who has the turn only.
     pub(super) fn remove(&self, key: &[u8]) -> bool {
         match self.slot_of(key, self.place(key)) {
             Some((slot, _)) => {
@@ -193,7 +198,8 @@ impl Table {
 
     fn free_slot(&self, slot: usize) {
         let Some(entry) = entry_of(self.slots[slot].swap(0, Ordering::Relaxed)) else { return };
-        // Key and value are written again only after this word was seen to be gone by whoever compares it a second time.
+        // Key and value are written again only after this word was seen to be gone by whoever compares it a
+        // second time.
         fence(Ordering::SeqCst);
         let count = self.free_count.load(Ordering::Relaxed);
         let last =
@@ -214,8 +220,8 @@ impl Table {
         }
     }
 
-    /// The first entry from the hand on that was not used since the hand passed it. If the next [`SWEEP`] words have none, the
-    /// one inserted last, unless it was used; else the next.
+    /// The first entry from the hand on that was not used since the hand passed it. If the next [`SWEEP`]
+    /// words have none, the one inserted last, unless it was used; else the next.
     fn oldest(&self) -> u32 {
         let mut hand = self.hand.load(Ordering::Relaxed);
         for _ in 0..SWEEP {

@@ -209,8 +209,8 @@ fn too_much_memory_is_refused() {
     );
 }
 
-/// One writer changes whole values of 64 equal bytes, and replaces keys, until both readers have read enough; what they get is never
-/// a mixture.
+/// One writer changes whole values of 64 equal bytes, and replaces keys, until both readers have read enough;
+/// what they get is never a mixture.
 #[test]
 fn values_are_never_torn() {
     const ENOUGH: u32 = 20_000;

@@ -1,5 +1,5 @@
-//! Constants of an object that may be set before its programs are put together, as libbpf's users do: `const volatile` variables that are whole
-//! numbers, or arrays of them.
+//! Constants of an object that may be set before its programs are put together, as libbpf's users do: `const
+//! volatile` variables that are whole numbers, or arrays of them.
 
 use super::file::File;
 use super::maps::Declared;
@@ -83,13 +83,14 @@ impl Object<'_> {
         self.constants.keys().map(AsRef::as_ref)
     }
 
-    /// The same with their numbers, as they are now.
+    /// The constants that may be set, with their current numbers.
     pub(super) fn constant_values(&self) -> BTreeMap<Box<str>, Box<[i128]>> {
         let values = self.constants.iter().map(|(name, one)| (name.clone(), one.numbers(&self.specs)));
         values.collect()
     }
 
-    /// Gives a constant other numbers than the source does: one, or as many as its array has. Programs that are put together after that have them.
+    /// Gives a constant other numbers than the source does: one, or as many as its array has. Programs that
+    /// are put together after that have them.
     ///
     /// # Errors
     /// If there is no such constant, or it can't have these.

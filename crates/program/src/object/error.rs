@@ -14,7 +14,8 @@ pub enum ObjectError {
     File(String),
     /// It is for another machine, or not what a compiler leaves behind.
     #[error(
-        "this is a file of type {kind} for machine {machine}, not an object for BPF; make one with clang -O2 -g -target bpf -c"
+        "this is a file of type {kind} for machine {machine}, not an object for BPF; make one with clang -O2 \
+         -g -target bpf -c"
     )]
     Machine {
         /// e_machine of its header; BPF is 247.
@@ -27,7 +28,7 @@ pub enum ObjectError {
     Types {
         /// The section.
         section: &'static str,
-        /// What is wrong with it.
+        /// Its fault.
         fault: BtfError,
     },
     /// There are maps in `.maps`, and no types to say what they are.
@@ -43,16 +44,18 @@ pub enum ObjectError {
     #[error("it has {0} maps; the limit is {limit}", limit = crate::memory::MAX_MAPS)]
     TooManyMaps(usize),
     /// No program has this name.
-    #[error("there is no program {name}; there {}", match programs.as_str() { "" => "is none, only functions of .text".into(), all => format!("are {all}") })]
+    #[error("there is no program {name}; there {}", match programs.as_str() { "" => "is none, only functions \
+        of .text".into(), all => format!("are {all}") })]
     NoProgram {
-        /// What was asked for.
+        /// The request.
         name: Box<str>,
         /// The programs that there are.
         programs: String,
     },
     /// The program is for another place in the kernel.
     #[error(
-        "program {program} of section {section} is no XDP program; put it in SEC(\"xdp\") and let it take struct xdp_md"
+        "program {program} of section {section} is no XDP program; put it in SEC(\"xdp\") and let it take \
+         struct xdp_md"
     )]
     Kind {
         /// Its name.
@@ -62,7 +65,8 @@ pub enum ObjectError {
     },
     /// The program runs where packets leave, or on another processor.
     #[error(
-        "program {program} of section {section} is run {}, by an entry that names it: install the program that redirects, and name this one in exits (--exit)", .kind.place()
+        "program {program} of section {section} is run {}, by an entry that names it: install the program \
+         that redirects, and name this one in exits (--exit)", .kind.place()
     )]
     Attached {
         /// Its name.
@@ -74,7 +78,8 @@ pub enum ObjectError {
     },
     /// The program sees packets where they come in.
     #[error(
-        "program {program} of section {section} is none that an entry of a map names: put it in SEC(\"xdp/devmap\") or SEC(\"xdp/cpumap\")"
+        "program {program} of section {section} is none that an entry of a map names: put it in \
+         SEC(\"xdp/devmap\") or SEC(\"xdp/cpumap\")"
     )]
     NoExit {
         /// Its name.
@@ -84,7 +89,8 @@ pub enum ObjectError {
     },
     /// No entry of the object's maps can name the program.
     #[error(
-        "no {map} of the object can name program {program}: its values have to be of 8 bytes, struct bpf_{map}_val"
+        "no {map} of the object can name program {program}: its values have to be of 8 bytes, struct \
+         bpf_{map}_val"
     )]
     Unnamed {
         /// Its name.
@@ -94,7 +100,8 @@ pub enum ObjectError {
     },
     /// A map whose entries lead nowhere.
     #[error(
-        "{name} is no map whose entries lead somewhere, only devmaps and cpumaps are: write a number of entries such as 64"
+        "{name} is no map whose entries lead somewhere, only devmaps and cpumaps are: write a number of \
+         entries such as 64"
     )]
     NoTargets {
         /// Its name.
@@ -102,7 +109,8 @@ pub enum ObjectError {
     },
     /// An entry can't lead through a program.
     #[error(
-        "an entry of map {map} can't lead through program {program}: name it in exits (--exit), and let values be of 8 bytes"
+        "an entry of map {map} can't lead through program {program}: name it in exits (--exit), and let \
+         values be of 8 bytes"
     )]
     NoSuchExit {
         /// The map.
@@ -126,7 +134,8 @@ pub enum ObjectError {
     Entries(MapError),
     /// There is no such constant.
     #[error(
-        "there is no constant {name} that could be set (const volatile, a whole number or an array of up to 256); there are {known}"
+        "there is no constant {name} that could be set (const volatile, a whole number or an array of up to \
+         256); there are {known}"
     )]
     NoConstant {
         /// What was given.
@@ -135,7 +144,10 @@ pub enum ObjectError {
         known: String,
     },
     /// A constant has another count of numbers.
-    #[error("constant {name} is {count} whole number{plural}, not {given}: write as many, with commas between", plural = if *count == 1 { "" } else { "s" })]
+    #[error(
+        "constant {name} is {count} whole number{plural}, not {given}: write as many, with commas between",
+        plural = if *count == 1 { "" } else { "s" }
+    )]
     ConstantCount {
         /// The constant.
         name: Box<str>,
@@ -199,7 +211,8 @@ pub enum LinkFault {
     Leaves,
     /// It depends on the layout of a kernel's type.
     #[error(
-        "it needs a CO-RE relocation of {0}; declare the type without preserve_access_index, as linux/ headers do"
+        "it needs a CO-RE relocation of {0}; declare the type without preserve_access_index, as linux/ \
+         headers do"
     )]
     CoRe(Box<str>),
     /// It calls a function of the kernel.
@@ -207,32 +220,38 @@ pub enum LinkFault {
     KernelFunction(Box<str>),
     /// It uses a variable that is not in the object.
     #[error(
-        "it uses {0}, an external variable that this object does not define; link it with the object that does (bpftool gen object)"
+        "it uses {0}, an external variable that this object does not define; link it with the object that \
+         does (bpftool gen object)"
     )]
     Undefined(Box<str>),
     /// It calls a function that is not in the object.
     #[error(
-        "it calls {0}, an external function that this object does not define; link it with the object that does (bpftool gen object), or define it static"
+        "it calls {0}, an external function that this object does not define; link it with the object that \
+         does (bpftool gen object), or define it static"
     )]
     UndefinedFunction(Box<str>),
     /// It uses a variable of the kernel.
     #[error(
-        "it uses {0}, a variable of the kernel (__ksym); make it a constant (const volatile) that is set when it is installed"
+        "it uses {0}, a variable of the kernel (__ksym); make it a constant (const volatile) that is set \
+         when it is installed"
     )]
     KernelVariable(Box<str>),
     /// It uses an option of the kernel's configuration.
     #[error(
-        "it uses {0}, of the kernel's configuration (__kconfig); make it a constant (const volatile) that is set when it is installed"
+        "it uses {0}, of the kernel's configuration (__kconfig); make it a constant (const volatile) that is \
+         set when it is installed"
     )]
     Configuration(Box<str>),
     /// It uses a map whose number of entries nobody has said.
     #[error(
-        "map {0} has no max_entries: say how many entries it has when it is installed, --map {0}=ENTRIES or maps = {{ {0} = ENTRIES }}"
+        "map {0} has no max_entries: say how many entries it has when it is installed, --map {0}=ENTRIES or \
+         maps = {{ {0} = ENTRIES }}"
     )]
     NoEntries(Box<str>),
     /// It uses a map as objects had them before BTF.
     #[error(
-        "it uses map {0} of section maps, which objects had before BTF; declare it in SEC(\".maps\") with __uint and __type"
+        "it uses map {0} of section maps, which objects had before BTF; declare it in SEC(\".maps\") with \
+         __uint and __type"
     )]
     LegacyMap(Box<str>),
     /// It takes an address within a function.

@@ -6,11 +6,12 @@ use crate::{ExitKind, MAX_EXITS, MapSpec, Program};
 use std::sync::Arc;
 
 impl Object<'_> {
-    /// Says which programs entries of devmaps and cpumaps with values of 8 bytes may name, by their numbers from 1, in this order. Programs that
-    /// are put together after that have it so.
+    /// Says which programs entries of devmaps and cpumaps with values of 8 bytes may name, by their numbers
+    /// from 1, in this order. Programs that are put together after that have it so.
     ///
     /// # Errors
-    /// If there is no such program, it does not run there, there is no map that could name it, or there are too many.
+    /// If there is no such program, it does not run there, there is no map that could name it, or there are
+    /// too many.
     pub fn set_exits(&mut self, names: &[impl AsRef<str>]) -> Result<(), ObjectError> {
         if names.len() > MAX_EXITS {
             return Err(ObjectError::TooManyExits(names.len()));
@@ -41,8 +42,9 @@ impl Object<'_> {
         Ok(())
     }
 
-    /// Says where the first entries of a devmap or cpumap lead, by their numbers from 0: the first four bytes of each, and the program that it names,
-    /// one of [`Object::set_exits`]. A map without `max_entries` gets as many.
+    /// Says where the first entries of a devmap or cpumap lead, by their numbers from 0: the first four bytes
+    /// of each, and the program that it names, one of [`Object::set_exits`]. A map without `max_entries` gets
+    /// as many.
     ///
     /// # Errors
     /// If there is no such map, it has fewer entries, or can't name such a program.

@@ -25,7 +25,8 @@ pub(super) struct Linked {
     pub functions: Vec<(usize, usize)>,
     /// For each instruction, the slot in its section.
     pub slots: Vec<usize>,
-    /// The programs that tail calls may lead to, by their number: the function's number in the object, and its first instruction.
+    /// The programs that tail calls may lead to, by their number: the function's number in the object, and
+    /// its first instruction.
     pub programs: BTreeMap<u32, (usize, usize)>,
 }
 
@@ -51,7 +52,8 @@ pub(super) struct Linker<'a, 'd> {
     pub programs: &'a [usize],
 }
 
-/// A call, or a load of a function's address, that is not known to lead anywhere yet: the instruction, the slot behind it in the program, and the function.
+/// A call, or a load of a function's address, that is not known to lead anywhere yet: the instruction, the
+/// slot behind it in the program, and the function.
 struct Call {
     instruction: usize,
     next: usize,

@@ -116,8 +116,8 @@ fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
     })
 }
 
-/// Reads a map from the type of its variable: numbers are lengths of arrays that members point to (`__uint`), types are
-/// what members point to (`__type`).
+/// Reads a map from the type of its variable: numbers are lengths of arrays that members point to (`__uint`),
+/// types are what members point to (`__type`).
 fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTypes), MapError> {
     let fail = |fault| MapError { name: name.into(), fault };
     let (mut kind, mut key_size, mut value_size, mut entries, mut flags) = (0, 0, 0, 0, 0);

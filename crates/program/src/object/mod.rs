@@ -1,11 +1,12 @@
 //! Objects: what `clang -O2 -g -target bpf -c` makes of C, read and put together into programs.
 //!
-//! The file may be anything: whatever it says of itself is checked. It is read with the `object` crate; what is known of BPF
-//! objects beyond ELF is here: programs are functions in sections of their own, maps are types in `.BTF`, variables are
-//! maps of one value, and instructions get their maps, variables and functions by relocations (LLVM's "BPF Relocations" and libbpf's
-//! conventions).
+//! The file may be anything: whatever it says of itself is checked. It is read with the `object` crate; what
+//! is known of BPF objects beyond ELF is here: programs are functions in sections of their own, maps are
+//! types in `.BTF`, variables are maps of one value, and instructions get their maps, variables and functions
+//! by relocations (LLVM's "BPF Relocations" and libbpf's conventions).
 //!
-//! What can't be used is refused when a program asks for it, so that an object may hold what only the kernel can load.
+//! What can't be used is refused when a program asks for it, so that an object may hold what only the kernel
+//! can load.
 
 mod constants;
 mod error;
@@ -28,8 +29,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 const TEXT: &str = ".text";
-/// What names of sections begin with whose programs are for other places in the kernel (libbpf's table). Any other name
-/// may be an XDP program's: not all are called `xdp`.
+/// What names of sections begin with whose programs are for other places in the kernel (libbpf's table). Any
+/// other name may be an XDP program's: not all are called `xdp`.
 const OTHERS: &[&str] = &[
     "action",
     "cgroup",
@@ -147,7 +148,8 @@ impl<'d> Object<'d> {
         &self.specs
     }
 
-    /// Gives a map another number of entries than the source does. Programs that are put together after that have it so.
+    /// Gives a map another number of entries than the source does. Programs that are put together after that
+    /// have it so.
     ///
     /// # Errors
     /// If there is no such map, or it can't have as many.
@@ -174,11 +176,12 @@ impl<'d> Object<'d> {
             .filter_map(|map| map.as_ref().err())
     }
 
-    /// Puts the program of this name together, with those that entries of its maps may name ([`Object::set_exits`]).
+    /// Puts the program of this name together, with those that entries of its maps may name
+    /// ([`Object::set_exits`]).
     ///
     /// # Errors
-    /// If there is none, or it has something in it that can't be loaded: names the instruction, its line where the object says it,
-    /// and the fix.
+    /// If there is none, or it has something in it that can't be loaded: names the instruction, its line
+    /// where the object says it, and the fix.
     pub fn program(&self, name: &str) -> Result<Program, ObjectError> {
         let first = self.named(name)?;
         if let (section, Some(kind)) = self.section_of(first)? {

@@ -1,5 +1,5 @@
-//! What maps hold from the beginning: programs of program arrays and maps of maps, as `.values` of their declarations name them, or as
-//! who installs says.
+//! What maps hold from the beginning: programs of program arrays and maps of maps, as `.values` of their
+//! declarations name them, or as who installs says.
 
 use super::file::{File, Reference, Symbol};
 use super::maps::{Declared, MAPS};
@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 /// Bytes of a value as it is declared: a pointer.
 const POINTER: u64 = 8;
-/// Bytes of a value as maps hold it: the number of a program in its object, or of a map, from 1; 0 if there is none.
+/// Bytes of a value as maps hold it: the number of a program in its object, or of a map, from 1; 0 if there
+/// is none.
 const NUMBER: usize = 4;
 
-/// Fills maps with what relocations of `.maps` say. `program` gives the number of the program that begins at a place of a section.
+/// Fills maps with what relocations of `.maps` say. `program` gives the number of the program that begins at
+/// a place of a section.
 pub(super) fn fill(file: &File<'_>, declared: &mut Declared, program: impl Fn(usize, u64) -> Option<u32>) {
     let Some((maps, section)) = file.section(MAPS) else { return };
     find_inner(&mut declared.specs);
@@ -80,8 +82,8 @@ fn set(spec: &mut MapSpec, entry: usize, number: u32) {
 }
 
 impl Object<'_> {
-    /// Says which programs a program array holds, by name and in order; empty names are entries without one. Programs that are put together
-    /// after that have it so. An array without `max_entries` gets as many.
+    /// Says which programs a program array holds, by name and in order; empty names are entries without one.
+    /// Programs that are put together after that have it so. An array without `max_entries` gets as many.
     ///
     /// # Errors
     /// If there is no such program array, it has fewer entries, or there is no such program.

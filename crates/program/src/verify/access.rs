@@ -1,4 +1,5 @@
-//! Loads, stores and atomic operations: whether every byte that may be touched is the program's to touch in this way.
+//! Loads, stores and atomic operations: whether every byte that may be touched is the program's to touch in
+//! this way.
 
 use super::cost::Touch;
 use super::error::Rejection;
@@ -26,7 +27,8 @@ impl Mode {
     }
 }
 
-/// Bytes that may be touched: those of an instruction, at its size's multiples but in packets, or those that a helper is given.
+/// Bytes that may be touched: those of an instruction, at its size's multiples but in packets, or those that
+/// a helper is given.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     pub register: Register,
@@ -302,7 +304,8 @@ fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) ->
     Wanted { register, offset: i64::from(offset), size: size.bytes() as u32, mode, aligned: true }
 }
 
-/// The first byte that may be touched and the one behind the last, of memory that has the bytes from `low` to before `high`.
+/// The first byte that may be touched and the one behind the last, of memory that has the bytes from `low` to
+/// before `high`.
 fn bounds(what: &str, wanted: Wanted, at: Scalar, low: i64, high: i64) -> Result<(i64, i64), Rejection> {
     let first = at.signed_min.saturating_add(wanted.offset);
     let end = at.signed_max.saturating_add(wanted.offset).saturating_add(i64::from(wanted.size));

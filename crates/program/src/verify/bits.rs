@@ -1,7 +1,7 @@
 //! Numbers of which some bits are known.
 //!
-//! The operations are those of H. Vishwanathan, M. Shachnai, S. Narayana, S. Nagarakatte, "Sound, Precise, and Fast Abstract
-//! Interpretation with Tristate Numbers", CGO 2022.
+//! The operations are those of H. Vishwanathan, M. Shachnai, S. Narayana, S. Nagarakatte, "Sound, Precise,
+//! and Fast Abstract Interpretation with Tristate Numbers", CGO 2022.
 
 /// What is known of each bit of a number: `value` where `unknown` is 0; where it is 1, `value` is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -296,7 +296,8 @@ fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) 
     Err(Rejection::ArgumentRange { helper, number, low, high, min, max })
 }
 
-/// A reason that is surely none: what only packets tell may be beyond, and counts as another. The helper looks at the lower half.
+/// A reason that is certainly out of range. One known only at run time may be beyond, and is then "other".
+/// The helper looks at the lower half.
 fn reason(state: &State) -> Result<(), Rejection> {
     let low = state.register(Register::R1).as_scalar().unwrap_or(Scalar::ANY).low_half();
     let high = u64::from(Effects::REASONS) - 1;

@@ -1,6 +1,7 @@
 //! What a program costs at worst: what it does, counted, along the most expensive way through it.
 //!
-//! One pass from the ends to the beginning finds, for every instruction, the most that can still come (`path`).
+//! One pass from the ends to the beginning finds, for every instruction, the most that can still come
+//! (`path`).
 
 use crate::call::Cost;
 use crate::memory::Region;
@@ -37,16 +38,21 @@ macro_rules! items {
 
 items! {
     Instruction "instruction" "An instruction, whatever it does besides; one of 16 bytes is one.";
-    Cycle "cycle" "A cycle of the paper's virtual router processor: what it is, `verify/cycles.rs` says. It has no price in time.";
+    Cycle "cycle" "A cycle of the paper's virtual router processor: what it is, `verify/cycles.rs` says. It \
+        has no price in time.";
     Division "division" "A division or a remainder, besides its instruction.";
     PacketLoad "packet-load" "An instruction that loads from the packet.";
     PacketStore "packet-store" "An instruction that stores into the packet.";
     StateAccess "state-access" "A read or a write of the flow's state; an atomic operation is one of each.";
-    StateTransfer "state-transfer" "4 bytes of the flow's state, or less, read or written, or of the operand of an atomic operation.";
-    StateByte "state-byte" "A byte of the flow's state read or written, or of the operand of an atomic operation.";
+    StateTransfer "state-transfer" "4 bytes of the flow's state, or less, read or written, or of the operand \
+        of an atomic operation.";
+    StateByte "state-byte" "A byte of the flow's state read or written, or of the operand of an atomic \
+        operation.";
     StateLine "state-line" "64 bytes of the flow's state touched for the first time.";
-    MapAccess "map-access" "A read or a write of a map's value through an address; an atomic operation is one of each.";
-    MapTransfer "map-transfer" "4 bytes of a map's value or key, or less, read or written, or of the operand of an atomic operation.";
+    MapAccess "map-access" "A read or a write of a map's value through an address; an atomic operation is \
+        one of each.";
+    MapTransfer "map-transfer" "4 bytes of a map's value or key, or less, read or written, or of the operand \
+        of an atomic operation.";
     MapLine "map-line" "64 bytes of a map's value touched for the first time.";
     Atomic "atomic" "An atomic operation.";
     ArrayLookup "array-lookup" "An array's value found.";
@@ -137,8 +143,8 @@ impl Prices {
         Self(prices)
     };
 
-    /// Picoseconds on no machine in particular, for when nothing was measured: assumptions, of a 3 GHz processor whose cache
-    /// lines come from memory in 90 ns.
+    /// Picoseconds on no machine in particular, for when nothing was measured: assumptions, of a 3 GHz
+    /// processor whose cache lines come from memory in 90 ns.
     pub const ASSUMED_PICOSECONDS: Self = {
         let mut prices = [0; Item::ALL.len()];
         prices[Item::Instruction as usize] = 400;
@@ -230,8 +236,8 @@ impl Touch {
     }
 }
 
-/// What a helper's call costs besides its instruction and the bytes of state and maps that it is given. `bytes` is how many
-/// it works on at most.
+/// What a helper's call costs besides its instruction and the bytes of state and maps that it is given.
+/// `bytes` is how many it works on at most.
 pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> Counts {
     let mut counts = Counts::NONE;
     let key = map.filter(|map| !map.kind.is_array() && !map.kind.is_ring()).map(|map| map.key_size);

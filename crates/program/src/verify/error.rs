@@ -19,7 +19,7 @@ pub struct Rejected {
     pub instruction: Instruction,
     /// File and line of the source, as `, file:line`; empty if that is not known.
     pub source_line: Box<str>,
-    /// What is wrong.
+    /// The fault.
     pub fault: Rejection,
 }
 
@@ -46,8 +46,8 @@ pub type At = (usize, Rejection);
 pub enum Rejection {
     /// It leads back to where a loop begins, and nothing has changed that could end it.
     #[error(
-        "it leads back to instruction {to} with nothing changed that must end the loop; count up to a constant in a \
-         variable of its own, as in for (i = 0; i < 16; i++)"
+        "it leads back to instruction {to} with nothing changed that must end the loop; count up to a \
+         constant in a variable of its own, as in for (i = 0; i < 16; i++)"
     )]
     Endless {
         /// Where it leads, in slots.
@@ -55,9 +55,9 @@ pub enum Rejection {
     },
     /// It leads back to where a loop begins, which was followed as often as may be.
     #[error(
-        "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the program was \
-         followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or make the constant or the \
-         loop's body smaller",
+        "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the \
+         program was followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or \
+         make the constant or the loop's body smaller",
         limit = super::limits::MAX_STEPS
     )]
     Unbounded {
@@ -70,7 +70,8 @@ pub enum Rejection {
     #[error("it leads back into a loop that has several beginnings; enter the loop in one place only")]
     Entries,
     /// It leads back in a loop within too many others.
-    #[error("loops are nested more than {limit} deep; make functions of the inner ones", limit = super::limits::MAX_NESTED)]
+    #[error("loops are nested more than {limit} deep; make functions of the inner ones",
+        limit = super::limits::MAX_NESTED)]
     Nested,
     /// Nothing leads to it.
     #[error("nothing leads to it; leave it out")]
@@ -88,11 +89,13 @@ pub enum Rejection {
     #[error("it calls a function that is being carried out already; programs can't be recursive")]
     Recursion,
     /// More calls within calls than there are frames.
-    #[error("calls are nested more than {limit} deep; make functions inline", limit = crate::memory::MAX_FRAMES)]
+    #[error("calls are nested more than {limit} deep; make functions inline",
+        limit = crate::memory::MAX_FRAMES)]
     TooDeep,
     /// There are too many ways through the program.
     #[error(
-        "there are too many ways through the program to follow all; make it smaller, or call its functions less often"
+        "there are too many ways through the program to follow all; make it smaller, or call its functions \
+         less often"
     )]
     TooComplex,
     /// A helper that is not there.
@@ -125,7 +128,8 @@ pub enum Rejection {
     },
     /// An access through something that is no address.
     #[error(
-        "{register} is {what}, not an address that can be used; keep addresses in variables of their own on every path"
+        "{register} is {what}, not an address that can be used; keep addresses in variables of their own on \
+         every path"
     )]
     NotAddress {
         /// Which.
@@ -165,8 +169,8 @@ pub enum Rejection {
     },
     /// A record is not given back.
     #[error(
-        "the program ends here with a record of ring {map}, which instruction {reserved} has reserved; submit or discard it on \
-         every path"
+        "the program ends here with a record of ring {map}, which instruction {reserved} has reserved; \
+         submit or discard it on every path"
     )]
     Unreleased {
         /// The ring.
@@ -175,18 +179,21 @@ pub enum Rejection {
         reserved: usize,
     },
     /// Too many records at once.
-    #[error("it may have {limit} records reserved already; submit or discard one before", limit = crate::reserved::MAX_RECORDS)]
+    #[error("it may have {limit} records reserved already; submit or discard one before",
+        limit = crate::reserved::MAX_RECORDS)]
     TooManyRecords,
     /// An address in a packet that was moved.
     #[error(
-        "{register} is an address in the packet from before it was moved; load data and data_end again and check anew"
+        "{register} is an address in the packet from before it was moved; load data and data_end again and \
+         check anew"
     )]
     Stale {
         /// Which.
         register: Register,
     },
     /// Bytes of the packet that are perhaps not there.
-    #[error("the packet may end before byte {end} beyond {register}, {proven}; compare with data_end first", proven = Proven(*.proven))]
+    #[error("the packet may end before byte {end} beyond {register}, {proven}; compare with data_end first",
+        proven = Proven(*.proven))]
     PacketUnchecked {
         /// Which.
         register: Register,
@@ -203,7 +210,8 @@ pub enum Rejection {
     },
     /// Bytes beyond what there is.
     #[error(
-        "it may touch bytes {first} to {last} of {what}, which has {low} to {high}; compare or mask the index first"
+        "it may touch bytes {first} to {last} of {what}, which has {low} to {high}; compare or mask the \
+         index first"
     )]
     Bounds {
         /// What is accessed.
@@ -250,7 +258,8 @@ pub enum Rejection {
     ContextWrite,
     /// Something that is no field of the context.
     #[error(
-        "{size} bytes at {offset} are no field of struct xdp_md; load one of its fields, 4 bytes each, unsigned"
+        "{size} bytes at {offset} are no field of struct xdp_md; load one of its fields, 4 bytes each, \
+         unsigned"
     )]
     ContextField {
         /// From where.
@@ -275,13 +284,15 @@ pub enum Rejection {
         what: &'static str,
     },
     /// An address moved too far.
-    #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller constant", limit = super::limits::FURTHEST)]
+    #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller \
+        constant", limit = super::limits::FURTHEST)]
     PointerRange {
         /// Which.
         register: Register,
     },
     /// A helper is given what it does not take.
-    #[error("{name} takes {wanted} in r{number}, which is {found}", name = .helper.name(), wanted = takes(*.wanted))]
+    #[error("{name} takes {wanted} in r{number}, which is {found}", name = .helper.name(),
+        wanted = takes(*.wanted))]
     Argument {
         /// The helper.
         helper: Helper,
@@ -293,7 +304,8 @@ pub enum Rejection {
         found: &'static str,
     },
     /// A helper is given a number out of its range.
-    #[error("{name} takes a number from {low} to {high} in r{number}, which is {min} to {max}; compare it first", name = .helper.name())]
+    #[error("{name} takes a number from {low} to {high} in r{number}, which is {min} to {max}; compare it \
+        first", name = .helper.name())]
     ArgumentRange {
         /// The helper.
         helper: Helper,
@@ -309,7 +321,8 @@ pub enum Rejection {
         max: u64,
     },
     /// A helper is given a map that it can't use.
-    #[error("{name} can't use map {map}, which is a {kind}{fix}", name = .helper.name(), kind = .kind.name(), fix = map_fix(*.helper, *.kind))]
+    #[error("{name} can't use map {map}, which is a {kind}{fix}", name = .helper.name(), kind = .kind.name(),
+        fix = map_fix(*.helper, *.kind))]
     MapKind {
         /// The helper.
         helper: Helper,
@@ -323,7 +336,8 @@ pub enum Rejection {
     Locked,
     /// A lock is given back that was not taken.
     #[error(
-        "this is not the lock that was taken; use the address of the same lookup for spin_lock and spin_unlock"
+        "this is not the lock that was taken; use the address of the same lookup for spin_lock and \
+         spin_unlock"
     )]
     NotLocked,
     /// A value's lock is read or written.
@@ -334,7 +348,8 @@ pub enum Rejection {
     },
     /// A function that the program calls would go on with another program.
     #[error(
-        "only the program itself can go on with another one, not a function that it calls; make the function inline"
+        "only the program itself can go on with another one, not a function that it calls; make the function \
+         inline"
     )]
     TailCallInFunction,
     /// A map holds a program that is not there.
@@ -346,13 +361,15 @@ pub enum Rejection {
         number: u32,
     },
     /// A function that a helper calls is not the same on every path.
-    #[error("{name} calls one function on one path and another on another; call it once for each", name = .helper.name())]
+    #[error("{name} calls one function on one path and another on another; call it once for each",
+        name = .helper.name())]
     Callbacks {
         /// The helper.
         helper: Helper,
     },
     /// A function that a helper calls returns something else than it may.
-    #[error("the function that {name} calls returns {what}; return 0 to go on or 1 to end the loop", name = .helper.name())]
+    #[error("the function that {name} calls returns {what}; return 0 to go on or 1 to end the loop",
+        name = .helper.name())]
     CallbackReturns {
         /// The helper.
         helper: Helper,

@@ -1,10 +1,12 @@
 //! Following a program along every way through it.
 //!
-//! Instructions are looked at in an order in which nothing comes before what leads to it. Each is looked at once, with all states that
-//! the ways to it have left: a state that another one includes is dropped, and where too many remain, they are joined.
+//! Instructions are looked at in an order in which nothing comes before what leads to it. Each is looked at
+//! once, with all states that the ways to it have left: a state that another one includes is dropped, and
+//! where too many remain, they are joined.
 //!
-//! A loop is followed round by round where its head comes in the order, until no way leads back to the head: what it leaves behind is
-//! then complete. States of different rounds are never compared within the loop, so that a loop that can't be followed to its end is refused.
+//! A loop is followed round by round where its head comes in the order, until no way leads back to the head:
+//! what it leaves behind is then complete. States of different rounds are never compared within the loop, so
+//! that a loop that can't be followed to its end is refused.
 
 use super::cost::{Counts, Item, Touch};
 use super::cycles::cycles;
@@ -24,10 +26,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most states that an instruction is looked at with.
 const MAX_STATES: usize = 64;
 
-/// Most states where a loop is left: there is one for each round at least, and what was counted in it belongs to a place in the packet.
+/// Most states where a loop is left: there is one for each round at least, and what was counted in it belongs
+/// to a place in the packet.
 const MAX_EXITS: usize = 2048;
 
-/// Most states that wait for their instruction at once: so that a hostile program takes a hundred megabytes at most.
+/// Most states that wait for their instruction at once: so that a hostile program takes a hundred megabytes
+/// at most.
 const MAX_WAITING: usize = 16_384;
 
 /// How many instructions that are passed by cost as much as one that is looked at.
@@ -152,7 +156,8 @@ impl<'p> Explorer<'p> {
                 continue;
             }
             match loops.headed(index) {
-                // Those of loops within are followed with their heads, so that nothing waits for them any more.
+                // Those of loops within are followed with their heads, so that nothing waits for them any
+                // more.
                 Some(inner) if within != Some(inner) => self.go_round(way, inner)?,
                 _ => self.pass(way, index).map_err(|(at, fault)| self.blamed(at, fault))?,
             }
@@ -373,7 +378,8 @@ impl<'p> Explorer<'p> {
         self.last
     }
 
-    /// Takes note of what an instruction accesses. The context is no memory that others could stand for.
+    /// Takes note of what an instruction accesses. Other states never cover accesses to the context: it is no
+    /// memory.
     pub fn note_access(
         &mut self,
         index: usize,
@@ -450,8 +456,8 @@ impl<'p> Explorer<'p> {
     }
 }
 
-/// The state that loses least if it is joined with another one: the last of those with fewest differences in kind. None if it can be
-/// joined with none.
+/// The state that loses least if it is joined with another one: the last of those with fewest differences in
+/// kind. None if it can be joined with none.
 fn nearest(states: &[State], state: &State) -> Option<usize> {
     let mut best = None;
     for (place, kept) in states
@@ -481,10 +487,12 @@ mod tests {
     use super::*;
     use crate::assemble;
 
-    /// Each round makes a new place in the packet, from which the address is counted then. The old ones are of no use.
+    /// Each round makes a new place in the packet, from which the address is counted then. The old ones are
+    /// of no use.
     #[test]
     fn a_loop_remembers_no_more_the_longer_it_is() {
-        let code = "r8 = *(u32 *)(r1 + 0)\n r6 = 0\n again: call get_prandom_u32\n r0 &= 1\n r8 += r0\n r6 += 1\n \
+        let code = "r8 = *(u32 *)(r1 + 0)\n r6 = 0\n again: call get_prandom_u32\n r0 &= 1\n r8 += r0\n r6 \
+            += 1\n \
             if r6 < 200 goto again\n r0 = 0\n exit";
         let program = Program::new("far", assemble(code).unwrap(), []);
         let structure = Structure::new(&program.code).unwrap();

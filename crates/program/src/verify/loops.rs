@@ -1,7 +1,7 @@
 //! Loops: which instructions belong to one, where it is entered, and which is within which.
 //!
-//! A loop is entered at one instruction only, its head; all that leads back to its head is one loop. So any two loops of a function are
-//! one within the other, or have nothing in common.
+//! A loop is entered at one instruction only, its head; all that leads back to its head is one loop. So any
+//! two loops of a function are one within the other, or have nothing in common.
 
 use super::error::{At, Rejection};
 use super::flow::next;

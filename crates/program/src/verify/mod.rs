@@ -1,21 +1,24 @@
 //! The verifier: what no program may do that runs on packets, and what a program costs at worst.
 //!
-//! A program that it lets in never meets a [`Fault`](crate::Fault), whatever the packet, and ends after a known number of instructions. One pass goes
-//! forward over the instructions and knows what each register and each byte of the stack may be; each instruction is looked at once, or
-//! once in each round of a loop. One goes backward and adds up costs.
+//! A program that it lets in never meets a [`Fault`](crate::Fault), whatever the packet, and ends after a
+//! known number of instructions. One pass goes forward over the instructions and knows what each register and
+//! each byte of the stack may be; each instruction is looked at once, or once in each round of a loop. One
+//! goes backward and adds up costs.
 //!
 //! - `structure`: functions, order, what is unreachable; `loops`: which instructions are in one;
 //! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
-//! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state includes another;
+//! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state
+//!   includes another;
 //! - `open`, `record`: records of rings that have to be given back;
-//! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state; `rounds`: functions that helpers
-//!   call again and again;
+//! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state;
+//!   `rounds`: functions that helpers call again and again;
 //! - `cost`, `cycles`, `path`: the pass backward, and what it adds up;
 //! - `flow`: where a program goes on; `limits`: how far it is followed;
 //! - `error`: what can be wrong.
 //!
-//! Addresses are numbers of a region and a place, so a program that stores or returns one gives nothing away: addresses may be
-//! written to maps, state and packets, and are numbers when they are loaded from there. On the stack they stay what they are.
+//! Addresses are numbers of a region and a place, so a program that stores or returns one gives nothing away:
+//! addresses may be written to maps, state and packets, and are numbers when they are loaded from there. On
+//! the stack they stay what they are.
 
 mod access;
 mod bits;
@@ -72,8 +75,8 @@ pub struct Fact {
     pub falls: bool,
     /// Of a branch: whether it is ever taken.
     pub jumps: bool,
-    /// Of a load, a store or an atomic operation: what it accesses, all of it proven to be there, aligned where it has to be, and
-    /// written before where that matters.
+    /// Of a load, a store or an atomic operation: what it accesses, all of it proven to be there, aligned
+    /// where it has to be, and written before where that matters.
     pub access: Option<Access>,
     /// Of a helper's call: what it is given.
     pub call: Option<Call>,
@@ -82,7 +85,8 @@ pub struct Fact {
 /// What an instruction accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
-    /// The region. None if that depends on the path, so that the address has to tell; it is then never the context.
+    /// The region. None if that depends on the path, so that the address has to tell; it is then never the
+    /// context.
     pub region: Option<Region>,
     /// The place in the context, the stack or the state, if it is always the same.
     pub place: Option<u32>,
@@ -117,8 +121,9 @@ pub struct WorstPath {
     pub price: u64,
     /// What happens on it.
     pub counts: Counts,
-    /// Its instructions in order, those of called functions after the call, those of a loop as often as it goes round; at most a million. Perhaps no packet takes it: the conditions on it may
-    /// exclude each other.
+    /// Its instructions in order, those of called functions after the call, those of a loop as often as it
+    /// goes round; at most a million. Perhaps no packet takes it: the conditions on it may exclude each
+    /// other.
     pub path: Vec<usize>,
 }
 
@@ -168,8 +173,8 @@ impl Verified {
         self.state_size
     }
 
-    /// How many links it must be given at least: one more than the highest number that it surely names somewhere. Numbers that only packets tell
-    /// may be higher.
+    /// How many links it must be given at least: one more than the highest number that it surely names
+    /// somewhere. Numbers that only packets tell may be higher.
     pub fn links(&self) -> u32 {
         self.links
     }
@@ -184,7 +189,8 @@ impl Verified {
         self.costs.get(instruction)
     }
 
-    /// The most that each item can happen for one packet. No run exceeds any of these; none need reach them all.
+    /// The most that each item can happen for one packet. No run exceeds any of these; none need reach them
+    /// all.
     pub fn most(&self) -> &Counts {
         &self.most
     }

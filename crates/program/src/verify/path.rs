@@ -1,10 +1,11 @@
 //! The worst that a program can cost, found from its ends backward.
 //!
-//! An instruction in loops has several ways to go on: to the function's end, or only back to the head of one of its loops. The most that each can
-//! cost is kept apart. A loop costs its worst round as often as it comes back to its head, and then its worst exit.
+//! An instruction in loops has several ways to go on: to the function's end, or only back to the head of one
+//! of its loops. The most that each can cost is kept apart. A loop costs its worst round as often as it comes
+//! back to its head, and then its worst exit.
 //!
-//! After a tail call another program may go on, with one tail call less to come: so programs' costs are found for no tail call, for one, and so
-//! on, until one more makes no difference or there can't be more.
+//! After a tail call another program may go on, with one tail call less to come: so programs' costs are found
+//! for no tail call, for one, and so on, until one more makes no difference or there can't be more.
 
 use super::cost::{Counts, Prices};
 use super::explore::TailCalls;
@@ -36,7 +37,7 @@ trait Sum: Copy + PartialEq {
     fn and(self, after: Self) -> Self;
     fn times(self, count: u32) -> Self;
     fn worst(self, other: Self) -> Self;
-    /// The same, where it goes on with this instruction.
+    /// This, if the path continues with this instruction.
     fn by(self, _next: usize) -> Self {
         self
     }
@@ -90,7 +91,8 @@ impl Sum for Priced {
     }
 }
 
-/// For each instruction the most that can still come: to the end of its function, and back to the head of its first, second, … loop from outside.
+/// For each instruction the most that can still come: to the end of its function, and back to the head of its
+/// first, second, … loop from outside.
 struct Still<T> {
     all: Vec<Option<T>>,
     /// How many there are of each instruction.
@@ -130,7 +132,8 @@ impl Graph<'_> {
         WorstPath { price, counts, path: follower.path }
     }
 
-    /// What each program costs at most that a tail call may lead to, if that can't be followed by another tail call, then by one, and so on.
+    /// What each program costs at most that a tail call may lead to, if that can't be followed by another
+    /// tail call, then by one, and so on.
     fn levels<T: Sum>(&self, own: impl Fn(usize) -> T + Copy) -> Vec<Level<T>> {
         let programs: BTreeSet<usize> = self.tail_calls.values().flatten().copied().collect();
         let mut levels: Vec<Level<T>> = Vec::new();
@@ -203,7 +206,8 @@ impl Graph<'_> {
         most
     }
 
-    /// The most from an instruction on that does not lead back: if it is a loop's head, with all rounds of the loop.
+    /// The most from an instruction on that does not lead back: if it is a loop's head, with all rounds of
+    /// the loop.
     fn entered<T: Sum>(&self, still: &Still<T>, index: usize, goal: usize) -> Option<T> {
         let out = still.of(index, goal)?;
         let loops = self.structure.loops();
@@ -250,7 +254,8 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Follows it from a program's first instruction to its end, or to a tail call: gives the program then that goes on.
+    /// Follows it from a program's first instruction to its end, or to a tail call: gives the program then
+    /// that goes on.
     fn follow(&mut self, start: usize) -> Option<usize> {
         let mut resume = Vec::new();
         self.loops.clear();
@@ -283,7 +288,8 @@ impl Follower<'_> {
         None
     }
 
-    /// The goal of what follows when an instruction is reached on the way to `goal`, other than by leading back.
+    /// The goal of what follows when an instruction is reached on the way to `goal`, other than by leading
+    /// back.
     fn enter(&mut self, index: usize, goal: usize) -> usize {
         let loops = self.graph.structure.loops();
         let Some(number) = loops.headed(index) else { return goal };

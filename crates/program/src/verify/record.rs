@@ -1,4 +1,5 @@
-//! Records of rings on a path: what was reserved has to be given back, once, on every way to the program's end.
+//! Records of rings on a path: what was reserved has to be given back, once, on every way to the program's
+//! end.
 
 use super::error::Rejection;
 use super::explore::Explorer;
@@ -64,8 +65,9 @@ impl State {
             && self.open.iter().zip(&other.open).all(|(mine, theirs)| mine.is_like(theirs))
     }
 
-    /// Whether each of the other's records is one of these, by the names that their addresses have. A record that has no address any
-    /// more can't be given back: such states are kept apart until they are refused at the end.
+    /// Whether each of the other's records is one of these, by the names that their addresses have. A record
+    /// that has no address any more can't be given back: such states are kept apart until they are refused at
+    /// the end.
     pub fn allows_records(&self, other: &Self, names: &Names) -> bool {
         let named = |mine: &Open| {
             let (_, name) = names.of(Kind::Object).find(|&(name, _)| name == mine.object)?;
@@ -77,8 +79,9 @@ impl State {
                 .all(|at| stand_for[at].is_some() && !stand_for[..at].contains(&stand_for[at]))
     }
 
-    /// What becomes of the records when two states are joined, and which become one. Of states that have not reserved the same, none does:
-    /// then nothing leads to any of them any more, and the program is refused at its end.
+    /// What becomes of the records when two states are joined, and which become one. Of states that have not
+    /// reserved the same, none does: then nothing leads to any of them any more, and the program is refused
+    /// at its end.
     pub fn joined_records(&self, other: &Self, fresh: &mut impl FnMut() -> Id) -> (Vec<Open>, Vec<Pair>) {
         if !self.has_records_like(other) {
             let all = self.open.iter().chain(&other.open);

@@ -1,10 +1,12 @@
 //! Functions that helpers call again and again: `bpf_loop`.
 //!
-//! How often is a number, so the loop ends whatever the function does, and states of different rounds may stand for each other:
-//! the function is followed until no round begins with a state that an earlier one did not allow. Its first argument is any round's
-//! number. What still differs after many rounds may then be anything ([`State::widen`]).
+//! How often is a number, so the loop ends whatever the function does, and a state of one round may cover
+//! those of others: the function is followed until no round begins with a state that an earlier one did not
+//! allow. Its first argument is any round's number. What still differs after many rounds may then be anything
+//! ([`State::widen`]).
 //!
-//! Lines count as touched for the first time in each round: a round stands for others, before which less was touched.
+//! Lines are charged as touched for the first time in each round: a round covers others, before which less
+//! was touched.
 
 use super::error::{At, Rejection};
 use super::explore::Explorer;
@@ -47,7 +49,8 @@ impl Explorer<'_> {
     pub fn repeat(&mut self, index: usize, repeat: Repeat, states: Vec<State>) -> Result<Vec<State>, At> {
         let Repeat { entry, least, most, data } = repeat;
         let (mut after, mut seen, mut waiting) = (Vec::new(), Vec::<State>::new(), states);
-        // What comes before the loop can end; it also stands for what comes after a state that an earlier round stood for.
+        // What comes before the loop can end; it also covers what comes after a state that an earlier
+        // round covered.
         let (mut held, mut stands_for_later) = (Vec::new(), false);
         let mut summary: Option<State> = None;
         if least == 0 {

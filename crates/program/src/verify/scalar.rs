@@ -1,4 +1,5 @@
-//! What is known of a number in a register: bounds, signed and unsigned, of all 64 bits and of the lower 32, and known bits.
+//! What is known of a number in a register: bounds, signed and unsigned, of all 64 bits and of the lower 32,
+//! and known bits.
 //!
 //! Each of the four says something of the same number; `settle` lets each learn from the others.
 
@@ -16,7 +17,7 @@ pub struct Scalar {
     /// Bounds of the lower 32 bits.
     pub low_min: u32,
     pub low_max: u32,
-    /// The same, signed.
+    /// Signed bounds of the lower 32 bits.
     pub low_signed_min: i32,
     pub low_signed_max: i32,
 }
@@ -249,8 +250,8 @@ impl Scalar {
         if width == Width::W64 {
             return self.wide(operation, right);
         }
-        // On 32 bits every operation gives the lower half of what it gives on 64 bits for operands without an upper half, but
-        // for those that look at the sign, and for the amounts of shifts.
+        // On 32 bits every operation gives the lower half of what it gives on 64 bits for operands without an
+        // upper half, but for those that look at the sign, and for the amounts of shifts.
         let (left, mut right) = (self.low_half(), right.low_half());
         let is_positive = |scalar: &Self| scalar.max <= i32::MAX as u64;
         match operation {
@@ -417,7 +418,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
         #[test]
-        fn results_are_among_those_that_were_said((left, a) in member(), (right, b) in member(), operation in select(Arithmetic::ALL)) {
+        fn results_are_among_those_that_were_said((left, a) in member(), (right, b) in member(),
+            operation in select(Arithmetic::ALL)) {
             prop_assert!(has(&left, a) && has(&right, b));
             for width in [Width::W32, Width::W64] {
                 let result = left.apply(operation, width, right);
@@ -428,7 +430,8 @@ mod tests {
 
         #[test]
         fn whatever_holds_is_possible((left, a) in member(), (right, b) in member()) {
-            for (condition, width) in Condition::ALL.iter().flat_map(|&c| [(c, Width::W32), (c, Width::W64)]) {
+            for (condition, width) in Condition::ALL.iter().flat_map(|&c| [(c, Width::W32),
+                (c, Width::W64)]) {
                 let holds = condition.holds(width, a, b);
                 let refined = refine(condition, holds, width, left, right);
                 let known = refined.is_some_and(|(left, right)| has(&left, a) && has(&right, b));

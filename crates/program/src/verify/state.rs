@@ -1,4 +1,5 @@
-//! All that is known when an instruction is reached: registers, stack frames, the packet as far as it was checked.
+//! All that is known when an instruction is reached: registers, stack frames, the packet as far as it was
+//! checked.
 
 use super::limits::FURTHEST;
 use super::open::{Open, Pair};
@@ -17,7 +18,8 @@ struct Origin {
     id: Id,
     /// Bytes beyond the packet's beginning.
     offset: Scalar,
-    /// How many bytes from here on are known to be in the packet, if it is not before the beginning; may be negative.
+    /// How many bytes from here on are known to be in the packet, if it is not before the beginning; may be
+    /// negative.
     proven: i64,
 }
 
@@ -104,8 +106,8 @@ impl State {
         self.registers[6..].fill(Value::Unset);
     }
 
-    /// Goes into a function that a helper calls for one of `most` rounds, with what it is given besides the round's number.
-    /// What was touched before may have been touched in another round's stead.
+    /// Goes into a function that a helper calls for one of `most` rounds, with what it is given besides the
+    /// round's number. What was touched before may have been touched in another round's stead.
     pub fn enter_round(&mut self, data: Value, most: u32) {
         self.enter();
         self.registers[1..6].fill(Value::Unset);
@@ -133,7 +135,8 @@ impl State {
         self.registers.iter_mut().chain(self.frames.iter_mut().flat_map(Frame::values_mut))
     }
 
-    /// Gives a number in a register a link, so that its copies share what is learnt of it. Constants need none.
+    /// Gives a number in a register a link, so that its copies share what is learnt of it. Constants need
+    /// none.
     pub fn link(&mut self, register: Register, fresh: impl FnOnce() -> Id) -> Value {
         match self.register(register) {
             Value::Number { scalar, link: 0 } if scalar.as_constant().is_none() => {
@@ -193,7 +196,8 @@ impl State {
         self.origins = vec![Self::beginning()];
     }
 
-    /// Forgets origins and lines of objects that no address is counted from: a loop makes new ones in each round.
+    /// Forgets origins and lines of objects that no address is counted from: a loop makes new ones in each
+    /// round.
     pub fn forget_unnamed(&mut self) {
         let (mut origins, mut objects) = (Vec::new(), Vec::new());
         for value in self.values_mut() {
@@ -223,13 +227,15 @@ impl State {
         found.copied().unwrap_or(Origin { id, offset: Scalar::ANY, proven: NOTHING })
     }
 
-    /// Where in the packet an address is at least, and how many bytes beyond it are proven. Both may be negative.
+    /// Where in the packet an address is at least, and how many bytes beyond it are proven. Both may be
+    /// negative.
     pub fn packet_place(&self, origin: Id, fixed: i64) -> (i64, i64) {
         let origin = self.origin(origin);
         (origin.offset.signed_min.saturating_add(fixed), origin.proven.saturating_sub(fixed))
     }
 
-    /// Takes note that `fixed` bytes beyond the origin are in the packet. Of use only where it is known well enough where that is.
+    /// Takes note that `fixed` bytes beyond the origin are in the packet. Of use only where it is known well
+    /// enough where that is.
     pub fn prove(&mut self, id: Id, fixed: i64) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.id == id)
             && origin.offset.is_within(FURTHEST)
@@ -273,7 +279,8 @@ impl State {
         }
     }
 
-    /// Makes this the state of all paths that `other` is of too, for which it already is but for what was touched.
+    /// Makes this the state of all paths that `other` is of too, for which it already is but for what was
+    /// touched.
     pub fn absorb(&mut self, other: &Self, names: &Names) {
         let theirs = |object: Object| {
             let object = match object {
@@ -289,8 +296,8 @@ impl State {
         self.touched.retain(|&(_, lines)| lines != 0);
     }
 
-    /// Whether every path that `other` may be on is one that this allows; `names` are then how this state's stand for the
-    /// other's. What was touched does not count.
+    /// Whether every path that `other` may be on is one that this allows; `names` are then how this state's
+    /// correspond to the other's. What was touched does not count.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         names.clear();
         self.registers.iter().zip(&other.registers).all(|(mine, theirs)| mine.contains(theirs, names))
@@ -309,7 +316,8 @@ impl State {
             && self.allows_records(other, names)
     }
 
-    /// How many values of both are not of one kind, so that nothing would be left of them in one state; no more than `most` are counted.
+    /// How many values of both are not of one kind, so that nothing would be left of them in one state; no
+    /// more than `most` are counted.
     pub fn differences(&self, other: &Self, most: usize) -> usize {
         let registers = self.registers.iter().zip(&other.registers);
         let frames = self.frames.iter().zip(&other.frames).flat_map(|(mine, theirs)| mine.pairs(theirs));
@@ -322,8 +330,8 @@ impl State {
         self.merge(other, false, fresh)
     }
 
-    /// As [`State::join`], for what a loop does again and again: what differs may be anything, so that this changes a state only
-    /// a few times.
+    /// As [`State::join`], for what a loop does again and again: what differs may be anything, so that this
+    /// changes a state only a few times.
     pub fn widen(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
         self.merge(other, true, fresh)
     }
@@ -425,7 +433,8 @@ impl Places<'_> {
             .is_none_or(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs)
     }
 
-    /// The common name of two objects: the same wherever the same two meet, as they are there or not together.
+    /// The common name of two objects: the same wherever the same two meet, as they are there or not
+    /// together.
     fn object(&mut self, objects: Objects, fresh: &mut impl FnMut() -> Id) -> Id {
         let (mine, theirs) = objects;
         let record = self.records.iter().find(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs);

@@ -205,8 +205,8 @@ impl Explorer<'_> {
     }
 }
 
-/// Whether setting the number's bits in the address is the same as adding it. Frames begin at multiples of their size, the
-/// state at 0, and values at multiples of 8.
+/// Whether setting the number's bits in the address is the same as adding it. Frames begin at multiples of
+/// their size, the state at 0, and values at multiples of 8.
 fn is_disjoint(pointer: &Value, number: &Scalar) -> bool {
     let (offset, aligned) = match pointer {
         Value::Stack { offset, .. } => (offset, FRAME_SIZE as u64),

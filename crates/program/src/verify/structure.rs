@@ -1,5 +1,5 @@
-//! The shape of a program: functions, the order in which to look at instructions, who calls whom, which registers are still
-//! of interest.
+//! The shape of a program: functions, the order in which to look at instructions, who calls whom, which
+//! registers are still of interest.
 
 use super::error::{At, Rejection};
 use super::flow::next;
@@ -28,7 +28,8 @@ pub struct Structure {
 #[derive(Debug)]
 pub struct Body {
     pub range: Range<usize>,
-    /// Its instructions in an order in which nothing comes before what leads to it, but for what leads back in a loop.
+    /// Its instructions in an order in which nothing comes before what leads to it, but for what leads back
+    /// in a loop.
     pub order: Vec<usize>,
     /// Frames that it and what it calls need at most.
     pub frames: usize,
@@ -135,7 +136,8 @@ impl Structure {
         Ok(())
     }
 
-    /// Which registers are read later, and where paths meet: those that leave a loop may have gone round it more or less often.
+    /// Which registers are read later, and where paths meet: those that leave a loop may have gone round it
+    /// more or less often.
     fn look_back(&mut self, code: &Code) {
         for body in &self.functions {
             let mut reached = vec![false; body.range.len()];

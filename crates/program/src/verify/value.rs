@@ -2,8 +2,8 @@
 
 use super::scalar::Scalar;
 
-/// A name for something that is not known but is the same wherever the name is: a number, a place in the packet, a map's value.
-/// 0 is no name.
+/// A name for something that is not known but is the same wherever the name is: a number, a place in the
+/// packet, a map's value. 0 is no name.
 pub type Id = u32;
 
 /// Which map something is of.
@@ -20,8 +20,9 @@ pub enum Which {
 pub enum Value {
     /// Nothing that could be read.
     Unset,
-    /// A number. Equal numbers that are not constant may share a link, so that what is learnt of one is known of all.
-    /// As pointers are numbers of a region and a place, a number may happen to be one; nothing can be done with it as such.
+    /// A number. Equal numbers that are not constant may share a link, so that what is learnt of one is known
+    /// of all. As pointers are numbers of a region and a place, a number may happen to be one; nothing can be
+    /// done with it as such.
     Number { scalar: Scalar, link: Id },
     /// A place in the context.
     Context { offset: i64 },
@@ -37,15 +38,15 @@ pub enum Value {
     Stack { frame: u8, offset: Scalar },
     /// A place in the flow's state, of which `size` bytes are known to be there.
     State { size: u32, offset: Scalar },
-    /// A place in a value of a map, or in a record of a ring, of which the state knows more. `object` names it; whether it may be 0
-    /// instead.
+    /// A place in a value of a map, or in a record of a ring, of which the state knows more. `object` names
+    /// it; whether it may be 0 instead.
     Map { map: Which, object: Id, offset: Scalar, nullable: bool },
     /// A map itself.
     Handle { map: Which },
     /// A map that a map of maps was searched for, or 0. `object` names the result of the search.
     Held { outer: u16, object: Id },
-    /// A function of the program, by its first instruction. Only the function that has loaded its address has it: what is
-    /// handed over, returned or stored is a number.
+    /// A function of the program, by its first instruction. Only the function that has loaded its address has
+    /// it: what is handed over, returned or stored is a number.
     Function { entry: u32 },
 }
 
@@ -117,7 +118,8 @@ impl Value {
     }
 }
 
-/// Which names of one state stand for which of another. A name may stand for one only, though several may stand for the same.
+/// Which names of one state correspond to which of another. A name corresponds to one only, though several
+/// may correspond to the same.
 #[derive(Debug, Default)]
 pub struct Names {
     pairs: Vec<(Kind, Id, Id)>,
@@ -136,8 +138,8 @@ impl Names {
         self.pairs.clear();
     }
 
-    /// Whether `name` can stand for `other`. A second occurrence of a name must stand for the same as the first, and what no
-    /// name is given to is the same as nothing else.
+    /// Whether `name` can correspond to `other`. A second occurrence of a name must correspond to the same as
+    /// the first, and what no name is given to is the same as nothing else.
     pub fn allow(&mut self, kind: Kind, name: Id, other: Id) -> bool {
         if name == 0 {
             return true;
@@ -157,8 +159,8 @@ impl Names {
 }
 
 impl Value {
-    /// Whether whatever `other` can be, this can be, with this state's names standing for those of the other. What is said of
-    /// the places in the packet has to be compared besides.
+    /// Whether whatever `other` can be, this can be, with this state's names in place of those of the other.
+    /// What is said of the places in the packet has to be compared besides.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         match (self, other) {
             (Self::Unset, _) => true,

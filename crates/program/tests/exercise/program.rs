@@ -1,4 +1,5 @@
-//! Any bytes as an object, and as a program, verified or not. What the verifier lets in has to run to its end.
+//! Any bytes as an object, and as a program, verified or not. What the verifier lets in has to run to its
+//! end.
 
 #[path = "../harness/mod.rs"]
 pub mod harness;
@@ -68,7 +69,8 @@ pub fn run(code: &Code) -> bool {
     first.0.is_ok()
 }
 
-/// A program that is let in has run to its end, with no more instructions than was said, if it had as much state and time as it needs.
+/// A program that is let in has run to its end, with no more instructions than was said, if it had as much
+/// state and time as it needs.
 fn check_verdict(program: Program, ran: &Result<Ran, Stopped>, budget: u64) {
     let Ok(verified) = verify(program) else { return };
     let most = u64::from(verified.most()[Item::Instruction]);

@@ -1,4 +1,5 @@
-//! Forwarders as they are installed: an object of `forwarders/objects`, with state and maps, that packets are given to.
+//! Forwarders as they are installed: an object of `forwarders/objects`, with state and maps, that packets are
+//! given to.
 
 use super::harness::{Bench, ROOM, Ran};
 use longwire_program::{Maps, Object, Program, State};
@@ -13,7 +14,8 @@ macro_rules! objects {
 }
 
 objects! {
-    "ack_monitor" "balancer" "detector" "dscp_marker" "heavy_hitters" "minimal_ip" "nat44" "performance_monitor" "policer" "port_filter"
+    "ack_monitor" "balancer" "detector" "dscp_marker" "heavy_hitters" "minimal_ip" "nat44" "performance_monit\
+     or" "policer" "port_filter"
     "syn_filter" "syn_monitor" "syn_targets" "tcp_splicer" "tcp_splicer6" "tcp_splicer_scaled" "wavelet"
 }
 
@@ -72,7 +74,8 @@ impl Installed {
         self.bench.maps.named(map).unwrap().set(key, 0, value, 0).unwrap();
     }
 
-    /// The numbers of 8 bytes of a map's entry, as worker 1 has it, which runs the programs; none if the key is not there.
+    /// The numbers of 8 bytes of a map's entry, as worker 1 has it, which runs the programs; none if the key
+    /// is not there.
     pub fn entry(&self, map: &str, key: &[u8]) -> Vec<u64> {
         let value = self.bench.maps.named(map).unwrap().get(key, 1).unwrap_or_default();
         value.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number)).collect()

@@ -3,8 +3,8 @@
 use super::bench::{OBJECTS, program};
 use longwire_program::{Budget, Counts, Demand, Installed, Item, Prices, Resource, Verified, admit, verify};
 
-/// Table 5 of "Building a Robust Software-Based Router Using Network Processors": bytes of state read and written, register
-/// operations.
+/// Table 5 of "Building a Robust Software-Based Router Using Network Processors": bytes of state read and
+/// written, register operations.
 const PAPER: &[(&str, u32, u32)] = &[
     ("tcp_splicer", 24, 45),
     ("wavelet", 8, 28),
@@ -21,7 +21,8 @@ fn verified(name: &str) -> Verified {
 #[test]
 fn every_forwarder_is_let_in() {
     println!(
-        "worst case               | instructions cycles  paper   ratio | state bytes  paper  4 B | map 4 B  hashes | assumed ns"
+        "worst case               | instructions cycles  paper   ratio | state bytes  paper  4 B | map 4 B  \
+         hashes | assumed ns"
     );
     for (name, _) in OBJECTS {
         let verified = verified(name);
@@ -33,7 +34,8 @@ fn every_forwarder_is_let_in() {
                 [bytes.to_string(), operations.to_string(), format!("{ratio:.1}")]
             });
         println!(
-            "{name:<24} | {:>12} {:>6} {operations:>6} {ratio:>7} | {:>11} {bytes:>6} {:>4} | {:>7} {:>7} | {:>10}",
+            "{name:<24} | {:>12} {:>6} {operations:>6} {ratio:>7} | {:>11} {bytes:>6} {:>4} | {:>7} {:>7} | \
+             {:>10}",
             most[Item::Instruction],
             verified.worst_path(&Prices::VRP_CYCLES).price,
             most[Item::StateByte],
@@ -45,7 +47,8 @@ fn every_forwarder_is_let_in() {
     }
 }
 
-/// What the paper allows for each packet of 8 × 100 Mbit/s (section 4.3): 4-byte transfers and bytes of state.
+/// What the paper allows for each packet of 8 × 100 Mbit/s (section 4.3): 4-byte transfers and bytes of
+/// state.
 const TRANSFERS: u32 = 24;
 const BYTES: u32 = 96;
 /// What its classifier takes of that (section 4.5).

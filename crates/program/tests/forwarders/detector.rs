@@ -46,7 +46,8 @@ fn event(source: [u8; 4], signature: u8) -> Vec<u8> {
     [&mapped(source)[..], &[signature, 0, 0, 0]].concat()
 }
 
-/// Reports TCP packets without any flag, with FIN, PSH and URG only, and SYNs to 6000 to 6063; UDP to 1900; any ICMP.
+/// Reports TCP packets without any flag, with FIN, PSH and URG only, and SYNs to 6000 to 6063; UDP to 1900;
+/// any ICMP.
 pub fn ready() -> Installed {
     let signatures = [
         signature(0, 0, 6, 0x3f, 0),

@@ -36,7 +36,8 @@ fn code_points_are_written_and_ecn_stays() {
 
 #[test]
 fn code_points_of_ipv6() {
-    // Traffic class 0xb9, of which ECN is 1, and flow label 0xabcde; afterwards class 0x2d for AF11 (10) and ECN 1.
+    // Traffic class 0xb9, of which ECN is 1, and flow label 0xabcde; afterwards class 0x2d for AF11 (10) and
+    // ECN 1.
     let sent = patched(&udp(v6(), [1, 2], b"data"), 14, &[0x6b, 0x9a, 0xbc, 0xde]);
     let ran = marks(10).send(&sent);
     assert_eq!((ran.verdict, ran.packet), (Verdict::Pass, patched(&sent, 14, &[0x62, 0x9a, 0xbc, 0xde])));

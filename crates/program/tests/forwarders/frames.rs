@@ -17,7 +17,7 @@ pub const SERVER6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 pub const TTL: usize = 22;
 pub const CHECK: usize = 24;
 pub const TRANSPORT: usize = 34;
-/// The same with an IPv6 header.
+/// Places in a frame with an IPv6 header.
 pub const HOP_LIMIT: usize = 21;
 pub const TRANSPORT6: usize = 54;
 
@@ -38,7 +38,8 @@ pub fn v4_options() -> PacketBuilderStep<etherparse::IpHeaders> {
     PacketBuilder::ethernet2(MACS[1], MACS[0]).ip(etherparse::IpHeaders::Ipv4(header, Default::default()))
 }
 
-/// The frame of a TCP packet with these flags and 4 bytes of data: sequence number 1000, acknowledgement number 2000.
+/// The frame of a TCP packet with these flags and 4 bytes of data: sequence number 1000, acknowledgement
+/// number 2000.
 pub fn tcp(
     ip: PacketBuilderStep<etherparse::IpHeaders>,
     ports: [u16; 2],
@@ -47,7 +48,7 @@ pub fn tcp(
     tcp_with(ip, ports, b"data", set)
 }
 
-/// The same with this data.
+/// A TCP segment with this data.
 pub fn tcp_with(
     ip: PacketBuilderStep<etherparse::IpHeaders>,
     ports: [u16; 2],
@@ -133,7 +134,8 @@ pub fn patched(frame: &[u8], place: usize, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv6 frame with these headers put behind IPv6's: each begins with a byte for what follows it, which is set here.
+/// An IPv6 frame with these headers put behind IPv6's: each begins with a byte for what follows it, which is
+/// set here.
 pub fn extended(frame: &[u8], headers: &[(u8, &[u8])]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     for (number, header) in headers.iter().rev() {

@@ -102,7 +102,8 @@ fn what_has_too_many_headers_is_counted_without_ports() {
 
 #[test]
 fn estimates_are_never_too_low() {
-    // 2000 flows over 1024 columns: most columns are shared. Flow n has sent 50 + n mod 100 bytes, the first hundred ten times.
+    // 2000 flows over 1024 columns: most columns are shared. Flow n has sent 50 + n mod 100 bytes, the first
+    // hundred ten times.
     let mut counter = above(450);
     let (mut total, mut heavy) = (0, 0);
     for round in 0..10 {
@@ -116,8 +117,8 @@ fn estimates_are_never_too_low() {
         let estimate = counter.entry("top", &from(n));
         let sent = 10 * (50 + u64::from(n));
         assert!(estimate.first().is_some_and(|&estimate| estimate >= sent), "{n}: {estimate:?} of {sent}");
-        // b · e / 1024, with e < 3, is exceeded with a probability of e^-4 at most: by 1.8 of 100 on average, and by more than 8
-        // with one seed of 5000 (Poisson).
+        // b · e / 1024, with e < 3, is exceeded with a probability of e^-4 at most: by 1.8 of 100 on average,
+        // and by more than 8 with one seed of 5000 (Poisson).
         heavy += u32::from(estimate[0] - sent > total * 3 / 1024);
     }
     assert!(heavy <= 8, "{heavy}");

@@ -1,4 +1,5 @@
-//! Packets that are cut off anywhere, and packets of anything: no forwarder faults, and none touches what is not its own.
+//! Packets that are cut off anywhere, and packets of anything: no forwarder faults, and none touches what is
+//! not its own.
 
 use super::bench::{Installed, OBJECTS};
 use super::frames::*;
@@ -124,7 +125,8 @@ fn cut_packets_are_not_half_rewritten() {
     }
 }
 
-/// Frames that are not quite like those on a network: anything, with what forwarders look at being often what they look for.
+/// Frames that are not quite like those on a network: anything, with what forwarders look at being often what
+/// they look for.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop::sample::select(vec![[8u8, 0], [0x86, 0xdd], [8, 6]]);
     let first = prop_oneof![Just(0x45u8), 0x40..0x50u8, Just(0x60), any::<u8>()];

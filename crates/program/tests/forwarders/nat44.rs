@@ -27,7 +27,8 @@ pub fn state(mark: u32) -> Vec<u8> {
     [words.as_flattened(), &[0; 24]].concat()
 }
 
-/// The client's port 5000 is 40001 outside, for TCP and UDP, and its echo identifier 5000 too; the peer's 6000 is 40002.
+/// The client's port 5000 is 40001 outside, for TCP and UDP, and its echo identifier 5000 too; the peer's
+/// 6000 is 40002.
 pub fn ready() -> Installed {
     let nat = Installed::with("nat44", &state(MARK));
     for protocol in [ICMP, TCP, UDP] {
@@ -79,7 +80,8 @@ fn several_connections_of_a_port_are_noted() {
     let out = |peer, set: Set| tcp(v4(CLIENT, peer), [5000, 80], set);
     let back = |peer, set: Set| tcp(v4(peer, PUBLIC), [80, 40001], set);
     let key = |address: [u8; 4], port: u16, side| [&address[..], &port.to_be_bytes(), &[TCP, side]].concat();
-    // What is sent, and the lower bits of both sides' flags afterwards: FIN 1, SYN 2, RST 4, several 8, ACK 16.
+    // What is sent, and the lower bits of both sides' flags afterwards: FIN 1, SYN 2, RST 4, several 8, ACK
+    // 16.
     for (what, sent, wanted) in [
         (
             "one, whose SYN is sent again",

@@ -8,7 +8,8 @@ fn key(address: [u8; 4], side: u8) -> Vec<u8> {
     [&mapped(address)[..], &[side, 0, 0, 0]].concat()
 }
 
-/// All properties are counted, and of addresses the client's as source and the server's as destination, in IPv4 and IPv6.
+/// All properties are counted, and of addresses the client's as source and the server's as destination, in
+/// IPv4 and IPv6.
 pub fn ready() -> Installed {
     let monitor = Installed::with("performance_monitor", &[31, 0, 0, 0]);
     monitor.put("addresses", &key(CLIENT, 0), &[0; 16]);

@@ -56,7 +56,8 @@ fn tokens_are_counted_to_the_nanosecond() {
 
 #[test]
 fn the_rate_is_exact() {
-    // A rate that divides nothing: after n packets, 7 ms apart, as many have passed as the burst and the time are worth.
+    // A rate that divides nothing: after n packets, 7 ms apart, as many have passed as the burst and the time
+    // are worth.
     let mut policer = limits(3333, 150);
     let mut passed = 0;
     for n in 0..10_000 {

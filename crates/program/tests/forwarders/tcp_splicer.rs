@@ -9,12 +9,14 @@ use longwire_program::Verdict;
 const NEAR: [u8; 4] = [10, 0, 0, 254];
 const FAR: [u8; 4] = [198, 51, 100, 7];
 
-/// Initial sequence numbers: of the client, of the proxy towards it; of the proxy towards the server, of the server.
+/// Initial sequence numbers: of the client, of the proxy towards it; of the proxy towards the server, of the
+/// server.
 const C: u32 = 1_000;
 const P: u32 = 0xffff_ff00;
 const Q: u32 = 0x8000_0000;
 const S: u32 = 77;
-/// Bytes that the proxy has read from the client (a request) and written to it (a greeting); has written to the server and read from it.
+/// Bytes that the proxy has read from the client (a request) and written to it (a greeting); has written to
+/// the server and read from it.
 const READ: u32 = 300;
 const WRITTEN: u32 = 20;
 const PASSED_ON: u32 = 250;
@@ -71,7 +73,7 @@ pub fn ready() -> Installed {
     Installed::with("tcp_splicer", &state)
 }
 
-/// The same with windows four times as many units.
+/// A splicer as of [`ready`], with windows of four times as many units.
 pub fn scaled() -> Installed {
     let (client, server) = shifts();
     let mut state = there(client, server.wrapping_neg());
@@ -95,7 +97,8 @@ fn numbers(sequence: u32, acknowledgement: u32) -> impl Fn(&mut TcpHeader) {
 
 #[test]
 fn one_connection_goes_on_in_the_other() {
-    // The client's next byte, after SYN and what was read, is the server's next. It has had all that was written to it.
+    // The client's next byte, after SYN and what was read, is the server's next. It has had all that was
+    // written to it.
     let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], numbers(C + 1 + READ, P.wrapping_add(1 + WRITTEN)));
     let wanted = tcp(v4(FAR, SERVER), [40000, 80], numbers(Q + 1 + PASSED_ON, S + 1 + ANSWERED));
     let mut there = ready();

@@ -87,9 +87,11 @@ fn forbidden_calls_stop_the_program() {
         ),
         ("call get_smp_processor_id\n r0 = r1\n exit", 1, Fault::Register(1)),
         ("a: call a\n exit", 0, Fault::Depth),
-        // What a function wrote on its stack is gone when it returns, and the caller's r6 was never its to read.
+        // What a function wrote on its stack is gone when it returns, and the caller's r6 was never its to
+        // read.
         (
-            "call f\n call g\n exit\n f: *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit\n g: r0 = *(u64 *)(r10 - 8)\n exit",
+            "call f\n call g\n exit\n f: *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit\n g: r0 = *(u64 *)(r10 - 8)\n \
+             exit",
             6,
             Fault::Unwritten { address: STACK - 520, size: 8 },
         ),

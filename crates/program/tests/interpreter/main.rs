@@ -1,4 +1,5 @@
-//! What programs compute, reach and may not do, as the interpreter has it: expected values by hand from RFC 9669.
+//! What programs compute, reach and may not do, as the interpreter has it: expected values by hand from RFC
+//! 9669.
 
 mod faults;
 #[path = "../harness/mod.rs"]
@@ -47,7 +48,7 @@ fn verdicts_and_effects_are_noted() {
         ("r1 = 12\n call lw_redirect_link", Verdict::Redirect(Redirect::Link(12))),
         ("r1 = 5\n call lw_drop", Verdict::Drop(Some(5))),
         ("r1 = 63\n call lw_drop", Verdict::Drop(Some(63))),
-        // All that are beyond count as one; the lower half counts.
+        // All numbers beyond are one; the lower half is used.
         ("r1 = 64\n call lw_drop", Verdict::Drop(Some(64))),
         ("r1 = -1\n call lw_drop", Verdict::Drop(Some(64))),
         ("r1 = 0x700000005 ll\n call lw_drop", Verdict::Drop(Some(5))),
@@ -56,11 +57,13 @@ fn verdicts_and_effects_are_noted() {
         assert_eq!(run(&mut plain(), &format!("{text}\n exit")).unwrap().verdict, wanted, "{text}");
     }
     let text = "r1 = 7\n call lw_choose_queue\n r6 = r0\n r1 = 65536\n call lw_choose_queue\n r6 += r0
-        r1 = -1\n call lw_mark\n r1 = r10\n r1 += -8\n *(u64 *)(r1 + 0) = 0\n r2 = 8\n call trace_printk\n r0 = r6\n exit";
+        r1 = -1\n call lw_mark\n r1 = r10\n r1 += -8\n *(u64 *)(r1 + 0) = 0\n r2 = 8\n call trace_printk\n \
+        r0 = r6\n exit";
     let ran = run(&mut plain(), text).unwrap();
     assert_eq!((ran.returned as i64, ran.effects.queue, ran.effects.mark), (-22, Some(7), Some(u32::MAX)));
     assert_eq!((ran.effects.traces, ran.effects.redirect, ran.effects.reason), (1, None, None));
-    let text = "call lw_read_mark\n r6 = r0\n r1 = 5\n call lw_mark\n call lw_read_mark\n r0 <<= 32\n r0 |= r6\n exit";
+    let text = "call lw_read_mark\n r6 = r0\n r1 = 5\n call lw_mark\n call lw_read_mark\n r0 <<= 32\n r0 |= \
+        r6\n exit";
     assert_eq!(run(&mut plain(), text).unwrap().returned, 0x5_9000_0001, "that of the context, then its own");
     let ran = run(&mut plain(), "r1 = 3\n call lw_choose_link\n exit").unwrap();
     assert_eq!((ran.returned, ran.effects.link, ran.effects.redirect), (0, Some(3), None));
@@ -179,7 +182,8 @@ fn bytes_are_copied_to_and_from_the_packet() {
 
 #[test]
 fn checksums_differ_by_what_changed() {
-    // From 10.0.0.1 to 10.0.0.2, as words of the machine's order: ~0x000a + ~0x0100 + 0x000a + 0x0200, folded.
+    // From 10.0.0.1 to 10.0.0.2, as words of the machine's order: ~0x000a + ~0x0100 + 0x000a + 0x0200,
+    // folded.
     let diff = |from: i32, to: i32, seed: i32| {
         returned(&format!(
             "*(u32 *)(r10 - 8) = {from}\n *(u32 *)(r10 - 4) = {to}\n r1 = r10\n r1 += -8\n r2 = 4
@@ -205,6 +209,7 @@ fn checksums_differ_by_what_changed() {
 
 #[test]
 fn hashes_are_the_crates() {
-    let text = "r3 = 0x1122334455667788 ll\n *(u64 *)(r10 - 8) = r3\n r1 = r10\n r1 += -8\n r2 = 6\n r3 = 42\n call lw_hash\n exit";
+    let text = "r3 = 0x1122334455667788 ll\n *(u64 *)(r10 - 8) = r3\n r1 = r10\n r1 += -8\n r2 = 6\n r3 = \
+        42\n call lw_hash\n exit";
     assert_eq!(returned(text), hash(42, &0x1122_3344_5566_7788u64.to_le_bytes()[..6]));
 }

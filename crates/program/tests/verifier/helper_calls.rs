@@ -10,7 +10,8 @@ fn a_program_needs_the_links_that_it_surely_names() {
         ("call get_prandom_u32\n r1 = r0\n call lw_choose_link\n exit", 1),
         ("call get_prandom_u32\n r1 = r0\n r1 &= 3\n r1 += 4\n call lw_choose_link\n exit", 5),
         (
-            "call lw_read_mark\n if r0 == 0 goto +3\n r1 = 6\n call lw_redirect_link\n exit\n r1 = 1\n call lw_redirect_link\n exit",
+            "call lw_read_mark\n if r0 == 0 goto +3\n r1 = 6\n call lw_redirect_link\n exit\n r1 = 1\n call \
+             lw_redirect_link\n exit",
             7,
         ),
         ("r1 = -1\n call lw_choose_link\n exit", 1),
@@ -94,7 +95,8 @@ fn helpers_get_what_they_take() {
         ),
         ("r2 = *(u32 *)(r1 + 0)\n r1 = map[1] ll\n call map_lookup_elem\n exit", 3, unchecked(R2, 8, 0)),
         (
-            "*(u32 *)(r10 - 4) = 0\n r2 = r10\n r2 += -4\n r3 = r2\n r4 = 0\n r1 = map[3] ll\n call map_update_elem\n exit",
+            "*(u32 *)(r10 - 4) = 0\n r2 = r10\n r2 += -4\n r3 = r2\n r4 = 0\n r1 = map[3] ll\n call \
+             map_update_elem\n exit",
             7,
             Rejection::ReadOnly { map: "rodata".into() },
         ),
@@ -107,7 +109,11 @@ fn helpers_get_as_much_as_they_are_told() {
         |helper, number, low, min, max| Rejection::ArgumentRange { helper, number, low, high: 512, min, max };
     refused([
         // Not 0, not more than 512, and as much as there is.
-        ("*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -8\n r2 = 0\n r3 = 0\n call lw_hash\n exit", 5, range(Helper::Hash, 2, 1, 0, 0)),
+        (
+            "*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -8\n r2 = 0\n r3 = 0\n call lw_hash\n exit",
+            5,
+            range(Helper::Hash, 2, 1, 0, 0),
+        ),
         (
             "call get_prandom_u32\n r2 = r0\n r1 = r10\n r1 += -8\n r3 = 0\n call lw_hash\n exit",
             5,
@@ -118,7 +124,18 @@ fn helpers_get_as_much_as_they_are_told() {
             5,
             bounds("the stack frame", -8, 0, -512, -1),
         ),
-        ("r1 = 0\n r2 = 4\n r3 = 0\n r4 = 0\n r5 = 0\n call csum_diff\n exit", 5, Rejection::ArgumentRange { helper: Helper::ChecksumDiff, number: 2, low: 0, high: 0, min: 4, max: 4 }),
+        (
+            "r1 = 0\n r2 = 4\n r3 = 0\n r4 = 0\n r5 = 0\n call csum_diff\n exit",
+            5,
+            Rejection::ArgumentRange {
+                helper: Helper::ChecksumDiff,
+                number: 2,
+                low: 0,
+                high: 0,
+                min: 4,
+                max: 4,
+            },
+        ),
         ("r1 = 0\n r2 = 4\n r3 = 0\n call lw_hash\n exit", 3, not_address(R1, "0")),
         (
             "r2 = 0\n r3 = map[3][0]+0 ll\n r4 = 4\n call xdp_load_bytes\n exit",
@@ -127,7 +144,8 @@ fn helpers_get_as_much_as_they_are_told() {
         ),
         // Of a number of bytes that is not known, the least is written.
         (
-            "r6 = r1\n call get_prandom_u32\n r4 = r0\n r4 &= 3\n r4 += 2\n r3 = r10\n r3 += -8\n r2 = 0\n r1 = r6
+            "r6 = r1\n call get_prandom_u32\n r4 = r0\n r4 &= 3\n r4 += 2\n r3 = r10\n r3 += -8\n r2 = 0\n \
+             r1 = r6
              call xdp_load_bytes\n r0 = *(u8 *)(r10 - 7)\n r0 = *(u8 *)(r10 - 6)\n exit",
             11,
             Rejection::StackUnwritten { offset: -6 },

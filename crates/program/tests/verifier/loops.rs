@@ -7,7 +7,8 @@ use super::*;
 fn rounds_are_distinguished_where_a_loop_is_left() {
     let last_byte = |offset: i16| {
         format!(
-            "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = 0\n r0 = 2\n again: r4 = r1\n r4 += r3\n r4 += 14
+            "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = 0\n r0 = 2\n again: r4 = r1\n r4 += r3\n \
+             r4 += 14
              if r4 > r2 goto out\n if r4 == r2 goto read\n r3 += 1\n if r3 < 1500 goto again\n goto out
              read: r4 = r1\n r4 += r3\n r0 = *(u8 *)(r4 + {offset})\n out: exit"
         )
@@ -30,7 +31,11 @@ fn loops_that_count_to_a_constant_are_followed() {
     for (text, most) in [
         ("r0 = 0\n again: r0 += 1\n if r0 < 9 goto again\n exit", 1 + 9 * 2 + 1),
         // The test at the beginning: the last time, it is all that happens.
-        ("r0 = 0\n top: if r0 == 4 goto out\n r0 += 1\n goto top\n out: exit", 1 + 4 * 3 + 1 + 1),
+        (
+            "r0 = 0\n top: if r0 == 4 goto out\n r0 += 1\n goto top\n \
+             out: exit",
+            1 + 4 * 3 + 1 + 1,
+        ),
         // Down, by another step, by 32 bits, by a product, and through the stack.
         ("r0 = 10\n again: r0 -= 3\n if r0 s> 0 goto again\n exit", 1 + 4 * 2 + 1),
         ("w0 = -4\n again: w0 += 2\n if w0 != 0 goto again\n exit", 1 + 2 * 2 + 1),
@@ -42,24 +47,23 @@ fn loops_that_count_to_a_constant_are_followed() {
         ),
         // A number that only the packet tells ends it earlier; the constant is what counts.
         (
-            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n again: if r0 >= r2 goto out\n r0 += 1\n if r0 < 8 goto again\n out: exit",
+            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n top: if r0 >= r2 goto out\n r0 += 1\n \
+             if r0 < 8 goto top\n out: exit",
             2 + 8 * 3 + 1,
         ),
         // A counter that was bounded by a comparison begins anywhere.
-        (
-            "r0 = *(u32 *)(r1 + 12)\n r0 &= 7\n again: r0 += 1\n if r0 < 20 goto again\n exit",
-            2 + 20 * 2 + 1,
-        ),
+        ("r0 = *(u32 *)(r1 + 12)\n r0 &= 7\n again: r0 += 1\n if r0 < 20 goto again\n exit", 2 + 20 * 2 + 1),
         // In the body by one or by two.
         (
-            "r6 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r6 >>= 1\n r2 = r6\n r2 &= 1\n if r2 == 0 goto +1\n r0 += 1
-             r0 += 1\n if r0 < 100 goto again\n exit",
+            "r6 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r6 >>= 1\n r2 = r6\n r2 &= 1\n if r2 == 0 goto +1\n \
+             r0 += 1\n r0 += 1\n if r0 < 100 goto again\n exit",
             2 + 100 * 7 + 1,
         ),
         // The more expensive of two ways round, and a way that ends the program within.
         (
-            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r0 += 1\n if r2 == 7 goto out\n if r2 != 9 goto next\n r3 = 1\n r3 = 2
-             next: if r0 < 6 goto again\n exit\n out: r0 = 0\n r0 = 1\n r0 = 2\n r0 = 3\n r0 = 4\n exit",
+            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r0 += 1\n if r2 == 7 goto out\n if r2 != 9 goto next\n \
+             r3 = 1\n r3 = 2\n next: if r0 < 6 goto again\n exit\n \
+             out: r0 = 0\n r0 = 1\n r0 = 2\n r0 = 3\n r0 = 4\n exit",
             2 + 5 * 6 + 2 + 6,
         ),
         // One within the other, and a function with a loop in a loop.
@@ -69,24 +73,20 @@ fn loops_that_count_to_a_constant_are_followed() {
             2 + 3 * (1 + 5 * 3 + 2) + 1,
         ),
         (
-            "r6 = 0\n again: call f\n r6 += 1\n if r6 < 4 goto again\n exit\n f: r0 = 0\n in: r0 += 1\n if r0 < 3 goto in\n exit",
+            "r6 = 0\n top: call f\n r6 += 1\n if r6 < 4 goto top\n exit\n f: r0 = 0\n in: r0 += 1\n \
+             if r0 < 3 goto in\n exit",
             1 + 4 * (3 + 1 + 3 * 2 + 1) + 1,
         ),
         // A way out of both at once, and one to the next round of the outer.
         (
-            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n r6 = 0\n outer: r7 = 0\n inner: if r2 == 1 goto out\n if r2 == 2 goto next
-             r7 += 1\n if r7 < 5 goto inner\n next: r6 += 1\n if r6 < 3 goto outer\n out: exit",
+            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n r6 = 0\n outer: r7 = 0\n inner: if r2 == 1 goto out\n \
+             if r2 == 2 goto next\n r7 += 1\n if r7 < 5 goto inner\n next: r6 += 1\n if r6 < 3 goto outer\n \
+             out: exit",
             3 + 3 * (1 + 5 * 4 + 2) + 1,
         ),
         // The program itself, and a function, begin with a loop's head.
-        (
-            "again: r2 = 7\n call get_prandom_u32\n r6 = 1\n r6 += 1\n if r6 == 5 goto again\n exit",
-            6,
-        ),
-        (
-            "r1 = 0\n call f\n exit\n f: r1 += 1\n r0 = r1\n if r1 < 3 goto f\n exit",
-            3 + 3 * 3 + 1,
-        ),
+        ("again: r2 = 7\n call get_prandom_u32\n r6 = 1\n r6 += 1\n if r6 == 5 goto again\n exit", 6),
+        ("r1 = 0\n call f\n exit\n f: r1 += 1\n r0 = r1\n if r1 < 3 goto f\n exit", 3 + 3 * 3 + 1),
     ] {
         assert_eq!(instructions(text), most, "{text}");
         let worst = check(text).unwrap().worst_path(&Prices::ASSUMED_PICOSECONDS);
@@ -105,7 +105,8 @@ fn loops_without_a_bound_are_refused() {
         ("r0 = 1\n again: r0 ^= 1\n if r0 < 9 goto again\n exit", 2, endless(1)),
         // It is set back in the body, on one way only.
         (
-            "r6 = 0\n again: r6 += 1\n call get_prandom_u32\n if r0 != 5 goto +1\n r6 = 0\n if r6 < 9 goto again\n exit",
+            "r6 = 0\n again: r6 += 1\n call get_prandom_u32\n if r0 != 5 goto +1\n r6 = 0\n if r6 < 9 goto \
+             again\n exit",
             5,
             endless(1),
         ),
@@ -119,7 +120,8 @@ fn loops_without_a_bound_are_refused() {
         ),
         // Two beginnings.
         (
-            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n if r2 == 0 goto b\n a: r0 += 1\n b: r0 += 1\n if r0 < 9 goto a\n exit",
+            "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n if r2 == 0 goto b\n a: r0 += 1\n b: r0 += 1\n if r0 < 9 goto \
+             a\n exit",
             5,
             Rejection::Entries,
         ),
@@ -156,15 +158,18 @@ fn loops_that_are_too_long_are_refused() {
         // Many states in each round.
         (
             "r6 = *(u32 *)(r1 + 12)\n r0 = 0\n r2 = 0\n r3 = 1\n again: r6 >>= 1\n r4 = r6\n r4 &= 1
-             if r4 == 0 goto +1\n r2 += r3\n r3 <<= 1\n r3 += r2\n r0 += 1\n if r0 < 100000 goto again\n r0 = r2\n exit",
+             if r4 == 0 goto +1\n r2 += r3\n r3 <<= 1\n r3 += r2\n r0 += 1\n if r0 < 100000 goto again\n r0 \
+             = r2\n exit",
             12,
             4,
         ),
         // The same with all of the stack to compare.
         (
             &format!(
-                "{}r6 = *(u32 *)(r1 + 12)\n r0 = 0\n r2 = 0\n r3 = 1\n again: r6 >>= 1\n r4 = r6\n r4 &= 1\n if r4 == 0 goto +1
-                 r2 += r3\n r3 <<= 1\n r3 += r2\n *(u64 *)(r10 - 512) = r2\n r0 += 1\n if r0 < 100000 goto again\n r0 = r2\n exit",
+                "{}r6 = *(u32 *)(r1 + 12)\n r0 = 0\n r2 = 0\n r3 = 1\n again: r6 >>= 1\n r4 = r6\n r4 &= 1\n \
+                 if r4 == 0 goto +1
+                 r2 += r3\n r3 <<= 1\n r3 += r2\n *(u64 *)(r10 - 512) = r2\n r0 += 1\n if r0 < 100000 goto \
+                 again\n r0 = r2\n exit",
                 (1..64).map(|n| format!("*(u64 *)(r10 - {}) = {n}\n ", 8 * n)).collect::<String>()
             ),
             76,
@@ -172,7 +177,8 @@ fn loops_that_are_too_long_are_refused() {
         ),
         // As far as the packet goes: longer than any is.
         (
-            "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n again: r1 += 1\n if r1 < r2 goto again\n r0 = 2\n exit",
+            "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n again: r1 += 1\n if r1 < r2 goto again\n r0 = \
+             2\n exit",
             3,
             2,
         ),

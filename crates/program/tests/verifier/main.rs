@@ -1,4 +1,5 @@
-//! What the verifier lets in and what it refuses, and why: one rule of the address model or of a helper's signature at a time.
+//! What the verifier lets in and what it refuses, and why: one rule of the address model or of a helper's
+//! signature at a time.
 
 mod helper_calls;
 mod loops;
@@ -137,7 +138,8 @@ fn numbers_are_no_addresses() {
         ("r0 = r10\n exit", 1, Rejection::Returns { what: "an address in the stack" }),
         // Different things on different paths.
         (
-            "*(u64 *)(r10 - 8) = 0\n r6 = r10\n call get_prandom_u32\n if r0 == 0 goto +1\n r6 = 7\n r0 = *(u8 *)(r6 - 1)\n exit",
+            "*(u64 *)(r10 - 8) = 0\n r6 = r10\n call get_prandom_u32\n if r0 == 0 goto +1\n r6 = 7\n r0 = \
+             *(u8 *)(r6 - 1)\n exit",
             5,
             not_address(R6, "a number"),
         ),
@@ -161,16 +163,17 @@ fn a_refusal_names_place_fault_and_fix() {
     assert_eq!(
         messages,
         [
-            "program unchecked, instruction 1 (r0 = *(u8 *)(r1 + 9)), careless.c:7: the packet may end before byte 10 \
-             beyond r1, of which 0 are known to be there; compare with data_end first",
-            "program not_compared, instruction 7 (r1 = *(u64 *)(r0 + 0)), careless.c:23: r0 may be 0, as map counters \
-             may not have the key; compare it with 0 first",
-            "program forever, instruction 5 (if w0 != 5 goto -6), careless.c:35: it leads back to instruction 0 with nothing \
-             changed that must end the loop; count up to a constant in a variable of its own, as in for (i = 0; i < 16; i++)",
-            "program beyond, instruction 34 (r0 = *(u8 *)(r6 + 0)), careless.c:45: it may touch bytes -16 to 15 of \
-             the stack frame, which has -512 to -1; compare or mask the index first",
-            "program moved, instruction 9 (r6 = *(u8 *)(r7 + 9)), careless.c:55: r7 is an address in the packet from \
-             before it was moved; load data and data_end again and check anew",
+            "program unchecked, instruction 1 (r0 = *(u8 *)(r1 + 9)), careless.c:7: the packet may end \
+             before byte 10 beyond r1, of which 0 are known to be there; compare with data_end first",
+            "program not_compared, instruction 7 (r1 = *(u64 *)(r0 + 0)), careless.c:23: r0 may be 0, as map \
+             counters may not have the key; compare it with 0 first",
+            "program forever, instruction 5 (if w0 != 5 goto -6), careless.c:35: it leads back to \
+             instruction 0 with nothing changed that must end the loop; count up to a constant in a variable \
+             of its own, as in for (i = 0; i < 16; i++)",
+            "program beyond, instruction 34 (r0 = *(u8 *)(r6 + 0)), careless.c:45: it may touch bytes -16 to \
+             15 of the stack frame, which has -512 to -1; compare or mask the index first",
+            "program moved, instruction 9 (r6 = *(u8 *)(r7 + 9)), careless.c:55: r7 is an address in the \
+             packet from before it was moved; load data and data_end again and check anew",
         ]
     );
 }

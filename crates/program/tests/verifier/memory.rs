@@ -5,23 +5,22 @@ use super::*;
 #[test]
 fn the_context_is_read_by_fields() {
     let field = |offset, size| Rejection::ContextField { offset, size };
-    refused(
-        [
-            ("r0 = *(u64 *)(r1 + 0)\n exit", 0, field(0, 8)),
-            ("r0 = *(u16 *)(r1 + 16)\n exit", 0, field(16, 2)),
-            ("r0 = *(u32 *)(r1 + 2)\n exit", 0, field(2, 4)),
-            ("r0 = *(u32 *)(r1 + 24)\n exit", 0, field(24, 4)),
-            ("r0 = *(s32 *)(r1 + 12)\n exit", 0, field(12, 4)),
-            ("*(u32 *)(r1 + 16) = 1\n r0 = 0\n exit", 0, Rejection::ContextWrite),
-            ("r2 = 1\n lock *(u32 *)(r1 + 16) += r2\n r0 = 0\n exit", 1, Rejection::ContextWrite),
-            (
-                "*(u64 *)(r10 - 8) = 1\n r6 = r1\n call get_prandom_u32\n if r0 == 0 goto +2\n r6 = r10\n r6 += -16
+    refused([
+        ("r0 = *(u64 *)(r1 + 0)\n exit", 0, field(0, 8)),
+        ("r0 = *(u16 *)(r1 + 16)\n exit", 0, field(16, 2)),
+        ("r0 = *(u32 *)(r1 + 2)\n exit", 0, field(2, 4)),
+        ("r0 = *(u32 *)(r1 + 24)\n exit", 0, field(24, 4)),
+        ("r0 = *(s32 *)(r1 + 12)\n exit", 0, field(12, 4)),
+        ("*(u32 *)(r1 + 16) = 1\n r0 = 0\n exit", 0, Rejection::ContextWrite),
+        ("r2 = 1\n lock *(u32 *)(r1 + 16) += r2\n r0 = 0\n exit", 1, Rejection::ContextWrite),
+        (
+            "*(u64 *)(r10 - 8) = 1\n r6 = r1\n call get_prandom_u32\n if r0 == 0 goto +2\n r6 = r10\n r6 \
+                 += -16
                  r0 = *(u32 *)(r6 + 12)\n exit",
-                6,
-                Rejection::ContextOrNot,
-            ),
-        ],
-    );
+            6,
+            Rejection::ContextOrNot,
+        ),
+    ]);
     let_in(["r1 += 8\n r0 = *(u32 *)(r1 + 8)\n exit"]);
 }
 
@@ -30,7 +29,11 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
     let frame = |first, last| bounds("the stack frame", first, last, -512, -1);
     refused([
         ("r0 = *(u64 *)(r10 - 8)\n exit", 0, Rejection::StackUnwritten { offset: -8 }),
-        ("*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit", 1, Rejection::StackUnwritten { offset: -4 }),
+        (
+            "*(u32 *)(r10 - 8) = 0\n r0 = *(u64 *)(r10 - 8)\n exit",
+            1,
+            Rejection::StackUnwritten { offset: -4 },
+        ),
         ("r0 = 0\n *(u8 *)(r10 + 0) = 1\n exit", 1, frame(0, 0)),
         ("r0 = 0\n *(u64 *)(r10 - 520) = 1\n exit", 1, frame(-520, -513)),
         (
@@ -59,13 +62,14 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
         ),
         // An address of which a part was overwritten is one no more.
         (
-            "*(u64 *)(r10 - 8) = r1\n *(u8 *)(r10 - 8) = 3\n r1 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r1 + 12)\n exit",
+            "*(u64 *)(r10 - 8) = r1\n *(u8 *)(r10 - 8) = 3\n r1 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r1 + \
+             12)\n exit",
             3,
             not_address(R1, "a number"),
         ),
         (
-            "*(u64 *)(r10 - 8) = r1\n call get_prandom_u32\n r0 &= 3\n r2 = r10\n r2 += r0\n *(u8 *)(r2 - 8) = 3
-             r1 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r1 + 12)\n exit",
+            "*(u64 *)(r10 - 8) = r1\n call get_prandom_u32\n r0 &= 3\n r2 = r10\n r2 += r0\n \
+             *(u8 *)(r2 - 8) = 3\n r1 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r1 + 12)\n exit",
             7,
             not_address(R1, "a number"),
         ),
@@ -90,7 +94,8 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
         "*(u32 *)(r10 - 8) = 0\n *(u32 *)(r10 - 4) = 0\n r0 = *(u64 *)(r10 - 8)\n exit",
         "r1 = r10\n call f\n r0 = *(u64 *)(r10 - 8)\n exit\n f: *(u64 *)(r1 - 8) = 1\n exit",
         // A sum that the compiler wrote as bits: -16 is a multiple of 16.
-        "*(u64 *)(r10 - 16) = 0\n call get_prandom_u32\n r0 &= 7\n r1 = r10\n r1 += -16\n r1 |= r0\n r0 = *(u8 *)(r1 + 0)\n exit",
+        "*(u64 *)(r10 - 16) = 0\n call get_prandom_u32\n r0 &= 7\n r1 = r10\n r1 += -16\n r1 |= r0\n r0 = \
+         *(u8 *)(r1 + 0)\n exit",
     ]);
 }
 
@@ -98,7 +103,8 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
 fn values_of_maps_are_found_first_and_have_an_end() {
     let found = |rest: &str| {
         format!(
-            "*(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n {rest}\n r0 = 0\n exit"
+            "*(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n {rest}\n \
+             r0 = 0\n exit"
         )
     };
     let table = |first, last| bounds("a value of map table", first, last, 0, 23);
@@ -116,7 +122,8 @@ fn values_of_maps_are_found_first_and_have_an_end() {
         // The lower half alone may be 0 for any address.
         ("if w0 == 0 goto +1\n r1 = *(u64 *)(r0 + 0)", maybe),
         (
-            "r6 = r0\n call get_prandom_u32\n if r6 == 0 goto +4\n r0 &= 3\n r0 <<= 3\n r6 += r0\n r1 = *(u64 *)(r6 + 0)",
+            "r6 = r0\n call get_prandom_u32\n if r6 == 0 goto +4\n r0 &= 3\n r0 <<= 3\n r6 += r0\n r1 = \
+             *(u64 *)(r6 + 0)",
             table(0, 31),
         ),
     ] {
@@ -124,10 +131,13 @@ fn values_of_maps_are_found_first_and_have_an_end() {
     }
     for rest in [
         "if r0 == 0 goto +1\n r1 = *(u64 *)(r0 + 16)",
-        "r6 = r0\n *(u64 *)(r10 - 16) = r0\n if r0 == 0 goto +2\n r2 = *(u64 *)(r10 - 16)\n r1 = *(u8 *)(r2 + 0)\n if r6 == 0 goto +1\n r1 = *(u64 *)(r6 + 0)",
-        "r6 = r0\n call get_prandom_u32\n if r6 == 0 goto +5\n if w0 > 2 goto +4\n r0 <<= 3\n r6 += r0\n lock *(u64 *)(r6 + 0) += r0\n r0 = 1",
+        "r6 = r0\n *(u64 *)(r10 - 16) = r0\n if r0 == 0 goto +2\n r2 = *(u64 *)(r10 - 16)\n r1 = *(u8 *)(r2 \
+         + 0)\n if r6 == 0 goto +1\n r1 = *(u64 *)(r6 + 0)",
+        "r6 = r0\n call get_prandom_u32\n if r6 == 0 goto +5\n if w0 > 2 goto +4\n r0 <<= 3\n r6 += r0\n \
+         lock *(u64 *)(r6 + 0) += r0\n r0 = 1",
         // Twice found: one is no proof of the other, and both are proven.
-        "r6 = r0\n r2 = r10\n r2 += -4\n r1 = map[4] ll\n call map_lookup_elem\n if r0 == 0 goto +3\n *(u64 *)(r0 + 0) = 1\n if r6 == 0 goto +1\n *(u64 *)(r6 + 0) = 1",
+        "r6 = r0\n r2 = r10\n r2 += -4\n r1 = map[4] ll\n call map_lookup_elem\n if r0 == 0 goto +3\n *(u64 \
+         *)(r0 + 0) = 1\n if r6 == 0 goto +1\n *(u64 *)(r6 + 0) = 1",
     ] {
         if let Err(rejected) = check(&found(rest)) {
             panic!("{rejected}\n{rest}");
@@ -192,7 +202,8 @@ fn the_state_is_as_large_as_was_asked_for() {
             },
         ),
     ]);
-    let text = "r1 = 40\n call lw_flow_state\n r0 = *(u64 *)(r0 + 32)\n r1 = 16\n call lw_flow_state\n r0 = *(u8 *)(r0 + 15)\n exit";
+    let text = "r1 = 40\n call lw_flow_state\n r0 = *(u64 *)(r0 + 32)\n r1 = 16\n call lw_flow_state\n r0 = \
+        *(u8 *)(r0 + 15)\n exit";
     assert_eq!(check(text).unwrap().state_size(), 40);
     assert_eq!(check("r0 = 0\n exit").unwrap().state_size(), 0);
 }
@@ -207,7 +218,8 @@ fn constants_are_known() {
     };
     let with = |spec: MapSpec, load: &str, wanted: u64| {
         let text = format!(
-            "r1 = map[0][0]+0 ll\n {load}\n r3 = {wanted:#x} ll\n if r2 == r3 goto out\n r0 = *(u8 *)(r2 + 0)\n out: r0 = 2\n exit"
+            "r1 = map[0][0]+0 ll\n {load}\n r3 = {wanted:#x} ll\n if r2 == r3 goto out\n r0 = *(u8 *)(r2 + \
+             0)\n out: r0 = 2\n exit"
         );
         verify(Program::new("test", assemble(&text).unwrap(), [spec])).is_ok()
     };

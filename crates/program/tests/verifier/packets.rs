@@ -34,7 +34,8 @@ fn packets_are_compared_with_their_end_first() {
             Rejection::PacketBefore { first: i64::MIN },
         ),
         (
-            "r6 = r1\n call get_prandom_u32\n r2 = *(u32 *)(r6 + 4)\n r1 = *(u32 *)(r6 + 0)\n r1 += r0\n r3 = r1
+            "r6 = r1\n call get_prandom_u32\n r2 = *(u32 *)(r6 + 4)\n r1 = *(u32 *)(r6 + 0)\n r1 += r0\n r3 \
+             = r1
              r3 += 1\n if r3 > r2 goto +1\n r0 = *(u8 *)(r1 + 0)\n r0 = 0\n exit",
             8,
             Rejection::PacketUnchecked { register: R1, end: 1, proven: None },
@@ -87,8 +88,10 @@ fn every_way_to_compare_with_the_end_counts() {
 fn what_is_proven_holds_for_copies_and_near_places() {
     let_in([
         // A copy that was made before, one on the stack, and one further on.
-        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 8) = r1\n r6 = r1\n r6 += 4\n r0 = 0\n r3 = r1
-         r3 += 20\n if r3 > r2 goto out\n r0 = *(u64 *)(r6 + 8)\n r4 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r4 + 16)
+        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 8) = r1\n r6 = r1\n r6 += 4\n r0 = \
+         0\n r3 = r1
+         r3 += 20\n if r3 > r2 goto out\n r0 = *(u64 *)(r6 + 8)\n r4 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r4 \
+         + 16)
          r0 = *(u8 *)(r3 - 20)\n out: exit",
         // A masked index into what was checked.
         "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r0 = 0\n r3 = r1\n r3 += 64\n if r3 > r2 goto out

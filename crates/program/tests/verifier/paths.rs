@@ -26,34 +26,40 @@ fn no_path_is_taken_for_another() {
         ),
         (
             "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 14\n r0 = 0\n if r3 > r2 goto out
-             r0 = *(u8 *)(r1 + 0)\n r4 = r1\n if r0 == 0 goto in\n r4 += 4\n in: r0 = *(u8 *)(r4 + 13)\n out: exit",
+             r0 = *(u8 *)(r1 + 0)\n r4 = r1\n if r0 == 0 goto in\n r4 += 4\n in: r0 = *(u8 *)(r4 + 13)\n \
+             out: exit",
             10,
             unchecked(R4, 14, 10),
         ),
         // A copy on one path, another number on the other.
         (
             "call get_prandom_u32\n r6 = r0\n call get_prandom_u32\n r7 = r6\n if r0 == 0 goto in\n r7 = r0
-             in: r1 = map[0][0]+0 ll\n r0 = 0\n if r6 > 7 goto out\n r1 += r7\n r0 = *(u8 *)(r1 + 0)\n out: exit",
+             in: r1 = map[0][0]+0 ll\n r0 = 0\n if r6 > 7 goto out\n r1 += r7\n r0 = *(u8 *)(r1 + 0)\n out: \
+             exit",
             11,
             bounds("a value of map table", 1, 0xffff_ffff, 0, 23),
         ),
         // The same value on one path, another of the same map on the other.
         (
-            "*(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n r6 = r0\n r2 = r10
+            "*(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n r6 = r0\n \
+             r2 = r10
              r2 += -4\n r1 = map[0] ll\n call map_lookup_elem\n r8 = r0\n call get_prandom_u32\n r7 = r6
-             if r0 == 0 goto in\n r7 = r8\n in: r0 = 0\n if r6 == 0 goto out\n r0 = *(u8 *)(r7 + 0)\n out: exit",
+             if r0 == 0 goto in\n r7 = r8\n in: r0 = 0\n if r6 == 0 goto out\n r0 = *(u8 *)(r7 + 0)\n out: \
+             exit",
             19,
             Rejection::MaybeNull { register: R7, map: "table".into() },
         ),
         // Written on one path.
         (
-            "call get_prandom_u32\n if r0 == 0 goto +1\n goto in\n *(u64 *)(r10 - 8) = 0\n in: r0 = *(u64 *)(r10 - 8)
+            "call get_prandom_u32\n if r0 == 0 goto +1\n goto in\n *(u64 *)(r10 - 8) = 0\n in: r0 = *(u64 \
+             *)(r10 - 8)
              exit",
             4,
             Rejection::StackUnwritten { offset: -8 },
         ),
         (
-            "r6 = r1\n call get_prandom_u32\n if r0 == 0 goto +1\n goto in\n r1 = r6\n r2 = 0\n r3 = r10\n r3 += -8\n r4 = 8
+            "r6 = r1\n call get_prandom_u32\n if r0 == 0 goto +1\n goto in\n r1 = r6\n r2 = 0\n r3 = r10\n \
+             r3 += -8\n r4 = 8
              call xdp_load_bytes\n in: r0 = *(u64 *)(r10 - 8)\n exit",
             10,
             Rejection::StackUnwritten { offset: -8 },
@@ -72,7 +78,8 @@ fn no_path_is_taken_for_another() {
 fn paths_are_told_apart_and_joined_where_there_are_too_many() {
     // Two numbers that belong together: 8 bytes at -16, or 16 at -24.
     let_in(["*(u64 *)(r10 - 8) = 0\n *(u64 *)(r10 - 16) = 0\n *(u64 *)(r10 - 24) = 0\n call get_prandom_u32
-             r6 = -16\n r2 = 8\n if r0 == 0 goto +2\n r6 = -24\n r2 = 24\n r1 = r10\n r1 += r6\n r3 = 0\n call lw_hash\n exit"]);
+             r6 = -16\n r2 = 8\n if r0 == 0 goto +2\n r6 = -24\n r2 = 24\n r1 = r10\n r1 += r6\n r3 = 0\n \
+             call lw_hash\n exit"]);
     // A hundred paths with a number each: joined, it is known to be below 128.
     let branches = |count: u32| {
         let one = |bit: u32| format!("if r0 & {} goto +1\n r6 += {}\n", 1 << bit, 1 << bit);
@@ -91,13 +98,15 @@ fn paths_are_told_apart_and_joined_where_there_are_too_many() {
     assert!(matches!(joined, Rejection::Bounds { first: 512.., .. }), "{joined}");
 }
 
-/// What a map's value or none is on each of 4096 paths is an address or 0 where they are joined, and has to be looked at.
+/// What a map's value or none is on each of 4096 paths is an address or 0 where they are joined, and has to
+/// be looked at.
 #[test]
 fn an_address_and_none_are_joined_to_one_that_may_be_missing() {
     let slots = || (2..14).map(|slot| slot * 8);
     let either = |slot| {
         format!(
-            "*(u64 *)(r10 - {slot}) = r6\n call get_prandom_u32\n if r0 & 1 goto +1\n *(u64 *)(r10 - {slot}) = 0\n"
+            "*(u64 *)(r10 - {slot}) = r6\n call get_prandom_u32\n if r0 & 1 goto +1\n *(u64 *)(r10 - {slot}) \
+             = 0\n"
         )
     };
     let lookup =

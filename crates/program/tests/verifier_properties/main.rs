@@ -71,7 +71,8 @@ fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
     (0..).map_while(stop).collect()
 }
 
-/// That what is known of instructions is so on the way that a packet takes, and that it costs no more than was said.
+/// That what is known of instructions is so on the way that a packet takes, and that it costs no more than
+/// was said.
 fn check_path(verified: &Verified, packet: &[u8]) -> Result<(), TestCaseError> {
     let path = path(verified, packet);
     let mut counts = Counts::NONE;

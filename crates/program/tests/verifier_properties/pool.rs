@@ -17,8 +17,8 @@ const OBJECTS: &[&[u8]] = &[
     include_bytes!("../xdp/tunnel.v3.o"),
 ];
 
-/// Small programs that between them do everything that programs can do. Maps: 0 an array of 4 values of 24 bytes, 1 a hash map of
-/// words, 2 a device map, 3 an array of one value of 64 bytes.
+/// Small programs that between them do everything that programs can do. Maps: 0 an array of 4 values of 24
+/// bytes, 1 a hash map of words, 2 a device map, 3 an array of one value of 64 bytes.
 const SMALL: &[&str] = &[
     // A checked load, an index from it, a table on the stack.
     "r2 = *(u32 *)(r1 + 4)

@@ -1,4 +1,4 @@
-//! `echo`: UDP packets go back to where they come from.
+//! `echo`: sends UDP packets back to their senders.
 
 use crate::layout::Verdict;
 use crate::service::{Made, Punted, Service};
@@ -17,14 +17,14 @@ impl Service for Echo {
     }
 }
 
-/// Where addresses and ports stand in a frame with UDP over IPv4 without options: destination and source of Ethernet, source and destination
-/// of IP (RFC 791, section 3.1), ports (RFC 768).
+/// Offsets of addresses and ports in a frame with UDP over IPv4 without options: destination and source of
+/// Ethernet, source and destination of IP (RFC 791, section 3.1), ports (RFC 768).
 const PAIRS: [(usize, usize, usize); 3] = [(0, 6, 6), (26, 30, 4), (34, 36, 2)];
-/// Bytes up to the end of the ports: less than goes up to a process.
+/// Bytes up to the end of the ports: less than what goes up to a process.
 const LEAST: usize = 38;
 
-/// Turns a packet round if it is UDP over IPv4 without options, and no fragment: addresses and ports change places, which leaves all checksums as they are. Whether it
-/// was. The first 64 bytes suffice.
+/// Reverses a packet if it is UDP over IPv4 without options, and not a fragment: addresses and ports are
+/// swapped, which keeps all checksums valid. Returns whether it was. The first 64 bytes suffice.
 pub fn reflect(frame: &mut [u8]) -> bool {
     let can_be = is_udp(frame);
     if can_be {

@@ -1,4 +1,4 @@
-//! Services that come with Longwire, by name.
+//! Built-in services, by name.
 //!
 //! A service is a file here and a line in [`Native::ALL`].
 
@@ -7,12 +7,12 @@ mod witness;
 
 use crate::service::Service;
 
-/// A service that comes with Longwire.
+/// A built-in service.
 #[derive(Debug, Clone, Copy)]
 pub struct Native {
-    /// What scenarios call it.
+    /// Its name in scenarios.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Summary in one sentence.
     pub summary: &'static str,
     /// Makes one.
     pub make: fn() -> Box<dyn Service>,

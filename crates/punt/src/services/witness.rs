@@ -1,4 +1,4 @@
-//! `witness`: looks at every byte, and lets all pass.
+//! `witness`: reads every byte, and passes all packets.
 
 use crate::layout::Verdict;
 use crate::service::{Made, Punted, Service};

@@ -1,13 +1,13 @@
-//! What stands below the levels in these tests: a pool, packets that go up, and the machine's clock.
+//! The lower side in these tests: a pool, packets that go up, and the machine's clock.
 #![allow(unreachable_pub)]
 
 use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{Handle, Pool};
-use longwire_punt::{Class, Punt, Refused, SeatId};
+use longwire_punt::{AttachmentId, Class, Punt, Refused};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 
-/// A bound on what should take milliseconds.
+/// A bound on operations that should take milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Below {
@@ -16,7 +16,8 @@ pub struct Below {
     out: Outbox,
     passed: Vec<Handle>,
     begin: Instant,
-    /// Accepted by a level, given to the default forwarder, dropped, sent, refused for want of room, refused because nobody is there.
+    /// Accepted by a level, passed to the default forwarder, dropped, sent, refused for lack of room, refused
+    /// without an attached process.
     pub up: u64,
     pub passes: u64,
     pub drops: u64,
@@ -51,16 +52,16 @@ impl Below {
         Nanos(self.begin.elapsed().as_nanos() as u64)
     }
 
-    /// Offers a frame that came in by port 0.
-    pub fn offer(&mut self, seat: SeatId, frame: &[u8]) -> Result<(), Refused> {
-        self.offer_at(self.now(), seat, frame)
+    /// Offers a frame received by port 0.
+    pub fn offer(&mut self, attachment: AttachmentId, frame: &[u8]) -> Result<(), Refused> {
+        self.offer_at(self.now(), attachment, frame)
     }
 
-    pub fn offer_at(&mut self, now: Nanos, seat: SeatId, frame: &[u8]) -> Result<(), Refused> {
+    pub fn offer_at(&mut self, now: Nanos, attachment: AttachmentId, frame: &[u8]) -> Result<(), Refused> {
         let handle = self.pool.insert(frame).unwrap();
         self.pool.meta_mut(handle).arrival = now.0;
         let class = Class { fid: 5, class: 1, flow: 0x1234, network: 14, transport: 34 };
-        let offered = self.punt.offer(&self.pool, handle, seat, &class);
+        let offered = self.punt.offer(&self.pool, handle, attachment, &class);
         match offered {
             Ok(()) => self.up += 1,
             Err(Refused::Full) => self.full += 1,
@@ -72,7 +73,7 @@ impl Below {
         offered
     }
 
-    /// What a node does between two batches.
+    /// A node's work between two batches.
     pub fn turn(&mut self) {
         self.turn_at(self.now());
     }
@@ -99,7 +100,7 @@ impl Below {
         assert_eq!(self.pool.live(), self.punt.kept());
     }
 
-    /// Goes on until `done`, offering what `more` does.
+    /// Repeats until `done`, offering what `more` does.
     pub fn until(&mut self, mut more: impl FnMut(&mut Self), mut done: impl FnMut(&Self) -> bool) {
         let begin = Instant::now();
         while !done(self) {

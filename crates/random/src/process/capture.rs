@@ -11,13 +11,13 @@ use std::path::Path;
 
 /// Bytes read at a time; no block of a pcapng file may be longer.
 const BUFFER: usize = 1 << 20;
-/// Most packets that are kept, of 16 bytes each.
+/// Most packets kept, at 16 bytes each.
 const MOST: usize = 1 << 26;
 
 /// Reads a pcap or pcapng file.
 ///
 /// # Errors
-/// It can't be read, is none, is damaged, or holds too many frames or none.
+/// It can't be read, has another format, is damaged, or has too many frames or none.
 pub(super) fn read(path: &Path) -> Result<Packets, String> {
     let named = |what: String| format!("{}: {what}", path.display());
     let mut file = File::open(path).map_err(|error| named(error.to_string()))?;
@@ -68,7 +68,7 @@ fn read_ng(file: impl Read) -> Result<Vec<(Nanos, u32)>, String> {
     Ok(list)
 }
 
-/// A frame that is longer than any can be was not one frame: what is known of it is its time.
+/// A frame beyond the maximum length is merged from several frames: only its time is used.
 fn push(list: &mut Vec<(Nanos, u32)>, time: Nanos, length: u32) -> Result<(), String> {
     if list.len() == MOST {
         return Err(format!("it has more than {MOST} packets; cut it into pieces"));

@@ -1,7 +1,7 @@
-//! How packets come: the processes of traffic sources and of links' background traffic.
+//! Arrival processes of traffic sources and of links' background traffic.
 //!
-//! Times count from the beginning of the process. They are exact integers: a packet comes at the nanosecond in which the
-//! process has given what the packet takes, and what is left over goes on to the next.
+//! Times count from the beginning of the process and are exact integers: a packet arrives at the nanosecond
+//! in which the process has accumulated the packet's work, and the remainder carries over to the next.
 
 mod capture;
 mod model;
@@ -20,7 +20,7 @@ use longwire_units::Nanos;
 use modulated::Modulated;
 use position::Position;
 
-/// A process: it always knows its next packet. Allocates nothing after it was made.
+/// A process, which always knows its next packet. It allocates nothing after construction.
 #[derive(Debug, Clone)]
 pub struct Process {
     model: Model,
@@ -30,30 +30,30 @@ pub struct Process {
 
 #[derive(Debug, Clone)]
 enum State {
-    /// As it was when the last packet came (so that a change can count from there), and as it will be at the next.
+    /// The state at the last packet, from which a change continues, and the state at the next.
     Modulated { last: Modulated, ahead: Modulated },
-    /// Dice are kept for another model.
+    /// The dice are kept for another model.
     Replay { position: Position, dice: Dice },
 }
 
 impl Process {
-    /// A process of this model, beginning at time 0, with dice of its own.
+    /// A process with this model, beginning at time 0, with its own dice.
     pub fn new(model: Model, dice: Dice) -> Self {
         let (state, next) = begin(&model, Nanos::ZERO, dice);
         Self { model, state, next }
     }
 
-    /// A process of one of the [`SPECS`], with values read by it.
+    /// A process from one of the [`SPECS`] with its values.
     pub fn build(spec: &Spec, values: &Values, dice: Dice) -> Self {
         Self::new(Model::read(spec, values), dice)
     }
 
-    /// When the next packet comes; [`Nanos::NEVER`] when none does.
+    /// Arrival time of the next packet; [`Nanos::NEVER`] if there is none.
     pub const fn peek(&self) -> Nanos {
         self.next
     }
 
-    /// Takes the next packet: when it comes, and its bytes. [`Nanos::NEVER`] and 0 when there is none.
+    /// Takes the next packet: its arrival time and bytes. [`Nanos::NEVER`] and 0 if there is none.
     #[expect(clippy::should_implement_trait, reason = "it is no iterator: it may go on after a change")]
     pub fn next(&mut self) -> (Nanos, u32) {
         let due = self.next;
@@ -75,10 +75,11 @@ impl Process {
         }
     }
 
-    /// Goes on with another model from `now` on, which is no earlier than any packet taken; so is the next packet.
+    /// Changes the model from `now` on, which is no earlier than any packet taken; the same applies to the
+    /// next packet.
     ///
-    /// If the kind stays, nothing that was under way is lost: the packet to come keeps the share of its gap that has passed,
-    /// a state the share of its time. Another kind begins anew. Of packets due before `now` and not taken one remains.
+    /// If the kind stays, progress is kept: the elapsed share of the packet's gap and of the state's
+    /// duration. Another kind begins anew. Of packets due before `now` and not taken one remains.
     pub fn set(&mut self, model: Model, now: Nanos) {
         let old = std::mem::replace(&mut self.model, model);
         let goes_on = old.resembles(&self.model);
@@ -100,18 +101,18 @@ impl Process {
         }
     }
 
-    /// The same for one of the [`SPECS`], with values read by it.
+    /// Changes the model to one of the [`SPECS`] with its values, as [`Process::set`] does.
     pub fn change(&mut self, spec: &Spec, values: &Values, now: Nanos) {
         self.set(Model::read(spec, values), now);
     }
 
-    /// Bytes of the largest packet it can send.
+    /// Bytes of its largest packet.
     pub fn largest(&self) -> u32 {
         self.model.largest()
     }
 }
 
-/// The state at the beginning, and when the first packet comes.
+/// The initial state, and the arrival time of the first packet.
 fn begin(model: &Model, now: Nanos, dice: Dice) -> (State, Nanos) {
     if matches!(model, Model::Replay { .. }) {
         let position = Position::at(now);

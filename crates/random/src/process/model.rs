@@ -1,4 +1,4 @@
-//! What a process is asked to be.
+//! Models of processes.
 
 use super::replay::{Packets, Speed};
 use super::spec::{
@@ -9,7 +9,7 @@ use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Rate};
 use std::sync::Arc;
 
-/// The time from packet to packet: `nanos` for every `per` packets, so that no rate has to be rounded.
+/// The time between packets: `nanos` for every `per` packets, so that no rate needs rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     pub(super) nanos: u64,
@@ -17,18 +17,18 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// This time between packets; none if it is 0 or above 292 years.
+    /// An interval of `time`; none if it is 0 or above 292 years.
     pub fn of(time: Nanos) -> Option<Self> {
         Self::checked(time.0, 1)
     }
 
-    /// So many packets a second; none if 0.
+    /// An interval for this number of packets per second; none if 0.
     pub fn per_second(packets: u64) -> Option<Self> {
         Self::checked(1_000_000_000, packets)
     }
 
-    /// What sends packets of `bytes` at `rate`. The layer is that at which `bytes` are counted. None if the rate is
-    /// 0 or unlimited, or there are no bytes.
+    /// The interval of packets of `bytes` at `rate`, on the layer at which `bytes` are counted. None if the
+    /// rate is 0 or unlimited, or `bytes` is 0.
     pub fn at_rate(rate: Rate, bytes: u64) -> Option<Self> {
         if rate == Rate::UNLIMITED {
             return None;
@@ -37,12 +37,12 @@ impl Interval {
     }
 
     fn checked(nanos: u64, per: u64) -> Option<Self> {
-        // The top bit stays free for the sums of exponential gaps.
+        // The top bit is reserved for sums of exponential gaps.
         (nanos > 0 && per > 0 && nanos < 1 << 63).then_some(Self { nanos, per })
     }
 }
 
-/// How packets come. All but `Replay` send packets of one size, in bytes.
+/// A model of arrivals. All except `Replay` send packets of one size, in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Model {
     /// The n-th packet, from 0, comes at n·interval, rounded down: rounding never accumulates.
@@ -59,30 +59,30 @@ pub enum Model {
         /// Bytes of each packet.
         size: u32,
     },
-    /// A Poisson process whose rate is that of a state (Fischer & Meier-Hellstern, "The Markov-modulated Poisson process
-    /// (MMPP) cookbook", 1993). Each state lasts an exponential time; the next one, and the first, is drawn from all
-    /// others with equal chances.
+    /// A Poisson process whose rate depends on a state (Fischer & Meier-Hellstern, "The Markov-modulated
+    /// Poisson process (MMPP) cookbook", 1993). Each state lasts an exponential time; the next one, and the
+    /// first, is drawn from all others with equal probability.
     Mmpp {
         /// The states' rates.
         rates: Arc<[Rate]>,
-        /// How long a state lasts in the mean.
+        /// Mean duration of a state.
         dwell: Nanos,
         /// Bytes of each packet.
         size: u32,
     },
-    /// Constant rate while on, nothing while off, each for an exponential time. Whether it begins on is drawn.
+    /// Constant rate while on, nothing while off, each for an exponential time. The initial state is drawn.
     OnOff {
-        /// How fast it sends while it is on.
+        /// Rate while on.
         peak: Rate,
         /// Mean times on and off.
         means: [Nanos; 2],
         /// Bytes of each packet.
         size: u32,
     },
-    /// The same with Pareto times: the more of them are added, the more self-similar the sum is, with H = (3 − shape)/2
-    /// for a shape from 1 to 2 (Willinger, Taqqu, Sherman & Wilson, "Self-similarity through high-variability", 1997).
+    /// On-off with Pareto times: sums of many are self-similar, with H = (3 − shape)/2 for a shape from 1 to
+    /// 2 (Willinger, Taqqu, Sherman & Wilson, "Self-similarity through high-variability", 1997).
     ParetoOnOff {
-        /// How fast it sends while it is on.
+        /// Rate while on.
         peak: Rate,
         /// Mean times on and off.
         means: [Nanos; 2],
@@ -91,24 +91,24 @@ pub enum Model {
         /// Bytes of each packet.
         size: u32,
     },
-    /// Packets of a list, at its times divided by a speed.
+    /// Packets of a list, with times divided by a speed.
     Replay {
         /// Times, ascending, and bytes.
         packets: Arc<Packets>,
-        /// How much faster than in the list.
+        /// Speed relative to the list.
         speed: Speed,
     },
 }
 
-/// The shortest time for which a state lasts in the mean: the work for a packet stays bounded.
+/// The shortest mean duration of a state, which bounds the work per packet.
 const SHORTEST: Nanos = Nanos::from_micros(1);
 
 impl Model {
-    /// The model of one of the [`SPECS`](super::SPECS), with values read by it. An unlimited rate counts as
-    /// [`Rate::MAX`], a mean time of a state below 1 µs as 1 µs. In place of the rate of `cbr` and `poisson` there may be a
-    /// time: the interval.
+    /// Reads a model from one of the [`SPECS`](super::SPECS) with its values. An unlimited rate is treated as
+    /// [`Rate::MAX`], a mean duration below 1 µs as 1 µs. For `cbr` and `poisson` the rate may be an interval
+    /// instead.
     pub fn read(spec: &Spec, values: &Values) -> Self {
-        // At a rate of 0 none comes; where the packet stands is not forgotten.
+        // At a rate of 0 no packets come; the progress of the current one is kept.
         let every = |pace, size: Bytes| match pace {
             Pace::Interval(interval) => Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 },
             Pace::Rate(rate) => Interval { nanos: bits(size.0 as u32), per: finite(rate).0 },
@@ -166,7 +166,7 @@ impl Model {
         }
     }
 
-    /// Whether what is under way in the one can go on in the other.
+    /// Whether progress in one can continue in the other.
     pub(super) fn resembles(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Replay { packets, .. }, Self::Replay { packets: other, .. }) => {
@@ -176,7 +176,7 @@ impl Model {
         }
     }
 
-    /// What a packet takes of what a state gives in a nanosecond.
+    /// Work of a packet, in units that a state produces per nanosecond.
     pub(super) fn packet(&self) -> u64 {
         match self {
             Self::Cbr { every, .. } | Self::Poisson { every, .. } => every.nanos,
@@ -184,12 +184,12 @@ impl Model {
         }
     }
 
-    /// Whether a packet takes that times an exponential variate; else exactly that.
+    /// Whether a packet's work is multiplied by an exponential variate.
     pub(super) const fn is_poisson(&self) -> bool {
         matches!(self, Self::Poisson { .. } | Self::Mmpp { .. })
     }
 
-    /// What a state gives in a nanosecond.
+    /// Work that a state produces per nanosecond.
     pub(super) fn given(&self, state: usize) -> u64 {
         match self {
             Self::Cbr { every, .. } | Self::Poisson { every, .. } => every.per,
@@ -199,7 +199,7 @@ impl Model {
         }
     }
 
-    /// How long states last in the mean; [`Nanos::NEVER`] if there is but one.
+    /// Mean duration of a state; [`Nanos::NEVER`] if it is the only one.
     pub(super) fn mean_time(&self, state: usize) -> Nanos {
         match self {
             Self::Mmpp { rates, dwell, .. } if rates.len() > 1 => *dwell,
@@ -208,7 +208,7 @@ impl Model {
         }
     }
 
-    /// What all states together give in the mean, and in how much time.
+    /// Mean work of all states together, and the mean time for it.
     pub(super) fn mean(&self) -> (u128, u128) {
         match self {
             Self::Mmpp { rates, .. } => {
@@ -226,7 +226,7 @@ impl Model {
 /// The state in which on-off models send.
 pub(super) const ON: usize = 0;
 
-/// What a packet takes of a rate's bits in a nanosecond.
+/// Work of a packet in bits, in units of a rate per nanosecond.
 fn bits(size: u32) -> u64 {
     u64::from(size.max(1)) * 8_000_000_000
 }

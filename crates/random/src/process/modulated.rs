@@ -1,8 +1,9 @@
-//! Packets that come as a rate, which may change from state to state, has given what each of them takes.
+//! Packets that arrive when a rate, which may change from state to state, has produced the work of each.
 //!
-//! In a state that gives g a nanosecond, t nanoseconds give g·t. A packet comes when p has been given (constant rate), or p
-//! times an exponential variate of mean 1: that is a Poisson process, and where the rate changes a Markov-modulated one, since
-//! the exponential has no memory. All are integers; what a packet found beyond its need within its last nanosecond counts for the next.
+//! In a state that produces g per nanosecond, t nanoseconds produce g·t. A packet comes after work p
+//! (constant rate), or p times an exponential variate of mean 1. The latter is a Poisson process, and with
+//! changing rates a Markov-modulated one, because the exponential has no memory. All values are integers;
+//! surplus work in a packet's last nanosecond counts for the next packet.
 
 use super::model::{Model, ON};
 use super::period;
@@ -10,11 +11,11 @@ use crate::math::{NEG_LN_SHIFT, neg_ln};
 use longwire_block::Dice;
 use longwire_units::Nanos;
 
-/// So many states are passed one by one for a packet; further ones together as their mean, from which they then hardly
-/// differ.
+/// Number of states passed individually for a packet; further ones are replaced by their mean, from which
+/// they hardly differ.
 const STATES: u32 = 4096;
 
-/// Where such a process stands.
+/// State of such a process.
 #[derive(Debug, Clone)]
 pub(super) struct Modulated {
     dice: Dice,
@@ -23,14 +24,14 @@ pub(super) struct Modulated {
     /// When the state ends.
     until: Nanos,
     state: usize,
-    /// What the next packet still takes.
+    /// Remaining work of the next packet.
     missing: u128,
-    /// What was cut off from that so far, in units of 2⁻⁵⁸.
+    /// Accumulated rounding error of the work, in units of 2⁻⁵⁸.
     fraction: u64,
 }
 
 impl Modulated {
-    /// The beginning, in a state that is drawn as it is found at any time.
+    /// The initial state, drawn from the stationary distribution.
     pub(super) fn begin(model: &Model, now: Nanos, mut dice: Dice) -> Self {
         let state = match model {
             Model::Mmpp { rates, .. } => dice.below(rates.len() as u64) as usize,
@@ -47,12 +48,12 @@ impl Modulated {
         begun
     }
 
-    /// The dice as they are now.
+    /// The current dice.
     pub(super) const fn dice(&self) -> &Dice {
         &self.dice
     }
 
-    /// Adds what the next packet takes.
+    /// Adds the work of the next packet.
     #[inline]
     pub(super) fn owe(&mut self, model: &Model) {
         let packet = u128::from(model.packet());
@@ -66,7 +67,7 @@ impl Modulated {
         };
     }
 
-    /// Goes to the next packet, and tells when it comes.
+    /// Advances to the next packet, and returns its arrival time.
     #[inline]
     pub(super) fn advance(&mut self, model: &Model) -> Nanos {
         for _ in 0..STATES {
@@ -88,7 +89,7 @@ impl Modulated {
         self.leap(model)
     }
 
-    /// Goes to `now`, which is before the next packet. A time that has been reached already stays.
+    /// Advances to `now`, which is before the next packet. A time already reached stays.
     pub(super) fn run_to(&mut self, model: &Model, now: Nanos) {
         let mut passed = 0;
         while self.at < now {
@@ -110,7 +111,7 @@ impl Modulated {
         }
     }
 
-    /// Keeps the share of the packet that is missing, and of the state's time.
+    /// Keeps the remaining share of the packet, and of the state's duration.
     pub(super) fn adapt(&mut self, old: &Model, new: &Model, now: Nanos) {
         let [before, after] = [old, new].map(|model| u128::from(model.packet()));
         self.missing = match self.missing.checked_mul(after) {
@@ -129,11 +130,11 @@ impl Modulated {
         };
     }
 
-    /// Goes on to the next state.
+    /// Changes to the next state.
     fn turn(&mut self, model: &Model) {
         self.state = match model {
             Model::Mmpp { rates, .. } => {
-                // One of the others: those before this one, then those behind it.
+                // One of the others: those before this one, then those after it.
                 let other = self.dice.below(rates.len() as u64 - 1) as usize;
                 other + usize::from(other >= self.state)
             }
@@ -151,7 +152,7 @@ impl Modulated {
         }
     }
 
-    /// Passes all states that are left before the packet as one that gives their mean.
+    /// Replaces all remaining states before the packet by one with their mean.
     #[cold]
     fn leap(&mut self, model: &Model) -> Nanos {
         let (given, time) = model.mean();
@@ -172,7 +173,7 @@ impl Modulated {
     }
 }
 
-/// The quotient, which fits in 64 bits since it is a time before [`Nanos::NEVER`], and the rest.
+/// The quotient, which fits in 64 bits because it is a time before [`Nanos::NEVER`], and the remainder.
 #[inline]
 fn divided(missing: u128, given: u64) -> (u64, u64) {
     match u64::try_from(missing) {

@@ -13,12 +13,12 @@ pub(super) fn exponential(mean: Nanos, draw: u64) -> Nanos {
 /// mean·(α − 1)/α. The shape α is in millionths, above one.
 pub(super) fn pareto(mean: Nanos, shape: u64, draw: u64) -> Nanos {
     const ONE: u128 = 1_000_000;
-    /// Bits behind the point of the least time.
+    /// Fractional bits of the minimum time.
     const LEAST: u32 = 16;
     let shape = u128::from(shape).max(ONE + 1);
     let least = ((u128::from(mean.0) * (shape - ONE)) << LEAST) / shape;
     let (mantissa, shift) = exp_bits((u128::from(neg_ln(draw)) * ONE / shape) as u64);
-    // 48 bits behind the mantissa's point; below 2⁶⁴⁺¹⁶ and 2⁴⁸ together, and shift is at most 63.
+    // 48 fractional bits of the mantissa; below 2⁶⁴⁺¹⁶ and 2⁴⁸ together, and shift is at most 63.
     let down = (48 + LEAST) - shift.min(63);
     let Some(product) = least.checked_mul(u128::from(mantissa >> 14)) else { return Nanos::NEVER };
     Nanos(saturated((product + (1 << (down - 1))) >> down))
@@ -33,7 +33,7 @@ pub(super) fn saturated(nanos: u128) -> u64 {
 mod tests {
     use super::*;
 
-    /// The draw of which neg_ln makes −ln(1/2ⁿ).
+    /// The draw for which neg_ln returns −ln(1/2ⁿ).
     const fn halved(n: u32) -> u64 {
         u64::MAX >> n
     }
@@ -46,7 +46,7 @@ mod tests {
             let draw = if n == 64 { 0 } else { halved(n) };
             assert_eq!(exponential(mean, draw), Nanos(wanted), "{n}");
         }
-        // The least time is (α − 1)/α of the mean; each halving of the draw makes it 2^(1/α) times as long.
+        // The minimum time is (α − 1)/α of the mean; each halving of the draw multiplies it by 2^(1/α).
         for (shape, n, wanted) in [
             (2_000_000, 0, 500_000),
             (2_000_000, 2, 1_000_000),

@@ -3,22 +3,22 @@
 use super::model::Model;
 use longwire_units::Nanos;
 
-/// Where a replay stands.
+/// Position of a replay.
 #[derive(Debug, Clone)]
 pub(super) struct Position {
     index: usize,
-    /// The list's time `from` passes at `base`.
+    /// The list's time `from` corresponds to `base`.
     from: Nanos,
     base: Nanos,
 }
 
 impl Position {
-    /// Before the first packet, which comes at `now`.
+    /// The position before the first packet, which comes at `now`.
     pub(super) const fn at(now: Nanos) -> Self {
         Self { index: 0, from: Nanos::ZERO, base: now }
     }
 
-    /// When the next packet comes; [`Nanos::NEVER`] when there is none.
+    /// Arrival time of the next packet; [`Nanos::NEVER`] if there is none.
     pub(super) fn due(&self, model: &Model) -> Nanos {
         let Model::Replay { packets, speed } = model else { return Nanos::NEVER };
         let time =
@@ -26,7 +26,7 @@ impl Position {
         time.map_or(Nanos::NEVER, |time| self.base + time)
     }
 
-    /// Goes on to the packet after the next, and tells the size of that one.
+    /// Takes the next packet and returns its size.
     pub(super) fn take(&mut self, model: &Model) -> u32 {
         let Model::Replay { packets, .. } = model else { return 0 };
         let size = packets.as_slice().get(self.index).map_or(0, |&(_, size)| size);
@@ -34,7 +34,7 @@ impl Position {
         size
     }
 
-    /// Lets another speed hold from `now` on.
+    /// Changes the speed from `now` on.
     pub(super) fn adapt(&mut self, old: &Model, now: Nanos) {
         let Model::Replay { packets, speed } = old else { return };
         let passed = speed.lengthened(now.since(self.base)).map(|passed| self.from + passed);

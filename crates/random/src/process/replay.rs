@@ -1,9 +1,9 @@
-//! Packets that come as in a list.
+//! Packets from a list.
 
 use super::period::saturated;
 use longwire_units::{Bytes, Nanos};
 
-/// Times, from 0 on and ascending, and bytes of packets.
+/// Ascending times from 0, and lengths of packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packets {
     list: Box<[(Nanos, u32)]>,
@@ -11,7 +11,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// These packets. Times count from the first; one before its predecessor's is moved there.
+    /// A list of packets. Times are relative to the first; a time before its predecessor's is moved there.
     pub fn new(mut list: Vec<(Nanos, u32)>) -> Self {
         let first = list.first().map_or(Nanos::ZERO, |&(time, _)| time);
         let mut reached = Nanos::ZERO;
@@ -26,7 +26,7 @@ impl Packets {
     /// Reads `TIME SIZE, TIME SIZE, …`.
     ///
     /// # Errors
-    /// Which of them is none.
+    /// Names the invalid entry.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let pair = |pair: &str| {
             let pair = pair.trim();
@@ -61,7 +61,7 @@ impl Packets {
 /// The longest packet.
 pub(super) const MOST_BYTES: u32 = 65_549;
 
-/// How much faster than in the list: a ratio, or as fast as they can be taken.
+/// Speed relative to the list: a ratio, or as fast as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speed {
     times: u32,
@@ -78,7 +78,7 @@ impl Speed {
     /// All packets are due at once.
     pub const MAXIMUM: Self = Self { times: 1, per: 0 };
 
-    /// `times`/`per` as fast; none if either is 0.
+    /// A ratio of `times`/`per`; none if either is 0.
     pub fn ratio(times: u32, per: u32) -> Option<Self> {
         (times > 0 && per > 0).then_some(Self { times, per })
     }
@@ -86,7 +86,7 @@ impl Speed {
     /// Reads `1`, `2.5`, `1/3` or `max`.
     ///
     /// # Errors
-    /// What would do.
+    /// Contains a valid example.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text == "max" {
@@ -108,12 +108,12 @@ impl Speed {
         read().ok_or_else(|| format!("\"{text}\" is no speed; write \"1\", \"2.5\", \"1/3\" or \"max\""))
     }
 
-    /// A time of the list as it passes.
+    /// Converts a time of the list to real time.
     pub(super) fn shortened(self, time: Nanos) -> Nanos {
         Nanos(saturated(u128::from(time.0) * u128::from(self.per) / u128::from(self.times)))
     }
 
-    /// What passes of the list in a time; none if all of it does.
+    /// Converts a duration to the list's time; none if it covers the whole list.
     pub(super) fn lengthened(self, time: Nanos) -> Option<Nanos> {
         let product = u128::from(time.0) * u128::from(self.times);
         (self.per > 0).then(|| Nanos(saturated(product / u128::from(self.per))))

@@ -1,4 +1,4 @@
-//! What the models are called, and their parameters: the same for traffic sources and for background traffic of links.
+//! Names and parameters of the models, shared by traffic sources and background traffic of links.
 
 use super::capture;
 use super::replay::{Packets, Speed};
@@ -55,10 +55,10 @@ pub(super) struct PoissonSettings {
     source = "Fischer & Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, 1993"
 )]
 pub(super) struct MmppSettings {
-    /// The states' rates; the next state is any other one, with equal chances.
+    /// Rates of the states; the next state is any other one, with equal probability.
     #[setting(default = "1 Mbit/s, 9 Mbit/s", grammar = RATES)]
     pub rates: Arc<Vec<Rate>>,
-    /// How long a state lasts in the mean, 1 us at least.
+    /// Mean duration of a state, at least 1 us.
     #[setting(default = "100 ms", max = DAY)]
     pub dwell: Nanos,
     #[setting(like = SIZE)]
@@ -70,7 +70,8 @@ pub(super) struct MmppSettings {
 #[settings(
     key = "background",
     kind = "on-off",
-    source = "Longwire's own: packets come as on-time at the rate has given their bits; the mean rate is rate * on / (on + off)"
+    source = "Longwire's own: packets come as on-time at the rate has given their bits; the mean rate is \
+        rate * on / (on + off)"
 )]
 pub(super) struct OnOffSettings {
     #[setting(like = PEAK)]
@@ -88,7 +89,8 @@ pub(super) struct OnOffSettings {
 #[settings(
     key = "background",
     kind = "pareto-on-off",
-    source = "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - shape) / 2"
+    source = "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - \
+        shape) / 2"
 )]
 pub(super) struct ParetoOnOffSettings {
     #[setting(like = PEAK)]
@@ -97,7 +99,7 @@ pub(super) struct ParetoOnOffSettings {
     pub on: Nanos,
     #[setting(like = OFF)]
     pub off: Nanos,
-    /// The Pareto distribution's shape, 1.01 to 10; below 2 the traffic is self-similar.
+    /// Shape of the Pareto distribution, 1.01 to 10; below 2 the traffic is self-similar.
     #[setting(default = "1.4", min = 1_010_000, max = 10_000_000)]
     pub shape: Millionths,
     #[setting(like = SIZE)]
@@ -115,12 +117,12 @@ pub(super) struct ReplaySettings {
     /// A pcap or pcapng file, or "0 ms 1000 B, 5 ms 200 B".
     #[setting(grammar = PACKETS)]
     pub file: Arc<Packets>,
-    /// How much faster: "1", "2.5", "1/3", or "max" for all at once.
+    /// Speed: "1", "2.5", "1/3", or "max" for all at once.
     #[setting(default = "1", grammar = SPEED)]
     pub speed: Arc<Speed>,
 }
 
-/// How often packets come: by a rate, or, where a source is given one, by an interval.
+/// The pace of packets: a rate or, for sources, an interval.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pace {
     Rate(Rate),
@@ -146,14 +148,14 @@ const RATE: Param = Param {
     name: "rate",
     kind: ParamKind::Rate,
     default: None,
-    help: "Bits of the packets per second; 0 for none, unlimited counts as 400 Gbit/s.",
+    help: "Bits of the packets per second; 0 for none, unlimited means 400 Gbit/s.",
 };
 
 const PEAK: Param = Param {
     name: "rate",
     kind: ParamKind::Rate,
     default: None,
-    help: "Rate while it is on; unlimited counts as 400 Gbit/s. The mean rate is rate * on / (on + off).",
+    help: "Rate while it is on; unlimited means 400 Gbit/s. The mean rate is rate * on / (on + off).",
 };
 
 const SIZE: Param = Param {
@@ -194,7 +196,7 @@ const PACKETS: Grammar = Grammar {
     wanted: "a pcap or pcapng file, or a list such as \"0 ms 1000 B, 5 ms 200 B\"",
     read: |text, base: &Path| {
         let list = Packets::read(text);
-        // What begins with a digit and is no file was meant as a list.
+        // A text that begins with a digit and is not a file was meant as a list.
         let file = base.join(text);
         match list {
             Ok(packets) => Ok(any(packets)),

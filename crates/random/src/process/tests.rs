@@ -1,4 +1,4 @@
-//! Processes against their definitions: exact times by hand, and statistics against closed forms.
+//! Compares processes with their definitions: exact times by hand, and statistics with closed forms.
 
 use super::spec::ReplaySettings;
 use super::*;
@@ -24,7 +24,7 @@ fn times(process: &mut Process, count: usize) -> Vec<u64> {
     (0..count).map(|_| process.next().0.0).collect()
 }
 
-/// How many packets come before `until`.
+/// Number of packets before `until`.
 fn count(process: &mut Process, until: Nanos) -> u64 {
     let mut packets = 0;
     while process.peek() < until {
@@ -34,7 +34,7 @@ fn count(process: &mut Process, until: Nanos) -> u64 {
     packets
 }
 
-/// Packets in each of so many windows of this length.
+/// Packets in each of `windows` windows of this length.
 fn counts(process: &mut Process, window: Nanos, windows: u64) -> Vec<f64> {
     (1..=windows).map(|n| count(process, Nanos(n * window.0)) as f64).collect()
 }
@@ -53,7 +53,7 @@ fn constant_rate_keeps_every_time_exactly() {
     // 100 bytes at 3 Gbit/s take 266 and 2/3 ns.
     let mut cbr = process("cbr", &[("rate", "3 Gbit/s"), ("size", "100 B")]);
     assert_eq!(times(&mut cbr, 6), [0, 266, 533, 800, 1066, 1333]);
-    // The 30 000th is there after 8 ms to the nanosecond, the 3·10⁶th after 800 ms.
+    // The 30 000th arrives after 8 ms to the nanosecond, the 3·10⁶th after 800 ms.
     assert_eq!(times(&mut cbr, 29_995).last(), Some(&8_000_000));
     assert_eq!(times(&mut cbr, 2_970_000).last(), Some(&800_000_000));
     let mut every =
@@ -69,9 +69,10 @@ fn poisson_is_one() {
     const GAPS: usize = 200_000;
     let seen = times(&mut poisson, GAPS + 1);
     let mut gaps: Vec<f64> = seen.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
-    // The mean of n exponential variates has standard deviation 1/√n: five of them.
+    // The mean of n exponential variates has standard deviation 1/√n: five of them are allowed.
     assert!((mean(&gaps) - 1.0).abs() < 5.0 / (GAPS as f64).sqrt(), "{}", mean(&gaps));
-    // Kolmogorov and Smirnov: the greatest distance from 1 − e^−x times √n is below 1.95 in 999 of 1000 cases.
+    // Kolmogorov and Smirnov: the greatest distance from 1 − e^−x times √n is below 1.95 in 999 of 1000
+    // cases.
     gaps.sort_by(f64::total_cmp);
     let n = GAPS as f64;
     let distance = |(i, gap): (usize, &f64)| {
@@ -86,8 +87,9 @@ fn poisson_is_one() {
     assert!((dispersion - 1.0).abs() < 5.0 * (2.0f64 / 20_000.0).sqrt(), "{dispersion}");
 }
 
-/// The index of dispersion of a Markov-modulated Poisson process with these rates (packets a second), whose covariance
-/// falls off at `theta` a second, over windows of `t` seconds: 1 + 2·(σ²/λ)·(1/θ − (1 − e^−θt)/(θ²t)).
+/// The index of dispersion of a Markov-modulated Poisson process with these rates (packets a second), whose
+/// covariance falls off at `theta` a second, over windows of `t` seconds: 1 + 2·(σ²/λ)·(1/θ − (1 −
+/// e^−θt)/(θ²t)).
 fn mmpp_dispersion(rates: &[f64], theta: f64, t: f64) -> f64 {
     1.0 + 2.0 * variance(rates) / mean(rates)
         * (1.0 / theta - (1.0 - math::exp(-theta * t)) / (theta * theta * t))
@@ -95,7 +97,8 @@ fn mmpp_dispersion(rates: &[f64], theta: f64, t: f64) -> f64 {
 
 #[test]
 fn mmpp_has_its_mean_and_dispersion() {
-    // Each state is left at 10 a second; for n states drawn alike the covariance falls off n/(n − 1) times as fast.
+    // Each state is left at 10 a second; for n states drawn alike the covariance falls off n/(n − 1) times as
+    // fast.
     for (text, rates, theta) in [
         ("1 Mbit/s, 9 Mbit/s", &[125.0, 1125.0][..], 20.0),
         ("0, 4 Mbit/s, 8 Mbit/s", &[0.0, 500.0, 1000.0], 15.0),
@@ -104,7 +107,7 @@ fn mmpp_has_its_mean_and_dispersion() {
         const WINDOWS: u64 = 50_000;
         let t = 0.1;
         let counts = counts(&mut mmpp, Nanos::from_millis(100), WINDOWS);
-        // Windows resemble their neighbours: n of them are worth some n·tanh(θt/2) independent ones.
+        // Neighbouring windows are correlated: n of them are worth about n·tanh(θt/2) independent ones.
         let worth = WINDOWS as f64 * 0.6;
         let wanted = mmpp_dispersion(rates, theta, t);
         let deviation = (wanted * mean(rates) * t / worth).sqrt();
@@ -124,15 +127,15 @@ fn on_off_has_its_mean_rate_and_its_peak() {
     let mut on_off = process("on-off", &given);
     let seconds = 2000.0;
     let packets = count(&mut on_off, Nanos::from_secs(2000)) as f64;
-    // The time on in a long time t has variance 2·a²b²/(a + b)³·t for mean times a and b.
+    // The total time on in a long time t has variance 2·a²b²/(a + b)³·t for mean times a and b.
     let (on, off) = (0.010, 0.030);
     let deviation = (2.0 * on * on * off * off / f64::powi(on + off, 3) * seconds).sqrt() * 1000.0;
     assert!((packets - 250.0 * seconds).abs() < 5.0 * deviation, "{packets} {deviation}");
-    // While it is on, packets come every millisecond; what a state cut off is waited for in the next.
+    // While it is on, packets come every millisecond; the interrupted part continues in the next on state.
     let seen = times(&mut process("on-off", &given), 10_000);
     let gaps: Vec<u64> = seen.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.iter().all(|&gap| gap >= 1_000_000), "{:?}", gaps.iter().min());
-    // A gap of a millisecond has no end of a state in it: e^−0.1 of them, 90.48 %, ±0.29 %.
+    // A gap of a millisecond contains no change of state: e^−0.1 of them, 90.48 %, ±0.29 %.
     let whole = gaps.iter().filter(|&&gap| gap == 1_000_000).count();
     assert!((8_900..9_200).contains(&whole), "{whole}");
 }
@@ -152,7 +155,7 @@ fn hurst(bins: &[f64], from: u32, to: u32) -> f64 {
     1.0 + over / under / 2.0
 }
 
-/// The packets of so many sources in 2²⁰ windows of 10 ms, each on and off for 10 ms in the mean.
+/// Packets of several sources in 2²⁰ windows of 10 ms, each on and off for 10 ms on average.
 fn summed(sources: u32, kind: &str, given: &[(&str, &str)]) -> Vec<f64> {
     let spec = spec(kind).unwrap();
     let given = [&[("rate", "8 Mbit/s"), ("on", "10 ms"), ("off", "10 ms")], given].concat();
@@ -168,7 +171,8 @@ fn summed(sources: u32, kind: &str, given: &[(&str, &str)]) -> Vec<f64> {
 
 #[test]
 fn pareto_on_off_is_self_similar_and_exponential_is_not() {
-    // H = (3 − 1.4)/2 over 2⁴ to 2¹¹ bins: beyond the single times on and off, with 512 means and more for each variance.
+    // H = (3 − 1.4)/2 over 2⁴ to 2¹¹ bins: longer than individual on and off times, with at least 512 means
+    // for each variance.
     let pareto = hurst(&summed(8, "pareto-on-off", &[("shape", "1.4")]), 4, 11);
     assert!((pareto - 0.8).abs() < 0.05, "{pareto}");
     let exponential = hurst(&summed(2, "on-off", &[]), 4, 11);
@@ -177,7 +181,8 @@ fn pareto_on_off_is_self_similar_and_exponential_is_not() {
 
 #[test]
 fn a_change_loses_nothing_of_a_gap() {
-    // A packet a millisecond. After 2.5 ms half a packet is missing: at twice the rate it takes a quarter of a millisecond.
+    // A packet a millisecond. After 2.5 ms half a packet is missing: at twice the rate it takes a quarter of
+    // a millisecond.
     let mut cbr = process("cbr", &[("rate", "8 Mbit/s")]);
     assert_eq!(times(&mut cbr, 3), [0, 1_000_000, 2_000_000]);
     change(&mut cbr, "cbr", &[("rate", "16 Mbit/s")], Nanos(2_500_000));
@@ -185,7 +190,7 @@ fn a_change_loses_nothing_of_a_gap() {
     // Half of a packet of half the size.
     change(&mut cbr, "cbr", &[("rate", "16 Mbit/s"), ("size", "500 B")], Nanos(3_500_000));
     assert_eq!(times(&mut cbr, 2), [3_625_000, 3_875_000]);
-    // A pause in the middle: what is missing stays missing.
+    // A pause in the middle: the missing part stays missing.
     change(&mut cbr, "cbr", &[("rate", "0"), ("size", "500 B")], Nanos(4_000_000));
     assert_eq!((cbr.peek(), cbr.next()), (Nanos::NEVER, (Nanos::NEVER, 0)));
     change(&mut cbr, "cbr", &[("rate", "16 Mbit/s"), ("size", "500 B")], Nanos(9_000_000));
@@ -194,7 +199,7 @@ fn a_change_loses_nothing_of_a_gap() {
 
 #[test]
 fn a_ramp_sends_the_integral_of_its_rate() {
-    // From 8 to 16 Mbit/s in 1000 steps of 1 ms: 12 Mbit/s in the mean, 1500 packets a second.
+    // From 8 to 16 Mbit/s in 1000 steps of 1 ms: 12 Mbit/s on average, 1500 packets a second.
     let mut cbr = process("cbr", &[("rate", "8 Mbit/s")]);
     let mut packets = 0;
     for step in 0..1000u64 {
@@ -228,8 +233,8 @@ fn another_rate_of_random_kinds_holds_from_the_change_on() {
         change(&mut process, kind, fast, change_at);
         assert!(process.peek() >= change_at);
         let after = count(&mut process, Nanos::from_secs(40)) as f64;
-        // 20 000 and 200 000. All vary no more than the second one's modulated rate makes them: at most a factor of
-        // 2 over Poisson's √n for the first, 1 % for the second.
+        // 20 000 and 200 000. Variation comes from the modulated rate: at most a factor of 2 over Poisson's
+        // √n for the first, 1 % for the second.
         assert!((before - 20_000.0).abs() < 5.0 * 2.0 * 20_000f64.sqrt(), "{kind}: {before}");
         assert!((after - 200_000.0).abs() < 5.0 * 2_000.0, "{kind}: {after}");
     }
@@ -280,7 +285,8 @@ fn a_replay_goes_on_at_another_speed() {
     let half = Speed::ratio(1, 2).unwrap();
     let mut replay = Process::new(model(half), Dice::named(1, ""));
     assert_eq!(replay.next(), (Nanos(0), 60));
-    // After 100 ns, 50 of the list have passed: 50 more are left to the second, which the third may not come before.
+    // After 100 ns, 50 of the list have passed: 50 more are left for the second, which the third may not
+    // precede.
     replay.set(model(Speed::default()), Nanos(100));
     assert_eq!((replay.next(), replay.next()), ((Nanos(150), 61), (Nanos(150), 62)));
     replay.set(model(Speed::MAXIMUM), Nanos(160));
@@ -327,7 +333,7 @@ fn captures_are_read() {
         let file = capture(name, bytes);
         let packets = read(file.file_name().unwrap().to_str().unwrap()).unwrap();
         assert_eq!(packets.as_slice(), wanted);
-        // Cut anywhere, it is refused or shorter, and nothing worse.
+        // Truncated anywhere, it is refused or shorter.
         for cut in 0..bytes.len() {
             std::fs::write(&file, &bytes[..cut]).unwrap();
             let left = read(file.to_str().unwrap());

@@ -1,15 +1,15 @@
-//! Successive draws that resemble each other.
+//! Correlated successive draws.
 
 use longwire_block::Dice;
 use longwire_units::Probability;
 
-/// Uniform 64-bit draws of which each is, with a given probability, the one before it again.
+/// Uniform 64-bit draws, each of which repeats the previous one with a given probability.
 ///
-/// That probability ρ is the autocorrelation of whatever is looked up with the draws: ρ from one draw to the next, ρᵏ over
-/// k draws. What is looked up keeps its distribution exactly, whichever it is. netem instead takes (1 − ρ)·fresh +
-/// ρ·last of the uniform numbers: its values drift where these stay and leap, but they are no longer uniform (at ρ =
-/// 50 % their deviation is 58 % of what it should be), so that the stated deviation is not kept, nor the mean of a
-/// distribution that is not symmetric.
+/// That probability ρ is the autocorrelation of any value looked up with the draws: ρ from one draw to the
+/// next, ρᵏ over k draws. The distribution of these values is exactly preserved. netem instead uses (1 −
+/// ρ)·fresh + ρ·last of the uniform numbers: its values drift where these stay and jump, but they are no
+/// longer uniform (at ρ = 50 % their deviation is 58 % of the correct one), so that neither the stated
+/// deviation nor the mean of an asymmetric distribution is preserved.
 #[derive(Debug)]
 pub struct Draws {
     dice: Dice,
@@ -18,13 +18,13 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Draws from `dice`, each independent of the others.
+    /// Independent draws from `dice`.
     pub fn new(mut dice: Dice) -> Self {
         let last = dice.draw();
         Self { dice, correlation: Probability::ZERO, last }
     }
 
-    /// Gives the draws from now on this autocorrelation.
+    /// Sets the autocorrelation of later draws.
     pub fn correlate(&mut self, correlation: Probability) {
         self.correlation = correlation;
     }
@@ -59,7 +59,8 @@ mod tests {
             let variance = series.iter().map(|x| x * x).sum::<f64>() / N as f64;
             for lag in 1..4 {
                 let product = series.windows(lag + 1).map(|w| w[0] * w[lag]).sum::<f64>() / (N - lag) as f64;
-                // Four deviations of the estimate; runs of mean 1/(1 − ρ) leave so many fewer independent products.
+                // Four deviations of the estimate; runs of mean length 1/(1 − ρ) reduce the number of
+                // independent products.
                 let bound = 4.0 * ((1.0 + rho) / (1.0 - rho) / N as f64).sqrt();
                 let (got, wanted) = (product / variance, rho.powi(lag as i32));
                 assert!((got - wanted).abs() < bound, "{text}, lag {lag}: {got}, not {wanted} ± {bound}");
@@ -74,7 +75,7 @@ mod tests {
             sorted.sort_by(f64::total_cmp);
             let gap = |(i, x): (usize, &f64)| (i as f64 / N as f64 - (x + 0.5)).abs();
             let worst = sorted.iter().enumerate().map(gap).fold(0.0, f64::max);
-            // Kolmogorov–Smirnov at 1 %, of as many independent draws as the runs leave.
+            // Kolmogorov–Smirnov at 1 %, for the number of independent draws.
             let bound = 1.628 * ((1.0 + rho) / (1.0 - rho) / N as f64).sqrt();
             assert!(worst < bound, "{text}: {worst} {bound}");
         }

@@ -1,8 +1,8 @@
-//! What can be wrong with a file of a distribution.
+//! Errors of distribution files.
 
 use thiserror::Error;
 
-/// Why a text is no distribution; names the line and the fix.
+/// Reason why a text is not a distribution. The message names the line and says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DistributionError {
     /// The text is longer than any table needs to be.
@@ -14,14 +14,14 @@ pub enum DistributionError {
     /// The text holds no value.
     #[error("no value in it: give a netem table, a dummynet profile, samples, or points \"x, C(x)\"")]
     Empty,
-    /// A field is not what the format wants there.
+    /// A field does not match the format.
     #[error("line {line}: \"{found}\" is not {wanted}")]
     Field {
         /// The line, from 1.
         line: usize,
         /// What was read.
         found: String,
-        /// What would do.
+        /// The fix.
         wanted: String,
     },
     /// A line has too many fields or too few.
@@ -29,20 +29,20 @@ pub enum DistributionError {
     Fields {
         /// The line, from 1.
         line: usize,
-        /// How many it has.
+        /// Number found.
         found: usize,
-        /// How many it should have, and in which format.
+        /// Number expected, and the format.
         wanted: &'static str,
     },
-    /// A line contradicts those before it.
+    /// A line contradicts earlier ones.
     #[error("line {line}: {what}")]
     Order {
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and the fix.
+        /// The fault and its fix.
         what: &'static str,
     },
-    /// A table of another format than was read has too many values.
+    /// A table of another format has too many values.
     #[error("more than {limit} values, which is all that {format} holds")]
     Many {
         /// The most values.
@@ -58,19 +58,19 @@ pub enum DistributionError {
         /// Where they should end.
         wanted: String,
     },
-    /// Something that a dummynet profile must have is not there.
+    /// A dummynet profile lacks something.
     #[error("the profile has {what}")]
     Profile {
-        /// What is missing, and the fix.
+        /// What is missing, and how to fix it.
         what: &'static str,
     },
-    /// All values are the same: there is no shape to be stretched to a jitter.
+    /// All values are equal: there is no shape to stretch to a jitter.
     #[error("all its values are the same: jitter needs values that differ")]
     Flat,
-    /// A netem table was given where times or probabilities were asked for.
+    /// A netem table instead of times or probabilities.
     #[error("a netem table has no values of its own, only deviations from a mean: give it to jitter")]
     Relative,
-    /// Probabilities or times of a profile of which some packets are lost, where that can't be done.
+    /// A profile with lost packets where loss is not possible.
     #[error("its loss-level loses {lost} of the packets: set loss-level to 1 and that loss on the link")]
     Lossy {
         /// The share lost.

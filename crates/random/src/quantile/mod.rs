@@ -1,8 +1,8 @@
-//! Distributions as tables of quantiles: one draw, one look into a table, one straight line.
+//! Distributions as tables of quantiles: one draw, one lookup, one linear interpolation.
 //!
-//! The Osaka paper's way ("Realizing a Network Emulator System with Intel IXP1200 Network Processor", II-C.1): a table of
-//! (x, C(x)) with evenly spaced C, of which the x is taken that satisfies y = C(x) for a uniform y. All in integers.
-//! A table is made once and shared.
+//! The method of the Osaka paper ("Realizing a Network Emulator System with Intel IXP1200 Network Processor",
+//! II-C.1): a table of (x, C(x)) with evenly spaced C, in which x is looked up with y = C(x) for a uniform y.
+//! All in integers. A table is made once and shared.
 
 mod draws;
 mod error;
@@ -20,16 +20,17 @@ use std::path::Path;
 use std::sync::Arc;
 use table::{FRACTION, MAX_CELLS, Table, knots_of_means};
 
-/// Bits behind the point of a [`Shape`]'s knots, which count deviations.
+/// Fractional bits of a [`Shape`]'s knots, in deviations.
 const SHAPE_BITS: u32 = 22;
-/// Bits behind the point of a [`Times`]' knots, which count nanoseconds.
+/// Fractional bits of a [`Times`]' knots, in nanoseconds.
 const TIME_BITS: u32 = 8;
-/// Bits behind the point of a [`Chances`]' knots, which count probabilities.
+/// Fractional bits of a [`Chances`]' knots, which are probabilities.
 const CHANCE_BITS: u32 = 62;
 
 /// A parameter that is a [`Shape`].
 pub const SHAPE: Grammar = Grammar {
-    wanted: "a distribution: uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file of one",
+    wanted: "a distribution: uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a \
+        file of one",
     read: |text, base| Ok(Shape::parse(text, base)?),
     examples: &[
         "uniform",
@@ -57,14 +58,14 @@ pub const CHANCES: Grammar = Grammar {
     examples: &["0 %; 2 %", "0, 0; 0.01, 0.9; 0.5, 1"],
 };
 
-/// How far values lie from their mean, in deviations: what jitter multiplies.
+/// Deviations from the mean, in standard deviations, which jitter multiplies.
 ///
-/// The built-in shapes have the mean 0 to the last bit, and what their tails lose is said in [`Shape::named`]. netem's
-/// tables have what mean and deviation their file gives them (its unit, 1/8192, is kept exactly).
+/// The built-in shapes have an exact mean of 0; [`Shape::named`] describes what their tails lose. netem's
+/// tables have the mean and deviation of their file (its unit, 1/8192, is kept exactly).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape(Table<i32>);
 
-/// A distribution of times, with a share of packets that never arrive (zero but for a dummynet profile).
+/// A distribution of times, with a share of packets that never arrive (zero except for a dummynet profile).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Times {
     table: Table<i64>,
@@ -79,13 +80,13 @@ impl Shape {
     /// The names that [`Shape::named`] knows.
     pub const NAMES: [&str; 7] = named::NAMES;
 
-    /// A built-in shape; none if there is none of that name. Each is made at its first use.
+    /// A built-in shape; none if the name is unknown. Each is made at its first use.
     ///
-    /// All have 4096 cells, within which the quantile function is a straight line. The last cell (and the first, for
-    /// `normal`) stands for the whole tail beyond 1 − 1/4096: its mean is right, its spread is less than the tail's, and
-    /// nothing lies beyond its end.
+    /// All have 4096 cells, within which the quantile function is a straight line. The last cell (and the
+    /// first, for `normal`) represents the whole tail beyond 1 − 1/4096: its mean is correct, its spread is
+    /// smaller than the tail's, and no value lies beyond its end.
     ///
-    /// | name | what it is, before it is moved to the mean 0 | deviation | from, to |
+    /// | name | definition, before the shift to mean 0 | deviation | from, to |
     /// |---|---|---|---|
     /// | `uniform` | from −1 to 1, as netem's jitter without a distribution | 0.5774 | −1.0, 1.0 |
     /// | `normal` | mean 0, deviation 1 | 1.0000 | −3.9914, 3.9914 |
@@ -95,7 +96,7 @@ impl Shape {
     /// | `log-normal` | eᶻ, z normal (σ = 1), divided by its deviation √(e² − e) | 0.9955 | −0.7629, 23.712 |
     /// | `gamma` | shape 2 (the sum of two exponentials), divided by its deviation √2 | 0.9999 | −1.4142, 7.6271 |
     ///
-    /// netem's own `pareto` and `paretonormal` have means of −0.033 and −0.025, which are taken off here.
+    /// netem's own `pareto` and `paretonormal` have means of −0.033 and −0.025, which are subtracted here.
     pub fn named(name: &str) -> Option<Arc<Self>> {
         named::shape(name)
     }
@@ -105,11 +106,11 @@ impl Shape {
         named::uniform()
     }
 
-    /// Reads a shape: a built-in name, a text with line ends or `;`, or the name of a file in the folder `base`. Times are
-    /// moved and stretched to the mean 0 and the deviation 1.
+    /// Parses a shape: a built-in name, a text with line ends or `;`, or the name of a file in the folder
+    /// `base`. Times are shifted and scaled to mean 0 and deviation 1.
     ///
     /// # Errors
-    /// Says what is wrong, where, and the fix.
+    /// Says what is wrong, where, and how to fix it.
     pub fn parse(text: &str, base: &Path) -> Result<Arc<Self>, String> {
         if let Some(shape) = Self::named(text.trim()) {
             return Ok(shape);
@@ -118,7 +119,7 @@ impl Shape {
         Ok(Arc::new(shape))
     }
 
-    /// Reads the content of a file. Samples, points and profiles are times, in ms where they have no unit.
+    /// Parses the content of a file. Samples, points and profiles are times, in ms by default.
     ///
     /// # Errors
     /// Names the line and the fix.
@@ -129,8 +130,8 @@ impl Shape {
         }
     }
 
-    /// How far from the mean the probability `draw`/2⁶⁴ lies, in ns, where one deviation is `deviation` ns. It never falls
-    /// as `draw` rises.
+    /// Distance from the mean at the probability `draw`/2⁶⁴, in ns, where one deviation is `deviation` ns.
+    /// Monotonic in `draw`.
     #[inline]
     pub fn offset(&self, draw: u64, deviation: Nanos) -> i64 {
         const HALF: i128 = 1 << (SHAPE_BITS + FRACTION - 1);
@@ -143,7 +144,7 @@ impl Shape {
         self.0.doubled_sum() as f64 / (2 * self.0.cells()) as f64 / f64::from(1 << SHAPE_BITS)
     }
 
-    /// The standard deviation, in the deviations that [`Shape::offset`] is given: for reports.
+    /// The standard deviation, in units of [`Shape::offset`]'s `deviation`: for reports.
     pub fn deviation(&self) -> f64 {
         let cells = self.0.cells() as f64;
         let squares = self.0.tripled_squares(0) as f64 / 3.0 / cells / f64::from(1 << SHAPE_BITS).powi(2);
@@ -157,7 +158,7 @@ impl Shape {
         (low as f64 / one, high as f64 / one)
     }
 
-    /// Of knots in 2⁻²²nds of a deviation, none below another one before it.
+    /// A shape of knots in 2⁻²²nds of a deviation, in ascending order.
     fn of_knots(knots: Vec<i64>) -> Self {
         const MOST: i64 = (1 << 30) - 1;
         Self(Table::new(knots.into_iter().map(|knot| knot.clamp(-MOST, MOST) as i32).collect()))
@@ -168,15 +169,15 @@ impl Times {
     /// The longest time of a table.
     pub const MAX: Nanos = Nanos::from_secs(100);
 
-    /// The same time at every draw.
+    /// A constant time.
     pub fn always(time: Nanos) -> Self {
         Self::of_means(&[(time.min(Self::MAX).0 as i64) << (TIME_BITS - 1)])
     }
 
-    /// Reads times: a text with line ends or `;`, or the name of a file in the folder `base`.
+    /// Parses times: a text with line ends or `;`, or the name of a file in the folder `base`.
     ///
     /// # Errors
-    /// Says what is wrong, where, and the fix.
+    /// Says what is wrong, where, and how to fix it.
     pub fn parse(text: &str, base: &Path) -> Result<Arc<Self>, String> {
         if Shape::NAMES.contains(&text.trim()) {
             let name = text.trim();
@@ -187,7 +188,7 @@ impl Times {
         read::from_text_or_file(text, base, &[], Self::read).map(Arc::new)
     }
 
-    /// Reads the content of a file: samples, points or a dummynet profile, in ms where they have no unit.
+    /// Parses the content of a file: samples, points or a dummynet profile, in ms by default.
     ///
     /// # Errors
     /// Names the line and the fix.
@@ -198,15 +199,15 @@ impl Times {
         }
     }
 
-    /// The time at the probability `draw`/2⁶⁴, to the nearest ns. It never falls as `draw` rises.
+    /// The time at the probability `draw`/2⁶⁴, to the nearest ns. Monotonic in `draw`.
     #[inline]
     pub fn at(&self, draw: u64) -> Nanos {
         const HALF: i128 = 1 << (TIME_BITS + FRACTION - 1);
         Nanos(((self.table.at(draw) + HALF) >> (TIME_BITS + FRACTION)) as u64)
     }
 
-    /// The share of packets that is lost: of a dummynet profile, what its loss level leaves of 1. The times are those of
-    /// the other packets.
+    /// The share of lost packets: for a dummynet profile, 1 minus its loss level. The times are those of the
+    /// other packets.
     pub fn lost_share(&self) -> Probability {
         self.lost
     }
@@ -223,10 +224,10 @@ impl Times {
         (Nanos(((low + half) >> TIME_BITS) as u64), Nanos(((high + half) >> TIME_BITS) as u64))
     }
 
-    /// The same shape with mean 0 and deviation 1.
+    /// The distribution shifted and scaled to mean 0 and deviation 1.
     ///
     /// # Errors
-    /// If all times are the same, or packets are lost.
+    /// If all times are equal, or packets are lost.
     pub fn shape(&self) -> Result<Shape, DistributionError> {
         if self.lost != Probability::ZERO {
             return Err(DistributionError::Lossy { lost: self.lost.to_string() });
@@ -245,22 +246,22 @@ impl Times {
         Ok(Shape::of_knots(knots))
     }
 
-    /// Of the cells' means in 2⁻⁷ ns.
+    /// Times from the cells' means in 2⁻⁷ ns.
     fn of_means(means: &[i64]) -> Self {
         Self { table: Table::new(knots_of_means(means).into()), lost: Probability::ZERO }
     }
 }
 
 impl Chances {
-    /// Reads probabilities: a text with line ends or `;`, or the name of a file in the folder `base`.
+    /// Parses probabilities: a text with line ends or `;`, or the name of a file in the folder `base`.
     ///
     /// # Errors
-    /// Says what is wrong, where, and the fix.
+    /// Says what is wrong, where, and how to fix it.
     pub fn parse(text: &str, base: &Path) -> Result<Arc<Self>, String> {
         read::from_text_or_file(text, base, &[], Self::read).map(Arc::new)
     }
 
-    /// Reads the content of a file: samples or points, each as `1.5 %` or `0.015`.
+    /// Parses the content of a file: samples or points, each as `1.5 %` or `0.015`.
     ///
     /// # Errors
     /// Names the line and the fix.
@@ -268,10 +269,10 @@ impl Chances {
         read::chances(text)
     }
 
-    /// The probability that is found at the probability `draw`/2⁶⁴. It never falls as `draw` rises.
+    /// The value at the probability `draw`/2⁶⁴. Monotonic in `draw`.
     #[inline]
     pub fn at(&self, draw: u64) -> Probability {
-        // One bit more than the knots have.
+        // One fractional bit more than the knots.
         Probability::from_bits((self.0.at(draw) >> (FRACTION - 1)) as u64)
     }
 

@@ -1,4 +1,4 @@
-//! The shapes that are built in.
+//! The built-in shapes.
 
 use super::table::doubled_sum;
 use super::{SHAPE_BITS, Shape};
@@ -22,19 +22,21 @@ pub(super) fn uniform() -> Arc<Shape> {
     made(0)
 }
 
-/// The shape of that place in [`NAMES`].
+/// The shape at that index in [`NAMES`].
 fn made(index: usize) -> Arc<Shape> {
     static MADE: [OnceLock<Arc<Shape>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     Arc::clone(MADE[index].get_or_init(|| Arc::new(Shape::of_knots(knots(NAMES[index])))))
 }
 
-/// Shifts the knots (in integers) so that the table's mean is 0 exactly. What a shift of all leaves, less than one unit
-/// each, is made up for by lowering the lowest ones by one unit, the very lowest by two at most.
+/// Shifts the knots (in integers) so that the table's mean is exactly 0. The remainder of a common shift,
+/// less than one unit each, is compensated by lowering the lowest knots by one unit, and the very lowest by
+/// at most two.
 pub(super) fn center(knots: &mut [i64]) {
     let cells = knots.len() as i128 - 1;
     let shift = doubled_sum(knots.iter().copied()).div_euclid(2 * cells) as i64;
     knots.iter_mut().for_each(|knot| *knot -= shift);
-    // From 0 to 2·cells − 1: a knot at an end counts once, the others twice. Lowering a beginning keeps the order.
+    // From 0 to 2·cells − 1: a knot at an end has weight one, the others two. Lowering a prefix keeps the
+    // order.
     let over = doubled_sum(knots.iter().copied()) as usize;
     if over > 0 {
         let first = 2 - over % 2;
@@ -43,7 +45,7 @@ pub(super) fn center(knots: &mut [i64]) {
     }
 }
 
-/// The knots of a shape, in 2⁻²²nds of a deviation, with a mean of 0.
+/// The knots of a shape, in 2⁻²²nds of a deviation, with mean 0.
 fn knots(name: &str) -> Vec<i64> {
     match name {
         "uniform" => vec![-(1 << SHAPE_BITS), 1 << SHAPE_BITS],
@@ -70,24 +72,25 @@ fn centered(knots: &[f64]) -> Vec<i64> {
     knots
 }
 
-/// Adds the last knot, so that the mean is 0. The straight lines are a little above a convex quantile function, and
-/// this knot a little lower for it.
+/// Adds the last knot, so that the mean is 0. The lines lie slightly above a convex quantile function, which
+/// this knot compensates.
 fn with_tail(knots: Vec<f64>) -> Vec<i64> {
     let mut knots = fixed(&knots);
-    // The last one counted whole, which it is once it has a successor.
+    // The last one has full weight, because it gets a successor.
     let sum = doubled_sum(knots.iter().copied()) + i128::from(knots[CELLS - 1]);
     knots.push(-sum as i64);
     knots
 }
 
-/// Q(i/4096) of the standard normal distribution, i from 0 to 4096; the ends make the tails' means right: beyond q that is
-/// φ(q)/(1 − Φ(q)).
+/// Q(i/4096) of the standard normal distribution, i from 0 to 4096; the ends give the tails their correct
+/// means: beyond q that is φ(q)/(1 − Φ(q)).
 fn normal() -> Vec<f64> {
     let mut upper = vec![0.0];
     let mut z = 0.0;
     for i in 1..HALF {
         let share = i as f64 / CELLS as f64;
-        // Newton's steps from the knot before; the function bends down, so they come from below and never overshoot.
+        // Newton's method from the previous knot; the function is concave, so iterations approach from below
+        // and never overshoot.
         for _ in 0..8 {
             let density = NORMAL_PEAK * exp(-0.5 * z * z);
             z += (share - density * normal_series(z)) / density;
@@ -110,15 +113,15 @@ fn normal_series(z: f64) -> f64 {
     sum
 }
 
-/// `from` of Q(i/4096) of the exponential distribution of mean 1, i from 0 to 4095.
+/// `from` applied to Q(i/4096) of the exponential distribution of mean 1, i from 0 to 4095.
 fn exponential(from: fn(f64) -> f64) -> Vec<f64> {
     (0..CELLS).map(|i| from(-ln((CELLS - i) as f64 / CELLS as f64))).collect()
 }
 
-/// Of −ln(1 − u), the same quantile u of the gamma distribution of shape 2, less its mean 2, by its deviation √2. Its
-/// 1 − u = (1 + x)·e⁻ˣ gives x − ln(1 + x) = −ln(1 − u).
+/// Maps −ln(1 − u) to the same quantile u of the gamma distribution of shape 2, minus its mean 2, divided by
+/// its deviation √2. Its 1 − u = (1 + x)·e⁻ˣ gives x − ln(1 + x) = −ln(1 − u).
 fn gamma(t: f64) -> f64 {
-    // Newton's steps from above a function that bends up: x − ln(1 + x) ≥ x²/(2 + 2x) makes this an upper bound.
+    // Newton's method from above on a convex function: x − ln(1 + x) ≥ x²/(2 + 2x) makes this an upper bound.
     let mut x = t + (t * t + 2.0 * t).sqrt();
     for _ in 0..12 {
         if x > 0.0 {
@@ -128,7 +131,8 @@ fn gamma(t: f64) -> f64 {
     (x - 2.0) / 2f64.sqrt()
 }
 
-/// Q(i/4096) of eᶻ, z standard normal, less its mean √e, by its deviation √(e² − e), i from 0 to 4095.
+/// Q(i/4096) of eᶻ, z standard normal, minus its mean √e, divided by its deviation √(e² − e), i from 0 to
+/// 4095.
 fn log_normal() -> Vec<f64> {
     let e = std::f64::consts::E;
     let (mean, deviation) = (e.sqrt(), (e * e - e).sqrt());
@@ -139,8 +143,9 @@ fn log_normal() -> Vec<f64> {
     values.map(|value| (value - mean) / deviation).collect()
 }
 
-/// netem's Pareto: at the probability 1 − v, v = 1 … 0 in steps of 1/4096, ⁴⁄₃·(v^(−1/3) − 1.5), and 32767/8192 at most,
-/// which is what its 16-bit table holds. (⁴⁄₃ is one over the variance, where one over the deviation may have been meant.)
+/// netem's Pareto: at the probability 1 − v, v = 1 … 0 in steps of 1/4096, ⁴⁄₃·(v^(−1/3) − 1.5), and at most
+/// 32767/8192, the limit of its 16-bit table. (⁴⁄₃ is one over the variance, where one over the deviation may
+/// have been meant.)
 fn pareto() -> Vec<f64> {
     let most = 32_767.0 / 8192.0;
     let value = |i| {
@@ -169,7 +174,8 @@ mod tests {
 
     const MOST: f64 = 32_767.0 / 8192.0;
 
-    /// What cutting netem's Pareto takes off its mean: ∫ ⁴⁄₃·(v^(−1/3) − 1.5) − MOST dv over the v that are cut.
+    /// Effect of the limit on the mean of netem's Pareto: ∫ ⁴⁄₃·(v^(−1/3) − 1.5) − MOST dv over the v above
+    /// the limit.
     fn cut() -> f64 {
         let v = (0.75 * MOST + 1.5).powi(-3);
         4.0 / 3.0 * (1.5 * v.powf(2.0 / 3.0) - 1.5 * v) - MOST * v
@@ -205,13 +211,14 @@ mod tests {
         }
     }
 
-    /// The greatest distance between the sorted samples' distribution and `stated`, on either side of each sample.
+    /// The largest distance between the sorted samples' distribution and `stated`, on either side of each
+    /// sample.
     fn kolmogorov(samples: &[f64], stated: impl Fn(f64) -> f64) -> f64 {
         let share = |count: usize| count as f64 / samples.len() as f64;
         let gap = |&x: &f64| {
             let upto = share(samples.partition_point(|&other| other <= x));
             let below = share(samples.partition_point(|&other| other < x));
-            // What lies below x, where the stated distribution may have a step too.
+            // The part below x, where the stated distribution may have a step too.
             (upto - stated(x)).abs().max((below - stated(x - 2e-6)).abs())
         };
         samples.iter().map(gap).fold(0.0, f64::max)
@@ -229,7 +236,7 @@ mod tests {
             let mut samples = samples(&shape(name).unwrap());
             samples.sort_by(f64::total_cmp);
             let worst = kolmogorov(&samples, |x| stated(name, x));
-            // The 1 % critical value of Kolmogorov and Smirnov.
+            // The 1 % critical value of the Kolmogorov–Smirnov test.
             let bound = 1.628 / (N as f64).sqrt();
             assert!(worst < bound, "{name}: {worst}, at most {bound}");
         }
@@ -243,7 +250,7 @@ mod tests {
                 let p = f64::from(percent) / 100.0;
                 let x = shape.offset((p * 2f64.powi(64)) as u64, Nanos::from_secs(1)) as f64 / 1e9;
                 let got = stated(name, x);
-                // What straight lines instead of curves do to the mean, times the highest density (2.25, a Pareto's).
+                // Error of linear interpolation in the mean, times the highest density (2.25, a Pareto's).
                 assert!((got - p).abs() < 1e-5, "{name} at {percent} %: {x} is at {got}");
             }
         }
@@ -266,7 +273,7 @@ mod tests {
             let close = |got: f64, wanted: f64| (got - wanted).abs() < 0.00006 * wanted.abs().max(1.0);
             assert!(close(shape.deviation(), deviation), "{name}: {}", shape.deviation());
             assert!(close(low, from) && close(high, to), "{name}: {low} to {high}");
-            // Four deviations of the mean of so many samples.
+            // Four standard errors of the mean.
             let mean = samples(&shape).iter().sum::<f64>() / N as f64;
             assert!(mean.abs() < 4.0 * shape.deviation() / (N as f64).sqrt(), "{name}: {mean}");
         }

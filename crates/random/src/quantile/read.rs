@@ -1,14 +1,14 @@
-//! Distributions from files, told apart by their content.
+//! Parser for distribution files; the format is detected by content.
 //!
-//! | first line that is no comment | what it is |
+//! | first line that is not a comment | format |
 //! |---|---|
-//! | begins with a word | a dummynet profile: `ipfw pipe … profile FILE`; or, before numbers and none of its words, a heading, which is left out |
+//! | begins with a word | a dummynet profile: `ipfw pipe … profile FILE`; or, before numbers and none of its words, a header, which is skipped |
 //! | more than two numbers, or a negative number anywhere | a netem table: `.dist` |
 //! | two numbers | points of a distribution: x, C(x) |
 //! | one number | samples |
 //!
-//! `#` begins a comment. Fields are separated by commas, or by white space if there is none; a unit may stand apart from
-//! its number. Points may stand in parentheses.
+//! `#` begins a comment. Fields are separated by commas, or by white space if there is none; a unit may be
+//! separated from its number. Points may be in parentheses.
 
 use super::table::Curve;
 use super::{
@@ -27,18 +27,18 @@ pub const MAX_LENGTH: usize = 4 << 20;
 const POINT_CELLS: usize = 4096;
 /// Samples of a dummynet profile (`ED_MAX_SAMPLES_NO`), and as many points.
 const PROFILE_MOST: usize = 1024;
-/// Units that may stand apart from their number.
+/// Units that may be separated from their number.
 const UNITS: [&str; 11] = ["ns", "us", "µs", "μs", "ms", "s", "min", "h", "%", "‰", "ppm"];
-/// Bits behind the point of a netem table.
+/// Fractional bits of a netem table.
 const NETEM_BITS: u32 = 13;
 
-/// What a file of times can be.
+/// Content of a file of times.
 pub(super) enum Found {
     Shape(Shape),
     Times(Times),
 }
 
-/// Reads `text` itself if it has line ends or semicolons (which then are line ends), else the file of that name.
+/// Parses `text` itself if it has line ends or semicolons (treated as line ends), else the file of that name.
 pub(super) fn from_text_or_file<T>(
     text: &str,
     base: &Path,
@@ -121,7 +121,7 @@ fn lines(text: &str) -> Result<Vec<Line<'_>>, DistributionError> {
     Ok(held)
 }
 
-/// Whether the first line names the columns of a table, and is no line of a dummynet profile.
+/// Whether the first line has column names, and is not a line of a dummynet profile.
 fn is_heading(lines: &[Line]) -> bool {
     let [first, second, ..] = lines else { return false };
     let words = first.fields.join(" ").to_ascii_lowercase();
@@ -134,7 +134,7 @@ fn starts_word(field: &str) -> bool {
     field.starts_with(|first: char| first.is_alphabetic() || first == '"')
 }
 
-/// The fields of a line that holds something: at least one.
+/// The fields of a non-empty line: at least one.
 fn fields(line: &str) -> Vec<&str> {
     let bracketed = line.strip_prefix('(').and_then(|line| line.strip_suffix(')'));
     let bare = bracketed.filter(|inner| !inner.trim().is_empty()).unwrap_or(line);
@@ -171,8 +171,8 @@ fn format(lines: &[Line]) -> Result<Format, DistributionError> {
     })
 }
 
-/// A netem table: `tc qdisc … netem … distribution FILE`. Whole numbers of 16 bits, 16384 at most, 8192 for one deviation.
-/// netem takes one of them for each packet; here they are sorted, and what lies between two neighbours is taken too.
+/// Parses a netem table: `tc qdisc … netem … distribution FILE`. 16-bit integers, at most 16384 of them, with
+/// 8192 for one deviation. netem picks one of them for each packet; here they are sorted and interpolated.
 /// The mean is that of the numbers.
 fn netem(lines: &[Line]) -> Result<Shape, DistributionError> {
     let mut values = Vec::new();
@@ -191,7 +191,7 @@ fn netem(lines: &[Line]) -> Result<Shape, DistributionError> {
     Ok(Shape::of_knots(knots_of_means(&values)))
 }
 
-/// A sample a line, as the means of cells: of each its own up to 16384, of more that of several.
+/// Parses samples, one per line, into the means of cells: up to 16384, each its own; more, several per cell.
 fn samples(lines: &[Line], read: Reader) -> Result<Vec<i64>, DistributionError> {
     let one = |line| alone(line).and_then(|()| read(line, 0));
     let mut values: Vec<_> = lines.iter().map(one).collect::<Result<_, _>>()?;
@@ -218,9 +218,9 @@ fn count(line: &Line, wanted: usize, why: &'static str) -> Result<(), Distributi
     }
 }
 
-/// Points x, C(x), a line each, neither falling, the last C being 1. What the first C has above 0 is the share of the
-/// first x. Evenly spaced C, as in the Osaka paper, are the table as it is; others are brought to 4096 cells, which
-/// keeps the mean to 1/50 ns and moves C(x) by 1/4096 at most.
+/// Parses points x, C(x), one per line, both ascending, the last C being 1. A first C above 0 is the
+/// probability of the first x. Evenly spaced C, as in the Osaka paper, are used directly; others are
+/// resampled to 4096 cells, which preserves the mean to 1/50 ns and moves C(x) by at most 1/4096.
 fn points(lines: &[Line], read: Reader) -> Result<Table<i64>, DistributionError> {
     let mut points: Vec<(Probability, i64)> = Vec::with_capacity(lines.len() + 1);
     for line in lines {
@@ -241,7 +241,7 @@ fn points(lines: &[Line], read: Reader) -> Result<Table<i64>, DistributionError>
     table_of(points, Probability::ONE)
 }
 
-/// The table of these points, cut at the probability `top`.
+/// The table of these points, truncated at the probability `top`.
 fn table_of(mut points: Vec<(Probability, i64)>, top: Probability) -> Result<Table<i64>, DistributionError> {
     match points.last() {
         Some(last) if last.0 >= top => {}
@@ -261,16 +261,16 @@ fn table_of(mut points: Vec<(Probability, i64)>, top: Probability) -> Result<Tab
     }
     let curve = Curve { points };
     let knots = match curve.even() {
-        // A point is half of what a knot counts.
+        // A point has half the unit of a knot.
         Some(even) => even.into_iter().map(|x| 2 * x).collect(),
         None => knots_of_means(&curve.means(POINT_CELLS)),
     };
     Ok(Table::new(knots.into()))
 }
 
-/// A dummynet profile (FreeBSD's `ipfw`): words and their values, then `prob delay` or `delay prob` and points in any order,
-/// delays in ms. dummynet takes one of `samples` values on the curve; here all of the curve is taken. `name` and `bw`
-/// are of no use here.
+/// Parses a dummynet profile (FreeBSD's `ipfw`): keywords and values, then `prob delay` or `delay prob` and
+/// points in any order, delays in ms. dummynet picks one of `samples` values on the curve; here the whole
+/// curve is used. `name` and `bw` are ignored.
 fn profile(lines: &[Line]) -> Result<Times, DistributionError> {
     let mut points: Vec<(Probability, i64)> = Vec::new();
     let (mut level, mut delay_first) = (Probability::ONE, None);
@@ -322,10 +322,10 @@ fn samples_word(line: &Line) -> Result<(), DistributionError> {
     }
 }
 
-/// Reads the field of that index, in half of what the knots count.
+/// Reads the field with that index, in half the unit of the knots.
 type Reader = fn(&Line, usize) -> Result<i64, DistributionError>;
 
-/// A time, in ms if it has no unit.
+/// A time, by default in ms.
 fn time(line: &Line, index: usize) -> Result<i64, DistributionError> {
     let text = line.fields[index];
     let bare = text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -341,7 +341,7 @@ fn chance(line: &Line, index: usize) -> Result<i64, DistributionError> {
     share(line, index).map(|share| (share.bits() >> (64 - CHANCE_BITS)) as i64)
 }
 
-/// A probability, as that of a point.
+/// A probability in the unit of points.
 fn share(line: &Line, index: usize) -> Result<Probability, DistributionError> {
     let wanted = "a probability from 0 to 1, such as \"0.015\" or \"1.5 %\"";
     line.fields[index].parse().map_err(|_| field(line, index, wanted))
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(Times::read("5").unwrap().at(1 << 40), Nanos(5 * MS));
     }
 
-    /// As spreadsheets write them. Times have no unit but their own, whatever the heading says.
+    /// Headers as written by spreadsheets. Times have only their own unit, whatever the header says.
     #[test]
     fn headings_are_left_out() {
         for heading in ["rtt_ms", "rtt (ms)", "delay", "\"Round trip, ms\"", "# a comment\nprobe"] {
@@ -410,7 +410,7 @@ mod tests {
         for percent in 1..100 {
             let wanted = sorted[percent * 500] as f64 / 1000.0;
             let got = at(&times, percent as f64 / 100.0);
-            // Neighbouring cells of 1/16384 are some 6 us apart.
+            // Neighbouring cells of 1/16384 are about 6 us apart.
             assert!((got - wanted).abs() < 0.013, "{percent} %: {got}, not {wanted}");
         }
     }
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn uneven_points_keep_their_mean() {
-        // A tenth at 10 ms exactly, then up to 20 at one half, then a leap to 50 and up to 60.
+        // A tenth at exactly 10 ms, then up to 20 at one half, then a jump to 50 and up to 60.
         let times = Times::read("10 0.1\n20 0.5\n50 0.5\n60 1").unwrap();
         assert!((times.mean() / 1e6 - (0.1 * 10.0 + 0.4 * 15.0 + 0.5 * 55.0)).abs() < 1e-8);
         for (p, wanted) in [(0.05, 10.0), (0.3, 15.0), (0.49, 19.75), (0.51, 50.2), (0.75, 55.0)] {
@@ -443,7 +443,7 @@ mod tests {
                     0.5 200\n0.5 300\n0.8 900\n";
         let times = Times::read(text).unwrap();
         assert!((times.lost_share().as_f64() - 0.2).abs() < 1e-15);
-        // Of those that arrive 5 in 8 take 200 ms, the others 300 to 900.
+        // Of the packets that arrive, 5 in 8 take 200 ms, the others 300 to 900.
         assert!((times.mean() / 1e6 - (0.625 * 200.0 + 0.375 * 600.0)).abs() < 1e-6);
         for (p, wanted) in [(0.0, 200.0), (0.6, 200.0), (0.8125, 600.0), (0.9999, 900.0)] {
             assert!((at(&times, p) - wanted).abs() < 0.3, "{p}: {}", at(&times, p));
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(shape.ends(), (-4.0, 32767.0 / 8192.0));
         let mean = f64::from(written.iter().sum::<i32>()) / 8.0 / 8192.0;
         assert!((shape.mean() - mean).abs() < 1e-12);
-        // One number a line, and the table as it would be written again, from the middle of each cell.
+        // One number per line, and the table read back from the middle of each cell.
         let single = Shape::read(&join(&written).replace(' ', "\n")).unwrap();
         assert_eq!(single, shape);
         let numbers: Vec<i32> = (-2000i32..2000).map(|n| n * n.abs() / 200).collect();
@@ -471,7 +471,7 @@ mod tests {
             .map(|n| shape.offset((2 * n + 1) * (u64::MAX / 8000), Nanos(8192 * 1000)) as i32)
             .collect();
         for (number, again) in numbers.iter().zip(again).take(3999).skip(1) {
-            // The middle of a cell is (before + 2·own + after)/4; neighbours differ by steps that differ by one.
+            // The middle of a cell is (before + 2·own + after)/4; consecutive steps differ by at most one.
             assert!((number * 1000 - again).abs() <= 510, "{number} {again}");
         }
         assert_eq!(Times::read(&text), Err(DistributionError::Relative));
@@ -571,12 +571,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hostile_texts_never_panic(text in "([-0-9.,;#%() \\n]|[0-9]{1,6} ?(ms|%|s)?\\n|prob delay\\n|loss-level |e9|\\PC){0,60}") {
+        fn hostile_texts_never_panic(text in "([-0-9.,;#%() \\n]|[0-9]{1,6} ?(ms|%|s)?\\n|prob \
+            delay\\n|loss-level |e9|\\PC){0,60}") {
             let _ = (Times::read(&text), Shape::read(&text), Chances::read(&text));
         }
 
         #[test]
-        fn samples_keep_mean_order_and_ends(mut samples in prop::collection::vec(0u64..100_000_000_000, 1..200)) {
+        fn samples_keep_mean_order_and_ends(mut samples in prop::collection::vec(0u64..100_000_000_000,
+            1..200)) {
             let text: String = samples.iter().map(|ns| format!("{ns} ns\n")).collect();
             let times = Times::read(&text).unwrap();
             samples.sort_unstable();
@@ -595,9 +597,10 @@ mod tests {
         fn points_keep_mean_and_ends(
             steps in prop::collection::vec((0u64..1000, 0u64..1_000_000), 1..50), level in 1u64..1000
         ) {
-            // As a profile, since that may be cut.
+            // As a profile, which may be truncated.
             let total: u64 = steps.iter().map(|step| step.0).sum::<u64>().max(1);
-            let (mut c, mut x, mut text) = (0, 0, format!("loss-level {}\nprob delay\n0 0\n", level as f64 / 1000.0));
+            let (mut c, mut x, mut text) = (0, 0, format!("loss-level {}\nprob delay\n0 0\n",
+                level as f64 / 1000.0));
             for (width, rise) in &steps {
                 (c, x) = (c + width, x + rise);
                 text += &format!("{} {}\n", c as f64 / total as f64, x as f64 / 1e6);
@@ -606,7 +609,7 @@ mod tests {
             let times = Times::read(&text).unwrap();
             prop_assert!(times.ends().1 <= Nanos(x));
             prop_assert!((times.lost_share().as_f64() - (1.0 - level as f64 / 1000.0)).abs() < 1e-12);
-            // The same area by hand.
+            // The same area computed by hand.
             let (level, mut area, mut c, mut x) = (level as f64 / 1000.0, 0.0, 0.0, 0.0);
             for (width, rise) in &steps {
                 let (width, rise) = (*width as f64 / total as f64, *rise as f64);
@@ -615,7 +618,8 @@ mod tests {
                 (c, x) = (c + width, x + rise);
             }
             area += (level - c).max(0.0) * x;
-            prop_assert!((times.mean() - area / level).abs() < 0.02 + 1e-9 * x, "{} {}", times.mean(), area / level);
+            prop_assert!((times.mean() - area / level).abs() < 0.02 + 1e-9 * x, "{} {}", times.mean(),
+                area / level);
         }
     }
 }

@@ -1,15 +1,14 @@
-//! The table behind every distribution: the quantile function at evenly spaced probabilities, straight lines between.
+//! The table of a distribution: the quantile function at evenly spaced probabilities, linear between them.
 
 use longwire_units::Probability;
 
 /// The most cells of a table.
 pub(super) const MAX_CELLS: usize = 16_384;
 
-/// Bits behind the point that a looked up value has beyond the knots' own.
+/// Fractional bits of a looked-up value in addition to the knots' own.
 pub(super) const FRACTION: u32 = 32;
 
-/// n + 1 knots Q(0), Q(1/n), … Q(1), never falling, in whatever fixed-point unit its owner says. n is from 1 to
-/// [`MAX_CELLS`].
+/// n + 1 ascending knots Q(0), Q(1/n), … Q(1), in the owner's fixed-point unit. n is from 1 to [`MAX_CELLS`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table<K> {
     knots: Box<[K]>,
@@ -23,7 +22,7 @@ impl<K: Copy + Into<i64>> Table<K> {
         Self { knots }
     }
 
-    /// How many cells it has.
+    /// Number of cells.
     pub(super) fn cells(&self) -> usize {
         self.knots.len() - 1
     }
@@ -38,7 +37,7 @@ impl<K: Copy + Into<i64>> Table<K> {
         doubled_sum(self.knots.iter().map(|&knot| knot.into()))
     }
 
-    /// 3n times the mean of the squares of what lies `above` a value: (a² + a·b + b²)/3 in each cell.
+    /// 3n times the mean of the squares of the differences to `above`: (a² + a·b + b²)/3 in each cell.
     pub(super) fn tripled_squares(&self, above: i64) -> i128 {
         let over = |knot: K| i128::from(knot.into()) - i128::from(above);
         let squares = self.knots.windows(2).map(|pair| {
@@ -53,8 +52,8 @@ impl<K: Copy + Into<i64>> Table<K> {
         self.knots.iter().map(|&knot| knot.into())
     }
 
-    /// The two knots around the probability `draw`/2⁶⁴, and how far it lies between them, in odd 2⁻³²nds: the middle of
-    /// each of 2³¹ steps, so that the mean over all draws is the cell's to the last bit.
+    /// The two knots around the probability `draw`/2⁶⁴, and the position between them, in odd 2⁻³²nds: the
+    /// middle of each of 2³¹ steps, so that the mean over all draws is exactly the cell's.
     #[inline]
     fn look_up(&self, draw: u64) -> (K, K, i64) {
         let position = u128::from(draw) * self.cells() as u128;
@@ -65,7 +64,8 @@ impl<K: Copy + Into<i64>> Table<K> {
 }
 
 impl Table<i32> {
-    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] more bits behind the point. The knots are within ±2³⁰.
+    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] additional fractional bits. The knots are
+    /// within ±2³⁰.
     #[inline]
     pub(super) fn at(&self, draw: u64) -> i64 {
         let (low, high, between) = self.look_up(draw);
@@ -74,7 +74,8 @@ impl Table<i32> {
 }
 
 impl Table<i64> {
-    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] more bits behind the point. The knots are within ±2⁶².
+    /// The value at the probability `draw`/2⁶⁴, with [`FRACTION`] additional fractional bits. The knots are
+    /// within ±2⁶².
     #[inline]
     pub(super) fn at(&self, draw: u64) -> i128 {
         let (low, high, between) = self.look_up(draw);
@@ -82,7 +83,7 @@ impl Table<i64> {
     }
 }
 
-/// Twice the sum of the `knots`, the first and the last of them counted half.
+/// Twice the sum of the `knots`, with half weight for the first and the last.
 pub(super) fn doubled_sum(knots: impl Iterator<Item = i64>) -> i128 {
     let (mut sum, mut first, mut last) = (0, None, 0);
     for knot in knots {
@@ -93,19 +94,19 @@ pub(super) fn doubled_sum(knots: impl Iterator<Item = i64>) -> i128 {
     sum - i128::from(first.unwrap_or(0)) - i128::from(last)
 }
 
-/// Knots, in half the unit of the `means`, of a table whose cells have these means on average: between two cells the middle
-/// of their means, at the ends the mean itself. The table's mean is exactly that of the means, and no value lies
-/// outside them.
+/// Knots, in half the unit of the `means`, of a table whose cells have these means on average: between two
+/// cells the middle of their means, at the ends the mean itself. The table's mean is exactly that of the
+/// means, and no value lies outside them.
 pub(super) fn knots_of_means(means: &[i64]) -> Vec<i64> {
     let (Some(first), Some(last)) = (means.first(), means.last()) else { return Vec::new() };
     let inner = means.windows(2).map(|pair| pair[0] + pair[1]);
     std::iter::once(2 * first).chain(inner).chain([2 * last]).collect()
 }
 
-/// A probability distribution as points (C, x) of its quantile function, neither ever falling, with straight lines between;
-/// two points of the same C are a jump.
+/// A probability distribution as ascending points (C, x) of its quantile function, linear between them; two
+/// points with the same C are a jump.
 pub(super) struct Curve {
-    /// C and x. The first C is 0, the last one 1 or what the curve is cut at.
+    /// C and x. The first C is 0, the last one 1 or the truncation.
     pub(super) points: Vec<(Probability, i64)>,
 }
 
@@ -202,7 +203,8 @@ mod tests {
         let step = curve(&[("0", 200), ("0.5", 200), ("0.5", 300), ("1", 300)]);
         assert_eq!(step.means(4), [200, 200, 300, 300]);
         assert_eq!(step.means(1), [250]);
-        // A corner within a cell: 0 up to a quarter, then up to 300; halves are (0·½ + 50·½) and 200.
+        // A corner within a cell: 0 up to a quarter, then up to 300; the halves have means (0·½ + 50·½) and
+        // 200.
         let corner = curve(&[("0", 0), ("0.25", 0), ("1", 300)]);
         assert_eq!(corner.means(2), [25, 200]);
         // Cut at a half.

@@ -1,13 +1,13 @@
-//! What must hold for any bytes as a distribution; also the fuzz target of this name.
+//! Invariants for arbitrary bytes as a distribution; also the fuzz target `distribution`.
 
 use longwire_random::quantile::{Chances, Shape, Times};
 use longwire_units::{Nanos, Probability};
 
-/// Draws at both ends of what a generator gives, and between.
+/// Draws at both ends of a generator's range, and between.
 const DRAWS: [u64; 5] = [0, 1, 1 << 63, u64::MAX - 1, u64::MAX];
 
-/// Reads the bytes as all that a distribution can be for. What is read gives times and chances within their bounds, that
-/// rise with the draw.
+/// Parses the bytes as every kind of distribution. Accepted ones give times and probabilities within their
+/// bounds, monotonic in the draw.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Shape::read(&text) {

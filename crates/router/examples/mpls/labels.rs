@@ -1,8 +1,9 @@
 //! A classifier that takes the place of IP's: MPLS label switching (RFC 3031, RFC 3032) beside IP forwarding.
 //!
-//! A labelled packet is switched by the topmost entry of its stack: the label is swapped, one hop is taken off, and the packet leaves as
-//! [`Class::Switched`], which needs no route and no look at what is below. What has no label is IP's. Frames keep their length here, so labels are
-//! neither pushed nor popped: that is the edge's.
+//! A labelled packet is switched by the topmost entry of its stack: the label is swapped, one hop is taken
+//! off, and the packet leaves as [`Class::Switched`], which needs no route and no look at what is below. What
+//! has no label is IP's. Frames keep their length here, so labels are neither pushed nor popped: that is the
+//! edge's.
 
 use longwire_block::DropReason;
 use longwire_packet::Meta;

@@ -1,4 +1,4 @@
-//! What the control plane says of itself, and changes at its router.
+//! Changes from the control plane, and its state.
 
 use super::Known;
 use crate::next_hop::neighbour_key;
@@ -13,8 +13,8 @@ impl<C> Router<C> {
         self.core().control.is_some()
     }
 
-    /// Gives a port other addresses; routes to them and their networks are changed apart. What it had before is answered, to be freed where
-    /// there is time for it; the link-local address among it is what stays.
+    /// Gives a port other addresses; routes to them and their networks are changed apart. What it had before
+    /// is answered, to be freed where there is time for it; the link-local address among it is what stays.
     ///
     /// # Errors
     /// There is no such port, or an address can't be a port's; nothing has changed then.
@@ -28,7 +28,8 @@ impl<C> Router<C> {
         self.core_mut().ports.set_addresses(port, v4, v6)
     }
 
-    /// Sets a port up or down. What would go out of, or has come in by, a port that is down is dropped. False if there is no such port.
+    /// Sets a port up or down. What would go out of, or has come in by, a port that is down is dropped. False
+    /// if there is no such port.
     pub fn set_up(&mut self, port: u16, up: bool) -> bool {
         self.core_mut().ports.set_up(port, up)
     }

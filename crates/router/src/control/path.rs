@@ -18,7 +18,7 @@ const ROUTING_TCP: [u16; 2] = [179, 646];
 const ROUTING_UDP: [u16; 6] = [520, 521, 646, 3784, 3785, 4784];
 
 impl Core {
-    /// What a packet is that came in by no port of the router's: from the control plane, or from nobody.
+    /// The class of a packet that came in by no port of the router: from the control plane, or from nobody.
     #[cold]
     pub fn send_for_control(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
         let meta = *pool.meta(handle);
@@ -54,8 +54,9 @@ impl Core {
         Some(Fate::Out(control))
     }
 
-    /// Whether a packet that full IP was given goes on to the control plane and is policed there by what it is, so that no flood of other
-    /// exceptional packets takes its place. Routing protocols often send with a single hop to go.
+    /// Whether a packet that full IP was given goes on to the control plane and is policed there by what it
+    /// is, so that no flood of other exceptional packets takes its place. Routing protocols often send with a
+    /// single hop to go.
     pub fn is_for_control(&self, pool: &Pool, handle: Handle, why: Why) -> bool {
         let may_be =
             self.control.is_some() && matches!(why, Why::Local | Why::Expired | Why::Options | Why::HopByHop);
@@ -78,14 +79,14 @@ impl Core {
         self.control.as_deref_mut().is_some_and(|control| control.take_answer(place, neighbour, now))
     }
 
-    /// Where a neighbour's answer goes that the router has read: to the control plane too, if there is one.
+    /// The fate of a neighbour's answer that the router has read: it also goes to the control plane, if any.
     pub fn answered(&self, place: u16) -> Fate {
         let control = self.control.as_deref().and_then(|control| control.beside(place));
         control.map_or(Fate::Consumed, Fate::Out)
     }
 }
 
-/// What a packet for the router itself is.
+/// The kind of a packet for the router itself.
 fn class(frame: &[u8]) -> Work {
     let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else { return Work::ControlOther };
     match u16::from_be_bytes([ethernet[12], ethernet[13]]) {

@@ -1,4 +1,5 @@
-//! What programs work with on one thread: a stack, room for packets that grow, and a sampler of what they take.
+//! The working memory of programs on one thread: a stack, room for packets that grow, and a sampler of what
+//! they take.
 
 use super::cost::Sampler;
 use crate::meter::Meter;
@@ -6,10 +7,10 @@ use longwire_jit::Visit;
 use longwire_packet::BATCH;
 use longwire_program::Stack;
 
-/// What programs of a router work with on one thread, one after the other.
+/// The working memory of a router's programs on one thread, which run one after the other.
 pub(crate) struct Bench {
     pub(super) stack: Stack,
-    /// What a program has said of a batch's packets.
+    /// A program's verdicts on a batch's packets.
     pub(super) visits: Box<[Visit; BATCH]>,
     /// A packet with room before and behind.
     pub(super) buffer: Box<[u8]>,
@@ -32,7 +33,8 @@ impl Bench {
         }
     }
 
-    /// One for a thread beside others, that works on packets in buffers of their own, and is told what they took.
+    /// One for a thread beside others, that works on packets in buffers of their own, and is told what they
+    /// took.
     pub fn beside(meter: Meter) -> Self {
         Self { buffer: Box::default(), alone: false, sampler: Sampler::told(meter), ..Self::new() }
     }

@@ -34,7 +34,8 @@ impl Code {
         alone.or_else(|| compiled.helped(state).map(How::Helped))
     }
 
-    /// Runs it, and gives what it returns. What it asks for stays in the machine, from where it is read as it was written: in pieces.
+    /// Runs it, and gives what it returns. What it asks for stays in the machine, from where it is read as it
+    /// was written: in pieces.
     pub fn run(&self, verified: &Verified, machine: &mut Machine<'_>) -> u64 {
         let returned = match self {
             Self::Compiled(compiled) => compiled.run(machine).ok(),
@@ -43,7 +44,8 @@ impl Code {
                 interpret(code, machine, *budget).ok().map(|finished| finished.returned)
             }
         };
-        // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it had given up.
+        // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it
+        // had given up.
         returned.unwrap_or(ABORTED)
     }
 }

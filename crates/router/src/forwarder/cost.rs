@@ -1,10 +1,11 @@
-//! What programs take of a processor, measured now and then: every so many batches each program's work on each packet is timed. All other batches
-//! pay for one number that is counted down.
+//! Processor time of programs, by samples: every so many batches each program's work on
+//! each packet is timed. All other batches pay for one number that is counted down.
 
 use crate::meter::Meter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// One batch in so many is measured; of processors on threads, one packet, and only if it meets one program: it is measured as a whole.
+/// One batch in so many is measured; of processors on threads, one packet, and only if it meets one program:
+/// it is measured as a whole.
 const EVERY: u32 = 256;
 /// Bits of a time that tell the buckets of one power of two apart: quantiles are at most an eighth too high.
 const FINE: u32 = 3;
@@ -12,20 +13,20 @@ const FINE: u32 = 3;
 const LARGEST: u32 = 41;
 const BUCKETS: usize = ((LARGEST - FINE + 1) << FINE) as usize;
 
-/// What a program has taken for a packet, in picoseconds, as far as it was measured.
+/// The measured time of a program for a packet, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeasuredCost {
     /// How many packets were measured.
     pub samples: u64,
     /// The mean.
     pub mean: u64,
-    /// What 99 of 100 took at most, to an eighth.
+    /// The 99th percentile, to an eighth.
     pub p99: u64,
     /// The most; with what the machine did meanwhile.
     pub most: u64,
 }
 
-/// What was measured of a program, by all threads that run it.
+/// Measurements of a program by all threads that run it.
 pub(super) struct Costs {
     samples: AtomicU64,
     sum: AtomicU64,
@@ -90,7 +91,7 @@ pub(super) struct Sampler {
     meter: Option<Meter>,
     left: u32,
     is_on: bool,
-    /// What measuring nothing takes, in cycles.
+    /// The cost of a measurement, in cycles.
     empty: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a forwarder has done, counted by the threads that run it and read by anybody.
+//! A forwarder's counters, written by the threads that run it and readable by all.
 
 use longwire_program::{Effects, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Reasons for drops that a program may have of its own.
 pub const REASONS: usize = Effects::REASONS as usize;
 
-/// What a forwarder has done, in packets: packets = passed + transmitted + redirected + dropped + aborted.
+/// A forwarder's counters, in packets: packets = passed + transmitted + redirected + dropped + aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForwarderStats {
     /// Packets that it was run on.

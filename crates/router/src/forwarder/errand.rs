@@ -15,7 +15,8 @@ use longwire_wire::finish_checksum;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A copy of a packet, and what its programs say of it. Used for one packet after another: nothing is allocated for it.
+/// A copy of a packet, and what its programs say of it. Used for one packet after another: nothing is
+/// allocated for it.
 pub(crate) struct Errand {
     /// The programs that were installed when the packet was given.
     table: Arc<Forwarders>,
@@ -157,7 +158,7 @@ impl Programs {
             own = put_back(core, pool, handle, &errand.buffer[errand.data.clone()], &mut ruling, out);
         }
         let now = self.table();
-        // A seat goes with its program, and may be another's by now.
+        // An attachment goes with its program, and may be another's by now.
         errand.passage.keep_above(|fid| Arc::ptr_eq(now, &errand.table) || now.forwarder(fid).is_some());
         let packet = (own, class, errand.words.as_ref());
         errand.passage.rule((core, classifier), &errand.table, pool, packet, &mut ruling);

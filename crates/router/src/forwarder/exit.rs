@@ -1,5 +1,5 @@
-//! Programs that entries of maps name: they run on a packet that its program has redirected by such an entry, in the same machine, before
-//! the router hears of it.
+//! Programs that entries of maps name: they run on a packet that its program has redirected by such an entry,
+//! in the same machine, before the router hears of it.
 
 use super::code::{Code, calls};
 use longwire_program::{
@@ -58,7 +58,7 @@ impl Exits {
         self.0.iter().map(|exit| (exit.kind, &exit.verified))
     }
 
-    /// What a packet needs at worst once its program is done.
+    /// The worst-case cost of a packet after its program.
     pub fn demand(&self, prices: &Prices) -> Demand {
         let of = |kind| {
             let own = self.0.iter().filter(move |exit| exit.kind == kind);
@@ -71,7 +71,7 @@ impl Exits {
         if self.all().any(leads_on) { processor.then(port) } else { processor.or(port) }
     }
 
-    /// What becomes of a packet of which its program has returned this.
+    /// The fate of a packet for which its program has returned this.
     pub fn leave(&self, mut returned: u64, machine: &mut Machine<'_>) -> Verdict {
         let mut is_led = false;
         loop {
@@ -96,7 +96,8 @@ impl Exits {
                         _ => Verdict::Aborted(Abort::Returned),
                     };
                 }
-                // A second processor's program would be followed by a third's: the kernel has no bound for that.
+                // A second processor's program would be followed by a third's: the kernel has no bound for
+                // that.
                 (ExitKind::Processor, Redirect::Processor(_)) if !is_led => {
                     is_led = true;
                     returned = exit.run(machine);

@@ -1,4 +1,4 @@
-//! What becomes of a packet by what its last program said of it.
+//! The fate of a packet by the verdict of its last program.
 
 use super::program::Fid;
 use super::table::Forwarders;
@@ -7,7 +7,8 @@ use longwire_block::DropReason;
 use longwire_packet::Meta;
 use longwire_program::{Redirect, Verdict};
 
-/// What becomes of a packet of which its last program said this; `lost` tells of a redirection that leads nowhere.
+/// The fate of a packet by this verdict of its last program; `lost` is the fate of a redirection that
+/// leads nowhere.
 #[inline]
 pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
     match verdict {
@@ -28,7 +29,7 @@ pub(super) fn into_link(table: &Forwarders, fid: Fid, number: u32, meta: &mut Me
     if link.from.is_some_and(|from| from != meta.in_port) {
         return None;
     }
-    meta.set_wish(link.number);
+    meta.request_link(link.number);
     Some(Fate::Out(link.port))
 }
 

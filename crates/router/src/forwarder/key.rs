@@ -27,8 +27,8 @@ pub struct FlowKey {
     pub destination: Option<KeyAddress>,
     /// The destination port.
     pub destination_port: Option<u16>,
-    /// The protocol after IP and its extension headers; of packets that have too many, or end within them, what the last of these says that comes
-    /// next.
+    /// The protocol after IP and its extension headers; of packets that have too many, or end within them,
+    /// what the last of these says that comes next.
     pub protocol: Option<u8>,
 }
 
@@ -41,8 +41,8 @@ pub struct KeyAddress {
 }
 
 impl KeyAddress {
-    /// All addresses whose first `prefix` bits are those of this one; none if it has fewer bits, or if all addresses of IPv4 would be meant, as a prefix of
-    /// no bits means: that is what a wild field says.
+    /// All addresses whose first `prefix` bits are those of this one; none if it has fewer bits, or if all
+    /// addresses of IPv4 would be meant, as a prefix of no bits means: that is what a wild field says.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let canonical = address.to_canonical();
         let prefix = if address.is_ipv6() && canonical.is_ipv4() { prefix.checked_sub(96)? } else { prefix };
@@ -126,7 +126,7 @@ pub(crate) type Words = [u64; 5];
 
 /// Protocols whose header begins with two ports.
 const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
-/// What stands for the port of a packet that has none.
+/// The value in place of the port of a packet that has none.
 const NONE: u64 = 0x1_0000;
 const PORT_BITS: u32 = 17;
 const DESTINATION_PORT: u32 = PORT_BITS;
@@ -167,7 +167,8 @@ impl FlowKey {
         fixed.iter().filter(|&&fixed| !fixed).count() as u32
     }
 
-    /// What says which of several keys counts: the least. Wild fields first, then bits of addresses that don't count.
+    /// The rank of a key; of several that match, the one with the least is used. Wild fields first, then bits
+    /// of addresses that don't count.
     pub(crate) fn rank(&self) -> u32 {
         let open = |address: Option<KeyAddress>| address.map_or(0, |address| u32::from(address.open()));
         self.wild() << 16 | (open(self.source) + open(self.destination))

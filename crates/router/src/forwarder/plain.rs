@@ -1,5 +1,6 @@
-//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters, counters and translators, as most are. They
-//! are made ready once for a batch, and a packet is shown to one after the other. None of them chooses links or reads marks, though they may set some.
+//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters,
+//! counters and translators, as most are. They are made ready once for a batch, and a packet is shown to one
+//! after the other. None of them chooses links or reads marks, though they may set some.
 
 use super::fate::fate;
 use super::key::flow;
@@ -9,15 +10,15 @@ use super::through::{Programs, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::DropReason;
-use longwire_jit::{Arrival, Bound, Desk, Shown, Visit};
+use longwire_jit::{Arrival, Bound, Session, Shown, Visit};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Verdict};
 use longwire_wire::finish_checksum;
 
-/// What the programs of a packet have said, if more than that it passes as it is.
+/// The ruling of a packet's programs, unless it passes unchanged.
 #[derive(Clone, Copy)]
 struct Said<'t> {
-    /// What the one said that did not let it pass.
+    /// The verdict of the program that did not let it pass.
     end: Option<(Verdict, &'t Forwarder)>,
     /// Whether one of them may have changed it.
     changed: bool,
@@ -26,8 +27,8 @@ struct Said<'t> {
 }
 
 impl Programs {
-    /// Runs the programs on a batch, if all are such, but on those packets that are dropped, which have a bit: gives those that are left to be decided
-    /// about, and has their classes come first.
+    /// Runs the programs on a batch, if all are such, but on those packets that are dropped, which have a
+    /// bit: gives those that are left to be decided about, and has their classes come first.
     #[inline(never)]
     pub fn rule_plain<'l, C: Classify>(
         &'l mut self,
@@ -45,15 +46,15 @@ impl Programs {
             }
         }
         let alone = bench.alone;
-        let mut desk = Desk::new(&mut bench.stack, Context::default());
+        let mut session = Session::new(&mut bench.stack, Context::default());
         let ruled = match &*table.general {
             [only] if table.flows.is_empty() => {
                 let Some(ready) = only.ready() else { return handles };
-                let visits = (&mut desk, &mut *bench.visits);
+                let visits = (&mut session, &mut *bench.visits);
                 rule_by_one(router, pool, (handles, classes, dropped), visits, (&ready, alone))
             }
             _ => rule(router, pool, (handles, classes), |arrival, frame| {
-                meet(table, &mut desk.show(arrival, frame), alone)
+                meet(table, &mut session.show(arrival, frame), alone)
             }),
         };
         if ruled == 0 { handles } else { closed_up(ruled, (handles, classes), left) }
@@ -65,22 +66,22 @@ fn rule_by_one<C: Classify>(
     router: (&mut Core, &mut C),
     pool: &mut Pool,
     (handles, classes, dropped): (&[Handle], &mut [Class; BATCH], u64),
-    (desk, visits): (&mut Desk<'_>, &mut [Visit; BATCH]),
+    (session, visits): (&mut Session<'_>, &mut [Visit; BATCH]),
     (ready, alone): (&Ready<'_>, bool),
 ) -> u64 {
     let Some(code) = ready.code() else {
         let mut passed = 0;
         let ruled = rule(router, pool, (handles, classes), |arrival, frame| {
-            said_by_one(ready, ready.run(&mut desk.show(arrival, frame), alone), &mut passed)
+            said_by_one(ready, ready.run(&mut session.show(arrival, frame), alone), &mut passed)
         });
         ready.passed(passed, alone);
         return ruled;
     };
     let packets = (handles, classes, dropped);
-    visit(router, pool, packets, (&mut desk.bind(code), visits), (ready, alone))
+    visit(router, pool, packets, (&mut session.bind(code), visits), (ready, alone))
 }
 
-/// The same for one that calls nothing: it is given all packets at once, but those that are dropped.
+/// Runs a program that calls nothing on all packets at once, except those that are dropped.
 fn visit<C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
@@ -143,7 +144,7 @@ fn make_whole(core: &mut Core, pool: &mut Pool, handle: Handle) -> bool {
     !is_lost
 }
 
-/// What the only program has said of a packet, if more than that it passes as it is.
+/// The ruling of the only program on a packet, unless it passes unchanged.
 #[inline(never)]
 fn said_by_one<'t>(
     ready: &Ready<'t>,
@@ -178,8 +179,8 @@ fn closed_up<'l>(
     &left[..count]
 }
 
-/// Runs programs on packets, and books those that are not let pass, with a bit for each; the others are looked at again if they may have changed.
-/// `run` gives none for a packet that passes as it is.
+/// Runs programs on packets, and books those that are not let pass, with a bit for each; the others are
+/// looked at again if they may have changed. `run` gives none for a packet that passes as it is.
 #[inline]
 fn rule<'t, C: Classify>(
     (core, classifier): (&mut Core, &mut C),
@@ -246,7 +247,8 @@ fn book(core: &mut Core, meta: &mut Meta, (verdict, forwarder): (Verdict, &Forwa
     core.book(meta, fate.unwrap_or(Fate::Dropped(DropReason::Aborted)));
 }
 
-/// Says what a packet is that may have changed. What knows its next hop already is not looked at again: its label is gone.
+/// Says what a packet is that may have changed. What knows its next hop already is not looked at again: its
+/// label is gone.
 #[inline(never)]
 fn look_again<C: Classify>(
     core: &Core,
@@ -289,12 +291,12 @@ fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option
     more.then_some(said)
 }
 
-/// What a program said, unless it let the packet pass.
+/// A program's verdict, unless it let the packet pass.
 fn end(verdict: Verdict, forwarder: &Forwarder) -> Option<(Verdict, &Forwarder)> {
     (verdict != Verdict::Pass).then_some((verdict, forwarder))
 }
 
-/// What programs are told of a packet that comes to its router (see [`context`](super::through::context)).
+/// The context of programs for a packet that came to its router (see [`context`](super::through::context)).
 const fn arrival(meta: &Meta) -> Arrival {
     Arrival { ingress: meta.in_port as u32, now: meta.arrival, mark: meta.mark() }
 }

@@ -1,19 +1,20 @@
-//! What a router's own work costs a packet, and what there is for all of it.
+//! Prices of a router's own work for a packet, and the budget.
 
 use super::space::Space;
 use longwire_program::{Budget, Demand, Installed, Item, Overdrawn, Prices, Resource, admit};
 
-/// What there is for a packet, and what things cost.
+/// The budget of a packet, and the prices.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Admission {
-    /// What there is. The default limits nothing.
+    /// The budget. The default limits nothing.
     pub budget: Budget,
-    /// What things cost on this machine.
+    /// Prices on this machine.
     pub prices: RouterPrices,
 }
 
 impl Admission {
-    /// Whether the router's own work, classifying and minimal IP, fits before there is any program. It is done whatever the answer.
+    /// Whether the router's own work, classifying and minimal IP, fits before there is any program. It is
+    /// done whatever the answer.
     ///
     /// # Errors
     /// Shows the arithmetic of what there is too little of.
@@ -23,10 +24,11 @@ impl Admission {
     }
 }
 
-/// What things cost a packet on this machine, in picoseconds, everything that is not in the packet as a cache miss.
+/// Prices of operations for a packet on this machine, in picoseconds, everything that is not in the packet as
+/// a cache miss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterPrices {
-    /// What programs do.
+    /// Instructions and helpers of programs.
     pub items: Prices,
     /// Classifying.
     pub classify: u64,
@@ -34,7 +36,8 @@ pub struct RouterPrices {
     pub forward: u64,
 }
 
-/// Assumptions, on no machine in particular: what 8 million packets per second leave, a quarter of it for classifying.
+/// Assumptions, on no machine in particular: what 8 million packets per second leave, a quarter of it for
+/// classifying.
 impl Default for RouterPrices {
     fn default() -> Self {
         Self { items: Prices::ASSUMED_PICOSECONDS, classify: 30_000, forward: 95_000 }
@@ -52,9 +55,9 @@ impl RouterPrices {
     }
 }
 
-/// What classifying needs. The paper's classifier has one lookup, and counts its instructions; for each further mask there are as many bytes
-/// as the paper's reads, a hash, and for each of five words a mask, a comparison, a load and a branch. With programs that write, a packet is
-/// classified twice.
+/// The cost of classification. The paper's classifier has one lookup, and counts its instructions; for each
+/// further mask there are as many bytes as the paper's reads, a hash, and for each of five words a mask, a
+/// comparison, a load and a branch. With programs that write, a packet is classified twice.
 pub(super) fn classifier(prices: &RouterPrices, space: &Space, writes: bool) -> Demand {
     const READ: u64 = 20;
     const INSTRUCTIONS: u64 = 20;
@@ -74,7 +77,7 @@ pub(super) fn classifier(prices: &RouterPrices, space: &Space, writes: bool) -> 
     demand
 }
 
-/// What minimal IP needs, which every packet meets last (table 5 of the paper: 24 bytes, 32 instructions).
+/// The cost of minimal IP, which every packet meets last (table 5 of the paper: 24 bytes, 32 instructions).
 pub(super) fn minimal_ip(prices: &RouterPrices) -> Installed {
     let mut demand = Demand::default();
     demand

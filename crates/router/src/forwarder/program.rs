@@ -17,7 +17,7 @@ use longwire_program::{
     Arithmetic, Context, Demand, Effects, ExitKind, Helper, Instruction, Item, Machine, Maps, Operand,
     Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, verify,
 };
-use longwire_punt::SeatId;
+use longwire_punt::AttachmentId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
@@ -31,7 +31,8 @@ pub struct Fid(pub u32);
 pub struct LinkChoice {
     /// Its name.
     pub name: Box<str>,
-    /// Its number among those that programs may name: [`Meta::wish`](longwire_packet::Meta::wish).
+    /// Its number among those that programs may name:
+    /// [`Meta::requested_link`](longwire_packet::Meta::requested_link).
     pub number: u16,
     /// The place of the router's port that packets go out of to come to it.
     pub port: u16,
@@ -42,25 +43,28 @@ pub struct LinkChoice {
 /// How a program is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Installation {
-    /// What it is called in lists and in the arithmetic of the budget.
+    /// Its name in lists and in the sums of the budget.
     pub name: Box<str>,
     /// The packets that it is for.
     pub key: Key,
     /// Bytes of its state, at most 4096; zero at first. What it uses, if none are named.
     pub state: Option<u32>,
-    /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the router's.
+    /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the
+    /// router's.
     pub way: Option<NextHop>,
-    /// The level above that its packets go up to, if it lets them pass: a seat of [`Router::set_levels`](crate::Router::set_levels)'s. If nobody
-    /// sits there, they go on as if this were not so.
-    pub above: Option<SeatId>,
-    /// Only packets that have this mark then go up: what programs before it have set, the program itself, or an earlier router. All do without one.
+    /// The level above that its packets go up to, if it lets them pass: an attachment of
+    /// [`Router::set_levels`](crate::Router::set_levels)'s. If nobody sits there, they go on as if this were
+    /// not so.
+    pub above: Option<AttachmentId>,
+    /// Only packets that have this mark then go up: what programs before it have set, the program itself, or
+    /// an earlier router. All do without one.
     pub mark: Option<u32>,
     /// The output queue of its packets, if it chooses no other.
     pub queue: Option<u8>,
     /// The links that the program may choose: it numbers them from 0 on.
     pub links: Box<[LinkChoice]>,
-    /// How many threads run it: each has values of its own in per-CPU maps. 0 is as 1. A router of several processors has one for each of them
-    /// besides its worker.
+    /// How many threads run it: each has values of its own in per-CPU maps. 0 is as 1. A router of several
+    /// processors has one for each of them besides its worker.
     pub threads: u32,
 }
 
@@ -79,9 +83,9 @@ pub enum PrepareError {
     /// Less state than it uses, or more than there is.
     #[error("the state is {size} bytes; the program uses {used}, and {most} are the most", most = State::MAX)]
     State {
-        /// What was asked for.
+        /// The requested size.
         size: u32,
-        /// What it uses.
+        /// The used size.
         used: u32,
     },
     /// It names links that it was not given.
@@ -94,7 +98,8 @@ pub enum PrepareError {
     },
     /// It asks for routes on threads that don't see the router's tables.
     #[error(
-        "it calls fib_lookup, which only the router's own worker can answer; let the router have one processor"
+        "it calls fib_lookup, which only the router's own worker can answer; let the router have one \
+         processor"
     )]
     Routes,
     /// Its packets would go nowhere.
@@ -110,12 +115,12 @@ pub struct Forwarder {
     /// Whether it may change packets, and whether it may move their ends.
     pub(super) writes: bool,
     moves: bool,
-    /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its installation sends packets nowhere but
-    /// where they would go.
+    /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its
+    /// installation sends packets nowhere but where they would go.
     pub(super) plain: bool,
-    /// The seat to which all its packets go up, if it has nothing to say of them itself: then one that the
-    /// seat refuses need not be shown to it.
-    pub(super) early: Option<SeatId>,
+    /// The attachment to which all its packets go up, if it has nothing to say of them itself: then one that
+    /// the attachment refuses need not be shown to it.
+    pub(super) early: Option<AttachmentId>,
     verified: Verified,
     code: Code,
     exits: Exits,
@@ -127,8 +132,8 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Verifies and compiles a program, and makes its state and maps. Takes milliseconds: not for a worker's thread. `seed` is that of the
-    /// maps' hashes, which senders should not know.
+    /// Verifies and compiles a program, and makes its state and maps. Takes milliseconds: not for a worker's
+    /// thread. `seed` is that of the maps' hashes, which senders should not know.
     ///
     /// # Errors
     /// Says what is wrong with the program, or with how it is to be installed.
@@ -141,8 +146,9 @@ impl Forwarder {
         Self::prepare_after(None, (program, installation), prices, seed)
     }
 
-    /// The same for a program that is to take the place of this one ([`Forwarders::replacing`](super::Forwarders::replacing)): maps that are declared
-    /// alike are this one's, with all that is in them, and so is the state if it is as large.
+    /// Prepares a program that replaces this one
+    /// ([`Forwarders::replacing`](super::Forwarders::replacing)): maps that are declared alike are this
+    /// one's, with all that is in them, and so is the state if it is as large.
     ///
     /// # Errors
     /// As [`Forwarder::prepare`].
@@ -241,7 +247,7 @@ impl Forwarder {
         self.exits.all()
     }
 
-    /// What it needs for a packet at worst, with the programs that entries of its maps may name.
+    /// Its worst-case cost for a packet, with the programs that entries of its maps may name.
     pub fn demand(&self) -> &Demand {
         &self.demand
     }
@@ -261,7 +267,7 @@ impl Forwarder {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// What it has taken for packets, as far as that was measured: in real time, of one batch in 256.
+    /// Its measured time per packet: in real time, of one batch in 256.
     pub fn measured(&self) -> Option<MeasuredCost> {
         self.costs.read()
     }
@@ -271,12 +277,13 @@ impl Forwarder {
         matches!(self.code, Code::Compiled(_))
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn stats(&self) -> ForwarderStats {
         self.counters.read()
     }
 
-    /// Whether it may change where its packets' bytes begin and end: such a program has to be run by [`Forwarder::run_with_room`].
+    /// Whether it may change where its packets' bytes begin and end: such a program has to be run by
+    /// [`Forwarder::run_with_room`].
     pub(super) fn moves(&self) -> bool {
         self.moves
     }
@@ -292,7 +299,7 @@ impl Forwarder {
         self.installation.queue.map(u16::from)
     }
 
-    /// What it said was a redirection is none.
+    /// Counts a redirection that leads nowhere.
     pub(super) fn redirected_nowhere(&self) {
         self.counters.redirected_nowhere();
     }
@@ -335,8 +342,8 @@ impl Forwarder {
         (verdict, effects, &bench.buffer[range])
     }
 
-    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread runs it; `core` answers what it asks
-    /// about routes.
+    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread
+    /// runs it; `core` answers what it asks about routes.
     #[inline]
     pub(super) fn run_on(
         &self,
@@ -382,13 +389,15 @@ impl<'f> Ready<'f> {
         }
     }
 
-    /// What the low half of its answer is for a packet that passes as it is: what no answer's is, if there are none.
+    /// What the low half of its answer is for a packet that passes as it is: what no answer's is, if there
+    /// are none.
     #[inline]
     pub fn quiet(&self) -> u64 {
         if self.forwarder.writes || self.forwarder.queue().is_some() { u64::MAX } else { PASS.into() }
     }
 
-    /// What it has said of a packet, if it returned this, having called nothing, or was stopped; or none, as [`Ready::run`].
+    /// What it has said of a packet, if it returned this, having called nothing, or was stopped; or none, as
+    /// [`Ready::run`].
     #[inline]
     pub fn heard(&self, returned: Option<u64>, alone: bool) -> Option<(Verdict, Effects)> {
         match returned {
@@ -400,7 +409,8 @@ impl<'f> Ready<'f> {
         }
     }
 
-    /// Runs it on a packet. None if it lets that pass and has asked for nothing, as most do: this is left to be counted by [`Ready::passed`].
+    /// Runs it on a packet. None if it lets that pass and has asked for nothing, as most do: this is left to
+    /// be counted by [`Ready::passed`].
     #[inline]
     pub fn run(&self, shown: &mut Shown<'_>, alone: bool) -> Option<(Verdict, Effects)> {
         let code = match &self.how {
@@ -436,8 +446,8 @@ impl<'f> Ready<'f> {
 
 const PASS: u32 = longwire_program::PASS as u32;
 
-/// Whether nothing of this has to be done or counted if the packet passes. Only programs that can't choose links are asked: what they may
-/// call says so already, and need not be looked at for each packet.
+/// Whether nothing of this has to be done or counted if the packet passes. Only programs that can't choose
+/// links are asked: what they may call says so already, and need not be looked at for each packet.
 #[inline]
 fn asks_nothing(effects: &Effects) -> bool {
     // A redirection, and a reason, mean something only with another return code.
@@ -460,12 +470,14 @@ fn says_nothing(verified: &Verified) -> bool {
     let returns = |source| matches!(source, Operand::Immediate(value) if value as u32 == PASS);
     matches!(
         *verified.program().code.instructions(),
-        [Instruction::Arithmetic { operation: Arithmetic::Mov, dst: Register::R0, source, .. }, Instruction::Exit]
+        [Instruction::Arithmetic { operation: Arithmetic::Mov, dst: Register::R0, source, .. },
+            Instruction::Exit]
             if returns(source)
     )
 }
 
-/// Whether what a helper does concerns later programs, the links of its own, or the router's tables: only the general way sees to these.
+/// Whether what a helper does concerns later programs, the links of its own, or the router's tables: only the
+/// general way sees to these.
 const fn chooses_or_reads(helper: Helper) -> bool {
     matches!(helper, Helper::RedirectLink | Helper::ChooseLink | Helper::ReadMark | Helper::FibLookup)
 }
@@ -503,12 +515,12 @@ mod tests {
     fn only_of_a_program_that_says_nothing_are_packets_refused_early() {
         let early = |code: &str, mark| {
             let program = Program::new("p", assemble(code).unwrap(), []);
-            let above = Some(SeatId::control(3));
+            let above = Some(AttachmentId::control(3));
             let installation = Installation { above, mark, ..Installation::default() };
             Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap().early
         };
-        assert_eq!(early("r0 = 2\n exit", None), Some(SeatId::control(3)));
-        assert_eq!(early("w0 = 2\n exit", None), Some(SeatId::control(3)));
+        assert_eq!(early("r0 = 2\n exit", None), Some(AttachmentId::control(3)));
+        assert_eq!(early("w0 = 2\n exit", None), Some(AttachmentId::control(3)));
         assert_eq!(early("r0 = 2\n exit", Some(7)), None, "others do not go up");
         for code in ["r0 = 1\n exit", "r0 = 0\n exit", "r1 = 0\n r0 = 2\n exit", "r0 = r1\n r0 = 2\n exit"] {
             assert_eq!(early(code, None), None, "{code}");

@@ -5,8 +5,8 @@ use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Checksum, Handle, Pool};
 
-/// Writes what a packet has become into its place, or into another packet if it has grown beyond that. The packet that has it now; if there is
-/// no memory for it, its fate is settled.
+/// Writes what a packet has become into its place, or into another packet if it has grown beyond that. The
+/// packet that has it now; if there is no memory for it, its fate is settled.
 pub(super) fn put_back(
     core: &mut Core,
     pool: &mut Pool,

@@ -1,5 +1,6 @@
-//! What programs get from outside: random numbers, and routes (`fib_lookup`) from the router's own tables. Nothing is changed, and nobody is asked: a
-//! packet whose neighbour is not known is passed, and full IP asks.
+//! The outside world of programs: random numbers, and routes (`fib_lookup`) from the router's own tables.
+//! Nothing is changed, and nobody is asked: a packet whose neighbour is not known is passed, and full IP
+//! asks.
 
 use crate::neighbour::Found;
 use crate::next_hop::{NextHop, key_v4, neighbour_key};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default)]
 pub(super) struct Random(pub AtomicU64);
 
-/// What a program draws, and whom it asks about routes.
+/// The random numbers and routes for programs.
 pub(super) struct Surroundings<'a> {
     pub random: &'a Random,
     pub core: Option<&'a Core>,
@@ -32,7 +33,7 @@ impl Environment for Surroundings<'_> {
 }
 
 impl Core {
-    /// Where a packet goes that is like this.
+    /// The answer to a lookup.
     pub(super) fn answer(&self, query: &RouteQuery<'_>) -> RouteAnswer {
         let is_port = u16::try_from(query.ingress).is_ok_and(|place| self.ports.at(place).is_some());
         if !is_port {

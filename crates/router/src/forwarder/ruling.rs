@@ -1,4 +1,4 @@
-//! What programs have made of a packet.
+//! The decision of programs on a packet.
 
 use crate::above::Upward;
 use crate::next_hop::NextHop;
@@ -6,12 +6,12 @@ use crate::state::Fate;
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 
-/// What programs have made of a packet.
+/// The decision of programs on a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Ruling {
-    /// What becomes of it, if that is settled.
+    /// Its fate, if that is decided.
     pub fate: Option<Fate>,
-    /// Where it goes instead of where a route says.
+    /// Its next hop instead of the route's.
     pub way: Option<NextHop>,
     /// The level above that it goes up to.
     pub above: Option<Upward>,

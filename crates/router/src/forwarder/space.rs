@@ -1,5 +1,5 @@
-//! Which per-flow forwarder a packet has: tuple space search (V. Srinivasan, S. Suri, G. Varghese, "Packet classification using tuple
-//! space search", SIGCOMM 1999). Made once, never changed.
+//! Which per-flow forwarder a packet has: tuple space search (V. Srinivasan, S. Suri, G. Varghese, "Packet
+//! classification using tuple space search", SIGCOMM 1999). Made once, never changed.
 
 use super::key::{FlowKey, Words};
 
@@ -30,7 +30,8 @@ struct Slot {
 }
 
 impl Space {
-    /// A space of these keys in the order of their fids, found by their places. `seed` makes unforeseeable which keys fall together.
+    /// A space of these keys in the order of their fids, found by their places. `seed` makes unforeseeable
+    /// which keys fall together.
     pub fn new(keys: &[FlowKey], seed: u64) -> Self {
         let mut masks: Vec<(Words, u32)> = keys.iter().map(|key| (key.mask(), key.rank())).collect();
         masks.sort_unstable_by_key(|&(mask, rank)| (rank, mask));
@@ -42,7 +43,8 @@ impl Space {
         Self { tuples: tuples.collect() }
     }
 
-    /// The place of the flow's forwarder: of those whose keys match, the one with fewest wild fields, then with the longest prefixes, then the first.
+    /// The place of the flow's forwarder: of those whose keys match, the one with fewest wild fields, then
+    /// with the longest prefixes, then the first.
     #[inline]
     pub fn find(&self, flow: &Words) -> Option<usize> {
         let mut best: Option<(u32, u32)> = None;
@@ -127,8 +129,8 @@ impl Tuple {
         differs(0) | differs(1) | differs(2) | differs(3) | differs(4) == 0
     }
 
-    /// Where a search for a flow begins. Its words, which have just been written, are read one by one as they were written: to read two at once
-    /// would have to wait for both.
+    /// The start of a search for a flow. Its words, which have just been written, are read one by one as they
+    /// were written: to read two at once would have to wait for both.
     #[inline]
     fn start(&self, flow: &Words) -> usize {
         let mix = |state, (&word, &mask): (&u64, &u64)| fold(state ^ word & mask, 0xa409_3822_299f_31d1);

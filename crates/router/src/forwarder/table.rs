@@ -138,12 +138,12 @@ impl Forwarders {
         self.all.is_empty()
     }
 
-    /// What a packet needs at worst, the router's own work included.
+    /// The worst-case cost of a packet, the router's own work included.
     pub fn need(&self) -> &Demand {
         &self.need
     }
 
-    /// What a packet costs at worst that has this program of its flow's, in picoseconds.
+    /// The worst-case cost of a packet whose flow has this program, in picoseconds.
     pub(crate) fn price(&self, own: Option<&Forwarder>) -> u64 {
         let prices = &self.admission.prices;
         let router = classifier(prices, &self.space, self.writes).amount(Resource::Time)
@@ -152,7 +152,7 @@ impl Forwarders {
         router + programs.map(|forwarder| forwarder.demand.amount(Resource::Time)).sum::<u64>()
     }
 
-    /// What there is, and what things cost.
+    /// The budget and the prices.
     pub fn admission(&self) -> &Admission {
         &self.admission
     }

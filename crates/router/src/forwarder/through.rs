@@ -16,7 +16,7 @@ use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Redirect, Verdict};
-use longwire_punt::SeatId;
+use longwire_punt::AttachmentId;
 use longwire_units::Nanos;
 use longwire_wire::finish_checksum;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ pub(crate) struct Programs {
     special: Box<[(usize, Ruling); BATCH]>,
 }
 
-/// What programs have said of a packet so far.
+/// The verdicts of programs on a packet so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Passage {
-    /// What the last one said, and which that was, unless it let the packet pass.
+    /// The last program and its verdict, unless it let the packet pass.
     pub end: Option<(Verdict, Fid)>,
     /// Whether one of them may have changed it.
     pub changed: bool,
@@ -46,7 +46,7 @@ pub(super) struct Passage {
     /// The link that it takes, if it is routed where that begins.
     link: Option<u16>,
     way: Option<NextHop>,
-    above: Option<(SeatId, Fid)>,
+    above: Option<(AttachmentId, Fid)>,
 }
 
 /// A packet on its way through programs.
@@ -73,7 +73,8 @@ impl Programs {
         &self.table
     }
 
-    /// Puts another table in the place of the one that it was made from; gives it back if that is not the router's any more.
+    /// Puts another table in the place of the one that it was made from; gives it back if that is not the
+    /// router's any more.
     pub fn replace(
         &mut self,
         made_from: &Arc<Forwarders>,
@@ -157,7 +158,8 @@ impl Programs {
         }
     }
 
-    /// Decides about one packet by itself. If another has taken its place, it is the one that is answered, and the packet itself is done with.
+    /// Decides about one packet by itself. If another has taken its place, it is the one that is answered,
+    /// and the packet itself is done with.
     pub fn decide_one<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),
@@ -186,7 +188,8 @@ impl Programs {
         self.table.space.find(words).and_then(|place| self.table.flows.get(place)).map(AsRef::as_ref)
     }
 
-    /// What a packet of a flow costs at worst, in picoseconds: classifying, lookups, its programs and forwarding, as they are priced.
+    /// The worst-case cost of a packet of a flow, in picoseconds: classifying, lookups, its programs and
+    /// forwarding, as they are priced.
     pub fn price(&self, words: &Words) -> u64 {
         self.table.price(self.own(words))
     }
@@ -208,8 +211,8 @@ impl Programs {
     }
 }
 
-/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet. With the levels above comes
-/// whether it may go up at once, as none before it still has to.
+/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet. With the levels
+/// above comes whether it may go up at once, as none before it still has to.
 fn rule<C: Classify>(
     (table, bench): (&Forwarders, &mut Bench),
     (core, classifier, above): (&mut Core, &mut C, Option<(&mut Above, bool)>),
@@ -231,10 +234,10 @@ fn rule<C: Classify>(
     let own = words.as_ref().and_then(|flow| table.space.find(flow));
     if table.general.is_empty() {
         let Some(own) = own.and_then(|place| table.flows.get(place)) else { return };
-        if let (Some(seat), Some((above, at_once))) = (own.early, above) {
-            // What is refused above is refused before anything expensive: a flood costs less than what it keeps
-            // out.
-            if above.refuses(seat, Nanos(meta.arrival)) {
+        if let (Some(attachment), Some((above, at_once))) = (own.early, above) {
+            // What is refused above is refused before anything expensive: a flood costs less than what it
+            // keeps out.
+            if above.refuses(attachment, Nanos(meta.arrival)) {
                 own.passed_unseen(bench.alone);
                 ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
                 return;
@@ -243,7 +246,7 @@ fn rule<C: Classify>(
             if at_once {
                 own.passed_unseen(bench.alone);
                 ruling.way = own.installation.way;
-                ruling.fate = go_up(own, seat, above, pool, (handle, *class, words.as_ref()));
+                ruling.fate = go_up(own, attachment, above, pool, (handle, *class, words.as_ref()));
                 return;
             }
         }
@@ -264,7 +267,7 @@ fn rule<C: Classify>(
 /// Takes a packet up whose program says nothing else of it. None if nobody is there.
 fn go_up(
     own: &Forwarder,
-    seat: SeatId,
+    attachment: AttachmentId,
     above: &mut Above,
     pool: &mut Pool,
     (handle, class, words): (Handle, Class, Option<&Words>),
@@ -272,11 +275,12 @@ fn go_up(
     if let Some(queue) = own.queue() {
         take_queue(pool.meta_mut(handle), queue);
     }
-    let upward = Upward { seat, fid: own.fid.0, flow: words.map_or(0, hash) };
+    let upward = Upward { attachment, fid: own.fid.0, flow: words.map_or(0, hash) };
     above.offer(pool, handle, &upward, class)
 }
 
-/// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is answered.
+/// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is
+/// answered.
 pub(crate) fn carry_out(
     core: &mut Core,
     above: Option<&mut Above>,
@@ -323,10 +327,10 @@ impl Passage {
         }
         self.mark = effects.mark.or(self.mark);
         let mark = self.mark.unwrap_or(self.first_mark);
-        if let Some(seat) = installation.above
+        if let Some(attachment) = installation.above
             && installation.mark.is_none_or(|wanted| wanted == mark)
         {
-            self.above = Some((seat, forwarder.fid));
+            self.above = Some((attachment, forwarder.fid));
         }
         if let Some(queue) = effects.queue.or(forwarder.queue()) {
             self.queue = Some(queue);
@@ -345,8 +349,8 @@ impl Passage {
         self.above = self.above.filter(|(_, fid)| is_there(*fid));
     }
 
-    /// What follows for the packet, whose flow these words are, if they are known; `table` is that of the programs. One that was changed is looked
-    /// at again. A fate that is settled already stands.
+    /// What follows for the packet, whose flow these words are, if they are known; `table` is that of the
+    /// programs. One that was changed is looked at again. A fate that is settled already stands.
     pub fn rule<C: Classify>(
         &self,
         (core, classifier): (&mut Core, &mut C),
@@ -357,9 +361,9 @@ impl Passage {
     ) {
         let (meta, frame) = pool.parts_mut(handle);
         ruling.way = self.way;
-        if let Some((seat, fid)) = self.above {
+        if let Some((attachment, fid)) = self.above {
             let flow = words.map(hash).or_else(|| flow(frame).map(|words| hash(&words))).unwrap_or(0);
-            ruling.above = Some(Upward { seat, fid: fid.0, flow });
+            ruling.above = Some(Upward { attachment, fid: fid.0, flow });
         }
         if let Some(mark) = self.mark {
             meta.set_mark(mark);
@@ -373,7 +377,7 @@ impl Passage {
             };
             ruling.fate = ruling.fate.or(fate);
         } else if let Some(link) = self.link {
-            meta.set_wish(link);
+            meta.request_link(link);
         }
         if let Some(queue) = self.queue {
             take_queue(meta, queue);
@@ -429,7 +433,7 @@ impl Traveller<'_> {
     }
 }
 
-/// What a program is told of a packet that comes to its router.
+/// The context of a program for a packet that came to its router.
 pub(super) const fn context(meta: &Meta) -> Context {
     Context {
         ingress: meta.in_port as u32,

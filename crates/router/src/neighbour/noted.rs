@@ -5,7 +5,8 @@ use crate::control::Known;
 use longwire_units::Nanos;
 
 impl Neighbours {
-    /// Notes a neighbour as somebody else knows it. Packets that wait for it are due at once. False if there is no room.
+    /// Notes a neighbour as somebody else knows it. Packets that wait for it are due at once. False if there
+    /// is no room.
     pub fn note(&mut self, port: u16, address: u128, mac: [u8; 6], known: Known, now: Nanos) -> bool {
         let state = match known {
             Known::Permanent => State::Permanent,

@@ -4,12 +4,14 @@ use super::{Neighbours, REACH, Slot, State};
 use longwire_units::Nanos;
 use std::ops::Range;
 
-/// Slots that are looked at elsewhere for one neighbour, and how often, at most: usually the first time is enough.
+/// Slots that are looked at elsewhere for one neighbour, and how often, at most: usually the first time is
+/// enough.
 const SWEEPS: usize = 4;
 const SWEPT: usize = 2 * REACH;
 
 impl Neighbours {
-    /// Finds room for a neighbour that is not there: a free slot, or one of a neighbour that nobody will miss.
+    /// Finds room for a neighbour that is not there: a free slot, or one of a neighbour that nobody will
+    /// miss.
     pub(super) fn insert(&mut self, slot: Slot, now: Nanos) -> Option<usize> {
         let home = self.home(slot.port, slot.address);
         let reach = home..home + REACH;
@@ -28,7 +30,8 @@ impl Neighbours {
         });
         let at = at.or_else(|| self.of_a_port_that_has_much(slot.port, reach.clone()));
         let at = at.or_else(|| {
-            // Who goes is looked for everywhere by turns: always near those that come, the rest would crowd together.
+            // Who goes is looked for everywhere by turns: always near those that come, the rest would crowd
+            // together.
             let sweeps = if free.is_some() { SWEEPS } else { 0 };
             (0..=sweeps).find_map(|sweep| {
                 let among = if sweep == sweeps { reach.clone() } else { self.next_swept() };
@@ -55,17 +58,20 @@ impl Neighbours {
         Some(at)
     }
 
-    /// Slots in which one is looked for who goes if there is a free slot within reach; next time the following ones.
+    /// Slots in which one is looked for who goes if there is a free slot within reach; next time the
+    /// following ones.
     fn next_swept(&mut self) -> Range<usize> {
         let (from, to) = (self.swept, self.swept + SWEPT);
-        // Behind the last home there are few: they go with those before them, so that each is looked at equally often.
+        // Behind the last home there are few: they go with those before them, so that each is looked at
+        // equally often.
         let is_last = to + REACH >= self.slots.len();
         self.swept = if is_last { 0 } else { to };
         let to = if is_last { self.slots.len() } else { to };
         from..to
     }
 
-    /// A neighbour that has not answered for longest, behind a port that has more than its share, if this port has less.
+    /// A neighbour that has not answered for longest, behind a port that has more than its share, if this
+    /// port has less.
     fn of_a_port_that_has_much(&self, port: u16, reach: Range<usize>) -> Option<usize> {
         if self.held.is_full(port) {
             return None;
@@ -74,8 +80,9 @@ impl Neighbours {
         reach.filter(may_go).min_by_key(|&at| self.slots[at].confirmed)
     }
 
-    /// For one that is asked for: who is out of use and has not answered for longest, behind the same port, of the family that has more of them here, so that neither
-    /// takes the other's places; gateways come last. If there is none, one behind a port that has more.
+    /// For one that is asked for: who is out of use and has not answered for longest, behind the same port,
+    /// of the family that has more of them here, so that neither takes the other's places; gateways come
+    /// last. If there is none, one behind a port that has more.
     fn of_the_same_port_or_more(&self, slot: &Slot, among: Range<usize>, now: Nanos) -> Option<usize> {
         if slot.unasked {
             return None;

@@ -1,12 +1,13 @@
-//! Memory for the nodes of the prefix tables: arrays of a few to some hundred values, in chunks that never move.
+//! Memory for the nodes of the prefix tables: arrays of a few to some hundred values, in chunks that never
+//! move.
 
 use longwire_packet::{huge_vec, prefetch};
 
 /// Classes of arrays: 1, 2, 4 … 256 values.
 const CLASSES: usize = 9;
 
-/// Arrays of values, named by the place of their first. Chunks of `CHUNK` values are reserved as they are needed, and touched as
-/// they are used, so that growing copies nothing.
+/// Arrays of values, named by the place of their first. Chunks of `CHUNK` values are reserved as they are
+/// needed, and touched as they are used, so that growing copies nothing.
 #[derive(Debug)]
 pub(super) struct Arena<T, const CHUNK: usize> {
     chunks: Vec<Vec<T>>,
@@ -64,8 +65,8 @@ impl<T: Copy + Default, const CHUNK: usize> Arena<T, CHUNK> {
         prefetch(&self.chunks[at as usize / CHUNK][at as usize % CHUNK]);
     }
 
-    /// An array of `len` values at `at` (nothing if `len` is 0) with `value` put in before its value number `rank`; in another
-    /// place if need be.
+    /// An array of `len` values at `at` (nothing if `len` is 0) with `value` put in before its value number
+    /// `rank`; in another place if need be.
     pub fn with(&mut self, at: u32, len: usize, rank: usize, value: T) -> Option<u32> {
         let place = if len > 0 && class_of(len) == class_of(len + 1) {
             at
@@ -83,7 +84,8 @@ impl<T: Copy + Default, const CHUNK: usize> Arena<T, CHUNK> {
         Some(place)
     }
 
-    /// An array of `len` values without its value number `rank`. It stays where it is unless it fits half the room.
+    /// An array of `len` values without its value number `rank`. It stays where it is unless it fits half the
+    /// room.
     pub fn without(&mut self, at: u32, len: usize, rank: usize) -> u32 {
         self.slice_mut(at, len).copy_within(rank + 1.., rank);
         if len == 1 {

@@ -1,10 +1,12 @@
-//! IPv4 prefixes: a trie of strides 16, 8, 4 and 4, each prefix expanded to the slots of one node (V. Srinivasan and G. Varghese,
-//! "Fast address lookups using controlled prefix expansion", ACM TOCS 17(1), 1999), without pushing anything to children.
+//! IPv4 prefixes: a trie of strides 16, 8, 4 and 4, each prefix expanded to the slots of one node (V.
+//! Srinivasan and G. Varghese, "Fast address lookups using controlled prefix expansion", ACM TOCS 17(1),
+//! 1999), without pushing anything to children.
 //!
-//! A search reads one to four slots. A change touches the slots of one node: at most 32768 for prefixes up to 16 bits, 128 up
-//! to 24, 8 beyond; the prefix of no bits stands beside the trie. Memory: half a mebibyte for the root, of which only what is used is
-//! touched, 2 KiB for each /16 with longer prefixes in it, 128 bytes for each /24 and /28 likewise, and some 30 bytes a prefix for the
-//! list from which shorter prefixes come back when longer ones go.
+//! A search reads one to four slots. A change touches the slots of one node: at most 32768 for prefixes up to
+//! 16 bits, 128 up to 24, 8 beyond; the prefix of no bits stands beside the trie. Memory: half a mebibyte for
+//! the root, of which only what is used is touched, 2 KiB for each /16 with longer prefixes in it, 128 bytes
+//! for each /24 and /28 likewise, and some 30 bytes a prefix for the list from which shorter prefixes come
+//! back when longer ones go.
 
 use super::arena::Arena;
 use super::{Address, HopId, Prefix, TableFull};
@@ -16,7 +18,8 @@ const ENDS: [u8; 4] = [16, 24, 28, 32];
 /// Slots in a chunk: 16 MiB.
 const CHUNK: usize = 1 << 21;
 
-/// A slot: the child's place in bits 0 to 31, the next hop in 32 to 47, the length of its prefix in 48 to 55; zeros for nothing.
+/// A slot: the child's place in bits 0 to 31, the next hop in 32 to 47, the length of its prefix in 48 to 55;
+/// zeros for nothing.
 type Slot = u64;
 
 /// IPv4 prefixes with their next hops.
@@ -158,13 +161,14 @@ impl V4Table {
         self.prefixes.iter().map(|(&prefix, &hop)| (prefix, hop))
     }
 
-    /// Bytes of the trie: the root and all nodes that were ever needed at once. The list of prefixes comes on top.
+    /// Bytes of the trie: the root and all nodes that were ever needed at once. The list of prefixes comes on
+    /// top.
     pub fn memory(&self) -> usize {
         self.root.len() * size_of::<Slot>() + self.nodes.bytes() + self.weights.len() * 2
     }
 
-    /// The nodes on the way to the slots of `prefix`, which is not of no bits, and its level. Missing ones are made; none if there is
-    /// no place for them.
+    /// The nodes on the way to the slots of `prefix`, which is not of no bits, and its level. Missing ones
+    /// are made; none if there is no place for them.
     fn way(&mut self, prefix: Prefix<u32>) -> Option<([Step; 4], usize)> {
         let address = prefix.address();
         let level = ENDS.iter().position(|&end| prefix.bits() <= end)?;

@@ -1,9 +1,10 @@
-//! IPv6 prefixes: a tree bitmap of stride 6 (W. Eatherton, G. Varghese and Z. Dittia, "Tree bitmap: hardware/software IP lookups with
-//! incremental updates", ACM CCR 34(2), 2004).
+//! IPv6 prefixes: a tree bitmap of stride 6 (W. Eatherton, G. Varghese and Z. Dittia, "Tree bitmap:
+//! hardware/software IP lookups with incremental updates", ACM CCR 34(2), 2004).
 //!
-//! A node has a bit for each prefix that ends in it (1 + 2 + … + 32 = 63) and for each child (64), and the places of two
-//! dense arrays, of next hops and of children. A search visits at most 22 nodes, 9 for a /48. A change copies at most two arrays of 64 nodes.
-//! Memory: 24 bytes a node, in arrays of powers of two; at most 22 nodes a prefix, and few where prefixes share their beginnings.
+//! A node has a bit for each prefix that ends in it (1 + 2 + … + 32 = 63) and for each child (64), and the
+//! places of two dense arrays, of next hops and of children. A search visits at most 22 nodes, 9 for a /48. A
+//! change copies at most two arrays of 64 nodes. Memory: 24 bytes a node, in arrays of powers of two; at most
+//! 22 nodes a prefix, and few where prefixes share their beginnings.
 
 use super::arena::Arena;
 use super::{HopId, Prefix, TableFull};
@@ -13,8 +14,8 @@ const STRIDE: u8 = 6;
 /// Levels down to a prefix of 128 bits.
 const LEVELS: usize = 22;
 
-/// For each value of six bits: the bits of all prefixes of zero to five bits that hold it. The prefix of `n` bits with value `v` has
-/// bit 2^n − 1 + v, so a longer one has a higher bit.
+/// For each value of six bits: the bits of all prefixes of zero to five bits that hold it. The prefix of `n`
+/// bits with value `v` has bit 2^n − 1 + v, so a longer one has a higher bit.
 const HOLDING: [u64; 64] = holding();
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,10 +5,11 @@ use crate::forwarder::{FlowKey, Key, Space, Words, hash, words_key};
 
 /// Set in the keys of flows that were not named.
 const HASHED: u32 = 1 << 31;
-/// Where the port's number stands among a flow's words, beyond its ports and protocol.
+/// Bit position of the port's number in a flow's words, beyond its ports and protocol.
 const PORT_AT: u32 = 52;
 
-/// How flows are told apart. A flow is what a key names, or the fields chosen tell apart, on its way to one port.
+/// How flows are distinguished. A flow is the packets to one port that match a key, or that have the same
+/// values in the chosen fields.
 #[derive(Debug)]
 pub(super) struct Identity {
     space: Space,
@@ -41,7 +42,8 @@ impl Identity {
         }
     }
 
-    /// The flow of these words on its way to the port of this number. Two flows without names may be taken for one, once in 2³¹ pairs.
+    /// The flow of these words on its way to the port of this number. Two flows without names may be taken
+    /// for one, once in 2³¹ pairs.
     #[inline]
     pub fn of(&self, words: &Words, port: u16) -> Flow {
         if let Some(named) = self.space.find(words) {
@@ -66,7 +68,7 @@ impl Identity {
         }
     }
 
-    /// What the flow with this key, at this place, is called.
+    /// The name of the flow with this key, at this place.
     pub fn name(&self, place: usize, key: u32) -> String {
         if key & HASHED == 0 {
             let named = (key / self.ports) as usize;

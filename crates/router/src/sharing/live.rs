@@ -1,5 +1,5 @@
-//! The engine's worker as the one processor of a real run. Each packet's cycles are counted while the router works on it, and what they were
-//! foretells those of its flow's next.
+//! The engine's worker as the one processor of a real run. Each packet's cycles are counted while the router
+//! works on it, and predict those of its flow's next packet.
 
 use super::measured::Measured;
 use super::{Comer, Host, Meter, SharingConfig, SharingError};

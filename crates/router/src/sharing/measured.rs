@@ -1,4 +1,5 @@
-//! What one processor and several have in common in a real run: a scheduler that is told what was measured, and ports that take their time.
+//! The common part of one and several processors in a real run: a scheduler that receives measured costs,
+//! and ports that take their time.
 
 use super::{Comer, Host, Meter, SharingConfig, SharingError};
 use crate::Classify;
@@ -8,7 +9,8 @@ use longwire_packet::Handle;
 use longwire_sched::{Granted, Resource, Scheduler, Settings, Ticket};
 use longwire_units::Nanos;
 
-/// How long packets are given to processors before the worker looks for packets again: as long as that took last, within these bounds.
+/// How long packets are given to processors before the worker looks for packets again: as long as that took
+/// last, within these bounds.
 const VISIT: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_micros(500));
 
 /// See the module.
@@ -17,9 +19,10 @@ pub(super) struct Measured {
     pub config: SharingConfig,
     pub scheduler: Scheduler,
     pub meter: Meter,
-    /// By a packet's place in the scheduler: the place of the port that it goes to, and the handle of what it has become.
+    /// By a packet's place in the scheduler: the place of the port that it goes to, and the handle of what it
+    /// has become.
     decided: Vec<(u16, Handle)>,
-    /// What each port is sending, and to which place, and when it is done.
+    /// The packet that each port is sending, its place, and its end.
     sending: Vec<Option<(u16, Handle, Nanos)>>,
     /// When it wants to be told the time, and when it was last done.
     pub wake: Nanos,
@@ -90,7 +93,8 @@ impl Measured {
         self.scheduler.processed(ticket, Some(cycles));
     }
 
-    /// Sends what ports are done with, and lets them begin with what is next. A port that was busy goes on when it was done, not when that is seen.
+    /// Sends what ports are done with, and lets them begin with what is next. A port that was busy goes on
+    /// when it was done, not when that is seen.
     pub fn send<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
         for port in 0..self.config.settings.ports {
             let mut begin = now;

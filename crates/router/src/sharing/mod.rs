@@ -1,9 +1,11 @@
-//! Processors that a router's flows share: packets wait for their flow's turn, are processed, and wait for their port.
+//! Processors that a router's flows share: packets wait for their flow's turn, are processed, and wait for
+//! their port.
 //!
 //! - `identity`: which flow a packet is of;
 //! - `model`: processors in virtual time, with rings between the stages;
 //! - `live`: the engine's worker as the one processor of a real run, its time measured;
-//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: what both kinds of real run have in common.
+//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: what both
+//!   kinds of real run have in common.
 //!
 //! The decisions behind it: `docs/adr/0019-sharing-processors.md`, `docs/adr/0022-processors-on-threads.md`.
 
@@ -39,20 +41,23 @@ use threads::Threads;
 pub struct SharingConfig {
     /// The scheduler's name, one of [`longwire_sched::SPECS`].
     pub scheduler: Box<str>,
-    /// What it is told. The number of ports is the router's.
+    /// Its settings. The number of ports is the router's.
     pub settings: Settings,
-    /// What tells flows apart that are not named.
+    /// The fields that distinguish flows without names.
     pub fields: FlowFields,
     /// Flows with names. Of several that match, the one with fewest wild fields counts, then the first.
     pub flows: Vec<NamedFlow>,
-    /// What a packet costs in virtual time, if its flow says nothing else: what its programs and forwarding are priced at, if this is none.
+    /// What a packet costs in virtual time, if its flow says nothing else: what its programs and forwarding
+    /// are priced at, if this is none.
     pub cycles: Option<Demand>,
-    /// Rings between the stages. Real time has those before processors, `requests` for each of several, and before ports.
+    /// Rings between the stages. Real time has those before processors, `requests` for each of several, and
+    /// before ports.
     pub rings: Rings,
 }
 
 impl SharingConfig {
-    /// How many threads run a program in real time: what [`Installation::threads`](crate::Installation::threads) is to be.
+    /// How many threads run a program in real time: what
+    /// [`Installation::threads`](crate::Installation::threads) is to be.
     pub const fn threads(&self) -> u32 {
         match self.settings.processors {
             0 | 1 => 1,
@@ -68,7 +73,7 @@ impl SharingConfig {
     }
 }
 
-/// What tells flows apart.
+/// The fields that distinguish flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowFields {
     /// The source address.
@@ -98,7 +103,7 @@ pub struct NamedFlow {
     pub key: FlowKey,
     /// Its weight.
     pub weight: Weight,
-    /// What its packets cost in virtual time, if that is not as for all.
+    /// The cost of its packets in virtual time, if it differs from others'.
     pub cycles: Option<Demand>,
 }
 
@@ -111,10 +116,11 @@ pub struct Rings {
     pub requests: usize,
     /// From the processors back to the estimator.
     pub feedback: usize,
-    /// Processed packets before each port: while there are as many, processors take none of its flows' packets.
+    /// Processed packets before each port: while there are as many, processors take none of its flows'
+    /// packets.
     pub ready: u32,
-    /// What the scheduler takes in virtual time to take a packet in, to give one out, and to hear what one cost. With 0 all that happens at once,
-    /// so that the rings `input` and `feedback` are never full.
+    /// What the scheduler takes in virtual time to take a packet in, to give one out, and to hear what one
+    /// cost. With 0 all that happens at once, so that the rings `input` and `feedback` are never full.
     pub step: Nanos,
 }
 
@@ -138,7 +144,7 @@ pub enum SharingError {
         "flows = {flows} leaves no room beside {named} named flows to {ports} ports; give {least} or more"
     )]
     TooFewFlows {
-        /// What was given.
+        /// The given value.
         flows: u32,
         /// How many have names.
         named: usize,
@@ -149,12 +155,13 @@ pub enum SharingError {
     },
     /// Rings before processors of a real run would be too long.
     #[error(
-        "rings.requests = {requests} is too much before {processors} processors in real time; give {most} or less"
+        "rings.requests = {requests} is too much before {processors} processors in real time; give {most} or \
+         less"
     )]
     Requests {
         /// How many processors there are.
         processors: usize,
-        /// What was given.
+        /// The given value.
         requests: usize,
         /// The most there may be.
         most: usize,
@@ -162,7 +169,7 @@ pub enum SharingError {
     /// A processor's thread can't be started.
     #[error("a processor's thread can't be started: {why}")]
     Thread {
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
 }
@@ -172,13 +179,14 @@ pub enum SharingError {
 pub enum ReweighError {
     /// Nobody shares the router's processors.
     #[error(
-        "the router has no scheduler, so that no flows share its processors; give it one in the scenario, such as scheduler = \"gmr3\""
+        "the router has no scheduler, so that no flows share its processors; give it one in the scenario, \
+         such as scheduler = \"gmr3\""
     )]
     NotShared,
     /// No flow has this name.
     #[error("there is no flow named \"{flow}\"; {}", names_to_give(known))]
     Unknown {
-        /// What was given.
+        /// The given value.
         flow: String,
         /// The names there are.
         known: Vec<String>,
@@ -209,7 +217,7 @@ enum Stage {
     Threads(Box<Threads>),
 }
 
-/// What processing a packet takes: the router itself.
+/// The work on a packet: the router itself.
 pub(crate) struct Host<'a, C> {
     pub core: &'a mut Core,
     pub classifier: &'a mut C,
@@ -248,7 +256,7 @@ impl Sharing {
         Ok(Self { identity, stage: Stage::Model(Box::new(model)) })
     }
 
-    /// What it was made of, with the router's number of ports.
+    /// Its settings, with the router's number of ports.
     pub fn config(&self) -> &SharingConfig {
         match &self.stage {
             Stage::Model(model) => model.config(),
@@ -257,7 +265,8 @@ impl Sharing {
         }
     }
 
-    /// From now on what packets cost is measured: on the worker that asks, if there is one processor, else on threads, which run the programs.
+    /// From now on what packets cost is measured: on the worker that asks, if there is one processor, else on
+    /// threads, which run the programs.
     pub fn measure(&mut self, meter: Meter, programs: &mut Programs) -> Result<(), SharingError> {
         let config = self.config();
         let mut stage = if config.settings.processors > 1 {
@@ -400,7 +409,8 @@ fn give_weights(
 }
 
 impl<C: Classify> Host<'_, C> {
-    /// The number of the port that a packet's program or route leads to; of one for the router itself, the port that it came in by.
+    /// The number of the port that a packet's program or route leads to; of one for the router itself, the
+    /// port that it came in by.
     fn port_towards(&self, words: &Words, handle: Handle) -> u16 {
         let destination = u128::from(words[2]) << 64 | u128::from(words[3]);
         let own = self.programs.own(words).and_then(|forwarder| forwarder.installation().way);
@@ -426,7 +436,8 @@ impl<C: Classify> Host<'_, C> {
         }
     }
 
-    /// Does a processor's work on a packet that was kept. Gives the packet and the place of the port it goes to, unless it has ended.
+    /// Does a processor's work on a packet that was kept. Gives the packet and the place of the port it goes
+    /// to, unless it has ended.
     fn process(&mut self, handle: Handle, now: Nanos) -> Option<(Handle, u16)> {
         self.pool.meta_mut(handle).arrival = now.0;
         let decided = self.decide(handle);

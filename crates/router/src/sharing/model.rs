@@ -19,8 +19,9 @@ pub(super) struct Model {
 impl Model {
     pub fn new(config: &SharingConfig, seed: u64) -> Result<Self, SharingError> {
         let settings = &config.settings;
-        // Processors go on with what waits in the ring before them, and in the scheduler's own hands: for these it decides while they are busy, and a line
-        // that could not be served then because of that would lose its turn to another.
+        // Processors go on with what waits in the ring before them, and in the scheduler's own hands: for
+        // these it decides while they are busy, and a line that could not be served then because of that
+        // would lose its turn to another.
         let before = u32::try_from(config.rings.requests).unwrap_or(u32::MAX).saturating_add(1);
         let under_way = Some(settings.processors.saturating_add(before));
         let setup = Setup {
@@ -85,7 +86,7 @@ impl Model {
         self.machine.run(&mut Bridge { host, coming: None, cause: None }, now, &mut |_| {});
     }
 
-    /// What processing a packet takes: as its flow says, or the router, or what it is priced at.
+    /// The cost of a packet: its flow's, the router's, or by prices.
     fn cycles<C: Classify>(&mut self, host: &Host<'_, C>, comer: &Comer, bytes: u32) -> u64 {
         let named = comer.flow.named.and_then(|named| self.config.flows[named].cycles);
         match named.or(self.config.cycles) {

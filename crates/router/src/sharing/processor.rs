@@ -1,4 +1,5 @@
-//! A processor that is a thread: packets' copies come through a ring, meet their programs, and go back through another.
+//! A processor that is a thread: packets' copies come through a ring, meet their programs, and go back
+//! through another.
 
 use super::Meter;
 use crate::classify::Class;
@@ -19,11 +20,11 @@ pub(super) struct Job {
     /// Which it is, and what it was before its programs.
     pub packet: Option<(Granted, Class)>,
     pub errand: Errand,
-    /// What its programs took.
+    /// The time of its programs.
     pub cycles: u64,
 }
 
-/// What the worker and all processors of a router share.
+/// State shared by the worker and all processors of a router.
 #[derive(Debug)]
 pub(super) struct Common {
     pub meter: Meter,
@@ -70,7 +71,8 @@ impl Common {
         }
     }
 
-    /// Does something while every processor is between two packets: waits for what is left of one packet each.
+    /// Does something while every processor is between two packets: waits for what is left of one packet
+    /// each.
     pub fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
         let _gate = Gate::close(&self.closed);
         for Flag(busy) in &self.busy {

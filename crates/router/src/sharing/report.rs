@@ -1,15 +1,15 @@
-//! What is told of the flows that share processors.
+//! The report of the flows that share processors.
 
 use super::{Sharing, Stage};
 use longwire_block::{FlowStats, ProcessorStats};
 use longwire_sched::{Counters, FlowView, Happened, Weight};
 use std::collections::BTreeSet;
 
-/// Most flows without names that are told of.
+/// Most flows without names in a report.
 const MOST: usize = 64;
 
 impl Sharing {
-    /// What was counted. `places` are those of the ports, by their numbers.
+    /// The counters. `places` are those of the ports, by their numbers.
     pub fn stats(&self, places: &[u16]) -> ProcessorStats {
         let scheduler = self.scheduler();
         let Happened { queue_full, table_full, no_room, recycled, exploded, beyond_quantum, .. } =
@@ -20,7 +20,7 @@ impl Sharing {
             scheduler.flows().filter(|flow| flow.key >= named || is_used(&flow.counters)).collect();
         let heard: BTreeSet<u32> =
             flows.iter().filter(|flow| flow.key < named).map(|flow| flow.key / ports).collect();
-        // Those with names of which no packet has come are told of once, whichever ports there are.
+        // Named flows without packets are reported once, whichever ports there are.
         let is_silent = |flow: &FlowView| {
             flow.key < named && flow.key.is_multiple_of(ports) && !heard.contains(&(flow.key / ports))
         };

@@ -1,5 +1,5 @@
-//! Threads as the processors of a real run. Programs run there, on copies; all else is the worker's, which decides about each flow's packets in
-//! the order in which they came.
+//! Threads as the processors of a real run. Programs run there, on copies; all else is the worker's, which
+//! decides about each flow's packets in the order in which they came.
 //!
 //! The decision behind it: `docs/adr/0022-processors-on-threads.md`.
 
@@ -17,7 +17,8 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Most packets that were granted and not yet decided about: what becomes of so many fits into an outbox that is half full.
+/// Most packets that were granted and not yet decided about: what becomes of so many fits into an outbox that
+/// is half full.
 pub(super) const MOST: usize = OUTBOX / 4;
 
 #[derive(Debug)]
@@ -40,7 +41,7 @@ struct Back {
     handle: Handle,
     class: Class,
     ruling: Ruling,
-    /// What its processor took; none if it met no program.
+    /// Its processor time; none if it met no program.
     cycles: Option<u64>,
     /// It is to be given up.
     broken_off: bool,
@@ -177,7 +178,8 @@ impl Threads {
         true
     }
 
-    /// Decides about a packet, once all of its flow before it were decided about, and about those that have waited for it.
+    /// Decides about a packet, once all of its flow before it were decided about, and about those that have
+    /// waited for it.
     fn decide_in_order<C: Classify>(
         &mut self,
         host: &mut Host<'_, C>,
@@ -214,7 +216,7 @@ impl Threads {
     }
 }
 
-/// What a processor has made of a packet. If another has taken its place, it is that one from here on.
+/// The result of a processor for a packet. If another has taken its place, it is that one from here on.
 fn came_back<C: Classify>(
     host: &mut Host<'_, C>,
     job: &mut Job,

@@ -6,8 +6,8 @@ use etherparse::PacketBuilder;
 use longwire_block::DropReason;
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, Capacity, Expected, Facts, Inline, InlineService, Limits, Listener, Made, Punt, Punted,
-    SeatId, Service, Turns, Verdict,
+    Admission, AttachmentId, Capacity, Expected, Facts, Inline, InlineService, Limits, Listener, Made, Punt,
+    Punted, Service, Turns, Verdict,
 };
 use longwire_router::{Fid, FlowKey, Installation, Key, Why};
 use longwire_units::Nanos;
@@ -23,15 +23,19 @@ fn udp(ttl: u8, port: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Sends what goes to UDP port 53 up, and lets a program see it first.
-fn install(rig: &mut Rig, code: &str, seat: SeatId) -> Fid {
-    install_for(rig, 53, code, seat)
+fn install(rig: &mut Rig, code: &str, attachment: AttachmentId) -> Fid {
+    install_for(rig, 53, code, attachment)
 }
 
-/// The same for another UDP port.
-fn install_for(rig: &mut Rig, port: u16, code: &str, seat: SeatId) -> Fid {
+/// Sends what goes to a UDP port up, and lets a program see it first.
+fn install_for(rig: &mut Rig, port: u16, code: &str, attachment: AttachmentId) -> Fid {
     let key = FlowKey { destination_port: Some(port), ..FlowKey::default() };
-    let installation =
-        Installation { name: "up".into(), key: Key::Flow(key), above: Some(seat), ..Installation::default() };
+    let installation = Installation {
+        name: "up".into(),
+        key: Key::Flow(key),
+        above: Some(attachment),
+        ..Installation::default()
+    };
     rig.router.install(prepared(program("up", code), installation)).unwrap()
 }
 
@@ -50,7 +54,8 @@ impl Service for Obedient {
             0 => Verdict::Drop,
             1 => Verdict::Pass,
             2 => {
-                // Bound for the host behind port 3 from here on; the checksum stays right, for another byte makes up for it.
+                // Bound for the host behind port 3 from here on; the checksum stays right, for another byte
+                // makes up for it.
                 (packet.bytes_mut()[32], packet.bytes_mut()[28]) = (3, 0);
                 Verdict::Pass
             }
@@ -82,7 +87,7 @@ fn with_service() -> (Rig, mpsc::Receiver<Facts>) {
 #[test]
 fn a_service_decides_and_the_default_forwarder_does_the_rest() {
     let (mut rig, tells) = with_service();
-    let fid = install(&mut rig, PASS, SeatId::slow(0));
+    let fid = install(&mut rig, PASS, AttachmentId::slow(0));
     let mut go = |order: u8, ttl: u8| {
         let sent = rig.send(SECOND, 1, &udp(ttl, 53, &[order, 5, 5, 5]));
         assert_eq!(sent, [Seen::Kept]);
@@ -113,11 +118,11 @@ fn a_service_decides_and_the_default_forwarder_does_the_rest() {
 #[test]
 fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
     let (mut rig, tells) = with_service();
-    install(&mut rig, "r0 = 1\n exit", SeatId::slow(0));
+    install(&mut rig, "r0 = 1\n exit", AttachmentId::slow(0));
     assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4])), [Seen::Dropped(DropReason::Program)]);
     assert!(tells.try_recv().is_err());
     let (mut rig, _tells) = with_service();
-    install(&mut rig, PASS, SeatId::slow(0));
+    install(&mut rig, PASS, AttachmentId::slow(0));
     let frames: Vec<_> = (0..6).map(|_| (SECOND, 1, udp(64, 53, &[1; 4]))).collect();
     let mut expected = vec![Seen::Kept; 5];
     expected.push(Seen::Dropped(DropReason::LevelFull));
@@ -128,13 +133,14 @@ fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
 #[test]
 fn packets_with_a_mark_go_up_and_others_do_not() {
     let (mut rig, tells) = with_service();
-    // What goes to port 53 gets the mark 7, by a program of that flow; what has it goes up, by one for all packets.
+    // What goes to port 53 gets the mark 7, by a program of that flow; what has it goes up, by one for all
+    // packets.
     let key = FlowKey { destination_port: Some(53), ..FlowKey::default() };
     let marks = Installation { name: "marks".into(), key: Key::Flow(key), ..Installation::default() };
     rig.router.install(prepared(program("marks", "r1 = 7\n call 65538\n r0 = 2\n exit"), marks)).unwrap();
     let up = |mark| Installation {
         name: "up".into(),
-        above: Some(SeatId::slow(0)),
+        above: Some(AttachmentId::slow(0)),
         mark: Some(mark),
         ..Installation::default()
     };
@@ -151,7 +157,7 @@ fn packets_with_a_mark_go_up_and_others_do_not() {
 #[test]
 fn what_a_service_changes_is_looked_at_again() {
     let (mut rig, _tells) = with_service();
-    install(&mut rig, PASS, SeatId::slow(0));
+    install(&mut rig, PASS, AttachmentId::slow(0));
     // The source's third byte goes from 1 to 0, the destination's from 2 to 3: the sum is as it was.
     rig.send(SECOND, 1, &udp(64, 53, &[2; 4]));
     let seen = rig.wait(2 * SECOND);
@@ -161,22 +167,22 @@ fn what_a_service_changes_is_looked_at_again() {
 #[test]
 fn a_process_decides_while_it_is_there() {
     let mut punt = Punt::new(vec![1, 2, 3]);
-    let seat = punt.add_control("test", Limits::default()).unwrap();
+    let attachment = punt.add_control("test", Limits::default()).unwrap();
     let path = std::env::temp_dir().join(format!("longwire-router-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
     let listener = Listener::open(&path, punt.control_door(1000), admission).unwrap();
     listener
-        .expect(seat, Expected { name: "test".into(), limits: Limits::default(), promise: None })
+        .expect(attachment, Expected { name: "test".into(), limits: Limits::default(), promise: None })
         .unwrap();
     let mut rig = Rig::new();
     rig.router.set_levels(punt);
-    let fid = install(&mut rig, PASS, seat);
+    let fid = install(&mut rig, PASS, attachment);
     assert!(matches!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4]))[..], [Seen::Out(2, _)]), "nobody is there");
 
     let mut time = SECOND;
     let mut until = |rig: &mut Rig, is_taken: bool| {
         let begin = time;
-        while rig.router.levels().unwrap().is_taken(seat) != is_taken {
+        while rig.router.levels().unwrap().is_taken(attachment) != is_taken {
             assert!(time < begin + PATIENCE * 10_000_000);
             time += 10_000_000;
             assert_eq!(rig.wait(time), []);
@@ -211,17 +217,17 @@ fn a_process_decides_while_it_is_there() {
     }
     assert!(matches!(seen[..], [Seen::Out(2, _)]), "it comes back when the process is gone");
     assert!(matches!(rig.send(now + 50_000_000, 1, &udp(64, 53, &[1; 4]))[..], [Seen::Out(2, _)]));
-    let counts = rig.router.levels().unwrap().counts(seat);
+    let counts = rig.router.levels().unwrap().counts(attachment);
     assert_eq!((counts.up, counts.verdicts, counts.returned, counts.absent), (2, 1, 1, 2), "{counts:?}");
 }
 
 #[test]
 fn what_is_not_to_go_on_without_an_answer_is_late_if_nobody_is_there() {
     let mut punt = Punt::new(vec![1, 2, 3]);
-    let seat = punt.add_control("test", Limits { drops: true, ..Limits::default() }).unwrap();
+    let attachment = punt.add_control("test", Limits { drops: true, ..Limits::default() }).unwrap();
     let mut rig = Rig::new();
     rig.router.set_levels(punt);
-    install(&mut rig, PASS, seat);
+    install(&mut rig, PASS, attachment);
     assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[1; 4])), [Seen::Dropped(DropReason::LevelLate)]);
 }
 
@@ -232,18 +238,18 @@ fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
     for (name, code) in [("early", PASS), ("late", "r1 = 0\n r0 = 2\n exit")] {
         let mut punt = Punt::new(vec![1, 2, 3]);
         let limits = Limits { packets: 16, ..Limits::default() };
-        let seat = punt.add_control("test", limits).unwrap();
+        let attachment = punt.add_control("test", limits).unwrap();
         let path = std::env::temp_dir().join(format!("longwire-router-{name}-{}.sock", std::process::id()));
         let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
         let listener = Listener::open(&path, punt.control_door(1000), admission).unwrap();
-        listener.expect(seat, Expected { name: "test".into(), limits, promise: None }).unwrap();
+        listener.expect(attachment, Expected { name: "test".into(), limits, promise: None }).unwrap();
         let mut rig = Rig::new();
         rig.router.set_levels(punt);
-        let fid = install(&mut rig, code, seat);
+        let fid = install(&mut rig, code, attachment);
         let hello = Hello { name: "test".into(), packets: 1000, cycles: 1000, share: 1 };
         let _silent = Control::connect(&path, &hello).unwrap();
         let mut now = SECOND;
-        while !rig.router.levels().unwrap().is_taken(seat) {
+        while !rig.router.levels().unwrap().is_taken(attachment) {
             assert!(now < SECOND + PATIENCE * 10_000_000, "nobody was let in");
             now += 10_000_000;
             rig.wait(now);
@@ -253,7 +259,7 @@ fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
         let mut expected = vec![Seen::Kept; 16];
         expected.extend([const { Seen::Dropped(DropReason::LevelFull) }; 4]);
         assert_eq!(rig.batch(&frames), expected, "{name}");
-        let counts = rig.router.levels().unwrap().counts(seat);
+        let counts = rig.router.levels().unwrap().counts(attachment);
         assert_eq!((counts.up, counts.full, counts.over_rate), (16, 4, 0), "{name}");
         let stats = rig.router.forwarders().forwarder(fid).unwrap().stats();
         assert_eq!((stats.packets, stats.passed), (20, 20), "{name}");
@@ -264,8 +270,8 @@ fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
 #[test]
 fn packets_of_a_batch_go_up_in_their_order_whatever_their_programs_say() {
     let (mut rig, tells) = with_service();
-    let long = install_for(&mut rig, 53, "r1 = 0\n r0 = 2\n exit", SeatId::slow(0));
-    let empty = install_for(&mut rig, 54, PASS, SeatId::slow(0));
+    let long = install_for(&mut rig, 53, "r1 = 0\n r0 = 2\n exit", AttachmentId::slow(0));
+    let empty = install_for(&mut rig, 54, PASS, AttachmentId::slow(0));
     let frames: Vec<_> = [53, 54, 53, 54, 53, 54, 53, 54]
         .into_iter()
         .map(|port| (SECOND, 1, udp(64, port, &[0; 4])))

@@ -44,7 +44,8 @@ fn functions_are_called_again_and_again() {
     let mut rig = Rig::new();
     // Counts five times in the state.
     let text = "r1 = 5\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 2\n exit
-         f: r1 = 8\n call lw_flow_state\n r1 = *(u64 *)(r0 + 0)\n r1 += 1\n *(u64 *)(r0 + 0) = r1\n r0 = 0\n exit";
+         f: r1 = 8\n call lw_flow_state\n r1 = *(u64 *)(r0 + 0)\n r1 += 1\n *(u64 *)(r0 + 0) = r1\n r0 = 0\n \
+         exit";
     let program = Program::new("counts", assemble(text).unwrap(), []);
     let fid = rig.router.install(prepared(program, Installation::default())).unwrap();
     for _ in 0..3 {

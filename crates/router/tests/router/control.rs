@@ -140,7 +140,8 @@ fn what_it_sends_goes_out_as_it_is() {
     assert!(matches!(&rig.send(4, 1, &through)[..], [Seen::Out(2, _)]));
 }
 
-/// For each flood: packets of it 100000 times a second for ten seconds, with a hello every second and a regular packet every millisecond.
+/// For each flood: packets of it 100000 times a second for ten seconds, with a hello every second and a
+/// regular packet every millisecond.
 #[test]
 fn floods_leave_hellos_and_regular_packets_alone() {
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];

@@ -1,5 +1,5 @@
-//! ICMP errors of the router about packets that programs, or services above, have rewritten: a translator of addresses between port 1, inside, and
-//! port 3, whose MTU is 1400.
+//! ICMP errors of the router about packets that programs, or services above, have rewritten: a translator of
+//! addresses between port 1, inside, and port 3, whose MTU is 1400.
 
 use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -7,7 +7,9 @@ use crate::shipped::install;
 use crate::threads::{METER, measured, several, until};
 use etherparse::PacketBuilder;
 use longwire_block::DropReason;
-use longwire_punt::{Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, Turns, Verdict};
+use longwire_punt::{
+    AttachmentId, Inline, InlineService, Limits, Made, Punt, Punted, Service, Turns, Verdict,
+};
 use longwire_router::{Installation, Key};
 use longwire_units::Nanos;
 
@@ -60,7 +62,8 @@ fn rig() -> Rig {
     Rig::of(config)
 }
 
-/// That an error went out of this port, of this type and code and with this MTU, to who has sent `cause`, about just that.
+/// That an error went out of this port, of this type and code and with this MTU, to who has sent `cause`,
+/// about just that.
 #[track_caller]
 fn assert_told(seen: &[Seen], port: u16, (kind, code, mtu): (u8, u8, u16), cause: &[u8]) {
     let errors: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Out(..))).collect();
@@ -92,7 +95,7 @@ fn path_mtu_discovery_through_a_translator_finds_the_routers_own_port() {
             assert_eq!(seen[0], Seen::Dropped(DropReason::Mtu));
             assert_told(&seen, 1, TOO_BIG, &sent);
         }
-        // In one batch with others, each is told of its own.
+        // In one batch with others, each sender gets its own error.
         let long = udp(1, (INSIDE, PORTS[0]), (FAR, 54), 64, 1450);
         let frames = [out(64, 100), long.clone(), out(64, 100)].map(|frame| (SECOND, 1, frame));
         let seen = rig.batch(&frames);
@@ -156,7 +159,8 @@ fn what_was_translated_above_is_told_of_as_it_was() {
     };
     let inline = Inline::new(vec![service], Turns::new("sfq").unwrap());
     rig.router.set_levels(Punt::simulated(vec![1, 2, 3], inline));
-    let up = Installation { name: "up".into(), above: Some(SeatId::slow(0)), ..Installation::default() };
+    let up =
+        Installation { name: "up".into(), above: Some(AttachmentId::slow(0)), ..Installation::default() };
     rig.router.install(prepared(program("up", "r0 = 2\n exit"), up)).unwrap();
     let long = out(64, 1500);
     let frames = [out(64, 100), long.clone(), out(64, 200)].map(|frame| (SECOND, 1, frame));

@@ -4,7 +4,8 @@ use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
 use longwire_punt::{
-    Inline, InlineService, Limits as PuntLimits, Made, Punt, Punted, SeatId, Service, TRIP, Turns, Verdict,
+    AttachmentId, Inline, InlineService, Limits as PuntLimits, Made, Punt, Punted, Service, TRIP, Turns,
+    Verdict,
 };
 use longwire_router::{FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, Work};
 use longwire_units::Nanos;
@@ -59,7 +60,8 @@ fn exceptional_packets_do_not_touch_regular_ones() {
             }
         }
     }
-    // Errors: a burst of 64, then one a millisecond. Looked at by full IP: a burst of 1024, then one in 50 us.
+    // Errors: a burst of 64, then one a millisecond. Looked at by full IP: a burst of 1024, then one in 50
+    // us.
     assert_eq!((regular, told), (160_000, 64 + 999));
     let policed = rig.router.stats().policed[Work::Exceptions as usize];
     assert_eq!(policed, 160_000 - 1024 - 19_996);
@@ -74,7 +76,8 @@ impl Service for Passes {
     }
 }
 
-/// Half of 3.2 million packets a second goes to a service that answers all; a fiftieth of the worker is set aside for it.
+/// Half of 3.2 million packets a second goes to a service that answers all; a fiftieth of the worker is set
+/// aside for it.
 #[test]
 fn a_level_takes_no_more_than_its_part_of_the_worker() {
     const PART: u64 = 20_000_000;
@@ -90,7 +93,7 @@ fn a_level_takes_no_more_than_its_part_of_the_worker() {
     let mut rig = Rig::new();
     rig.router.set_levels(punt);
     let key = FlowKey { destination_port: Some(0), protocol: Some(17), ..FlowKey::default() };
-    let above = Some(SeatId::slow(0));
+    let above = Some(AttachmentId::slow(0));
     let installation =
         Installation { name: "up".into(), key: Key::Flow(key), above, ..Installation::default() };
     rig.router.install(prepared(program("up", "r0 = 2\n exit"), installation)).unwrap();
@@ -113,11 +116,12 @@ fn a_level_takes_no_more_than_its_part_of_the_worker() {
             }
         }
     }
-    let counts = rig.router.levels().unwrap().counts(SeatId::slow(0));
+    let counts = rig.router.levels().unwrap().counts(AttachmentId::slow(0));
     // Every regular packet, and what went up and came back.
     assert_eq!((sent, refused), (TURNS * 32 + counts.up, counts.over_time));
     assert_eq!((counts.up + counts.over_time, counts.up), (TURNS * 32, counts.verdicts));
-    // Its part of all the time that passed since the first turn, and of 10 ms: packets of 400 ns have used up both, the last with what was left.
+    // Its part of all the time that passed since the first turn, and of 10 ms: packets of 400 ns have used up
+    // both, the last with what was left.
     let most = (TURNS - 1) * 20_000 * PART / SECOND + 10_000_000 * PART / SECOND;
     assert_eq!(counts.worker_ns, most.next_multiple_of(TRIP));
 }
@@ -247,11 +251,15 @@ impl Station {
         if self.is_asked(&seen) {
             seen.extend(rig.send(at, self.port, &self.answer(own)));
         }
-        seen.iter().any(|seen| matches!(seen, Seen::Out(port, frame) if *port == self.port && frame[..6] == self.mac && frame[12..14] != [8, 6]))
+        seen.iter().any(|seen| {
+            matches!(seen, Seen::Out(port,
+            frame) if *port == self.port && frame[..6] == self.mac && frame[12..14] != [8, 6])
+        })
     }
 }
 
-/// Stations at port 2 claim addresses of `networks` without end, and answer for all of them; those who are known stay known, and others can be.
+/// Stations at port 2 claim addresses of `networks` without end, and answer for all of them; those who are
+/// known stay known, and others can be.
 fn flood_of_stations(claim: fn(u32) -> IpAddr, own: [IpAddr; 3], live: [IpAddr; 3], late: fn(u8) -> IpAddr) {
     const MOST: usize = 256;
     let mut config = config();
@@ -283,7 +291,8 @@ fn flood_of_stations(claim: fn(u32) -> IpAddr, own: [IpAddr; 3], live: [IpAddr; 
         }
         most = most.max(rig.router.stats().neighbours);
     }
-    // All places are taken, three quarters by those that have answered: what only claims to be there has one quarter.
+    // All places are taken, three quarters by those that have answered: what only claims to be there has one
+    // quarter.
     assert!(answered > 150 && most == MOST, "{answered} of them were reached, {most} remembered");
     // Behind another port there may still be as many as its share, a third; four of that are known.
     for n in 0..80 {

@@ -1,5 +1,5 @@
-//! What routers do for hosts: forward, answer pings and traceroutes, tell what is wrong, ask for neighbours. Frames are made and read by
-//! etherparse.
+//! What routers do for hosts: forward, answer pings and traceroutes, tell what is wrong, ask for neighbours.
+//! Frames are made and read by etherparse.
 
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use etherparse::{Icmpv4Type, Icmpv6Type, IpHeaders, PacketBuilder, PacketHeaders, TransportHeader};
@@ -131,7 +131,8 @@ fn a_ports_network_comes_back_when_what_replaced_its_route_goes() {
 #[test]
 fn a_traceroute_sees_every_router_and_the_last_port() {
     let mut rig = Rig::new();
-    // On its way a packet is answered for by the port where the answer leaves, at its end by the address that it was sent to.
+    // On its way a packet is answered for by the port where the answer leaves, at its end by the address that
+    // it was sent to.
     for (destination, ttl, from, kind) in [
         (FAR, 1, [10, 0, 1, 1], Icmpv4Type::TimeExceeded(icmpv4::TimeExceededCode::TtlExceededInTransit)),
         (

@@ -1,4 +1,5 @@
-//! What comes behind an IP packet in its frame is no part of it; and where ICMP errors come from. Port 3 takes packets of 1280 bytes.
+//! What comes behind an IP packet in its frame is no part of it; and where ICMP errors come from. Port 3
+//! takes packets of 1280 bytes.
 
 use crate::rig::{Rig, Seen, config, host_mac, router_mac};
 use etherparse::PacketBuilder;

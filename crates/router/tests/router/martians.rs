@@ -10,7 +10,8 @@ const MARTIAN: Seen = Seen::Dropped(DropReason::Martian);
 const FAR: &str = "10.0.2.9";
 const FAR_V6: &str = "fd00:2::9";
 
-/// UDP from behind port 1, with two ports and nothing behind them; through the station's address, or to all of a group's.
+/// UDP from behind port 1, with two ports and nothing behind them; through the station's address, or to all
+/// of a group's.
 fn frame(source: &str, destination: &str, ttl: u8) -> Vec<u8> {
     let destination: Ipv4Addr = destination.parse().unwrap();
     let header = Ipv4Header {
@@ -41,7 +42,8 @@ fn frame_v6(source: &str, destination: &str, hop_limit: u8) -> Vec<u8> {
     [&ethernet[..], &header.bytes(), &[0, 7, 0, 9, 0, 8, 0, 0]].concat()
 }
 
-/// A router whose port 3 is in a network of two addresses besides: 10.1.0.0/31 and fd01::/127, with the others at 10.1.0.1 and fd01::1.
+/// A router whose port 3 is in a network of two addresses besides: 10.1.0.0/31 and fd01::/127, with the
+/// others at 10.1.0.1 and fd01::1.
 fn rig() -> Rig {
     let mut config = config();
     config.ports[2].v4.push(InterfaceAddress { address: 0x0a01_0000, len: 31 });
@@ -150,7 +152,8 @@ fn ipv4_addresses_within_a_link_stay_there() {
         assert_eq!(seen, [MARTIAN], "{source} to {destination}");
         assert_eq!(rig.send(SECOND, 1, &frame(source, destination, 1)), [MARTIAN], "and with no hop left");
     }
-    // To the port itself: there is nobody at that UDP port, and who has asked is told, over the same link and not by the default route.
+    // To the port itself: there is nobody at that UDP port, and who has asked is told, over the same link and
+    // not by the default route.
     for own in ["10.0.1.1", "169.254.1.1"] {
         let seen = rig.send(SECOND, 1, &frame(near, own, 64));
         assert_eq!((&seen[0], seen.len()), (&Seen::Dropped(DropReason::Unserved), 2));

@@ -35,7 +35,7 @@ fn flow(port: u16, ttl: u8, data: usize) -> Vec<u8> {
     [&ethernet[..], &header.bytes(), &[high, low, 0, 9, 0, 8, 0, 0], &vec![0; data]].concat()
 }
 
-/// The same of IPv6, to 2001:db8::1, with this flow label.
+/// An IPv6 packet of a flow, to 2001:db8::1, with this flow label.
 fn flow_v6(port: u16, label: u8) -> Vec<u8> {
     let header = Ipv6Header {
         source: SOURCE_V6.into(),
@@ -129,7 +129,8 @@ fn all_fragments_of_a_packet_go_the_same_way() {
     let mut rig = rig();
     let mut ways = BTreeMap::<u8, Vec<u16>>::new();
     for source in 2..66_u8 {
-        // First, middle, last: offsets in units of eight bytes, and whether more follow. Later ones have data where ports would be.
+        // First, middle, last: offsets in units of eight bytes, and whether more follow. Later ones have data
+        // where ports would be.
         for (at, field) in [0x2000_u16, 0x2001, 0x0002].into_iter().enumerate() {
             let mut frame = flow(at as u16 * 1000, 64, 0);
             frame[29] = source;

@@ -164,8 +164,9 @@ fn exceptional_packets_are_seen_and_refused_frames_are_not() {
 const PASS: &str = "r0 = 2
     exit";
 
-/// Makes the destination that of port 3's host, fixes the checksum's upper byte in `r9` so, and ends so. The destination's third byte is the
-/// upper one of its word: one more there is one less in the checksum's upper byte.
+/// Makes the destination that of port 3's host, fixes the checksum's upper byte in `r9` so, and ends so. The
+/// destination's third byte is the upper one of its word: one more there is one less in the checksum's upper
+/// byte.
 fn rewrite(checksum: &str, end: &str) -> String {
     format!(
         "r6 = *(u32 *)(r1 + 0)
@@ -226,7 +227,8 @@ fn packets_grow_and_shrink() {
         assert_eq!((&grown[..12], &grown[20..]), (&frame[..12], &frame[..]));
     }
     assert!(rig.router.remove(fid));
-    // Cuts off the last 8 bytes: less than the IP header says, so that it is dropped when it is classified again.
+    // Cuts off the last 8 bytes: less than the IP header says, so that it is dropped when it is classified
+    // again.
     install(&mut rig, "r2 = -8\n call 65\n r0 = 2\n exit", to_port(53));
     assert_eq!(send(&mut rig, &udp(53)), Seen::Dropped(DropReason::BadHeader));
     install(&mut rig, "r2 = -8\n call 65\n r0 = 3\n exit", to_port(80));
@@ -304,8 +306,8 @@ fn what_does_not_fit_is_refused_with_the_arithmetic() {
     let refused = router.install(long()).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the budget per packet does not suffice: classifier 56 + long (fid 1) 62 + long (fid 2) 62 + long (fid 3) 62 + minimal IP 32 \
-         = 274 cycles, 240 allowed; remove a program, or choose a larger budget"
+        "the budget per packet does not suffice: classifier 56 + long (fid 1) 62 + long (fid 2) 62 + long \
+         (fid 3) 62 + minimal IP 32 = 274 cycles, 240 allowed; remove a program, or choose a larger budget"
     );
     assert!(router.remove(first));
     assert!(router.install(long()).is_ok());
@@ -323,7 +325,8 @@ fn lookups_use_up_the_budget() {
     assert_eq!(add(FlowKey { source: source(1), ..FlowKey::default() }), Ok(1));
     assert_eq!(add(FlowKey { source: source(2), ..FlowKey::default() }), Ok(2));
     assert_eq!(add(FlowKey { destination: source(2), ..FlowKey::default() }), Ok(3));
-    // Two hashes of the classifier, one of a second mask, one of a third: three are the most. None of the flows' is more expensive than another.
+    // Two hashes of the classifier, one of a second mask, one of a third: three are the most. None of the
+    // flows' is more expensive than another.
     let refused = add(FlowKey { protocol: Some(6), ..FlowKey::default() }).unwrap_err().to_string();
     assert!(
         refused.contains("classifier 4 + flow (fid 4) 0 + minimal IP 0 = 4 hashes, 3 allowed"),
@@ -345,7 +348,8 @@ fn a_table_that_was_overtaken_is_given_back() {
     assert_eq!((old.all().len(), rig.router.forwarders().all().len(), fid), (1, 2, Fid(2)));
 }
 
-/// Adds the time, the packet's length and a random number to its state, chooses a queue, marks, and gives what a last call gives.
+/// Adds the time, the packet's length and a random number to its state, chooses a queue, marks, and gives
+/// what a last call gives.
 fn talk(call: &str) -> String {
     format!(
         "r6 = r1
@@ -370,8 +374,9 @@ fn talk(call: &str) -> String {
     )
 }
 
-/// Tables whose programs send packets only where they would go are served in a way of their own. With a program beside them that says more, of a
-/// flow that has no packets, they are served as all others are: that must make no difference.
+/// Tables whose programs send packets only where they would go are served in a way of their own. With a
+/// program beside them that says more, of a flow that has no packets, they are served as all others are: that
+/// must make no difference.
 #[test]
 fn programs_that_say_little_are_served_as_all_others_are() {
     let drop = "r0 = 1\n exit";
@@ -425,7 +430,8 @@ fn programs_that_say_little_are_served_as_all_others_are() {
     }
 }
 
-/// A link with the number 40 that leaves by port 3, and begins where packets come in by the port `from`, if it is some.
+/// A link with the number 40 that leaves by port 3, and begins where packets come in by the port `from`, if
+/// it is some.
 fn with_link(from: Option<u16>) -> Installation {
     let link = LinkChoice { name: "spare".into(), number: 40, port: 3, from };
     Installation { links: [link].into(), ..general() }
@@ -434,7 +440,8 @@ fn with_link(from: Option<u16>) -> Installation {
 #[test]
 fn programs_choose_among_the_links_that_they_are_given() {
     let (choose, redirect) = ("call lw_choose_link\n r0 = 2\n exit", "call lw_redirect_link\n exit");
-    // What is done with link 0 or 1, from where it begins; the port that the packet leaves by, and the link that it is to take.
+    // What is done with link 0 or 1, from where it begins; the port that the packet leaves by, and the link
+    // that it is to take.
     for (what, number, from, wanted) in [
         (choose, 0, None, Some((2, Some(40)))),
         (choose, 0, Some(1), Some((2, Some(40)))),
@@ -478,8 +485,8 @@ fn links_that_a_program_needs_have_to_be_named() {
     assert!(matches!(error, Some(InstallError::ForeignPort { port: 9 })), "{error:?}");
 }
 
-/// Asks for the route to an IPv4 address given as a number in the packet's order, puts the answer's code, port and addresses at the end of
-/// the state, and lets the packet pass.
+/// Asks for the route to an IPv4 address given as a number in the packet's order, puts the answer's code,
+/// port and addresses at the end of the state, and lets the packet pass.
 fn asking(destination: [u8; 4], ingress: u32, flags: u32) -> String {
     let zeros: String = (0..8).map(|i| format!("*(u64 *)(r10 - {}) = 0\n", 64 - i * 8)).collect();
     let destination = i32::from_le_bytes(destination);
@@ -499,7 +506,8 @@ fn asking(destination: [u8; 4], ingress: u32, flags: u32) -> String {
     )
 }
 
-/// What the router answers: the code, the port, the next hop, and the addresses of the port and the neighbour.
+/// What the router answers: the code, the port, the next hop, and the addresses of the port and the
+/// neighbour.
 fn answer(rig: &mut Rig, destination: [u8; 4], ingress: u32, flags: u32) -> (i64, u32, [u8; 4], Vec<u8>) {
     let fid = install(rig, &asking(destination, ingress, flags), general());
     send(rig, &udp(53));

@@ -91,7 +91,8 @@ thread_local! {
     static CYCLES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A machine of 1 GHz on which between two looks at the counter 70 cycles pass, but 20 while nothing is measured.
+/// A machine of 1 GHz on which between two looks at the counter 70 cycles pass, but 20 while nothing is
+/// measured.
 const METER: Meter = Meter {
     cycles: || {
         let looks = CYCLES.get();

@@ -1,4 +1,5 @@
-//! A router with three ports, and what an engine does for it: hands packets in, takes out what it gives, and keeps the books.
+//! A router with three ports, and what an engine does for it: hands packets in, takes out what it gives, and
+//! keeps the books.
 
 use longwire_block::{CONSUMED, DropReason, KEPT, Node, Outbox, refusal};
 use longwire_packet::{Batch, Gso, Handle, Pool, Train};
@@ -103,7 +104,7 @@ impl<C: Classify> Rig<C> {
         Self { router, pool, chosen, outbox, seq: 0, taken: 0, made: 0, gone: 0 }
     }
 
-    /// Hands in one frame, and answers what became of it and of all that came of it.
+    /// Hands in one frame, and returns its output and that of all packets made because of it.
     pub fn send(&mut self, at: u64, port: u16, frame: &[u8]) -> Vec<Seen> {
         self.batch(&[(at, port, frame.to_vec())])
     }
@@ -180,7 +181,11 @@ impl<C: Classify> Rig<C> {
             (None, port) => {
                 let to_control = self.router.has_control() && (CONTROL + 1..=CONTROL + 3).contains(&port);
                 assert!(self.router.ports().contains(&port) || to_control, "{port:x} is no port");
-                self.chosen.push(Chosen { mark: meta.mark(), link: meta.wish(), queue: meta.band() });
+                self.chosen.push(Chosen {
+                    mark: meta.mark(),
+                    link: meta.requested_link(),
+                    queue: meta.band(),
+                });
                 Seen::Out(port, self.pool.data(handle).to_vec())
             }
         };

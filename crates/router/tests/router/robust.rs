@@ -12,7 +12,8 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// The address 10.0.N.H, or one further away.
 fn v4() -> impl Strategy<Value = [u8; 4]> {
     prop_oneof![
-        8 => (0..5u8, prop::sample::select(vec![0u8, 1, 9, 77, 78, 255])).prop_map(|(net, host)| [10, 0, net, host]),
+        8 => (0..5u8, prop::sample::select(vec![0u8, 1, 9, 77, 78, 255])).prop_map(|(net, host)| [10, 0, net,
+            host]),
         1 => prop::sample::select(vec![[224, 0, 0, 5], [255; 4], [127, 0, 0, 1], [192, 0, 2, 1], [0; 4]]),
     ]
 }
@@ -57,7 +58,8 @@ fn ipv6() -> impl Strategy<Value = Vec<u8>> {
         let near = (0xfd00..0xfd01u16, 0..5u16, prop::sample::select(vec![0u16, 1, 9, 77]));
         let near = near
             .prop_map(|(top, net, host)| u128::from(top) << 112 | u128::from(net) << 96 | u128::from(host));
-        prop_oneof![8 => near, 1 => prop::sample::select(vec![0u128, 1, 0xfe80 << 112 | 7, 0xff02 << 112 | 1])]
+        prop_oneof![8 => near, 1 => prop::sample::select(vec![0u128, 1, 0xfe80 << 112 | 7,
+            0xff02 << 112 | 1])]
     };
     let next = prop::sample::select(vec![0u8, 17, 43, 44, 58, 60, 99]);
     let body = prop::collection::vec(any::<u8>(), 0..1500);
@@ -116,7 +118,8 @@ fn rig() -> Rig {
     rig
 }
 
-/// What came of frames, those of one kind in their order: a batch gives its own packets first, then all that was made.
+/// The output for frames, each kind in order: a batch returns its own packets first, then all that were
+/// made.
 fn sorted(mut seen: Vec<Seen>) -> Vec<String> {
     let mut written: Vec<_> = seen.drain(..).map(|seen| format!("{seen:?}")).collect();
     written.sort();
@@ -131,7 +134,8 @@ proptest! {
         // Time is told where the batch begins only, so the batch is short of what would be due.
         let mut frames = frames;
         frames.iter_mut().for_each(|frame| frame.0 /= 64);
-        let single: Vec<_> = frames.iter().flat_map(|(at, port, frame)| one_by_one.send(*at, *port, frame)).collect();
+        let single: Vec<_> = frames.iter().flat_map(|(at, port, frame)| one_by_one.send(*at, *port,
+            frame)).collect();
         let together = at_once.batch(&frames);
         prop_assert_eq!(sorted(single), sorted(together));
         prop_assert_eq!(one_by_one.router.stats(), at_once.router.stats());

@@ -1,4 +1,5 @@
-//! Processors that flows share: when packets leave, who is served, what is lost, and what a real run measures.
+//! Processors that flows share: when packets leave, who is served, what is lost, and what a real run
+//! measures.
 
 use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -30,7 +31,8 @@ pub fn named(name: &str, source_port: u16, weight: i64, cycles: Demand) -> Named
     NamedFlow { name: name.into(), key, weight: Weight::new(weight).unwrap(), cycles: Some(cycles) }
 }
 
-/// Flows "dear" (from port 1, 10 µs) and "cheap" (from port 2, 1 µs), others at 1 µs; one processor of 1 GHz.
+/// Flows "heavy" (from port 1, 10 µs) and "cheap" (from port 2, 1 µs), others at 1 µs; one processor of 1
+/// GHz.
 pub fn sharing(scheduler: &str) -> SharingConfig {
     SharingConfig {
         scheduler: scheduler.into(),
@@ -42,7 +44,7 @@ pub fn sharing(scheduler: &str) -> SharingConfig {
         },
         fields: FlowFields::default(),
         flows: vec![
-            named("dear", 1, 1, Demand::PerPacket(10_000)),
+            named("heavy", 1, 1, Demand::PerPacket(10_000)),
             named("cheap", 2, 1, Demand::PerPacket(1000)),
         ],
         cycles: Some(Demand::PerPacket(1000)),
@@ -83,7 +85,8 @@ fn a_packet_waits_for_its_processor_and_then_for_its_port() {
 
 #[test]
 fn separate_rounds_share_a_full_port_by_bytes() {
-    // A port of 100 Mbit/s, of which frames of 100 and of 1000 bytes that cost alike each ask for twice all, for 100 ms.
+    // A port of 100 Mbit/s, of which frames of 100 and of 1000 bytes that cost alike each ask for twice all,
+    // for 100 ms.
     let mut own = sharing("separate-drr");
     own.settings.port = PerByte::of_ns(80);
     own.flows[0].cycles = Some(Demand::PerPacket(1000));
@@ -102,7 +105,7 @@ fn separate_rounds_share_a_full_port_by_bytes() {
         rig.batch(&short.chain([(now, 1, long.clone()), (now, 1, long.clone())]).collect::<Vec<_>>());
     }
     rig.wait(SECOND + 100_000_000);
-    let [short, long] = ["dear", "cheap"].map(|name| flow(&rig, name).out_bytes);
+    let [short, long] = ["heavy", "cheap"].map(|name| flow(&rig, name).out_bytes);
     assert!(short + long > 1_240_000 && short.abs_diff(long) < 20_000, "{short} {long}");
 }
 
@@ -128,10 +131,10 @@ fn costs_are_those_of_programs_unless_it_is_said_what_they_are() {
     assert!(others >= 125 + 180 && own > others, "{own} {others}");
 }
 
-/// Sends a dear and a cheap packet each microsecond for 2 ms; what has been given to port 2 by then.
+/// Sends a heavy and a cheap packet each microsecond for 2 ms; returns what port 2 has got by then.
 fn contest(scheduler: &str) -> [u64; 2] {
     let mut own = sharing(scheduler);
-    // What queues up before anything was measured would count as free.
+    // Packets that queue up before the first measurement would be free.
     own.settings.estimator = Estimator::Exact;
     let mut rig = rig(own);
     for step in 0..2000 {
@@ -140,7 +143,7 @@ fn contest(scheduler: &str) -> [u64; 2] {
         rig.batch(&[(now, 1, udp(1)), (now, 1, udp(2))]);
     }
     rig.wait(SECOND + 2_000_000);
-    let sent = ["dear", "cheap"].map(|name| flow(&rig, name).out_packets);
+    let sent = ["heavy", "cheap"].map(|name| flow(&rig, name).out_packets);
     assert!(stats(&rig).queue_full + stats(&rig).no_room > 0, "neither queue was ever full");
     sent
 }
@@ -148,14 +151,14 @@ fn contest(scheduler: &str) -> [u64; 2] {
 #[test]
 fn cheap_flows_suffer_with_fifo_and_keep_their_share_with_others() {
     // First come, first served: as many of each, 11 µs a pair.
-    let [dear, cheap] = contest("fifo");
-    assert!(dear.abs_diff(cheap) <= 1 && dear.abs_diff(2000 / 11) <= 1, "{dear} {cheap}");
-    // Half of the processor each: 100 dear ones and 1000 cheap ones, but for a few turns.
+    let [heavy, cheap] = contest("fifo");
+    assert!(heavy.abs_diff(cheap) <= 1 && heavy.abs_diff(2000 / 11) <= 1, "{heavy} {cheap}");
+    // Half of the processor each: 100 heavy ones and 1000 cheap ones, but for a few turns.
     for scheduler in
         ["gmr3", "mr3", "drfq", "drfq-dovetail", "sfq", "cbcs", "cbcs-normalised", "separate-drr"]
     {
-        let [dear, cheap] = contest(scheduler);
-        assert!(dear.abs_diff(100) <= 3 && cheap.abs_diff(1000) <= 30, "{scheduler}: {dear} {cheap}");
+        let [heavy, cheap] = contest(scheduler);
+        assert!(heavy.abs_diff(100) <= 3 && cheap.abs_diff(1000) <= 30, "{scheduler}: {heavy} {cheap}");
     }
 }
 
@@ -163,7 +166,7 @@ fn cheap_flows_suffer_with_fifo_and_keep_their_share_with_others() {
 fn weights_divide_the_processor() {
     let mut own = sharing("gmr3");
     own.flows =
-        vec![named("dear", 1, 3, Demand::PerPacket(1000)), named("cheap", 2, 1, Demand::PerPacket(1000))];
+        vec![named("heavy", 1, 3, Demand::PerPacket(1000)), named("cheap", 2, 1, Demand::PerPacket(1000))];
     let mut rig = rig(own);
     for step in 0..2000 {
         let now = SECOND + step * 1000;
@@ -171,7 +174,7 @@ fn weights_divide_the_processor() {
         rig.batch(&[(now, 1, udp(1)), (now, 1, udp(2))]);
     }
     rig.wait(SECOND + 2_000_000);
-    let [heavy, light] = ["dear", "cheap"].map(|name| flow(&rig, name).out_packets);
+    let [heavy, light] = ["heavy", "cheap"].map(|name| flow(&rig, name).out_packets);
     // 1500 and 500 of 2000 but for what queues of 256 cannot hold back of the first.
     assert!(heavy.abs_diff(1500) <= 60 && light.abs_diff(500) <= 60, "{heavy} {light}");
 }
@@ -180,7 +183,7 @@ fn weights_divide_the_processor() {
 fn packets_of_a_flow_leave_in_order_though_several_processors_serve_it() {
     let mut own = sharing("drfq");
     own.settings.processors = 4;
-    own.flows = vec![named("dear", 1, 1, Demand::Drawn { from: 100, to: 10_000 })];
+    own.flows = vec![named("heavy", 1, 1, Demand::Drawn { from: 100, to: 10_000 })];
     let mut rig = rig(own);
     let mut seen = Vec::new();
     for mark in 0..200u8 {
@@ -207,7 +210,7 @@ fn a_program_that_never_ends_is_stopped_and_harms_nobody() {
     let seen = rig.wait(2 * SECOND);
     assert!(seen.contains(&Seen::Dropped(DropReason::Aborted)), "{seen:?}");
     assert_eq!(seen.iter().filter(|seen| matches!(seen, Seen::Out(2, _))).count(), 1);
-    let (endless, cheap) = (flow(&rig, "dear"), flow(&rig, "cheap"));
+    let (endless, cheap) = (flow(&rig, "heavy"), flow(&rig, "cheap"));
     assert_eq!((endless.abandoned, endless.processor_ns, endless.estimate_ns), (1, 50_000, 50_000));
     assert_eq!((cheap.abandoned, cheap.out_packets), (0, 1));
 }
@@ -239,10 +242,10 @@ fn flows_with_names_are_told_of_before_their_first_packet() {
         let flows = stats(rig).flows.into_iter();
         flows.map(|flow| (flow.flow, flow.port, flow.weight, flow.in_packets)).collect::<Vec<_>>()
     };
-    assert_eq!(told(&rig), [("dear".into(), u16::MAX, 1, 0), ("cheap".into(), u16::MAX, 1, 0)]);
+    assert_eq!(told(&rig), [("heavy".into(), u16::MAX, 1, 0), ("cheap".into(), u16::MAX, 1, 0)]);
     rig.router.set_flow_weight("cheap", Weight::new(5).unwrap()).unwrap();
     rig.send(SECOND, 1, &udp(1));
-    assert_eq!(told(&rig), [("dear".into(), 2, 1, 1), ("cheap".into(), u16::MAX, 5, 0)]);
+    assert_eq!(told(&rig), [("heavy".into(), 2, 1, 1), ("cheap".into(), u16::MAX, 5, 0)]);
     assert_eq!(stats(&rig).flows_known, 1);
 }
 
@@ -253,7 +256,7 @@ fn how_many_flows_are_not_told_of_is_said() {
         let all = stats(rig);
         (all.flows.len(), all.flows_known, all.flows_left_out)
     };
-    // Both with names are told of always, and of the others the 64 that used most.
+    // Both named flows are always reported, and of the others the 64 that used most.
     for (flow, wanted) in [(1, (2, 1, 0)), (1000, (3, 2, 0)), (1063, (66, 65, 0)), (1064, (66, 66, 1))] {
         let first = if flow < 1000 { flow } else { 1000 };
         (first..=flow).for_each(|port| drop(rig.send(SECOND, 1, &udp(port))));
@@ -342,7 +345,8 @@ fn a_real_run_looks_for_packets_between_two_visits() {
     assert_eq!((rig.tick(Nanos(SECOND)).len(), rig.router.kept()), (60, 0));
     rig.batch(&frames);
     let done = rig.tick(Nanos(NOW.get())).len();
-    // This one is the shortest, 20 µs, as no time has passed between the two; it ends after now, so that the worker looks for packets.
+    // This one is the shortest, 20 µs, as no time has passed between the two; it ends after now, so that the
+    // worker looks for packets.
     assert!((19..=21).contains(&done), "{done}");
     assert_eq!((rig.router.kept(), rig.router.deadline()), (60 - done as u64, Nanos(NOW.get() + 1)));
 }
@@ -354,14 +358,14 @@ fn weights_change_while_packets_wait() {
     own.flows[0].cycles = Some(Demand::PerPacket(1000));
     let mut rig = rig(own);
     rig.batch(&(0..64).map(|n| (SECOND, 1, udp(1 + n % 2))).collect::<Vec<_>>());
-    rig.router.set_flow_weight("dear", Weight::new(3).unwrap()).unwrap();
+    rig.router.set_flow_weight("heavy", Weight::new(3).unwrap()).unwrap();
     rig.wait(SECOND + 24_000);
-    let [dear, cheap] = ["dear", "cheap"].map(|name| flow(&rig, name).out_packets);
+    let [heavy, cheap] = ["heavy", "cheap"].map(|name| flow(&rig, name).out_packets);
     // Three of four of 24 packets, but for those granted before.
-    assert!(dear.abs_diff(18) <= 2 && cheap.abs_diff(6) <= 2, "{dear} {cheap}");
-    assert_eq!(flow(&rig, "dear").weight, 3);
+    assert!(heavy.abs_diff(18) <= 2 && cheap.abs_diff(6) <= 2, "{heavy} {cheap}");
+    assert_eq!(flow(&rig, "heavy").weight, 3);
     let error = rig.router.set_flow_weight("x", Weight::ONE).unwrap_err().to_string();
-    assert!(error.contains("there are dear, cheap"), "{error}");
+    assert!(error.contains("there are heavy, cheap"), "{error}");
     let plain = Rig::of(config()).router.set_flow_weight("x", Weight::ONE).unwrap_err().to_string();
     assert!(plain.contains("no scheduler"), "{plain}");
 }
@@ -382,13 +386,14 @@ fn rings_drop_what_the_scheduler_has_no_time_for() {
 
 #[test]
 fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
-    // Two processors and packets of 4 µs, of which a flow of weight 300 and one of weight 1 ask for more than both can do, for 2 ms.
+    // Two processors and packets of 4 µs, of which a flow of weight 300 and one of weight 1 ask for more than
+    // both can do, for 2 ms.
     for scheduler in ["gmr3", "mr3", "drfq"] {
         let mut own = sharing(scheduler);
         own.settings.processors = 2;
         own.rings.step = Nanos(500);
         own.flows = vec![
-            named("dear", 1, 1, Demand::PerPacket(4000)),
+            named("heavy", 1, 1, Demand::PerPacket(4000)),
             named("cheap", 2, 300, Demand::PerPacket(4000)),
         ];
         let mut rig = rig(own);

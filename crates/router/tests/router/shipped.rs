@@ -207,7 +207,8 @@ fn a_splicer_joins_two_connections() {
     let splicer = install(&mut rig, "tcp-splicer", flow_to(80), &[]);
     let frame = tcp([1024, 80], |tcp| tcp.ack = true, b"data");
     assert_eq!(&send(&mut rig, &frame).out().1[26..38], &frame[26..38], "not spliced yet");
-    // From the proxy 10.0.2.1 port 5000 to the server 10.0.3.9 port 8080, sequence numbers 500 more, acknowledgements 7 less.
+    // From the proxy 10.0.2.1 port 5000 to the server 10.0.3.9 port 8080, sequence numbers 500 more,
+    // acknowledgements 7 less.
     let ports = [5000u16.to_be_bytes(), 8080u16.to_be_bytes()].concat();
     let shifts = words(&[500, 7u32.wrapping_neg()]);
     let new = [10, 0, 2, 1, 10, 0, 3, 9];

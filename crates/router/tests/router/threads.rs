@@ -1,4 +1,5 @@
-//! Processors of a real run that are threads. Where it matters who is quicker, processors are held at a barrier, and let go one by one.
+//! Processors of a real run that are threads. Where it matters who is quicker, processors are held at a
+//! barrier, and let go one by one.
 
 use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen};
@@ -148,15 +149,15 @@ fn packets_of_a_flow_leave_in_order_whoever_is_quicker() {
     // Two each: one in hand, one in the ring. The second processor is done with packets 2 and 4.
     barrier.open(1, 2);
     let cost = 2 * 1500;
-    let seen = until(&mut rig, |rig, _| flow(rig, "dear").processor_ns == cost);
+    let seen = until(&mut rig, |rig, _| flow(rig, "heavy").processor_ns == cost);
     assert_eq!((seen, rig.router.kept()), (vec![], 4));
     barrier.open(0, 1);
     let seen = until(&mut rig, |_, seen| !seen.is_empty());
     assert_eq!(marks(&seen), [1, 2]);
     barrier.open(0, 1);
     assert_eq!(marks(&drain(&mut rig)), [3, 4]);
-    let dear = flow(&rig, "dear");
-    assert_eq!((dear.out_packets, dear.processor_ns, dear.inside), (4, 2 * cost, 0));
+    let heavy = flow(&rig, "heavy");
+    assert_eq!((heavy.out_packets, heavy.processor_ns, heavy.inside), (4, 2 * cost, 0));
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn a_packet_meets_the_programs_that_were_there_when_it_was_granted() {
         drain(&mut rig).into_iter().partition(|seen| *seen == Seen::Dropped(DropReason::Program));
     assert_eq!((marks(&out), dropped.len()), (vec![1, 2, 3, 4], 2));
     assert_eq!((counter.stats().packets, counter.state().get()), (4, 4u32.to_le_bytes().to_vec()));
-    let all = flow(&rig, "dear");
+    let all = flow(&rig, "heavy");
     assert_eq!((all.out_packets, all.consumed, all.abandoned), (4, 2, 0));
 }
 
@@ -307,7 +308,8 @@ fn what_programs_do_is_the_same_on_threads() {
 fn state_is_read_and_written_between_packets() {
     // Adds one to the first word, does something for long, and adds one to the second.
     let code = format!(
-        "r6 = r1\n r1 = 16\n call 65536\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n {} lock *(u64 *)(r0 + 8) += r1\n r0 = 2\n exit",
+        "r6 = r1\n r1 = 16\n call 65536\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n {} lock *(u64 *)(r0 + 8) += \
+         r1\n r0 = 2\n exit",
         "r3 = *(u64 *)(r0 + 0)\n".repeat(2000)
     );
     for processors in [2, 4] {
@@ -426,8 +428,8 @@ fn what_breaks_on_a_processor_is_one_packet() {
             assert_eq!(marks(&seen), [mark]);
         }
     }
-    let dear = flow(&rig, "dear");
-    assert_eq!((dear.out_packets, dear.abandoned, dear.inside), (3, 1, 0));
+    let heavy = flow(&rig, "heavy");
+    assert_eq!((heavy.out_packets, heavy.abandoned, heavy.inside), (3, 1, 0));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Objects that workers change: links, sources and media. Where they are and what they are made of is kept alike for all; how their settings are
-//! written is what differs (`Words`).
+//! Objects that workers change: links, sources and media. Where they are and what they are made of is kept
+//! alike for all; how their settings are written is what differs (`Words`).
 
 use super::settings::{Pair, ramp_of, refusal};
 use longwire_block::change::{Blocks, Edit, Ramp};
@@ -14,16 +14,16 @@ pub trait Words: Debug {
     /// The kind.
     const KIND: Kind;
 
-    /// What `pairs` mean for an object.
+    /// The change that `pairs` mean for an object.
     ///
     /// # Errors
     /// If a setting can't be that.
     fn edits(&self, object: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError>;
 
-    /// What an object that is made of these is set to, as text that setting it would take.
+    /// The settings of an object made of these, as text in the form in which they are set.
     fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String>;
 
-    /// What a change may name.
+    /// Settings that a change may name.
     fn settable(&self) -> Vec<Settable>;
 
     /// Notes that somebody makes an object of these.
@@ -37,32 +37,29 @@ pub struct Now<'a> {
     pub place: u32,
     /// Its name.
     pub name: &'a str,
-    /// What it was made of at the start.
+    /// Its blocks at the start.
     pub planned: &'a Blocks,
-    /// What it is made of now.
+    /// Its current blocks.
     pub blocks: &'a Blocks,
 }
 
-/// What a name means, as places in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meant {
-    /// One object.
-    One(u32),
-    /// Both directions of a duplex link, forward first.
-    Duplex([u32; 2]),
-}
+/// Most objects that one name may mean: all of them change between two batches of packets.
+const MOST_MEANT: usize = 10_000;
 
-impl Meant {
-    /// The places, one or two.
-    pub fn places(&self) -> &[u32] {
-        match self {
-            Self::One(place) => std::slice::from_ref(place),
-            Self::Duplex(both) => both,
-        }
+/// Whether a name fits a pattern, in which `*` stands for any text.
+fn fits(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
     }
+    rest.ends_with(last)
 }
 
-/// The objects of a kind. What a million links are made of is kept once for each profile, and for those that were changed.
+/// The objects of a kind. What a million links are made of is kept once for each profile, and for those that
+/// were changed.
 #[derive(Debug)]
 pub struct Changing<W> {
     words: W,
@@ -79,8 +76,8 @@ pub struct Changing<W> {
 }
 
 impl<W: Words> Changing<W> {
-    /// Objects with these names, which are made of what `planned_of` says of each and the engine finds at `targets`; without these they can be
-    /// shown, but not changed.
+    /// Objects with these names, which are made of what `planned_of` says of each and the engine finds at
+    /// `targets`; without these they can be shown, but not changed.
     pub(super) fn made(
         words: W,
         names: Vec<String>,
@@ -110,19 +107,44 @@ impl<W: Words> Changing<W> {
         found.ok().map(|at| self.by_name[at])
     }
 
-    /// The places in the plan of what `name` means: an object, or both directions of a duplex link.
+    /// The places in the plan of what `name` means: an object, both directions of a duplex link, or all that
+    /// fit a pattern such as `dsl*`.
     ///
     /// # Errors
-    /// If it means nothing.
-    pub fn meant(&self, name: &str) -> Result<Meant, SetError> {
+    /// If it means nothing, or too many.
+    pub fn meant(&self, name: &str) -> Result<Vec<u32>, SetError> {
         if let Some(place) = self.place(name) {
-            return Ok(Meant::One(place));
+            return Ok(vec![place]);
         }
         let direction = |which| self.place(&format!("{name}.{which}"));
-        match (W::KIND, direction("forward"), direction("backward")) {
-            (Kind::Link, Some(forward), Some(backward)) => Ok(Meant::Duplex([forward, backward])),
-            _ => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
+        if let (Kind::Link, Some(forward), Some(backward)) =
+            (W::KIND, direction("forward"), direction("backward"))
+        {
+            return Ok(vec![forward, backward]);
         }
+        let fitting =
+            || (0u32..).zip(&*self.names).filter(|(_, known)| fits(known, name)).map(|(place, _)| place);
+        let found: Vec<u32> =
+            if name.contains('*') { fitting().take(MOST_MEANT + 1).collect() } else { Vec::new() };
+        match found.len() {
+            0 => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
+            ..=MOST_MEANT => Ok(found),
+            _ => Err(SetError::Refused(format!(
+                "\"{name}\" means more than {MOST_MEANT} objects: write a pattern that fits fewer"
+            ))),
+        }
+    }
+
+    /// The names of the objects that `name` means, if it is not the name of one of them.
+    ///
+    /// # Errors
+    /// As [`Changing::meant`].
+    pub(super) fn members(&self, name: &str) -> Result<Option<Vec<String>>, SetError> {
+        if self.place(name).is_some() {
+            return Ok(None);
+        }
+        let member = |place: u32| self.names[place as usize].clone();
+        Ok(Some(self.meant(name)?.into_iter().map(member).collect()))
     }
 
     /// The settings of the object at this place, as far as is known without asking: see [`Changing::look`].
@@ -143,15 +165,15 @@ impl<W: Words> Changing<W> {
         self.lock().extend(now);
     }
 
-    /// What `pairs` of setting and text mean for what is called `name`, checked against what it is made of now. The pairs `ramp` and `ramp.step`
-    /// make a ramp of the others, which takes so long.
+    /// What `pairs` of setting and text mean for what is called `name`, checked against what it is made of
+    /// now. The pairs `ramp` and `ramp.step` make a ramp of the others, which takes so long.
     ///
     /// # Errors
     /// If there is no such object, it is not run, or a setting can't be that.
     pub fn changes(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<Vec<Planned>, SetError> {
         let meant = self.meant(name)?;
         let (ramp, pairs) = ramp_of(pairs)?;
-        meant.places().iter().map(|&place| self.change(remote, place, ramp, &pairs)).collect()
+        meant.into_iter().map(|place| self.change(remote, place, ramp, &pairs)).collect()
     }
 
     fn change(
@@ -171,7 +193,8 @@ impl<W: Words> Changing<W> {
         // A ramp ends at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
-            let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, without ramp";
+            let reason = "a ramp can't take it away; ramp to a value, such as 0 %, and take it away then, \
+                without ramp";
             return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
         }
         let made: Blocks = edits.iter().filter_map(|edit| edit.apply(&now)).collect();
@@ -184,13 +207,13 @@ impl<W: Words> Changing<W> {
         self.look(remote, place);
     }
 
-    /// What the object at this place is made of, as far as is known.
+    /// The blocks of the object at this place, as far as they are known.
     pub(super) fn known(&self, place: u32) -> Arc<Blocks> {
         let changed = self.lock().get(&place).map(Arc::clone);
         changed.unwrap_or_else(|| Arc::clone(&self.planned[self.planned_of[place as usize] as usize]))
     }
 
-    /// What is noted is whole even if who held the lock broke.
+    /// The notes are consistent even if a holder of the lock panicked.
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,8 +224,29 @@ impl<W: Words> Changing<W> {
 pub struct Planned {
     /// Of the object at this place in the plan.
     pub place: u32,
-    /// What the engine is to do.
+    /// The engine's commands.
     pub change: Change,
     /// The blocks that it makes.
     pub made: Blocks,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_names() {
+        for (pattern, name) in [
+            ("dsl*", "dsl7.forward"),
+            ("*.forward", "dsl7.forward"),
+            ("d*7*d", "dsl7.forward"),
+            ("*", ""),
+            ("a", "a"),
+        ] {
+            assert!(fits(name, pattern), "{pattern} {name}");
+        }
+        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc")] {
+            assert!(!fits(name, pattern), "{pattern} {name}");
+        }
+    }
 }

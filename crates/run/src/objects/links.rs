@@ -35,7 +35,8 @@ pub struct LinkWords {
 }
 
 impl LiveLinks {
-    /// The links of `plan`, which the engine finds at `refs`; without these they can be shown, but not changed.
+    /// The links of `plan`, which the engine finds at `refs`; without these they can be shown, but not
+    /// changed.
     pub fn new(plan: &Plan, refs: &[LinkRef]) -> Self {
         let registry = longwire_link::registry();
         let names = plan.links.iter().map(|link| link.name.to_string()).collect();
@@ -100,12 +101,12 @@ impl Words for LinkWords {
 }
 
 impl LinkWords {
-    /// What a change of a link may name, whatever run it is of.
+    /// Settings that a change of a link may name, in any run.
     pub fn known() -> Vec<Settable> {
         Self { registry: longwire_link::registry() }.settable()
     }
 
-    /// What `pairs` of key and text mean for a link that is made of `blocks`.
+    /// The change that `pairs` of key and text mean for a link made of `blocks`.
     fn edits_of(&self, blocks: &Blocks, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
         for (written, text) in pairs {
@@ -123,7 +124,7 @@ impl LinkWords {
         keys.into_iter().map(|(key, settings)| self.edit(blocks, key, &settings)).collect()
     }
 
-    /// What the settings of one key mean.
+    /// The block by the settings of one key.
     fn edit(&self, blocks: &Blocks, key: &'static str, settings: &[Setting<'_>]) -> Result<Edit, SetError> {
         let (kinds, params): (Vec<_>, Vec<_>) =
             settings.iter().partition(|setting| setting.name == Some(KIND));
@@ -146,8 +147,8 @@ impl LinkWords {
         removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
     }
 
-    /// The parameter that a mere name means which blocks of several keys have: that of the block which the same change sets, else
-    /// that of a block of the link. None if that is not clear.
+    /// The parameter that a mere name means which blocks of several keys have: that of the block which the
+    /// same change sets, else that of a block of the link. None if that is not clear.
     fn find_among<'s>(
         &self,
         written: &'s str,
@@ -180,8 +181,8 @@ impl LinkWords {
         pairs.iter().filter_map(kind_of).collect()
     }
 
-    /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`, `key.parameter`, or a
-    /// parameter's name that only one key has.
+    /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`,
+    /// `key.parameter`, or a parameter's name that only one key has.
     fn find<'s>(&self, written: &'s str) -> Option<(&'static str, Option<&'s str>)> {
         let known = |key: &str| self.registry.iter().map(|spec| spec.key).find(|known| *known == key);
         if let Some(key) = known(written) {
@@ -285,10 +286,11 @@ fn block_of(setting: &str) -> &str {
     setting.split('.').next().unwrap_or(setting)
 }
 
-/// The setting that stands for those of a profile.
+/// The setting that replaces those of a profile.
 const PROFILE: &str = "profile";
 
-/// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name, too.
+/// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name,
+/// too.
 fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
     let mut all = Vec::new();
     for &(key, text) in pairs {
@@ -317,12 +319,13 @@ fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
     Ok(all)
 }
 
-/// Refuses filters that send packets to links over which no way was planned, for a link that was read with `planned`.
+/// Refuses filters that send packets to links over which no way was planned, for a link that was read with
+/// `planned`.
 fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
     let reason = format!(
-        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the run, so steer \
-         to the same links in the same order"
+        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the \
+         run, so steer to the same links in the same order"
     );
     Err(SetError::Value { key: "filter".into(), reason })
 }
@@ -333,7 +336,8 @@ mod tests {
 
     fn links() -> LiveLinks {
         let text = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
-            address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
+            address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\n\
+            rate = \"10 Mbit/s\"\n\
             delay = \"20 ms\"\nframing = \"ip\"\n";
         let plan = longwire_scenario::plan_of(text);
         LiveLinks::new(&plan, &[LinkRef::new(0, 0), LinkRef::new(0, 1)])
@@ -487,7 +491,8 @@ mod tests {
         assert!(error.contains("needs \"p\"") && error.ends_with("; give loss.p, too"), "{error}");
     }
 
-    /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which the link has.
+    /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which
+    /// the link has.
     #[test]
     fn parameters_that_several_have() {
         let bucket = changed(&[("rate.kind", "token-bucket"), ("rate", "1mbit"), ("burst", "10kB")]).unwrap();
@@ -512,7 +517,8 @@ mod tests {
             (&[("queue.kind", "red"), ("queue.burts", "5")], "a link has no \"queue.burts\""),
             (
                 &[("loss.kind", "independent"), ("loss.burst", "5")],
-                "loss.burst: loss (independent) has no parameter \"burst\"; there are probability, where, ecn",
+                "loss.burst: loss (independent) has no parameter \"burst\"; there are probability, \
+                 where, ecn",
             ),
         ];
         for (pairs, wanted) in table {

@@ -1,5 +1,5 @@
-//! The objects of a running instance, by kind and name: shown, and changed together at one instant. Scenario events, `longwire ctl`, the API and
-//! NESP mean the same by them.
+//! The objects of a running instance, by kind and name: shown, and changed together at one instant. Scenario
+//! events, `longwire ctl`, the API and NESP mean the same by them.
 
 pub mod changing;
 pub mod links;
@@ -71,7 +71,22 @@ impl Objects {
         }
     }
 
-    /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but its directions are.
+    /// The names of the objects that `name` means, if it is not that of one object: the directions of a
+    /// duplex link, or what fits a pattern.
+    ///
+    /// # Errors
+    /// If it means nothing, or too many.
+    pub fn members(&self, kind: Kind, name: &str) -> Result<Option<Vec<String>>, SetError> {
+        match kind {
+            Kind::Link => self.links.members(name),
+            Kind::Source => self.sources.members(name),
+            Kind::Medium => self.media.members(name),
+            Kind::Port | Kind::Router | Kind::Flow | Kind::Forwarder => Ok(None),
+        }
+    }
+
+    /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but
+    /// its directions are.
     ///
     /// # Errors
     /// If there is no such object, the name means several programs, or a router does not answer.
@@ -108,7 +123,7 @@ impl Objects {
         })
     }
 
-    /// What a change of an object may name.
+    /// Settings that a change of an object may name.
     pub fn settable(&self, kind: Kind) -> Vec<Settable> {
         use changing::Words;
         match kind {
@@ -122,8 +137,9 @@ impl Objects {
         }
     }
 
-    /// Makes all changes at one instant, at the time `at` of the engine's clock or at once, and answers the instant. Links, sources and media go
-    /// together, and so do a router and its flows; a forwarder stands alone.
+    /// Makes all changes at one instant, at the time `at` of the engine's clock or at once, and answers the
+    /// instant. Links, sources and media go together, and so do a router and its flows; a forwarder stands
+    /// alone.
     ///
     /// # Errors
     /// If one of them can't be made; nothing has changed then.
@@ -149,9 +165,13 @@ impl Objects {
                 self.routers.set_program(remote, name, pairs).map(|()| now)
             }
             [ObjectChange { kind: Kind::Port, name, pairs }] => {
-                self.settings(remote, Kind::Port, name)?;
+                let settings = self.settings(remote, Kind::Port, name)?;
                 let key = pairs.first().map_or_else(String::new, |(key, _)| key.clone());
-                Err(SetError::UnknownKey { kind: Kind::Port, key, known: Vec::new() })
+                if settings.contains_key(&key) {
+                    let reason = "it can't change while it runs: change the scenario and start again";
+                    return Err(SetError::Value { key, reason: reason.into() });
+                }
+                Err(SetError::UnknownKey { kind: Kind::Port, key, known: settings.into_keys().collect() })
             }
             _ if changes.iter().all(of_router) => self.routers.set(remote, changes).map(|()| now),
             _ => Err(SetError::Refused(

@@ -1,7 +1,8 @@
 //! Routers, their flows and their programs as settings by name.
 //!
-//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes behind the network. A flow with a name
-//! that shares its processors is called `ROUTER/FLOW` and has a setting `weight`. A program is called `ROUTER/NAME`.
+//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes
+//! behind the network. A flow with a name that shares its processors is called `ROUTER/FLOW` and has a
+//! setting `weight`. A program is called `ROUTER/NAME`.
 
 use super::ObjectChange;
 use super::routers::{LiveRouters, gone};
@@ -16,7 +17,7 @@ use longwire_sched::Weight;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What settings of routers begin with.
+/// The prefix of settings for routes.
 const ROUTE: &str = "route.";
 /// The setting of a flow.
 const WEIGHT: &str = "weight";
@@ -27,7 +28,7 @@ const DATA: &str = "data";
 const NONE: &str = "none";
 /// The longest state that is shown: two digits a byte fit the longest value.
 const LONGEST_DATA: usize = longwire_nesp::MOST_TEXT / 2;
-/// What a new program may be told besides its state.
+/// Settings of a new program besides its state.
 const PLAIN: [&str; 5] = [PROGRAM, "state", "port", "via", "queue"];
 const KEY: [&str; 5] = ["source", "source-port", "destination", "destination-port", "protocol"];
 
@@ -133,7 +134,8 @@ impl LiveRouters {
         WrittenRoute::read(&text).and_then(|route| router.route(&route)).map(RouteChange::Add)
     }
 
-    /// The names of all programs, `ROUTER/NAME`: first those of the first router. A name that several have is there once.
+    /// The names of all programs, `ROUTER/NAME`: first those of the first router. A name that several have is
+    /// there once.
     pub fn program_names(&self, remote: &Remote) -> Vec<String> {
         let mut names = Vec::new();
         for (router, table) in self.plan().routers.iter().zip(self.programs(remote)) {
@@ -147,7 +149,7 @@ impl LiveRouters {
         names
     }
 
-    /// What a program is and holds; none if there is no such program.
+    /// A program's settings and state; none if there is no such program.
     ///
     /// # Errors
     /// If several have this name, or the router does not answer.
@@ -175,10 +177,12 @@ impl LiveRouters {
         Ok(Some(settings))
     }
 
-    /// Installs a program that comes with Longwire under a name that no other has, removes the one with that name, or writes its state.
+    /// Installs a program that comes with Longwire under a name that no other has, removes the one with that
+    /// name, or writes its state.
     ///
     /// # Errors
-    /// If there is no such router or program, there is one where one is to be installed, or it can't be; nothing has changed then.
+    /// If there is no such router or program, there is one where one is to be installed, or it can't be;
+    /// nothing has changed then.
     pub fn set_program(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<(), SetError> {
         let program = pairs.iter().rev().find(|(key, _)| key == PROGRAM).map(|(_, value)| value.trim());
         let there = self.program(remote, name)?;
@@ -202,7 +206,8 @@ impl LiveRouters {
                     (router, ForwarderAsk::Set(number_of(&found)?, State { data: data.clone(), kind: None }))
                 }
                 _ => {
-                    let reason = "of a program that is there only data can be set; all else is chosen when it is installed";
+                    let reason = "of a program that is there only data can be set; all else is chosen when \
+                        it is installed";
                     return Err(wrong(PROGRAM, reason.into()));
                 }
             },
@@ -212,11 +217,10 @@ impl LiveRouters {
 
     /// The router's name and the program's.
     fn named<'n>(&self, name: &'n str) -> Result<(&'n str, &'n str), SetError> {
-        let both = name.split_once('/').filter(|(_, program)| !program.is_empty());
-        let (router, program) =
-            both.ok_or_else(|| wrong(PROGRAM, format!("\"{name}\" names no program: write ROUTER/NAME")))?;
-        self.place(router)?;
-        Ok((router, program))
+        let both = name
+            .split_once('/')
+            .filter(|(router, program)| !program.is_empty() && self.place(router).is_ok());
+        both.ok_or_else(|| SetError::Unknown { kind: Kind::Forwarder, name: name.into() })
     }
 
     /// A program by its name, as it is listed, and its router; none if there is no such program.
@@ -235,19 +239,19 @@ impl LiveRouters {
     }
 }
 
-/// What a change of a router may name.
+/// Settings that a change of a router may name.
 pub(super) fn of_routers() -> Vec<Settable> {
     let takes = "where it leads, as ip route writes it: via 10.0.0.2; none to remove it".to_owned();
     vec![Settable { key: "route.NETWORK".into(), help: "a route to that network", takes }]
 }
 
-/// What a change of a flow may name.
+/// Settings that a change of a flow may name.
 pub(super) fn of_flows() -> Vec<Settable> {
     let takes = "a whole number from 1 to 65535".to_owned();
     vec![Settable { key: WEIGHT.into(), help: "its share compared with others'", takes }]
 }
 
-/// What a change of a forwarder may name.
+/// Settings that a change of a forwarder may name.
 pub(super) fn of_forwarders() -> Vec<Settable> {
     let setting = |key: &str, help, takes: &str| Settable { key: key.into(), help, takes: takes.into() };
     let mut all = vec![

@@ -24,7 +24,8 @@ pub struct LiveRouters {
 }
 
 impl LiveRouters {
-    /// The routers of `plan`, which the engine finds at `refs`, with what is above each; nothing is above any if that is empty.
+    /// The routers of `plan`, which the engine finds at `refs`, with what is above each; nothing is above any
+    /// if that is empty.
     pub fn new(plan: Arc<Plan>, refs: Vec<NodeRef>, levels: Vec<Levels>) -> Self {
         Self { plan, refs, levels: levels.into_iter().map(Mutex::new).collect(), leases: Leases::default() }
     }
@@ -46,7 +47,8 @@ impl LiveRouters {
         Ok(RoutePage { routes, more: list.len() > MOST_SHOWN })
     }
 
-    /// The routes of the router at this place in the plan: as many as are shown, and one more if there is one.
+    /// The routes of the router at this place in the plan: as many as are shown, and one more if there is
+    /// one.
     pub(crate) fn known_routes(&self, remote: &Remote, place: usize) -> Result<Vec<RouterRoute>, SetError> {
         let list = remote.at_node(self.refs[place], |router: &mut Router, _| {
             let v4 = router.routes_v4().map(|(to, way)| route(v4(to), way));
@@ -69,8 +71,8 @@ impl LiveRouters {
         Err(SetError::Value {
             key: "route".into(),
             reason: format!(
-                "router \"{name}\" follows its control plane: change the route there, with longwire lab exec LAB {name} -- ip \
-                route …"
+                "router \"{name}\" follows its control plane: change the route there, with longwire lab exec \
+                 LAB {name} -- ip route …"
             ),
         })
     }
@@ -91,12 +93,13 @@ impl LiveRouters {
         &self.plan
     }
 
-    /// Where the engine has the router at this place in the plan.
+    /// The engine's place of the router at this place in the plan.
     pub(crate) fn node(&self, place: usize) -> NodeRef {
         self.refs[place]
     }
 
-    /// What is above the router at this place in the plan, if the run has levels. Nothing that holds it panics.
+    /// What is above the router at this place in the plan, if the run has levels. Nothing that holds it
+    /// panics.
     pub(crate) fn levels(&self, place: usize) -> Option<MutexGuard<'_, Levels>> {
         Some(self.levels.get(place)?.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -39,7 +39,7 @@ pub(crate) fn ramp_of(pairs: &[Pair]) -> Result<(Option<Ramp>, Vec<&Pair>), SetE
     Ok((ramp, others))
 }
 
-/// What a run says that does not change something.
+/// The refusal of a change, from the error of its run.
 pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
     match (error, ramp) {
         (RemoteError::Gone, _) => SetError::Unavailable(RemoteError::Gone.to_string()),

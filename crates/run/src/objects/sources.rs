@@ -26,8 +26,8 @@ pub struct SourceWords {
     aims: Mutex<Vec<(u32, u16)>>,
 }
 
-/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere. It says what the source is
-/// ("not run …"), without its name.
+/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere.
+/// It says what the source is ("not run …"), without its name.
 pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
     let port = &plan.ports[usize::from(source.in_port)];
     if !plan.has_interface(port) {
@@ -35,8 +35,8 @@ pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<Str
     }
     let what = if port.attachment.host().is_some() { "host" } else { "interface" };
     Some(format!(
-        "not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire traffic, say); run with \
-         --virtual, or let it come in by a port with driver = \"source\"",
+        "not run in real time: what comes in by {what} \"{}\" is what programs there send (longwire traffic, \
+         say); run with --virtual, or let it come in by a port with driver = \"source\"",
         port.name
     ))
 }
@@ -60,7 +60,7 @@ impl SourceWords {
         own.map(|(_, port)| *port).collect()
     }
 
-    /// What is noted is whole even if who held the lock broke.
+    /// The notes are consistent even if a holder of the lock panicked.
     fn lock(&self) -> MutexGuard<'_, Vec<(u32, u16)>> {
         self.aims.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,5 @@
-//! Bytes of a program's memory as the fields of their type, and back: JSON, as `forwarder map` shows and takes it.
+//! Bytes of a program's memory as the fields of their type, and back: JSON, as `forwarder map` shows and
+//! takes it.
 
 use longwire_program::{Field, Shape};
 use longwire_scenario::{digits, hexadecimal};
@@ -27,7 +28,8 @@ pub fn shown(shape: &Shape, bytes: &[u8]) -> Value {
     show(shape, &Bytes { bytes, first: 0 }, 0)
 }
 
-/// The bytes of what a person has written: digits if they are exactly as many as the type has bytes, else JSON, or the text of a name or an address.
+/// The bytes of what a person has written: digits if they are exactly as many as the type has bytes, else
+/// JSON, or the text of a name or an address.
 ///
 /// # Errors
 /// If it is none of them.
@@ -345,7 +347,8 @@ mod tests {
     #[test]
     fn fields_are_shown_and_read_back() {
         let shown_as = json!({
-            "source": "10.0.0.1", "port": 80, "low": 5, "high": -2, "counts": [1, 515], "state": "OLD", "name": "eth0",
+            "source": "10.0.0.1", "port": 80, "low": 5, "high": -2, "counts": [1, 515], "state": "OLD",
+                "name": "eth0",
             "mac": "020000000001", "on": true, "less": -1, "next": "2001:db8::1",
         });
         let bytes = hexadecimal(concat!(

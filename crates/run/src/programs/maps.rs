@@ -84,8 +84,9 @@ pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Valu
 /// Removes entries as far as they are there, then writes others, each in this order.
 ///
 /// # Errors
-/// If there is no such map, its keys or values have other lengths, it has no such number, it is full, it holds constants, or entries are to be
-/// removed that are always there; what comes before the wrong one is done.
+/// If there is no such map, its keys or values have other lengths, it has no such number, it is full, it
+/// holds constants, or entries are to be removed that are always there; what comes before the wrong one is
+/// done.
 pub fn write(forwarder: &Forwarder, name: &str, change: &MapChange) -> Result<Value, SetError> {
     let map = named(forwarder, name)?;
     if map.spec().kind.is_array() && !change.remove.is_empty() {
@@ -179,7 +180,8 @@ fn led(map: &Map, first: &str, exit: &str) -> Result<Vec<u8>, SetError> {
     Ok(value.to_vec())
 }
 
-/// An entry of a map whose values have room for a program, if the object does not say how they lie: `1:stamp`, or `1` without a program.
+/// An entry of a map whose values have room for a program, if the object does not say how they lie:
+/// `1:stamp`, or `1` without a program.
 fn led_fields(map: &Map, key: &[u8]) -> Option<Value> {
     let number = key.try_into().map(u32::from_le_bytes).ok().filter(|_| map.spec().has_exits())?;
     let target = map.target(number)?;
@@ -207,7 +209,7 @@ fn described(map: &Map) -> Value {
     })
 }
 
-/// What a ring was made of, and what became of its records.
+/// The settings of a ring, and the fate of its records.
 pub fn ring(map: &Map, stats: &RingStats) -> Value {
     json!({
         "name": map.spec().name,
@@ -319,7 +321,8 @@ fn key_of(forwarder: &Forwarder, map: &Map, text: &str) -> Result<Vec<u8>, SetEr
     }
 }
 
-/// The values of one key: the worker's, then those of processors that are threads, if they have values of their own.
+/// The values of one key: the worker's, then those of processors that are threads, if they have values of
+/// their own.
 fn all_digits(values: &[Vec<u8>]) -> String {
     values.iter().map(|value| digits(value)).collect::<Vec<_>>().join(" ")
 }

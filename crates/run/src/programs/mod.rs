@@ -15,7 +15,7 @@ use longwire_block::Node;
 use longwire_control::{Entries, ForwarderAsk, NewForwarder, Rings, SetError, State, Typed};
 use longwire_engine::{NodeRef, Remote};
 use longwire_program::{Resource, Shipped};
-use longwire_punt::SeatId;
+use longwire_punt::AttachmentId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
 use longwire_scenario::{
     AboveRequest, ForwarderFault, ForwarderRequest, WrittenForwarder, digits, hexadecimal, near_shipped,
@@ -39,7 +39,7 @@ impl LiveRouters {
         self.forwarders_at(&Running { remote, node }, name, ask)
     }
 
-    /// The same, wherever the router is.
+    /// Carries out a request for forwarders, wherever the router is.
     ///
     /// # Errors
     /// As [`LiveRouters::forwarders`].
@@ -63,7 +63,7 @@ impl LiveRouters {
             }
             ForwarderAsk::Replace(fid, new) => self.replace(&at, place, *fid, new),
             ForwarderAsk::Renew(fids) => self.renew(place, fids),
-            ForwarderAsk::Levels => self.seats(&at, place),
+            ForwarderAsk::Levels => self.attachments(&at, place),
             ForwarderAsk::Remove(fid) => self.remove(&at, place, *fid),
             ForwarderAsk::Get(fid, Typed { kind }) => {
                 let fid = *fid;
@@ -98,7 +98,7 @@ impl LiveRouters {
     ) -> Result<Value, SetError> {
         let (written, mut request) = self.requested(place, new)?;
         request.installation.above = match &request.above {
-            Some(above) => Some(self.give_seat(at, place, above)?),
+            Some(above) => Some(self.give_attachment(at, place, above)?),
             None => None,
         };
         let prices = self.plan().routers[place].admission.prices.clone();
@@ -110,8 +110,8 @@ impl LiveRouters {
             let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
             Ok((json!({ "fid": fid.0, "prepare_ns": prepared }), more))
         });
-        if let (Err(_), Some(seat)) = (&installed, request.installation.above) {
-            self.take_seat(at, place, seat)?;
+        if let (Err(_), Some(attachment)) = (&installed, request.installation.above) {
+            self.take_attachment(at, place, attachment)?;
         }
         let mut installed = installed?;
         let odd = request.installation.queue.and_then(|_| self.plan().one_queue(place as u32));
@@ -149,16 +149,16 @@ impl LiveRouters {
         Ok((written, request))
     }
 
-    /// Removes a program, and the seat that its packets went to.
+    /// Removes a program, and the attachment that its packets went to.
     fn remove<R: Reached>(&self, at: &At<'_, R>, place: usize, fid: u32) -> Result<Value, SetError> {
-        let seat = at.forwarder(fid)?.installation().above;
+        let attachment = at.forwarder(fid)?.installation().above;
         let removed = at.change(|table| {
             let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
             Ok((json!({ "fid": fid }), left))
         })?;
         self.leases().end((place, fid));
-        if let Some(seat) = seat {
-            self.take_seat(at, place, seat)?;
+        if let Some(attachment) = attachment {
+            self.take_attachment(at, place, attachment)?;
         }
         Ok(removed)
     }
@@ -186,33 +186,39 @@ impl LiveRouters {
         next
     }
 
-    /// Makes a seat above the router, and gives it to who asks for it.
-    fn give_seat<R: Reached>(
+    /// Makes an attachment above the router, and gives it to who asks for it.
+    fn give_attachment<R: Reached>(
         &self,
         at: &At<'_, R>,
         place: usize,
         above: &AboveRequest,
-    ) -> Result<SeatId, SetError> {
+    ) -> Result<AttachmentId, SetError> {
         let refused = |error: LevelsError| match error {
             LevelsError::DoesNotFit(why) => wrong("packets", why.to_string()),
             other => wrong("where", other.to_string()),
         };
         let asked = above.clone();
         let none = || wrong("where", "the run has no levels above".into());
-        let made = at.ask(move |router| router.levels_mut().map(|punt| Levels::make_seat(punt, &asked)))?;
-        let seat = made.ok_or_else(none)?.map_err(refused)?;
-        let given = self.levels(place).ok_or_else(none)?.give(seat, above);
+        let made =
+            at.ask(move |router| router.levels_mut().map(|punt| Levels::make_attachment(punt, &asked)))?;
+        let attachment = made.ok_or_else(none)?.map_err(refused)?;
+        let given = self.levels(place).ok_or_else(none)?.give(attachment, above);
         if let Err(error) = given {
-            self.take_seat(at, place, seat)?;
+            self.take_attachment(at, place, attachment)?;
             return Err(refused(error));
         }
-        Ok(seat)
+        Ok(attachment)
     }
 
-    fn take_seat<R: Reached>(&self, at: &At<'_, R>, place: usize, seat: SeatId) -> Result<(), SetError> {
-        at.ask(move |router| router.levels_mut().map(|punt| punt.remove(seat)))?;
+    fn take_attachment<R: Reached>(
+        &self,
+        at: &At<'_, R>,
+        place: usize,
+        attachment: AttachmentId,
+    ) -> Result<(), SetError> {
+        at.ask(move |router| router.levels_mut().map(|punt| punt.remove(attachment)))?;
         if let Some(mut levels) = self.levels(place) {
-            levels.take_back(seat);
+            levels.take_back(attachment);
         }
         Ok(())
     }
@@ -241,12 +247,12 @@ impl LiveRouters {
     }
 
     /// Who is above a router.
-    fn seats<R: Reached>(&self, at: &At<'_, R>, place: usize) -> Result<Value, SetError> {
+    fn attachments<R: Reached>(&self, at: &At<'_, R>, place: usize) -> Result<Value, SetError> {
         let stats = at.ask(|router| Node::stats(router))?.unwrap_or_default();
         let levels = self.levels(place);
         let socket = levels.as_ref().and_then(|levels| levels.socket());
         let socket = socket.map(|path| path.display().to_string());
-        Ok(json!({ "seats": stats.levels, "socket": socket }))
+        Ok(json!({ "attachments": stats.levels, "socket": socket }))
     }
 }
 
@@ -317,8 +323,8 @@ impl<R: Reached> At<'_, R> {
         if done { Ok(json!({ "fid": fid, "bytes": size })) } else { Err(unknown(fid)) }
     }
 
-    /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long the router's packets
-    /// waited for that, in nanoseconds.
+    /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long
+    /// the router's packets waited for that, in nanoseconds.
     pub(crate) fn change(
         &self,
         made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
@@ -341,7 +347,7 @@ impl<R: Reached> At<'_, R> {
     }
 }
 
-/// What a program of a router is, and what it has done.
+/// A program of a router, and its counters.
 pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> Value {
     let (installation, stats) = (forwarder.installation(), forwarder.stats());
     let (port, via) = installation.way.map_or((None, None), |way| router.way_of(way));
@@ -373,7 +379,7 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
         "marked": stats.marked,
         "where": match installation.above {
             None => "data-path",
-            Some(seat) if seat.is_control() => "control",
+            Some(attachment) if attachment.is_control() => "control",
             Some(_) => "slow-path",
         },
         "reasons": reasons,
@@ -381,7 +387,8 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
     })
 }
 
-/// What a program has taken for packets beside what it may take at worst, in nanoseconds; nothing was measured in virtual time.
+/// The measured time of a program per packet beside its worst case, in nanoseconds; nothing was
+/// measured in virtual time.
 fn cost(forwarder: &Forwarder) -> Value {
     let ns = |picoseconds: u64| picoseconds.saturating_add(500) / 1000;
     let measured = forwarder.measured();

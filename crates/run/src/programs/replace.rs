@@ -20,7 +20,8 @@ impl LiveRouters {
         let named = at.forwarder(fid)?.installation().name.clone();
         let (mut written, mut request) = self.requested(place, new)?;
         if let Some(field) = fields_of_programs(&written) {
-            let why = "a program that takes another's place has that of the other: leave it out, or remove the other and install this one";
+            let why = "a program that takes another's place has that of the other: leave it out, or remove \
+                the other and install this one";
             return Err(wrong(field, why.into()));
         }
         if written.name.is_none() {
@@ -54,7 +55,8 @@ fn kept(before: &Forwarder, after: &Forwarder) -> Value {
         (_, false) => "new",
     };
     json!({
-        "maps": { "kept": names(after, before, true), "new": names(after, before, false), "gone": names(before, after, false) },
+        "maps": { "kept": names(after, before, true), "new": names(after, before, false),
+            "gone": names(before, after, false) },
         "state": state,
     })
 }

@@ -1,5 +1,5 @@
-//! Programs of routers in the report of a run. What `forwarder list`, `get` and `map` say of one while it runs is in its row, in
-//! the same fields.
+//! Programs of routers in the report of a run. What `forwarder list`, `get` and `map` say of one while it
+//! runs is in its row, in the same fields.
 
 use super::one;
 use super::{events, maps};
@@ -24,7 +24,7 @@ pub fn counted(plan: &Plan, installed: &Installed) -> Vec<Row> {
     each(plan, installed).map(|(router, forwarder)| row(router, forwarder)).collect()
 }
 
-/// The same with its state and its maps: when nothing runs it any more, so that they are whole.
+/// A row for each program with its state and its maps: when nothing runs it any more, so that they are whole.
 pub fn whole(plan: &Plan, installed: &Installed) -> Vec<Row> {
     let mut room = MOST_IN_ALL;
     each(plan, installed)
@@ -77,7 +77,8 @@ fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
         .extra("contents", contents)
 }
 
-/// Which constants a program has, where packets go that it lets pass, and how long it is there, as far as that is said.
+/// Which constants a program has, where packets go that it lets pass, and how long it is there, as far as
+/// that is said.
 pub fn rest(one: &Map<String, Value>) -> String {
     let field = |name: &str| one.get(name).unwrap_or(&Value::Null);
     let mut rest = String::new();
@@ -154,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_is_said_of_an_installation_follows_its_name() {
-        let one = json!({ "constants": { "limit": 3, "ports": [22, 80] }, "where": "control", "queue": 1, "links": ["l"] });
+        let one = json!({ "constants": { "limit": 3, "ports": [22, 80] }, "where": "control", "queue": 1,
+            "links": ["l"] });
         assert_eq!(rest(one.as_object().unwrap()), "  limit=3  ports=22,80  up to control  queue 1  links l");
         assert_eq!(rest(json!({ "where": "data-path" }).as_object().unwrap()), "");
     }

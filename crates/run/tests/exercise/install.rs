@@ -1,7 +1,9 @@
-//! What must hold for any requests about a router's programs, with packets and time in between; also the fuzz target of this name.
+//! What must hold for any requests about a router's programs, with packets and time in between; also the fuzz
+//! target of this name.
 //!
-//! The bytes are lines: a request as the API takes it (`{"action": "remove", "fid": 1}`), a frame that comes in (`< 2 0200…`, the port and
-//! pairs of hexadecimal digits, `^` for the router's own link address), or nanoseconds that pass (`+ 1000000`). Whatever else is none.
+//! The bytes are lines: a request as the API takes it (`{"action": "remove", "fid": 1}`), a frame that comes
+//! in (`< 2 0200…`, the port and pairs of hexadecimal digits, `^` for the router's own link address), or
+//! nanoseconds that pass (`+ 1000000`). Whatever else is none.
 
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
 use longwire_control::{ForwarderAsk, SetError, State};
@@ -65,8 +67,8 @@ pub struct Done {
     pub dropped: u64,
 }
 
-/// Obeys the lines. Every request is answered or refused in words; one that is refused changes nothing; what is installed fits the budget; numbers
-/// are not used again; and every packet goes somewhere.
+/// Obeys the lines. Every request is answered or refused in words; one that is refused changes nothing; what
+/// is installed fits the budget; numbers are not used again; and every packet goes somewhere.
 pub fn run(bytes: &[u8]) -> Done {
     let mut bench = Bench::new();
     for line in bytes.split(|&byte| byte == b'\n').take(MOST_LINES) {

@@ -1,7 +1,7 @@
 //! Which addresses lie behind which port.
 
 use super::nodes::Nodes;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::address::{Network, number};
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ impl Owners {
     }
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Collects what lies where; each address may lie behind one port only.
     pub(super) fn owners(&mut self, nodes: &Nodes) -> Owners {
         let mut ranges = Vec::new();

@@ -1,7 +1,7 @@
-//! What links are made of: texts of registry keys to blocks.
+//! Blocks of links, from the texts of registry keys.
 
 use super::delays::delays;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::BlockText;
 use crate::finding::suggestion;
 use crate::link_edit::{About, Asked, link_edit};
@@ -20,7 +20,7 @@ pub(super) struct Profiles {
     index: HashMap<String, u32>,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The profile that these texts make. None after an error.
     pub(super) fn profile(
         &mut self,
@@ -36,7 +36,7 @@ impl Desk<'_, '_> {
         let mut blocks = Vec::new();
         for text in self.beside_merged(entry, texts)? {
             let block = self.block(entry, &text)?;
-            // What stands for none is the same as no block.
+            // A block that does nothing is the same as none.
             if !block.0.params.is_empty() {
                 blocks.push(block);
             }
@@ -86,7 +86,7 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// The same with `framing` and `overhead` moved into the rate's block.
+    /// Reads the blocks, with `framing` and `overhead` moved into the rate's block.
     pub(super) fn beside_merged(
         &mut self,
         entry: &Entry<'_>,

@@ -1,15 +1,15 @@
 //! What a router's packets may cost: the keys `profile` and `line-rate` of `[[router]]`.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::written::Text;
 use longwire_router::{Admission, Budget, RouterPrices};
 use longwire_units::Rate;
 use std::ops::Range;
 
-impl Desk<'_, '_> {
-    /// What there is for a packet: what a profile says, or a line's rate leaves, less so many nanoseconds of each second that are set aside for moving
-    /// packets to other levels.
+impl Resolver<'_, '_> {
+    /// What there is for a packet: what a profile says, or a line's rate leaves, less so many nanoseconds of
+    /// each second that are set aside for moving packets to other levels.
     pub(super) fn admission(
         &mut self,
         entry: &Entry<'_>,

@@ -1,15 +1,16 @@
 //! Links that routers' programs may send packets into.
 
-use super::Desk;
+use super::Resolver;
 use super::links::Links;
 use super::nodes::Nodes;
-use crate::plan::{End, Wish};
+use crate::plan::{End, LinkRequest};
 use longwire_router::LinkChoice;
 use std::collections::HashMap;
 
-impl Desk<'_, '_> {
-    /// Tells each router of the links that begin at its ports, and finds the ways over those that only programs choose.
-    pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<Wish> {
+impl Resolver<'_, '_> {
+    /// Tells each router of the links that begin at its ports, and finds the ways over those that only
+    /// programs choose.
+    pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<LinkRequest> {
         let mut known: HashMap<(End, End), Known> = HashMap::new();
         for (place, link) in links.links.iter().enumerate() {
             let of_ends = known.entry((link.from, link.to)).or_default();
@@ -18,7 +19,7 @@ impl Desk<'_, '_> {
                 of_ends.usual.push(place as u32);
             }
         }
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         let mut next = 0u16;
         for (place, link) in links.links.iter().enumerate() {
             let (spare, ends) = (links.spare[place], &known[&(link.from, link.to)]);
@@ -56,10 +57,10 @@ impl Desk<'_, '_> {
             });
             if spare {
                 let target = place as u32;
-                wishes.extend(ends.usual.iter().map(|&link| Wish { link, number, target }));
+                requests.extend(ends.usual.iter().map(|&link| LinkRequest { link, number, target }));
             }
         }
-        wishes
+        requests
     }
 }
 
@@ -72,8 +73,8 @@ struct Known {
     matched: bool,
 }
 
-/// If a router's packets come to a link with these ends: the router, the port that they leave it by, and the one that they have come in by, if
-/// the link begins there.
+/// If a router's packets come to a link with these ends: the router, the port that they leave it by, and the
+/// one that they have come in by, if the link begins there.
 fn beginning(nodes: &Nodes, from: End, to: End) -> Option<(u32, u16, Option<u16>)> {
     let End::Port(from) = from else { return None };
     let router = |place: u16| nodes.ports[usize::from(place)].router;

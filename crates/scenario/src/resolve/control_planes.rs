@@ -1,7 +1,7 @@
 //! A router's `control-plane`: a port beside each of its own, to a namespace.
 
 use super::nodes::Nodes;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::plan::{Attachment, ControlEnd, Port};
 use crate::router_plan::RouterPort;
@@ -14,7 +14,7 @@ const LONGEST_NAME: usize = 63;
 /// Names of interfaces that every namespace has, or that mean all or none.
 const TAKEN: [&str; 5] = ["lo", "all", "default", ".", ".."];
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Gives a router that wants a control plane the ports to it. Whether it wants one; none after an error.
     pub(super) fn control_plane(
         &mut self,
@@ -50,7 +50,8 @@ impl Desk<'_, '_> {
         for (number, (port, text)) in ports.iter_mut().zip(&written.ports).enumerate() {
             if !fits(&port.name, LONGEST_INTERFACE) {
                 let what = format!("\"{}\" can't be the name of an interface", port.name);
-                let fix = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \"-\", \"_\" and \".\"";
+                let fix = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \
+                    \"-\", \"_\" and \".\"";
                 self.error(&text.port.span, entry, "ports.port", what, fix);
                 return None;
             }
@@ -62,7 +63,7 @@ impl Desk<'_, '_> {
                 ..Port::inner(format!("{}:control", port.name).into(), place)
             });
             nodes.spans.push(text.port.span.clone());
-            nodes.wishes.push(None);
+            nodes.wanted_bridges.push(None);
             port.control = Some(place);
         }
         Some(true)

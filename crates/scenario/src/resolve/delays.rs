@@ -1,4 +1,4 @@
-//! What a link's blocks do to the time that packets travel.
+//! Delays of a link's blocks.
 
 use crate::plan::Delays;
 use longwire_block::{Settings, Spec, Values};

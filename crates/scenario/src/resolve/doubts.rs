@@ -1,6 +1,6 @@
 //! Notes: what is allowed and yet looks like a mistake.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::plan::{Host, Plan, Port, Profile};
 use longwire_block::Value;
 use longwire_units::{Nanos, Rate};
@@ -13,7 +13,7 @@ const MOST_COMPARED: usize = 1000;
 /// The longest packet of most networks.
 const USUAL_MTU: u64 = 1500;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn doubts(&mut self, plan: &mut Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
         if plan.ports.len() == 1 {
             self.doubt(
@@ -47,8 +47,8 @@ impl Desk<'_, '_> {
                 continue;
             };
             let what = format!(
-                "its queue computes with the rate at which packets leave, which on the {} \"{}\" is an estimate: an equal \
-                 share of what all its stations sent of late",
+                "its queue computes with the rate at which packets leave, which on the {} \"{}\" is an \
+                 estimate: an equal share of what all its stations sent of late",
                 medium.spec.kind, medium.name
             );
             self.doubt(&links[place], "link", &plan.links[place].name, &what, ESTIMATE_FIX);
@@ -104,7 +104,8 @@ impl Desk<'_, '_> {
                 && host.routes.is_empty()
             {
                 let what = "no other host is in a network of it, and no router joins them";
-                let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add a [[router]]";
+                let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add \
+                    a [[router]]";
                 self.doubt(&ports[usize::from(host.port)], "host", &host.name, what, fix);
             }
         }
@@ -122,8 +123,8 @@ impl Desk<'_, '_> {
         for steer in &plan.steers {
             used[steer.target as usize] = true;
         }
-        for wish in &plan.wishes {
-            used[wish.target as usize] = true;
+        for request in &plan.link_requests {
+            used[request.target as usize] = true;
         }
         for place in (0..used.len()).filter(|place| !used[*place]) {
             let name = &plan.links[place].name;
@@ -142,7 +143,8 @@ impl Desk<'_, '_> {
 const ESTIMATE_FIX: &str =
     "expect waits to differ from the limit or target; a limit in packets or bytes, or codel, needs no rate";
 
-/// Whether a link's queue computes with the rate at which packets leave: it has a limit in time, or its law needs the rate.
+/// Whether a link's queue computes with the rate at which packets leave: it has a limit in time, or its law
+/// needs the rate.
 fn computes_with_rate(profile: &Profile) -> bool {
     const BY_RATE: [&str; 5] = ["pie", "red", "ared", "rio", "fred"];
     profile.blocks.iter().filter(|(spec, _)| spec.key == "queue").any(|(spec, values)| {
@@ -159,8 +161,8 @@ fn estimated_slots(profile: &Profile) -> Option<String> {
         return None;
     };
     (bytes > 0 && computes_with_rate(profile)).then(|| {
-        "its queue computes with the rate at which packets leave, which for slots limited in bytes is an estimate where \
-         packets differ in size"
+        "its queue computes with the rate at which packets leave, which for slots limited in bytes is an \
+         estimate where packets differ in size"
             .to_owned()
     })
 }

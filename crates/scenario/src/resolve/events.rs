@@ -1,9 +1,9 @@
-//! Section `[[at]]`: changes while the run goes on, as they are written. Sources have the places after those of the links, and
-//! media those after them.
+//! Section `[[at]]`: changes while the run goes on, as they are written. Sources have the places after those
+//! of the links, and media those after them.
 
 use super::foresight::Foresight;
 use super::links::Links;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::event::Event;
 use crate::file::{At, BlockText, File};
 use crate::finding::suggestion;
@@ -18,9 +18,9 @@ use std::collections::HashMap;
 /// Most events, after templates.
 const MOST_EVENTS: usize = 100_000;
 
-/// What the events do.
+/// The effects of events.
 #[derive(Default)]
-pub(super) struct Foretold {
+pub(super) struct ResolvedEvents {
     /// The events in the file's order.
     pub(super) events: Vec<Event>,
     /// By a changing link's place: the delays it ever has.
@@ -30,7 +30,7 @@ pub(super) struct Foretold {
 /// What else than links can change, and what sources are among.
 pub(super) type Others<'o> = (&'o [Source], &'o [Medium], Places<'o>);
 
-/// What an event changes.
+/// The object of an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Links,
@@ -52,8 +52,8 @@ pub(super) struct Wanted<'f> {
     pub(super) planned: Vec<Blocks>,
 }
 
-impl Desk<'_, '_> {
-    pub(super) fn events(&mut self, file: &File, links: &Links, others: Others<'_>) -> Foretold {
+impl Resolver<'_, '_> {
+    pub(super) fn events(&mut self, file: &File, links: &Links, others: Others<'_>) -> ResolvedEvents {
         let mut wanted = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none()) {
             let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
@@ -62,14 +62,14 @@ impl Desk<'_, '_> {
                 if wanted.len() == MOST_EVENTS {
                     let what = format!("there are more than {MOST_EVENTS} events");
                     self.error(&written.span, &entry, "", what, "use every and times, or a ramp");
-                    return Foretold::default();
+                    return ResolvedEvents::default();
                 }
                 let Some(event) = self.wanted(entry, written, links, others) else { break };
                 wanted.push(event);
             }
         }
         if self.findings.failed() || wanted.is_empty() {
-            return Foretold::default();
+            return ResolvedEvents::default();
         }
         Foresight::new(self, links, others).all(&wanted)
     }

@@ -1,9 +1,9 @@
-//! The events are carried out once in the mind, in the order of their times, so that what each of them finds is known before
-//! the run.
+//! The events are carried out once in the mind, in the order of their times, so that what each of them finds
+//! is known before the run.
 
-use super::Desk;
+use super::Resolver;
 use super::delays::delays;
-use super::events::{Foretold, Others, Wanted, Whose, firsts, key_of};
+use super::events::{Others, ResolvedEvents, Wanted, Whose, firsts, key_of};
 use super::links::Links;
 use crate::event::{Event, with_defaults};
 use crate::plan::Delays;
@@ -47,7 +47,7 @@ impl Climb {
 
 /// The events, carried out ahead of the run.
 pub(super) struct Foresight<'w, 'd, 'f> {
-    desk: &'w mut Desk<'d, 'f>,
+    resolver: &'w mut Resolver<'d, 'f>,
     states: Vec<State>,
     /// By a place: its state.
     now: Vec<u32>,
@@ -64,13 +64,13 @@ type Known = HashMap<u32, (u32, Arc<[Edit]>)>;
 
 impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
     pub(super) fn new(
-        desk: &'w mut Desk<'d, 'f>,
+        resolver: &'w mut Resolver<'d, 'f>,
         links: &Links,
         (sources, media, places): Others<'w>,
     ) -> Self {
         let state = |blocks| State { blocks, ramps: Vec::new() };
         let mut states: Vec<State> =
-            links.profiles.iter().map(|p| state(with_defaults(&p.blocks, desk.registry))).collect();
+            links.profiles.iter().map(|p| state(with_defaults(&p.blocks, resolver.registry))).collect();
         let mut now: Vec<u32> = links.links.iter().map(|link| link.profile).collect();
         now.extend((states.len() as u32..).take(sources.len() + media.len()));
         states.extend(sources.iter().map(|source| state(source.blocks(places.ports))));
@@ -78,11 +78,11 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         let (first_source, first_medium) = firsts(links, sources);
         let sites = sources.iter().map(|source| SourceSite::of(source, places)).collect();
         let (delays, budget) = (HashMap::new(), MOST_FORESEEN);
-        Self { desk, states, now, first_source, first_medium, sites, delays, budget }
+        Self { resolver, states, now, first_source, first_medium, sites, delays, budget }
     }
 
     /// Carries everything out, in the order of times and then of the file.
-    pub(super) fn all(mut self, wanted: &[Wanted<'_>]) -> Foretold {
+    pub(super) fn all(mut self, wanted: &[Wanted<'_>]) -> ResolvedEvents {
         let first = |(order, event): (usize, &Wanted<'_>)| Reverse((event.time, order, 1u64));
         let mut queue: BinaryHeap<_> = wanted.iter().enumerate().map(first).collect();
         let mut made: Vec<Vec<Event>> = wanted.iter().map(|_| Vec::new()).collect();
@@ -94,7 +94,7 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
                 self.again(event, &made[order], time)
             };
             if done.is_none() {
-                return Foretold::default();
+                return ResolvedEvents::default();
             }
             if let Some(Repeat { every, times: most }) = event.repeat
                 && times < most.unwrap_or(u64::MAX).min(FORESEEN)
@@ -103,10 +103,11 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
                 queue.push(Reverse((time + every, order, times + 1)));
             }
         }
-        Foretold { events: made.into_iter().flatten().collect(), delays: self.delays }
+        ResolvedEvents { events: made.into_iter().flatten().collect(), delays: self.delays }
     }
 
-    /// Carries an event out for the first time: what is meant depends on what the links are made of. None after an error.
+    /// Carries an event out for the first time: what is meant depends on what the links are made of. None
+    /// after an error.
     fn first(&mut self, event: &Wanted<'_>) -> Option<Vec<Event>> {
         let mut known = Known::new();
         let mut groups: Vec<(Arc<[Edit]>, Vec<u32>)> = Vec::new();
@@ -158,11 +159,11 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         let mut edits = Vec::new();
         for text in &event.texts {
             match event.whose {
-                Whose::Links => edits.push(self.desk.edit(&event.entry, text, blocks)?),
-                Whose::Media => edits.push(self.desk.medium_edit(&event.entry, text, blocks)?),
+                Whose::Links => edits.push(self.resolver.edit(&event.entry, text, blocks)?),
+                Whose::Media => edits.push(self.resolver.medium_edit(&event.entry, text, blocks)?),
                 Whose::Sources => {
                     let site = &self.sites[(place - self.first_source) as usize];
-                    edits.extend(self.desk.source_edits(&event.entry, text, blocks, site)?);
+                    edits.extend(self.resolver.source_edits(&event.entry, text, blocks, site)?);
                 }
             }
         }
@@ -198,7 +199,7 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
             let span = event.texts.iter().find(|text| text.key == edit.spec.key).map(|text| &text.span);
             let span = span.unwrap_or(&event.written.span);
             if let Some((key, what, fix)) = self.fault(&state, edit, event, time) {
-                self.desk.error(span, &event.entry, &key, what, fix);
+                self.resolver.error(span, &event.entry, &key, what, fix);
                 return None;
             }
             if let Some(ramp) = event.ramp {
@@ -247,7 +248,8 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
         let (owner, key) = (whose.word(), if whose == Whose::Sources { "model" } else { edit.spec.key });
         if let Some(target) = event.planned.iter().find_map(|planned| unplanned_target(planned, edit)) {
             let what = format!("its filter steers to \"{target}\", where the link's own filter does not");
-            let fix = "ways are planned before the run: steer to the same links, in the same order, in the link itself";
+            let fix = "ways are planned before the run: steer to the same links, in the same order, in the \
+                link itself";
             return Some((what, fix.into()));
         }
         if edit.apply(&state.blocks).is_none() {
@@ -292,14 +294,16 @@ impl<'w, 'd, 'f> Foresight<'w, 'd, 'f> {
     /// What to do instead of taking the link's block of a key away by a ramp.
     fn fix_of_removal(&self, state: &State, key: &str) -> String {
         let own = state.blocks.iter().find(|(spec, _)| spec.key == key);
-        let first = self.desk.registry.iter().find(|spec| spec.key == key).map(|spec| spec.params[0].name);
+        let first =
+            self.resolver.registry.iter().find(|spec| spec.key == key).map(|spec| spec.params[0].name);
         let share = own.is_some_and(|(spec, values)| {
             let at = spec.params.iter().position(|param| Some(param.name) == first);
             at.is_some_and(|at| matches!(values.at(at), Value::Probability(_)))
         });
         if share {
             return format!(
-                "ramp to {key} = \"0 %\", and write {key} = [] without ramp in an entry for when that has ended"
+                "ramp to {key} = \"0 %\", and write {key} = [] without ramp in an entry for when that has \
+                 ended"
             );
         }
         format!("write {key} = [] without ramp, in an entry of its own")

@@ -1,6 +1,6 @@
 //! Section `[[forwarder]]`: programs of routers, verified, compiled and held against the budget.
 
-use super::{Desk, Entry, some};
+use super::{Entry, Resolver, some};
 use crate::file::File;
 use crate::file_forwarder::{Forwarder as WrittenEntry, ForwarderKey};
 use crate::finding::suggestion;
@@ -11,12 +11,12 @@ use crate::level_plan::{AboveRequest, Promises, Who};
 use crate::plan::Plan;
 use crate::router_plan::Router;
 use crate::written::{Name, Written};
-use longwire_punt::SeatId;
+use longwire_punt::AttachmentId;
 use longwire_router::Forwarders;
 use std::ops::Range;
 use std::sync::Arc;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The programs of the plan's routers, in the file's order.
     pub(super) fn forwarders(&mut self, file: &File, routers: &[Router]) -> Vec<PlannedForwarder> {
         let table = |router: &Router| {
@@ -26,7 +26,7 @@ impl Desk<'_, '_> {
         let mut tables: Vec<Option<Arc<Forwarders>>> = vec![None; routers.len()];
         let mut promises: Vec<Promises> =
             routers.iter().map(|router| Promises::new(&router.levels)).collect();
-        let mut seats = vec![Seats::default(); routers.len()];
+        let mut attachments = vec![AttachmentCounts::default(); routers.len()];
         let mut planned = Vec::new();
         for written in &file.forwarder {
             let entry = Entry { section: "forwarder", name: written.called(), n: None };
@@ -36,7 +36,7 @@ impl Desk<'_, '_> {
             let read = self.forwarder(written, router, &before);
             match read.and_then(|read| promised(read, &mut promises[index as usize])) {
                 Ok((mut request, after)) => {
-                    request.installation.above = seats[index as usize].next(request.above.as_ref());
+                    request.installation.above = attachments[index as usize].next(request.above.as_ref());
                     planned.push(PlannedForwarder { router: index, request });
                     tables[index as usize] = Some(after);
                 }
@@ -90,21 +90,21 @@ impl Desk<'_, '_> {
     }
 }
 
-/// The seats of a router that are given away: numbered from 0 on each level.
+/// The attachments of a router that are given away: numbered from 0 on each level.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seats {
+struct AttachmentCounts {
     services: usize,
     processes: usize,
 }
 
-impl Seats {
-    fn next(&mut self, above: Option<&AboveRequest>) -> Option<SeatId> {
-        let (count, seat): (_, fn(usize) -> SeatId) = match above?.who {
-            Who::Service(_) => (&mut self.services, SeatId::slow),
-            Who::Process => (&mut self.processes, SeatId::control),
+impl AttachmentCounts {
+    fn next(&mut self, above: Option<&AboveRequest>) -> Option<AttachmentId> {
+        let (count, attachment): (_, fn(usize) -> AttachmentId) = match above?.who {
+            Who::Service(_) => (&mut self.services, AttachmentId::slow),
+            Who::Process => (&mut self.processes, AttachmentId::control),
         };
         *count += 1;
-        Some(seat(*count - 1))
+        Some(attachment(*count - 1))
     }
 }
 

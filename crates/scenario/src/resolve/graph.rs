@@ -1,8 +1,9 @@
-//! Bridges and the links between them: which port hangs where, which bridges learn together, loops, shortest ways.
+//! Bridges and the links between them: which port hangs where, which bridges learn together, loops, shortest
+//! ways.
 
 use super::links::Links;
 use super::nodes::Nodes;
-use super::{Desk, Entry, some};
+use super::{Entry, Resolver, some};
 use crate::file::File;
 use crate::plan::{End, Port, Segment};
 use crate::words::Routing;
@@ -80,7 +81,7 @@ impl Graph {
     }
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn graph(
         &mut self,
         file: &File,
@@ -114,8 +115,8 @@ impl Desk<'_, '_> {
                 _ => continue,
             };
             let known = &mut linked[usize::from(port)];
-            let wish = nodes.wishes[usize::from(port)].as_ref().map(|(bridge, _)| *bridge);
-            let other = wish.or(*known).filter(|other| *other != bridge);
+            let wanted_bridge = nodes.wanted_bridges[usize::from(port)].as_ref().map(|(bridge, _)| *bridge);
+            let other = wanted_bridge.or(*known).filter(|other| *other != bridge);
             *known = Some(bridge);
             if let Some(other) = other {
                 let [name, here, there] = [
@@ -137,7 +138,7 @@ impl Desk<'_, '_> {
                 continue;
             }
             let only = (nodes.bridges.len() == 1).then_some(0);
-            match nodes.wishes[place].as_ref().map(|(bridge, _)| *bridge).or(linked[place]).or(only) {
+            match nodes.wanted_bridges[place].as_ref().map(|(bridge, _)| *bridge).or(linked[place]).or(only) {
                 Some(bridge) => {
                     port.bridge = bridge;
                     nodes.bridges[bridge as usize].ports.push(place as u16);
@@ -160,12 +161,14 @@ impl Desk<'_, '_> {
         (!self.findings.failed()).then_some(())
     }
 
-    /// Joins bridges that links connect; the root of each one's group. A loop is an error unless routing allows it.
+    /// Joins bridges that links connect; the root of each one's group. A loop is an error unless routing
+    /// allows it.
     fn join(&mut self, nodes: &Nodes, links: &Links, routing: Routing) -> Option<Vec<u32>> {
         let count = nodes.bridges.len();
         let mut roots: Vec<u32> = (0..count as u32).collect();
         let mut cables: Vec<Vec<u32>> = vec![Vec::new(); count];
-        // Links of a pair of bridges that are not chosen by addresses: from the lower to the higher, and back.
+        // Links of a pair of bridges that are not chosen by addresses: from the lower to the higher, and
+        // back.
         let mut pairs: HashMap<(u32, u32), [u32; 2]> = HashMap::new();
         for (place, link) in links.links.iter().enumerate() {
             let (End::Bridge(from), End::Bridge(to)) = (link.from, link.to) else { continue };

@@ -1,8 +1,9 @@
-//! What routers' own ports are joined to: another router's port by a link, a bridge, or a host or port by a bridge made for the two.
+//! What routers' own ports are joined to: another router's port by a link, a bridge, or a host or port by a
+//! bridge made for the two.
 
 use super::links::Links;
 use super::nodes::{Inner, Nodes};
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::File;
 use crate::finding::suggestion;
 use crate::plan::{Bridge, End, Port};
@@ -10,14 +11,14 @@ use longwire_block::MAX_PORTS;
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Finds the far side of every router's own port. None after an error.
     pub(super) fn join_routers(&mut self, file: &File, nodes: &mut Nodes, links: &mut Links) -> Option<()> {
         let inner = std::mem::take(&mut nodes.inner);
         let mut moved: HashMap<u16, u16> = HashMap::new();
         let mut partners: HashMap<u16, Option<End>> = HashMap::new();
-        for Inner { place, wish } in &inner {
-            partners.insert(*place, wish.as_ref().map(|(bridge, _)| End::Bridge(*bridge)));
+        for Inner { place, wanted_bridge } in &inner {
+            partners.insert(*place, wanted_bridge.as_ref().map(|(bridge, _)| End::Bridge(*bridge)));
         }
         for at in 0..links.links.len() {
             let ends = (links.links[at].from, links.links[at].to);
@@ -27,7 +28,8 @@ impl Desk<'_, '_> {
             }
             if !inner.is_empty() && links.matched[at] && !links.spare[at] {
                 let what = "links are not chosen by addresses where routers have ports of their own";
-                let fix = "a packet would take it at every node it comes to: leave match away, or use several bridges";
+                let fix = "a packet would take it at every node it comes to: leave match away, or use \
+                    several bridges";
                 self.at_link(links, at as u32, what.into(), fix);
                 return None;
             }
@@ -76,8 +78,12 @@ impl Desk<'_, '_> {
         };
         let Some(known) = partners.get_mut(&place) else {
             let port = &nodes.ports[usize::from(place)];
-            let alike = matches!(other, End::Port(other) if nodes.ports[usize::from(other)].router == port.router
-                && !partners.contains_key(&other));
+            let alike = match other {
+                End::Port(other) => {
+                    nodes.ports[usize::from(other)].router == port.router && !partners.contains_key(&other)
+                }
+                End::Bridge(_) => false,
+            };
             let Some(router) = port.router.filter(|_| !alike) else { return Some(()) };
             let router = &nodes.routers[router as usize].name;
             let what = format!(
@@ -126,7 +132,7 @@ impl Desk<'_, '_> {
         let linked: HashSet<End> = links.links.iter().flat_map(|link| [link.from, link.to]).collect();
         let linked = |place: u16| linked.contains(&End::Port(place));
         for (place, port) in nodes.ports.iter().enumerate() {
-            if port.router.is_some() || nodes.wishes[place].is_some() || linked(place as u16) {
+            if port.router.is_some() || nodes.wanted_bridges[place].is_some() || linked(place as u16) {
                 continue;
             }
             let section = if port.attachment.driven().is_none() { "host" } else { "port" };
@@ -141,7 +147,7 @@ impl Desk<'_, '_> {
     fn wire(&mut self, nodes: &mut Nodes, place: u16, other: u16) -> Option<u32> {
         let port = &nodes.ports[usize::from(other)];
         let bridge = nodes.bridges.len() as u32;
-        if let Some((hangs, _)) = &nodes.wishes[usize::from(other)] {
+        if let Some((hangs, _)) = &nodes.wanted_bridges[usize::from(other)] {
             let what = format!(
                 "\"{}\" hangs on \"{}\", which its link to \"{}\" passes by",
                 port.name,
@@ -153,7 +159,7 @@ impl Desk<'_, '_> {
             self.error(&nodes.spans[usize::from(other)], &entry, "", what, fix);
             return None;
         }
-        nodes.wishes[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
+        nodes.wanted_bridges[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
         let name = format!("{}-{}", port.name, nodes.ports[usize::from(place)].name).into();
         let (ageing, table, ports) = (Nanos::from_secs(300), 16, Vec::new());
         nodes.bridges.push(Bridge { name, ageing, table, ports, segment: 0, declared: false });
@@ -176,7 +182,7 @@ impl Desk<'_, '_> {
         port.lead_to(place);
         nodes.ports.push(port);
         nodes.spans.push(span.clone());
-        nodes.wishes.push(Some((bridge, span)));
+        nodes.wanted_bridges.push(Some((bridge, span)));
         Some(far)
     }
 }

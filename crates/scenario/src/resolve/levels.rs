@@ -1,6 +1,6 @@
 //! What the levels above a router can do: `slow-path` and `control` of `[[router]]`.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::finding::not_one_of;
 use crate::level_plan::{RouterLevels, nanoseconds_of};
@@ -14,7 +14,7 @@ const MOST_CYCLES: u64 = 1_000_000_000_000;
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// None after an error.
     pub(super) fn levels(
         &mut self,
@@ -42,7 +42,8 @@ impl Desk<'_, '_> {
         Some(levels)
     }
 
-    /// What is set aside of the worker's time, in nanoseconds a second, if anything is said; something is left beside what others have.
+    /// What is set aside of the worker's time, in nanoseconds a second, if anything is said; something is
+    /// left beside what others have.
     #[expect(clippy::option_option, reason = "none after an error, and then none if nothing is said")]
     fn worker(
         &mut self,
@@ -53,24 +54,25 @@ impl Desk<'_, '_> {
     ) -> Option<Option<u64>> {
         let Some(written) = written else { return Some(None) };
         let part = self.term(entry, key, written)?;
-        let aside = nanoseconds_of(part);
-        if aside + others < SECOND {
-            return Some(Some(aside));
+        let reserved = nanoseconds_of(part);
+        if reserved + others < SECOND {
+            return Some(Some(reserved));
         }
         let what = "nothing of the worker is left for the data path".to_owned();
         self.error(&written.span, entry, key, what, "set less than 100 % aside, both levels together");
         None
     }
 
-    /// Packets and cycles a second. Where the worker's time is set aside, no more packets can be promised than it moves in that.
+    /// Packets and cycles a second. Where the worker's time is set aside, no more packets can be promised
+    /// than it moves in that.
     fn capacity(
         &mut self,
         entry: &Entry<'_>,
         [packets, cycles]: [&str; 2],
         written: (Option<&Written<Whole>>, Option<&Written<Whole>>),
-        (default, aside): (Capacity, Option<u64>),
+        (default, reserved): (Capacity, Option<u64>),
     ) -> Option<Capacity> {
-        let most = aside.map_or(MOST_PACKETS, |aside| (aside / TRIP).max(1));
+        let most = reserved.map_or(MOST_PACKETS, |reserved| (reserved / TRIP).max(1));
         let default_packets = default.packets.min(most);
         let capacity = Capacity {
             packets: self.whole_or(entry, packets, written.0, default_packets, 1..=MOST_PACKETS)?,
@@ -78,10 +80,11 @@ impl Desk<'_, '_> {
         };
         if let (Some(written), true) = (written.0, capacity.packets > most) {
             let what = format!(
-                "{} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are set aside for them",
+                "{} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are set aside \
+                 for them",
                 capacity.packets,
                 capacity.packets.saturating_mul(TRIP) / 1000,
-                aside.unwrap_or_default() / 1000
+                reserved.unwrap_or_default() / 1000
             );
             self.error(
                 &written.span,

@@ -2,7 +2,7 @@
 
 use super::blocks::Profiles;
 use super::named::{Shelf, beneath};
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile, Route};
 use crate::template;
@@ -40,7 +40,7 @@ struct Way<'e> {
     back: bool,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Checks that there are not too many, before any is made. None after an error.
     pub(super) fn link_count(&mut self, file: &File) -> Option<()> {
         let mut sum = 0i128;

@@ -2,7 +2,7 @@
 
 use super::blocks::bare;
 use super::links::Links;
-use super::{Desk, Entry, some};
+use super::{Entry, Resolver, some};
 use crate::file::{self, BlockText, File};
 use crate::finding::suggestion;
 use crate::link_edit::{About, Asked, LinkFault, link_edit, no_such_parameter};
@@ -34,7 +34,7 @@ pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String
     Ok(edit)
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The media with the links that share them. Incomplete after an error.
     pub(super) fn media(&mut self, file: &File, links: &Links) -> Vec<Medium> {
         let mut media: Vec<Medium> = Vec::new();

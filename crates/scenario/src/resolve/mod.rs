@@ -59,36 +59,37 @@ pub(crate) fn resolve(
     findings: &mut Findings<'_>,
 ) -> Option<Plan> {
     let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-    let mut desk = Desk { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder };
-    let (engine, fidelity) = (desk.engine(file), desk.fidelity(file));
-    let seed = desk.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
-    let routing = desk.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
-    let mut nodes = desk.nodes(file);
-    desk.link_count(file)?;
-    let mut links = desk.links(file);
-    let steers = desk.steers(&mut links);
-    if desk.findings.failed() {
+    let mut resolver =
+        Resolver { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder };
+    let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
+    let seed = resolver.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
+    let routing = resolver.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
+    let mut nodes = resolver.nodes(file);
+    resolver.link_count(file)?;
+    let mut links = resolver.links(file);
+    let steers = resolver.steers(&mut links);
+    if resolver.findings.failed() {
         return None;
     }
-    desk.join_routers(file, &mut nodes, &mut links)?;
-    let media = desk.media(file, &links);
-    let graph = desk.graph(file, &mut nodes, &links, routing?)?;
+    resolver.join_routers(file, &mut nodes, &mut links)?;
+    let media = resolver.media(file, &links);
+    let graph = resolver.graph(file, &mut nodes, &links, routing?)?;
     routers::give_gateways(&mut nodes);
-    let wishes = desk.choices(&mut nodes, &links);
-    let owners = desk.owners(&nodes);
-    let given = desk.paths(file, &nodes, &links, &graph);
-    let sources = desk.sources(file, &nodes);
-    let forwarders = desk.forwarders(file, &nodes.routers);
-    let foretold = desk.events(file, &links, (&sources, &media, nodes.places()));
-    let router_events = desk.router_events(file, &nodes.routers);
-    if desk.findings.failed() {
+    let link_requests = resolver.choices(&mut nodes, &links);
+    let owners = resolver.owners(&nodes);
+    let given = resolver.paths(file, &nodes, &links, &graph);
+    let sources = resolver.sources(file, &nodes);
+    let forwarders = resolver.forwarders(file, &nodes.routers);
+    let resolved_events = resolver.events(file, &links, (&sources, &media, nodes.places()));
+    let router_events = resolver.router_events(file, &nodes.routers);
+    if resolver.findings.failed() {
         return None;
     }
     let mut routes = Routes::default();
-    let pair_rules = desk.pair_rules(&nodes, &graph, &given, &mut routes)?;
+    let pair_rules = resolver.pair_rules(&nodes, &graph, &given, &mut routes)?;
     let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
-    let address_rules = desk.address_rules(known, &given, &owners, &mut routes);
-    if desk.findings.failed() {
+    let address_rules = resolver.address_rules(known, &given, &owners, &mut routes);
+    if resolver.findings.failed() {
         return None;
     }
     let mut plan = Plan {
@@ -111,20 +112,20 @@ pub(crate) fn resolve(
         pair_rules,
         sources,
         steers,
-        wishes,
-        events: foretold.events,
+        link_requests,
+        events: resolved_events.events,
         router_events,
-        changing_delays: foretold.delays,
-        nesp: desk.nesp(file),
+        changing_delays: resolved_events.delays,
+        nesp: resolver.nesp(file),
         notes: Vec::new(),
     };
-    desk.doubts(&mut plan, &links.spans, &nodes.spans);
-    desk.queues(file, &plan, &nodes.queue_spans);
+    resolver.doubts(&mut plan, &links.spans, &nodes.spans);
+    resolver.queues(file, &plan, &nodes.queue_spans);
     Some(plan)
 }
 
-/// What all the steps share.
-struct Desk<'d, 'f> {
+/// The state shared by all steps.
+struct Resolver<'d, 'f> {
     registry: &'d [&'static Spec],
     findings: &'d mut Findings<'f>,
     /// Hosts, ports and bridges by name: they share one space of names.
@@ -163,7 +164,7 @@ impl Entry<'_> {
     }
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     fn error(
         &mut self,
         span: &Range<usize>,
@@ -193,7 +194,7 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// The same, or `default` if nothing is written. None only after an error.
+    /// Reads a term, or returns `default` if nothing is written. None only after an error.
     fn term_or<T: Term>(
         &mut self,
         entry: &Entry<'_>,
@@ -207,7 +208,7 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// The same within a range.
+    /// Reads a term within a range.
     fn term_in<T: Term + PartialOrd + Display>(
         &mut self,
         entry: &Entry<'_>,
@@ -226,7 +227,7 @@ impl Desk<'_, '_> {
         None
     }
 
-    /// The same for a whole number.
+    /// Reads a whole number within a range.
     fn whole_or(
         &mut self,
         entry: &Entry<'_>,
@@ -302,7 +303,7 @@ impl Desk<'_, '_> {
         None
     }
 
-    /// The same for what must be a host or a port.
+    /// Finds a host or a port.
     fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<u16> {
         match self.end(entry, key, written)? {
             End::Port(place) => Some(place),

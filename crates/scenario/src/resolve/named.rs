@@ -1,6 +1,6 @@
 //! Keys `profile`: what links are like where their own keys say nothing.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::{BlockText, Named};
 use crate::finding::{ScenarioError, suggestion};
 use crate::library::{self, SHIPPED, Shipped, Way};
@@ -18,7 +18,7 @@ const LONGEST: u64 = 1 << 20;
 /// Profiles that have been read; none where that failed.
 pub(super) type Shelf = HashMap<String, Option<Rc<Named>>>;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// What the profile says that is `written`, for the links' way forward or back. None after an error.
     pub(super) fn named(
         &mut self,
@@ -56,7 +56,8 @@ impl Desk<'_, '_> {
                 Ok(text) => library::read(name, &text, self.registry),
                 Err(why) => {
                     let what = format!("\"{}\" can't be read: {why}", name.escape_debug());
-                    let fix = "name a file with a profile, from the scenario's folder, or one that longwire profiles lists";
+                    let fix = "name a file with a profile, from the scenario's folder, or one that longwire \
+                        profiles lists";
                     self.error(&written.span, entry, "profile", what, fix);
                     return None;
                 }

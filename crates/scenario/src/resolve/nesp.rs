@@ -1,6 +1,6 @@
 //! Section `[nesp]`.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::File;
 use crate::key_file::read_key_file;
 use crate::nesp_plan::Nesp;
@@ -9,8 +9,8 @@ use crate::written::{Text, Written};
 use longwire_nesp::{Key, PORT};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
-impl Desk<'_, '_> {
-    /// Who may read and change settings by frames. None without the section, and after an error.
+impl Resolver<'_, '_> {
+    /// Access to settings by frames. None without the section, and after an error.
     pub(super) fn nesp(&mut self, file: &File) -> Option<Nesp> {
         let written = file.nesp.as_ref()?;
         let entry = Entry { section: "nesp", ..Entry::root() };

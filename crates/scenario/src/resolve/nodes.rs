@@ -1,6 +1,6 @@
 //! Hosts, ports and bridges.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
 use crate::file::{self, File, Params};
 use crate::plan::{Attachment, Bridge, BridgeSettings, Driven, End, Host, HostRoute, Port};
@@ -18,7 +18,7 @@ const MOST_BRIDGES: usize = 1 << 16;
 /// A router's own port: its place, and the bridge it asks for.
 pub(super) struct Inner {
     pub(super) place: u16,
-    pub(super) wish: Option<(u32, Range<usize>)>,
+    pub(super) wanted_bridge: Option<(u32, Range<usize>)>,
 }
 
 /// What ports hang on, and what is behind them. Their bridges are known once the links are.
@@ -29,7 +29,7 @@ pub(super) struct Nodes {
     pub(super) bridges: Vec<Bridge>,
     /// Where each port, and the bridge it asks for, stands in the file.
     pub(super) spans: Vec<Range<usize>>,
-    pub(super) wishes: Vec<Option<(u32, Range<usize>)>>,
+    pub(super) wanted_bridges: Vec<Option<(u32, Range<usize>)>>,
     pub(super) routers: Vec<Router>,
     /// Routers' own ports.
     pub(super) inner: Vec<Inner>,
@@ -39,7 +39,7 @@ pub(super) struct Nodes {
     interfaces: HashMap<String, u16>,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn nodes(&mut self, file: &File) -> Nodes {
         let mut nodes = Nodes::default();
         self.bridges(file, &mut nodes);
@@ -126,7 +126,7 @@ impl Desk<'_, '_> {
         let addresses = self.host_addresses(entry, written);
         let settings = self.row::<HostSettings>(entry, &written.params);
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
-        let wish = self.wish(entry, written.bridge.as_ref());
+        let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, addresses, mac) = (name?, addresses?, mac?);
         let (gateways, routes) = self.host_routes(entry, written, &addresses)?;
         let host = nodes.hosts.len() as u32;
@@ -141,7 +141,7 @@ impl Desk<'_, '_> {
             queues: 1,
         });
         nodes.spans.push(written.name.span.clone());
-        nodes.wishes.push(wish?);
+        nodes.wanted_bridges.push(wanted_bridge?);
         let HostSettings { driver, mtu } = settings?;
         nodes.hosts.push(Host { name, port: place, driver, addresses, mac, mtu, gateways, routes });
         Some(())
@@ -239,7 +239,7 @@ impl Desk<'_, '_> {
         let queues_span = written.params.iter().find(|(name, ..)| *name == "queues").map(|(.., span)| span);
         let addresses = self.networks(entry, &written.addresses);
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
-        let wish = self.wish(entry, written.bridge.as_ref());
+        let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, driven) = (name?, driven?);
         if let Some(interface) = driven.interface()
             && let Some(other) = nodes.interfaces.insert(interface.clone(), place)
@@ -258,7 +258,7 @@ impl Desk<'_, '_> {
         let (attachment, bridge, segment, router) = (Attachment::Driven(driven), 0, 0, None);
         nodes.ports.push(Port { name, attachment, addresses, mac, bridge, segment, router, queues });
         nodes.spans.push(written.name.span.clone());
-        nodes.wishes.push(wish?);
+        nodes.wanted_bridges.push(wanted_bridge?);
         Some(())
     }
 
@@ -316,7 +316,7 @@ impl Desk<'_, '_> {
     }
 
     /// The bridge that an entry names. None after an error.
-    pub(super) fn wish(
+    pub(super) fn wanted_bridge(
         &mut self,
         entry: &Entry<'_>,
         written: Option<&Written<Name>>,

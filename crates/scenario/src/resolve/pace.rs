@@ -1,6 +1,6 @@
 //! How an event of section `[[at]]` goes on: again and again, or in steps.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::At;
 use crate::written::Written;
 use longwire_block::change::{Ramp, Repeat};
@@ -13,7 +13,7 @@ const LEAST_EVERY: Nanos = Nanos::from_millis(1);
 /// How many may follow each other more closely than that.
 const MOST_CLOSE: u64 = 1000;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Whether it comes again. None after an error.
     pub(super) fn repeat(&mut self, entry: &Entry<'_>, written: &At) -> Option<Option<Repeat>> {
         let Some(every) = &written.every else {

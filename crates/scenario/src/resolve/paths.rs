@@ -3,7 +3,7 @@
 use super::graph::Graph;
 use super::links::{Links, Pair};
 use super::nodes::Nodes;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::{self, File};
 use crate::finding::suggestion;
 use crate::plan::End;
@@ -20,7 +20,7 @@ pub(super) struct Given {
     pub(super) by_addresses: Vec<(Vec<u32>, Pair)>,
 }
 
-/// What the steps before have found.
+/// The results of earlier steps.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'k> {
     pub(super) nodes: &'k Nodes,
@@ -28,7 +28,7 @@ pub(super) struct Known<'k> {
     pub(super) graph: &'k Graph,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn paths(&mut self, file: &File, nodes: &Nodes, links: &Links, graph: &Graph) -> Given {
         let mut given = Given::default();
         for written in &file.path {

@@ -1,21 +1,22 @@
 //! Whether ports may have as many queues as the file says.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::File;
 use crate::plan::{Plan, Port, Segment};
 use crate::words::Mapping;
 use std::collections::HashMap;
 use std::ops::Range;
 
-impl Desk<'_, '_> {
-    /// Checks queues, of ports and of routers' programs, which are of the whole plan. `spans` is where those of ports stand.
+impl Resolver<'_, '_> {
+    /// Checks queues, of ports and of routers' programs, which are of the whole plan. `spans` is where those
+    /// of ports stand.
     pub(super) fn queues(&mut self, file: &File, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
         self.port_queues(plan, spans);
         self.queues_of_forwarders(file, plan);
     }
 
-    /// A queue has a worker of its own, with a node of its own. That is exact only where a node decides about a frame by that frame alone:
-    /// as a relay between two ports.
+    /// A queue has a worker of its own, with a node of its own. That is exact only where a node decides about
+    /// a frame by that frame alone: as a relay between two ports.
     fn port_queues(&mut self, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
         let mut several: Vec<_> =
             spans.iter().filter(|(place, _)| plan.ports[usize::from(**place)].queues > 1).collect();
@@ -33,7 +34,7 @@ impl Desk<'_, '_> {
     }
 }
 
-/// What is wrong, and how to fix it.
+/// The fault and its fix.
 type Wrong = Option<(String, String)>;
 
 /// Whether there is a worker for each queue.
@@ -56,7 +57,8 @@ fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
     let port = &plan.ports[usize::from(place)];
     if let Some(router) = segment.router {
         let what = format!(
-            "it is a port of the router \"{}\", which keeps state of all its packets and belongs to one worker",
+            "it is a port of the router \"{}\", which keeps state of all its packets and belongs to one \
+             worker",
             plan.routers[router as usize].name
         );
         return Some((what, "write queues = 1, or put the port on a bridge with one other port".into()));
@@ -82,8 +84,8 @@ fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
         }
         _ => {
             let what = format!(
-                "its bridge has {} ports: where a frame goes depends on frames that other workers have seen; only between two \
-                 ports each worker can decide alone",
+                "its bridge has {} ports: where a frame goes depends on frames that other workers have seen; \
+                 only between two ports each worker can decide alone",
                 segment.ports.len()
             );
             Some((what, "write queues = 1, or put it and one other port on a bridge of their own".into()))

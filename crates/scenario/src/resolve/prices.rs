@@ -1,6 +1,6 @@
 //! Prices of a router, from a file.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router::Router;
 use crate::prices_file::prices_of;
 use crate::written::Text;
@@ -8,8 +8,8 @@ use longwire_router::RouterPrices;
 
 const FIX: &str = "run \"longwire calibrate\", or leave it out for assumed prices";
 
-impl Desk<'_, '_> {
-    /// What things cost: as measured on this machine, as a file says, or assumed.
+impl Resolver<'_, '_> {
+    /// Prices: measured on this machine, from a file, or assumed.
     pub(super) fn prices(&mut self, entry: &Entry<'_>, written: &Router) -> Option<RouterPrices> {
         let Some(prices) = &written.prices else { return Some(RouterPrices::default()) };
         let Text(name) = self.term(entry, "prices", prices)?;

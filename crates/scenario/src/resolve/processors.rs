@@ -1,10 +1,10 @@
 //! What a `[[router]]` section says of its processors: who shares them, and how.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::finding::{Finding, suggestion};
 use crate::forwarder_plan::ForwarderFault;
-use crate::processor_terms::{Clock, Foretelling, Weighing};
+use crate::processor_terms::{Clock, Predictor, Weighing};
 use crate::router_plan::RouterPort;
 use crate::written::{Name, Text, Whole, Written};
 use longwire_router::{FlowFields, NamedFlow, Rings, RouterPrices, SharingConfig};
@@ -23,15 +23,16 @@ const MOST_MESSAGES: u64 = 1 << 16;
 const BUDGET: u64 = 100;
 /// What a round gives where nothing is known of what packets cost.
 const QUANTUM: Nanos = Nanos::from_micros(20);
-/// The longest time that is charged: schedulers reckon in 32 bits.
+/// The longest time that is charged: schedulers compute in 32 bits.
 const LONGEST: Nanos = Nanos::from_micros(4_290_000);
-/// How many packets are inside where that is not said: so many for each flow known at once, within these bounds. The most of them take half of the memory that packets have at first.
+/// How many packets are inside where that is not said: so many for each flow known at once, within these
+/// bounds. The most of them take half of the memory that packets have at first.
 const EACH: u64 = 4;
 const PACKETS: (u64, u64) = (4096, 65_536);
 /// Bytes of Ethernet's header, which an MTU does not count.
 const ETHERNET: u32 = 14;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// How a router's processors are shared; none within if they are not, none after an error.
     pub(super) fn processors(
         &mut self,
@@ -42,7 +43,8 @@ impl Desk<'_, '_> {
         let Some(scheduler) = &written.scheduler else {
             let Some((key, span)) = first_key(written) else { return Some(None) };
             let what = format!("{key} is about processors that flows share, and there is no scheduler");
-            let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or leave it out";
+            let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or \
+                leave it out";
             self.error(&span, entry, key, what, fix);
             return None;
         };
@@ -91,7 +93,8 @@ impl Desk<'_, '_> {
         let most = sharing.most_requests().filter(|most| requests > *most)?;
         let span = rings.requests.as_ref()?.span.clone();
         let what = format!(
-            "{requests} is too much before each of {processors} processors in real time, where they are threads"
+            "{requests} is too much before each of {processors} processors in real time, where they are \
+             threads"
         );
         Some(self.findings.finding(
             &span,
@@ -130,8 +133,8 @@ impl Desk<'_, '_> {
             Some(first) => Some(self.whole_or(entry, "first-estimate", Some(first), 0, 0..=budget)?),
             None => None,
         };
-        let Foretelling(estimator) =
-            self.term_or(entry, "estimator", written.estimator.as_ref(), Foretelling(Estimator::HALF))?;
+        let Predictor(estimator) =
+            self.term_or(entry, "estimator", written.estimator.as_ref(), Predictor(Estimator::HALF))?;
         let flow_limit = self.whole_or(
             entry,
             "flow-limit",
@@ -211,7 +214,8 @@ impl Desk<'_, '_> {
                 "destination-port" => &mut fields.destination_port,
                 "protocol" => &mut fields.protocol,
                 _ => {
-                    let fix = "give source, source-port, destination, destination-port, protocol, or several of them";
+                    let fix = "give source, source-port, destination, destination-port, protocol, or several \
+                        of them";
                     self.error(&text.span, entry, "flow-key", format!("packets have no \"{name}\""), fix);
                     return None;
                 }
@@ -256,7 +260,8 @@ impl Desk<'_, '_> {
         Some(flows)
     }
 
-    /// Looks at it all together: a quantum that was not given becomes the largest cost that is known of, and one that is below that is warned of.
+    /// Looks at it all together: a quantum that was not given becomes the largest cost that is known of, and
+    /// one that is below that is warned of.
     fn checked(
         &mut self,
         entry: &Entry<'_>,

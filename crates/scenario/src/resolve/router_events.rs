@@ -1,6 +1,6 @@
 //! Entries of `[[at]]` that change routes of routers, and weights of flows there.
 
-use super::{Desk, Entry, some};
+use super::{Entry, Resolver, some};
 use crate::file::{At, File};
 use crate::finding::suggestion;
 use crate::processor_terms::Weighing;
@@ -23,7 +23,7 @@ pub(super) fn only_of_routers(written: &At) -> Option<(&'static str, &Range<usiz
     keys.into_iter().find_map(|(key, span)| Some((key, span?)))
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The changes of routes, in the file's order.
     pub(super) fn router_events(&mut self, file: &File, routers: &[Router]) -> Vec<RouterEvent> {
         let mut events = Vec::new();
@@ -111,7 +111,8 @@ impl Desk<'_, '_> {
         }
         let weight = self.weight_to_give(entry, written, known)?;
         if changes.is_empty() && weight.is_none() {
-            let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow and weight";
+            let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow \
+                and weight";
             self.error(&written.span, entry, "", "nothing changes", fix);
             return None;
         }

@@ -1,7 +1,7 @@
 //! Section `[[router]]`: ports, addresses, routes, neighbours, limits.
 
 use super::nodes::{Inner, Nodes};
-use super::{Desk, Entry, some};
+use super::{Entry, Resolver, some};
 use crate::address::{Mac, Network};
 use crate::file::File;
 use crate::file_router::{self, RouterNeighbour as WrittenNeighbour};
@@ -18,7 +18,7 @@ const MOST_ROUTERS: usize = 1 << 16;
 /// The least MTU of a port: what IPv6 asks for.
 const LEAST_MTU: u64 = longwire_router::LEAST_MTU as u64;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn routers(&mut self, file: &File, nodes: &mut Nodes) {
         for written in &file.router {
             let entry = Entry { section: "router", name: Some(&written.name.text), n: None };
@@ -102,7 +102,7 @@ impl Desk<'_, '_> {
         nodes: &mut Nodes,
     ) -> Option<RouterPort> {
         let Name(name) = self.term(entry, "ports.port", &written.port)?;
-        let wish = self.wish(entry, written.bridge.as_ref())?;
+        let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref())?;
         let place = match self.nodes.get(&name) {
             Some(End::Bridge(_)) => {
                 let what = format!("\"{name}\" is a bridge");
@@ -116,8 +116,8 @@ impl Desk<'_, '_> {
                 self.nodes.insert(name.clone(), End::Port(place));
                 nodes.ports.push(Port::inner(name.clone(), place));
                 nodes.spans.push(written.port.span.clone());
-                nodes.wishes.push(None);
-                nodes.inner.push(Inner { place, wish });
+                nodes.wanted_bridges.push(None);
+                nodes.inner.push(Inner { place, wanted_bridge });
                 place
             }
         };
@@ -171,7 +171,7 @@ impl Desk<'_, '_> {
                 format!("\"{}\" is a port of router \"{other}\" already", port.name),
                 "join routers by a link between ports of their own, or by a bridge".to_owned(),
             )
-        } else if nodes.wishes.get(usize::from(place)).is_some_and(Option::is_some) {
+        } else if nodes.wanted_bridges.get(usize::from(place)).is_some_and(Option::is_some) {
             (
                 format!("\"{}\" hangs on a bridge", port.name),
                 "take its bridge away, or give the router a port of its own on that bridge".to_owned(),
@@ -212,8 +212,8 @@ impl Desk<'_, '_> {
                 let (early, late) = (number.min(net.3), number.max(net.3));
                 let what =
                     format!("the networks of \"{}\" and \"{}\" overlap", ports[early].name, ports[late].name);
-                let fix =
-                    "give each port a network of its own: addresses in one can be told apart by ports only";
+                let fix = "give each port a network of its own: addresses in one can be distinguished by \
+                    ports only";
                 self.error(&written.ports[late].port.span, entry, "ports.addresses", what, fix);
                 return None;
             }

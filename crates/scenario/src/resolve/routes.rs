@@ -1,6 +1,6 @@
 //! Routes of `[[router]]`: those of the file, and those of a file of routes.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::address::Network;
 use crate::file_router::RouterRoute as WrittenEntry;
 use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute, weight_of};
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Longest file of routes in bytes.
 const LONGEST_ROUTES: u64 = 256 << 20;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// A route of `routes`; none after an error. Networks that are `known` have one already.
     pub(super) fn router_route(
         &mut self,
@@ -146,7 +146,8 @@ impl Desk<'_, '_> {
     }
 }
 
-/// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the line before it.
+/// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the
+/// line before it.
 fn joined(text: &str) -> Vec<(usize, Cow<'_, str>)> {
     let mut lines: Vec<(usize, Cow<'_, str>)> = Vec::new();
     for (line, text) in text.lines().enumerate().map(|(line, text)| (line + 1, text.trim())) {

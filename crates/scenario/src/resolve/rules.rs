@@ -4,7 +4,7 @@ use super::addresses::Owners;
 use super::graph::{Graph, Tree};
 use super::nodes::Nodes;
 use super::paths::{Given, Known};
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::plan::{AddressRule, End, Link, PairRule, Route, Routes, Segment};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ const MOST_PAIRS: usize = 1 << 24;
 /// Most links in the table of routes, over all routes.
 const MOST_LISTED: usize = 1 << 27;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The rules by ports, ascending. None after an error.
     pub(super) fn pair_rules(
         &mut self,
@@ -98,8 +98,8 @@ impl Desk<'_, '_> {
         Some(())
     }
 
-    /// The rules of what goes out by routers' own ports to other routers, over the links there; of what the router itself makes, too. None if
-    /// there are too many.
+    /// The rules of what goes out by routers' own ports to other routers, over the links there; of what the
+    /// router itself makes, too. None if there are too many.
     fn out_of_routers(
         &mut self,
         nodes: &Nodes,
@@ -149,7 +149,8 @@ impl Desk<'_, '_> {
         );
     }
 
-    /// The rules by addresses: those that the file gives, and those of hosts with a link or a path between them.
+    /// The rules by addresses: those that the file gives, and those of hosts with a link or a path between
+    /// them.
     pub(super) fn address_rules(
         &mut self,
         known: Known<'_>,
@@ -287,14 +288,14 @@ fn special(graph: &Graph, given: &Given, routes: &mut Routes) -> HashMap<(u16, u
     let direct = graph.direct.iter().map(|(pair, link)| (*pair, std::slice::from_ref(link)));
     let mut all: Vec<((u16, u16), &[u32])> =
         direct.chain(given.by_ports.iter().map(|(p, l)| (*p, &l[..]))).collect();
-    // In order, so that the table of routes is the same each time. Where there are both, the path comes second and
-    // stays.
+    // In order, so that the table of routes is the same each time. Where there are both, the path comes
+    // second and stays.
     all.sort_by_key(|(pair, _)| *pair);
     all.into_iter().map(|(pair, links)| (pair, routes.add(links))).collect()
 }
 
-/// The whole way of packets that a link is chosen for: what leads to the link, the link, and what leads on. None if
-/// nothing does.
+/// The whole way of packets that a link is chosen for: what leads to the link, the link, and what leads on.
+/// None if nothing does.
 fn around(
     link: &Link,
     place: u32,

@@ -1,7 +1,7 @@
 //! Sections `[engine]` and `[fidelity]`.
 
 use super::blocks::{bare, near};
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::{self, File, Params};
 use crate::plan::{EngineSettings, Fidelity};
 use crate::words::Mapping;
@@ -10,7 +10,7 @@ use longwire_block::{Settings, Spec, Values};
 
 const MOST_CPUS: u64 = 1 << 16;
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// How the engine runs. None after an error.
     pub(super) fn engine(&mut self, file: &File) -> Option<EngineSettings> {
         let none = file::Engine::default();
@@ -76,7 +76,7 @@ impl Desk<'_, '_> {
         Some(cpus)
     }
 
-    /// What counts as faithful. None after an error.
+    /// When a run is faithful. None after an error.
     pub(super) fn fidelity(&mut self, file: &File) -> Option<Fidelity> {
         let entry = Entry { section: "fidelity", ..Entry::root() };
         let none = file::Fidelity::default();

@@ -1,7 +1,7 @@
 //! Notes on shared processors: limits that are too small for what is to be served.
 
 use super::processors::counted;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file_router;
 use crate::written::Written;
 use longwire_router::SharingConfig;
@@ -9,7 +9,8 @@ use longwire_sched::model::Demand;
 use longwire_sched::{Scheduler, Settings, Weight};
 use std::ops::Range;
 
-/// What is noted if there are fewer packets for each flow: one that is processed or sent, and one that waits meanwhile.
+/// What is noted if there are fewer packets for each flow: one that is processed or sent, and one that waits
+/// meanwhile.
 const LEAST_EACH: u64 = 2;
 /// Most packets inside.
 const MOST_PACKETS: u64 = 1 << 20;
@@ -24,7 +25,7 @@ struct Costs<'a> {
     key: &'static str,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// Notes what of a router's limits is too small.
     pub(super) fn sharing_doubts(
         &mut self,
@@ -52,7 +53,8 @@ impl Desk<'_, '_> {
             return;
         }
         let what = format!(
-            "room for {} is not enough for {} (flow-table): if all have some, not each has one that waits when its turn comes",
+            "room for {} is not enough for {} (flow-table): if all have some, not each has one that waits \
+             when its turn comes",
             counted(packets, "packet"),
             counted(flows, "flow")
         );
@@ -69,7 +71,8 @@ impl Desk<'_, '_> {
         let budget = config.settings.budget;
         let Some(least) = least_cycles(own.demand).filter(|least| *least > budget) else { return };
         let what = format!(
-            "each packet of {} takes at least {} in virtual time, and is stopped and lost after {budget} (budget)",
+            "each packet of {} takes at least {} in virtual time, and is stopped and lost after {budget} \
+             (budget)",
             own.of,
             counted(least, "cycle")
         );
@@ -80,7 +83,8 @@ impl Desk<'_, '_> {
         self.findings.note(own.span.clone(), &entry.field(own.key), what, fix);
     }
 
-    /// Notes that fewer packets of a flow may wait than its weight lets it send in its turn: of the flow that lacks most.
+    /// Notes that fewer packets of a flow may wait than its weight lets it send in its turn: of the flow that
+    /// lacks most.
     fn limit_for_a_round(
         &mut self,
         entry: &Entry<'_>,
@@ -94,7 +98,8 @@ impl Desk<'_, '_> {
             return;
         };
         let what = format!(
-            "{} of {} may wait (flow-limit), and in a turn its weight lets it send {turn}: it may run empty before it has had its share",
+            "{} of {} may wait (flow-limit), and in a turn its weight lets it send {turn}: it may run empty \
+             before it has had its share",
             counted(limit, "packet"),
             own.of
         );
@@ -151,7 +156,8 @@ const fn least_cycles(demand: Demand) -> Option<u64> {
     }
 }
 
-/// How many packets a flow may send in its turn, where each takes the same and the scheduler has a quantum: of the longest packets, if length counts.
+/// How many packets a flow may send in its turn, where each takes the same and the scheduler has a quantum:
+/// of the longest packets, if length counts.
 fn packets_of_a_turn(own: &Costs<'_>, config: &SharingConfig) -> Option<u64> {
     let Demand::PerPacket(cycles @ 1..) = own.demand else { return None };
     let budget = cycles.min(config.settings.budget);
@@ -166,8 +172,9 @@ fn packets_of_a_turn(own: &Costs<'_>, config: &SharingConfig) -> Option<u64> {
     Some(credit.div_ceil(cost))
 }
 
-/// The room in which a flow of this weight may hold so many packets while all flows with names, and one without, hold all that they can get: half of it they share alike, the other half by
-/// weight, as if there were one flow more, and a 256th is nobody's.
+/// The room in which a flow of this weight may hold so many packets while all flows with names, and one
+/// without, hold all that they can get: half of it they share alike, the other half by weight, as if there
+/// were one flow more, and a 256th is nobody's.
 fn room_for_turns(packets: u64, weight: u32, config: &SharingConfig) -> u64 {
     let flows = config.flows.len() as u128 + 2;
     let weights = config.flows.iter().map(|flow| u128::from(flow.weight.number())).sum::<u128>() + 2;

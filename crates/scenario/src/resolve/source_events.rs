@@ -1,6 +1,6 @@
 //! Section `[[at]]` of traffic sources: which are meant, and what their keys mean for a source as it is.
 
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::BlockText;
 use crate::finding::suggestion;
 use crate::plan::Source;
@@ -8,7 +8,7 @@ use crate::source_edit::{SourceFault, SourceSite, source_edits};
 use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     /// The place of the source of a name.
     pub(super) fn source_place(
         &mut self,

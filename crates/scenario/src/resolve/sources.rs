@@ -1,7 +1,7 @@
 //! Section `[[source]]`: traffic that Longwire sends.
 
 use super::nodes::Nodes;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::file::{self, File};
 use crate::plan::Source;
 use crate::source_edit::{MODEL, SourceFault, course_value, model_edit, shortest_frame};
@@ -30,7 +30,7 @@ struct Sending {
     up: bool,
 }
 
-impl Desk<'_, '_> {
+impl Resolver<'_, '_> {
     pub(super) fn sources(&mut self, file: &File, nodes: &Nodes) -> Vec<Source> {
         let mut sources = Vec::new();
         let (mut names, mut known) = (HashSet::new(), Known::new());
@@ -87,9 +87,9 @@ impl Desk<'_, '_> {
             self.error(&written.from.span, entry, "from", what, fix);
         }
         let pairs = self.pairs(entry, written)?;
-        let fault = |desk: &mut Self, SourceFault { key, what, fix }: SourceFault| {
+        let fault = |resolver: &mut Self, SourceFault { key, what, fix }: SourceFault| {
             let given = pairs.iter().find(|(name, ..)| *name == key);
-            desk.error(given.map_or(&written.from.span, |(.., span)| span), entry, &key, what, fix);
+            resolver.error(given.map_or(&written.from.span, |(.., span)| span), entry, &key, what, fix);
         };
         let model = self.model(&pairs, source, known).map_err(|error| fault(self, error));
         let sending = Sending::of(&pairs, source).map_err(|error| fault(self, error));
@@ -119,8 +119,8 @@ impl Desk<'_, '_> {
         (from, to): (u16, u16),
         nodes: &Nodes,
     ) -> Option<(IpAddr, IpAddr)> {
-        let given = |desk: &mut Self, key, text: &Option<Written<IpAddr>>| match text {
-            Some(text) => desk.term(entry, key, text).map(Some),
+        let given = |resolver: &mut Self, key, text: &Option<Written<IpAddr>>| match text {
+            Some(text) => resolver.term(entry, key, text).map(Some),
             None => Some(None),
         };
         let source = given(self, "source", &written.source)?;

@@ -1,17 +1,19 @@
 //! Links that filters send packets to.
 
 use super::links::Links;
-use super::{Desk, Entry};
+use super::{Entry, Resolver};
 use crate::plan::Steer;
 use crate::steering::targets;
 
 /// Most targets of a link's filter.
 const MOST: usize = 256;
-/// Most times that a packet is steered, from link to link. The engine drops what is steered more than 1024 times.
+/// Most times that a packet is steered, from link to link. The engine drops what is steered more than 1024
+/// times.
 const MOST_IN_A_ROW: usize = 256;
 
-impl Desk<'_, '_> {
-    /// Finds the targets of all filters. A link that is one carries nothing else, unless it has matches of its own.
+impl Resolver<'_, '_> {
+    /// Finds the targets of all filters. A link that is one carries nothing else, unless it has matches of
+    /// its own.
     pub(super) fn steers(&mut self, links: &mut Links) -> Vec<Steer> {
         let mut steers: Vec<Steer> = Vec::new();
         for place in 0..links.links.len() {
@@ -32,8 +34,8 @@ impl Desk<'_, '_> {
         steers
     }
 
-    /// No packet may be steered in a circle: it would never arrive, whatever the rules' conditions say today. Nor by more links than the engine allows
-    /// for.
+    /// No packet may be steered in a circle: it would never arrive, whatever the rules' conditions say today.
+    /// Nor by more links than the engine allows for.
     fn steers_end(&mut self, links: &Links, steers: &[Steer]) {
         // By link: how many times a packet that enters it is steered at the most, once that is known.
         let mut depths: Vec<Option<usize>> =
@@ -88,7 +90,8 @@ impl Desk<'_, '_> {
         self.steer_error(links, circle[0] as usize, what, fix.into());
     }
 
-    /// The link called `name`, or the direction of a duplex link of that name, that goes where the one at `place` goes.
+    /// The link called `name`, or the direction of a duplex link of that name, that goes where the one at
+    /// `place` goes.
     fn target(&mut self, links: &Links, place: usize, name: &str) -> Option<u32> {
         let from = &links.links[place];
         let directions = [name.to_owned(), format!("{name}.forward"), format!("{name}.backward")];

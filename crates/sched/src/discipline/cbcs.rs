@@ -1,16 +1,18 @@
-//! CBCS, the composite bandwidth and CPU scheduler, as section 4 of UNSW-CSE-TR-0505 has it.
+//! CBCS, the composite bandwidth and CPU scheduler, after section 4 of UNSW-CSE-TR-0505.
 //!
-//! A packet's combined resource requirement, processor ns as estimated plus port ns, is computed when it arrives and stays as it is. In each
-//! round a backlogged flow's credit grows by the quantum, and that of an idle one becomes 0. A flow is served while its credit and its queue are
-//! positive, so that the last packet may make the credit negative (surplus round robin); then it is the next flow's turn.
+//! A packet's combined resource requirement, processor ns as estimated plus port ns, is computed when it
+//! arrives and stays fixed. In each round a backlogged flow's credit grows by the quantum, and that of an
+//! idle one becomes 0. A flow is served while its credit and its queue are positive, so that the last packet
+//! may make the credit negative (surplus round robin); then it is the next flow's turn.
 //!
-//! What the paper leaves open, and what was chosen:
-//! - The order of flows is that in which they became backlogged, not that of their numbers: keys are any 32 bits, and idle flows cost nothing.
-//!   A flow that becomes backlogged has its first turn in the next round.
-//! - "Idle" is seen when a flow's turn comes, as in figure 6. A flow that ran empty stays in the round until then: if packets come before, it keeps its
-//!   credit or debt.
-//! - The quantum and the first estimate are parameters. Weights, which the paper has not, multiply the quantum.
-//! - Rounds in which nobody has credit are skipped in one step, with the same result.
+//! Choices where the paper is open:
+//! - The order of flows is that in which they became backlogged, not that of their numbers: keys are any 32
+//!   bits, and idle flows cost nothing. A flow that becomes backlogged has its first turn in the next round.
+//! - Idleness is detected when a flow's turn comes, as in figure 6. A flow whose queue has become empty stays
+//!   in the round until then: if packets come before, it keeps its credit or debt.
+//! - The quantum and the first estimate are parameters. Weights, which are not in the paper, multiply the
+//!   quantum.
+//! - Rounds in which no flow has credit are skipped in one step, with the same result.
 
 use super::turns::{Turns, rounds_for};
 use super::{Discipline, Spec, worst_cost};
@@ -18,7 +20,8 @@ use crate::Settings;
 use crate::backlog::Backlog;
 use crate::cost::Prices;
 
-/// With `NORMALISED`, both costs are divided by their capacities, and the port's is the true one: the sum of two shares.
+/// With `NORMALISED`, both costs are divided by their capacities, and the port's real cost is used: the sum
+/// of two shares.
 #[derive(Debug)]
 pub(crate) struct Cbcs<const NORMALISED: bool> {
     turns: Turns<0>,
@@ -44,7 +47,8 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
         } else {
             "Surplus round robin on the sum of estimated processor time and transmission time."
         },
-        source: "Sabrina & Jha, A Scheduler Architecture for Intel's IXP2400 Network Processor (UNSW-CSE-TR-0505, 2005), section 4",
+        source: "Sabrina & Jha, A Scheduler Architecture for Intel's IXP2400 Network Processor \
+            (UNSW-CSE-TR-0505, 2005), section 4",
         quantum: Some(if NORMALISED {
             "ns of a processor over the number of processors, plus ns of the port"
         } else {
@@ -97,7 +101,7 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
             }
             let credit = turn.credit;
             let Some(slot) = head.filter(|_| credit > 0) else {
-                // An idle one leaves in the next round: none is skipped.
+                // An idle flow leaves in the next round: none is skipped.
                 let rounds = if head.is_some() { rounds_for(1 - credit, quantum) } else { 1 };
                 self.turns.pass(backlog, rounds);
                 continue;

@@ -1,20 +1,23 @@
 //! DRFQ, dominant resource fair queueing: virtual time for several resources.
 //!
-//! With s(p, j) the time of packet p on resource j over the capacity: S(p, j) = max(V(j), B(j)), F(p, j) = S(p, j) + s(p, j) / w, and the packet whose largest
-//! S(p, j) is least comes first. B(j) is the flow's last finish on j, and at least Δ before its last finish on the other. Δ = 0 is memoryless (S is the same on both,
-//! F after the dominant one); without Δ resources dovetail: a flow is charged for each apart, whatever the order of its packets.
+//! With s(p, j) the time of packet p on resource j over the capacity: S(p, j) = max(V(j), B(j)), F(p, j) =
+//! S(p, j) + s(p, j) / w, and the packet whose largest S(p, j) is smallest comes first. B(j) is the flow's
+//! last finish on j, and at least Δ before its last finish on the other. Δ = 0 is memoryless (S is the same
+//! on both, F after the dominant one); without Δ resources dovetail: a flow is charged for each separately,
+//! whatever the order of its packets.
 //!
-//! What a packet took beyond its estimate is charged to its flow's next packet.
+//! Cost beyond a packet's estimate is charged to its flow's next packet.
 //!
-//! Written from the paper's equations as they are known; its text could not be looked at beyond the abstract. Open there, and chosen here: V(j) is the largest start tag
-//! of a packet given to a processor (for the port as well, which such packets reach a little later), and the largest finish once nothing is inside.
+//! Written from the paper's published equations; only the abstract of its text was available. Choices: V(j)
+//! is the largest start tag of a packet given to a processor (for the port as well, which such packets reach
+//! a little later), and the largest finish once nothing is inside.
 
 use super::tags::Tags;
 use super::{Discipline, Spec};
 use crate::Settings;
 use crate::backlog::Backlog;
 
-/// Memoryless, or with `DOVETAIL` as far apart as the settings allow.
+/// Memoryless, or with `DOVETAIL` with the distance in the settings.
 #[derive(Debug)]
 pub(crate) struct Drfq<const DOVETAIL: bool>(Tags);
 
@@ -26,7 +29,8 @@ impl<const DOVETAIL: bool> Discipline for Drfq<DOVETAIL> {
         } else {
             "Dominant resource fair queueing without memory: each packet counts by its dominant resource."
         },
-        source: "Ghodsi, Sekar, Zaharia & Stoica, Multi-Resource Fair Queueing for Packet Processing (SIGCOMM 2012)",
+        source: "Ghodsi, Sekar, Zaharia & Stoica, Multi-Resource Fair Queueing for Packet Processing \
+            (SIGCOMM 2012)",
         quantum: None,
         constant_time: false,
         dominant: true,

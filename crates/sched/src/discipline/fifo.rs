@@ -1,14 +1,14 @@
-//! First come, first served: what all others are compared with.
+//! First come, first served: the baseline.
 
 use super::{Discipline, Spec};
 use crate::Settings;
 use crate::backlog::Backlog;
 use std::collections::VecDeque;
 
-/// How far ahead flows are read.
+/// Prefetch distance in flows.
 const AHEAD: usize = 4;
 
-/// Packets in the order in which they came, whatever they cost.
+/// Packets in order of arrival, regardless of cost.
 #[derive(Debug)]
 pub(crate) struct Fifo(VecDeque<u32>);
 
@@ -45,7 +45,8 @@ impl Discipline for Fifo {
         if let Some(&flow) = self.0.get(AHEAD / 2) {
             backlog.prefetch_head(flow);
         }
-        // As many entries of a flow as packets in its queue, in their order. One queue for all: who stands first before a full port holds up all others.
+        // The queue has as many entries of a flow as the flow has packets, in order. With one queue for all,
+        // the first packet for a full port blocks all others.
         while let Some(&flow) = self.0.front() {
             if backlog.is_full(backlog.flow(flow).port) {
                 return None;

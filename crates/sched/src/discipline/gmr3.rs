@@ -1,16 +1,22 @@
-//! GMR³, group multi-resource round robin: flows of like weights form groups, so that a heavy flow waits no longer because there are many light ones.
+//! GMR³, group multi-resource round robin: flows of similar weights form groups, so that a heavy flow does
+//! not wait longer because of many light ones.
 //!
-//! Group g has the flows of weights 2¹⁵⁻ᵍ up to twice that, and each of its flows has one turn in every 2ᵍ slots. Among groups the turn due first comes first; within a
-//! group flows take turns. A turn gives a flow credit for dominant cost by its weight, one to two quanta, and it is served while that is positive; progress on the last resource
-//! holds it back as in MR³. There are 16 groups, whatever the number of flows: O(1).
+//! Group g has the flows of weights 2¹⁵⁻ᵍ up to twice that, and each of its flows has one turn in every 2ᵍ
+//! slots. Among groups the earliest turn comes first; within a group flows take turns. A turn gives a flow
+//! credit for dominant cost by its weight, one to two quanta, and it is served while that is positive;
+//! progress on the last resource limits it as in MR³. There are 16 groups, whatever the number of flows:
+//! O(1).
 //!
-//! The paper's abstract could be read (grouping, O(1), fairness and a delay bounded by a constant); the rest is built on Stratified Round Robin (Ramabhadran &
-//! Pasquale, SIGCOMM 2003), of which it is the successor. Chosen here: slots are counted by the turns that are given, not by time, so that weights need not add up to 1 and
-//! slots without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots; flows that come meanwhile have theirs in the next 2ᵍ; what a flow owes when it runs empty
-//! is not forgotten, but paid by the slots that pass without it, and who is held back is parked as in MR³.
-//! With Q the quantum and C the largest dominant cost, two flows that are backlogged throughout differ in dominant service per weight by less than
-//! (6 Q + C) · (1/wᵢ + 1/wⱼ): an interval's turns are given exactly once each, so that two flows of groups g and h differ by less than 3 · (2ᵍ + 2ʰ) slots' credit of Q · 2⁻¹⁵ per
-//! weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may be a packet ahead or behind.
+//! Only the paper's abstract was available (grouping, O(1), fairness and a delay bounded by a constant); the
+//! rest follows Stratified Round Robin (Ramabhadran & Pasquale, SIGCOMM 2003), its predecessor. Choices:
+//! slots are counted by the turns that are given, not by time, so that weights need not add up to 1 and slots
+//! without a turn cost nothing; the turns of a group are spread evenly over its 2ᵍ slots; new flows have
+//! theirs in the next 2ᵍ; debt of a flow with an empty queue is not forgotten, but paid by the slots that
+//! pass without it, and limited flows are parked as in MR³. With Q the quantum and C the largest dominant
+//! cost, two flows that are backlogged throughout differ in dominant service per weight by less than (6 Q +
+//! C) · (1/wᵢ + 1/wⱼ): an interval's turns are given exactly once each, so that two flows of groups g and h
+//! differ by less than 3 · (2ᵍ + 2ʰ) slots' credit of Q · 2⁻¹⁵ per weight and slot, and 2ᵍ⁻¹⁵ < 2/w; each may
+//! be a packet ahead or behind.
 
 use super::ring::Ring;
 use super::{Discipline, Spec, worst_cost};
@@ -19,20 +25,21 @@ use crate::backlog::Backlog;
 use crate::cost::Prices;
 
 const GROUPS: usize = 16;
-/// Fraction bits of slots, so that the turns of a group can be spread over them. With a quantum of 1 µs and a weight of 1 virtual time is half around after 200 days.
+/// Fractional bits of slots, so that the turns of a group can be spread over them. With a quantum of 1 µs and
+/// a weight of 1 virtual time reaches half of its range after 200 days.
 const FRACTION: u32 = 4;
 
 /// Flows of like weights.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     ring: Ring<0>,
-    /// How many flows have a turn in the present interval, and how many of them are still to have it.
+    /// Flows with a turn in the current interval, and those whose turn is still to come.
     members: u32,
     left: u32,
-    /// When the next turn is due, and what the division left over, in slots over 2⁴.
+    /// Time of the next turn, and the remainder of its division, in slots over 2⁴.
     due: u64,
     left_over: u64,
-    /// The distance of turns in the present interval, and its remainder over `members`.
+    /// Distance of turns in the current interval, and its remainder over `members`.
     stride: (u64, u64),
 }
 
@@ -42,16 +49,16 @@ pub(crate) struct Gmr3 {
     groups: Box<[Group; GROUPS]>,
     /// Groups that have flows.
     busy: u32,
-    /// When the last turn was due.
+    /// Time of the last turn.
     now: u64,
-    /// The group whose first flow's turn has begun, and whether a packet was taken in it.
+    /// The group whose first flow has begun its turn, and whether a packet was taken in it.
     begun: Option<usize>,
     has_served: bool,
-    /// Of the turn that has begun: the credit it began with, and what of that was used.
+    /// For the current turn: its initial credit, and the part used.
     given: i64,
     used: i64,
     quantum: i64,
-    /// Turns in a row in which nobody could be served, and the number of flows that take turns.
+    /// Consecutive turns without service, and the number of flows that take turns.
     fruitless: u32,
     flows: u32,
 }
@@ -60,7 +67,8 @@ impl Discipline for Gmr3 {
     const SPEC: Spec = Spec {
         name: "gmr3",
         summary: "Round robin on the dominant resource within groups of like weights.",
-        source: "Wang, Liang & Li, Low Complexity Multi-Resource Fair Queueing with Bounded Delay (INFOCOM 2014)",
+        source: "Wang, Liang & Li, Low Complexity Multi-Resource Fair Queueing with Bounded Delay (INFOCOM \
+            2014)",
         quantum: Some(
             "ns of the dominant resource: of a processor over the number of processors, or of the port",
         ),
@@ -137,7 +145,7 @@ impl Discipline for Gmr3 {
         }
     }
 
-    /// Slots: each gives a flow the same for its weight. Within a turn it grows with what was used of its credit.
+    /// Slots: each gives a flow the same for its weight. Within a turn it grows with the used credit.
     #[inline]
     fn due(&self) -> u64 {
         match self.begun {
@@ -146,7 +154,7 @@ impl Discipline for Gmr3 {
         }
     }
 
-    /// What a packet cost beyond its estimate is charged once it is known.
+    /// Charges the cost of a packet beyond its estimate once it is known.
     #[inline]
     fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
         super::charge_later(backlog, slot, measured, |weight| scale_of(group_of(weight)));
@@ -164,7 +172,7 @@ impl Discipline for Gmr3 {
         self.wake(backlog, slot);
     }
 
-    /// A flow that takes turns moves to the group of its weight, behind the others there; what its credit is worth stays.
+    /// Moves a flow to the group of its new weight, after the others there; the value of its credit is kept.
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
         let (old, new) = (group_of(before), group_of(backlog.flow(flow).weight));
         if old == new {
@@ -188,14 +196,14 @@ const fn group_of(weight: u32) -> usize {
     15 - weight.ilog2() as usize
 }
 
-/// Credit is kept times 2 to this: a turn's is quantum · weight, an integer, where it is quantum · weight / 2¹⁵⁻ᵍ in truth.
+/// Shift of credit: a turn's credit is quantum · weight, an integer, instead of quantum · weight / 2¹⁵⁻ᵍ.
 #[inline]
 const fn scale_of(group: usize) -> u32 {
     15 - group as u32
 }
 
 impl Group {
-    /// The flows that are there now have their turns in the 2ᵍ slots that begin at `due`.
+    /// Begins an interval in which the current flows have their turns: the 2ᵍ slots from `due` on.
     #[inline]
     fn begin_interval(&mut self, number: usize) {
         self.members = self.ring.len();
@@ -219,7 +227,7 @@ impl Group {
 }
 
 impl Gmr3 {
-    /// The group whose turn is due first.
+    /// The group with the earliest turn.
     #[inline]
     fn first_group(&self) -> Option<usize> {
         let mut first: Option<usize> = None;
@@ -242,7 +250,7 @@ impl Gmr3 {
         let time = self.now >> FRACTION;
         let place = backlog.flow_mut(flow);
         let number = group_of(place.weight);
-        // In 2ᵍ slots it would have had a turn's credit.
+        // 2ᵍ slots would have given it a turn's credit.
         let credit = self.quantum * i64::from(place.weight);
         place.turn.begin_anew(time, credit, number as u32);
         self.add(backlog, number, flow);
@@ -260,7 +268,7 @@ impl Gmr3 {
         }
     }
 
-    /// A processor is done with a packet of a flow: it may go on.
+    /// Lets a flow proceed after a processor has finished one of its packets.
     #[inline]
     fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
         let flow = backlog.slot(slot).flow;
@@ -269,7 +277,7 @@ impl Gmr3 {
         }
     }
 
-    /// How far the turn of a group is on the way to the turn after it.
+    /// Progress of a group's current turn towards the next one.
     fn within_turn(&self, number: usize) -> u64 {
         let own = self.groups[number].stride.0;
         let others = (0..GROUPS).filter(|other| *other != number && self.busy & (1 << other) != 0);
@@ -278,7 +286,7 @@ impl Gmr3 {
         self.now.wrapping_add(part as u64)
     }
 
-    /// Begins the turn that is due first; none if there is none, or the port has not begun with that flow's last turn.
+    /// Begins the earliest turn; none if there is none, or if the port has not started that flow's last turn.
     #[inline]
     fn begin(&mut self, backlog: &mut Backlog) -> Option<usize> {
         if self.fruitless > self.flows && self.busy != 0 {
@@ -306,7 +314,7 @@ impl Gmr3 {
         Some(number)
     }
 
-    /// The turn of a group's first flow ends.
+    /// Ends the turn of a group's first flow.
     #[inline]
     fn end(&mut self, backlog: &mut Backlog, number: usize, stays: bool) {
         self.begun = None;
@@ -330,8 +338,9 @@ impl Gmr3 {
         }
     }
 
-    /// Every flow is in debt: passes as many slots in one step as nobody can be served in. These are whole intervals of a group and of all that have their turns more often, and end before
-    /// others have a turn; the slowest group for which there are such is taken.
+    /// If every flow is in debt, skips in one step the slots in which none can be served. These are whole
+    /// intervals of a group and of all with more frequent turns, and end before others have a turn; the
+    /// slowest possible group is used.
     #[cold]
     fn skip(&mut self, backlog: &mut Backlog) {
         self.fruitless = 0;
@@ -352,7 +361,7 @@ impl Gmr3 {
         }
     }
 
-    /// So many turns of each of a group's flows leave its credit at 0 or below.
+    /// Number of turns for each of a group's flows that leave its credit at 0 or below.
     fn turns_in_debt(&self, backlog: &Backlog, group: &Group) -> u64 {
         let turns = |flow| {
             let place = backlog.flow(flow);
@@ -361,7 +370,7 @@ impl Gmr3 {
         group.ring.iter(backlog).map(turns).min().unwrap_or(u64::MAX)
     }
 
-    /// Gives all flows of this group, and of those that have their turns more often, the credit of so many of its intervals, which pass.
+    /// Passes some intervals of this group: its flows, and those with more frequent turns, get the credit.
     fn pass(&mut self, backlog: &mut Backlog, slowest: usize, intervals: u64) {
         let slots = intervals.wrapping_shl(slowest as u32 + FRACTION);
         self.now = self.now.wrapping_add(slots);
@@ -378,7 +387,7 @@ impl Gmr3 {
         }
     }
 
-    /// Takes a flow out of its group, wherever it stands; the others keep their order.
+    /// Removes a flow from its group, at any position; the others keep their order.
     fn take_out(&mut self, backlog: &mut Backlog, number: usize, flow: u32) {
         let (count, left) = (self.groups[number].ring.len(), self.groups[number].left);
         let was_first = self.groups[number].ring.front() == Some(flow);

@@ -1,4 +1,4 @@
-//! Who is served next. A scheduler is a file here and a line in the list below.
+//! Selection of the next packet. A scheduler is a file here and a line in the list below.
 
 mod cbcs;
 mod drfq;
@@ -15,38 +15,40 @@ mod turns;
 use crate::backlog::{Backlog, Gone, Slot};
 use crate::{Settings, Warning};
 
-/// What a scheduler says of itself.
+/// Specification of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
     /// Its name in scenarios and reports.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Summary in one sentence.
     pub summary: &'static str,
-    /// Who described it.
+    /// Source of its description.
     pub source: &'static str,
-    /// What [`Settings::quantum`], what a round gives a flow of weight 1, is counted in; none for those that look at no quantum.
+    /// Unit of [`Settings::quantum`], the credit of a flow of weight 1 per round; none for those that ignore
+    /// the quantum.
     pub quantum: Option<&'static str>,
-    /// Whether choosing takes the same time however many flows there are.
+    /// Whether selection takes constant time for any number of flows.
     pub constant_time: bool,
-    /// Whether its authors promise dominant-resource fairness.
+    /// Whether its authors claim dominant-resource fairness.
     pub dominant: bool,
-    /// Whether each port may have a line of flows of its own: not where there is one queue for all.
+    /// Whether each port may have its own line of flows: not with one queue for all.
     pub apart: bool,
 }
 
-/// A scheduler's own part. It is told of what comes and goes, and says which flow's head is next.
+/// The part specific to a scheduler. It receives arrivals and departures, and selects the flow whose head is
+/// next.
 pub(crate) trait Discipline: Sized {
     const SPEC: Spec;
 
-    /// How often flows take turns: before the processors (1), and before the port (2).
+    /// Number of rounds: before the processors (1), and before the port (2).
     const STAGES: usize = 1;
 
     fn build(settings: &Settings) -> Self;
 
-    /// What is charged for a packet whose processing is predicted to take so many ns. It is frozen when the packet arrives.
+    /// Charge for a packet with a predicted processing time in ns. It is fixed when the packet arrives.
     fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32;
 
-    /// What a round gives a flow of weight 1, in the unit of the cost; none if there are no such rounds.
+    /// Credit of a flow of weight 1 per round, in the unit of the cost; none without such rounds.
     fn quantum(_: &Settings) -> Option<u64> {
         None
     }
@@ -56,7 +58,7 @@ pub(crate) trait Discipline: Sized {
         None
     }
 
-    /// Packets that a round's credit does not cover.
+    /// Warnings about packets that a round's credit does not cover.
     fn warnings(settings: &Settings) -> Vec<Warning> {
         let quantum = settings.quantum.0;
         let short = Self::largest(settings).filter(|largest| quantum < *largest);
@@ -64,20 +66,21 @@ pub(crate) trait Discipline: Sized {
         short.map(warning).into_iter().collect()
     }
 
-    /// A packet has joined its flow's queue; `first` if it is alone there.
+    /// Adds a packet that has joined its flow's queue; `first` if it is alone there.
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool);
 
     /// Takes the next packet for a processor; none if there is none, or none may be taken yet.
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32>;
 
-    /// The virtual time of the next packet: what a flow of weight 1 that always waits has had before it, in a unit of the scheduler's. It wraps around: only differences count. 0 where
-    /// ports have no lines of their own.
+    /// The virtual time of the next packet: the service so far of a permanently backlogged flow of weight 1,
+    /// in the scheduler's unit. It wraps around: only differences matter. 0 for schedulers without lines per
+    /// port.
     #[inline]
     fn due(&self) -> u64 {
         0
     }
 
-    /// A packet has been processed and is the next of its flow.
+    /// Handles a processed packet that is the next of its flow.
     #[inline]
     fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
         backlog.line_up(slot);
@@ -89,20 +92,20 @@ pub(crate) trait Discipline: Sized {
         backlog.next_of_line(port)
     }
 
-    /// What processing a packet took, in ns, where `slot` says what was charged.
+    /// Reports the measured processing time of a packet, in ns; `slot` has the charge.
     #[inline]
     fn measured(&mut self, _: &mut Backlog, _slot: u32, _measured: u32) {}
 
-    /// A packet begins to be sent, or will never be.
+    /// Reports that a packet begins to be sent, or never will be.
     #[inline]
     fn left(&mut self, _: &mut Backlog, _slot: u32) {}
 
-    /// A flow has another weight than before.
+    /// Adapts to a flow's new weight.
     fn reweighted(&mut self, _: &mut Backlog, _flow: u32, _before: u32) {}
 
-    // What a scheduler does in one go: distinguishing them takes a jump, and there is one each time.
+    // Combined operations: selecting the scheduler takes one jump for each.
 
-    /// A packet comes, and joins the queue of its flow. Returns what it will be charged.
+    /// Adds a packet to the queue of its flow. Returns its charge.
     #[inline]
     fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
         let cost = Self::cost(backlog, processor, backlog.slot(slot).bytes).max(1);
@@ -112,7 +115,7 @@ pub(crate) trait Discipline: Sized {
         cost
     }
 
-    /// A packet has been processed. It is ready for its port once all of its flow that came before it are.
+    /// Marks a packet as processed. It becomes ready for its port once all earlier packets of its flow are.
     #[inline]
     fn finish(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>) {
         if let Some(measured) = measured {
@@ -122,7 +125,7 @@ pub(crate) trait Discipline: Sized {
         self.release(backlog, flow);
     }
 
-    /// A packet that was with a processor goes to no port. Those behind it go on.
+    /// Removes a packet that was with a processor and goes to no port. Later ones proceed.
     #[inline]
     fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
         if let Some(measured) = measured {
@@ -133,7 +136,7 @@ pub(crate) trait Discipline: Sized {
         self.release(backlog, flow);
     }
 
-    /// Lets those packets of a flow that are next in order go to their port.
+    /// Passes a flow's packets that are next in order to their port.
     #[inline]
     fn release(&mut self, backlog: &mut Backlog, flow: u32) {
         while let Some(slot) = backlog.next_in_order(flow) {
@@ -152,7 +155,7 @@ pub(crate) trait Discipline: Sized {
 
 macro_rules! schedulers {
     ($($variant:ident: $type:ty),+ $(,)?) => {
-        /// Any of them, without a call through a pointer.
+        /// Any scheduler, without calls through a pointer.
         #[derive(Debug)]
         pub(crate) enum AnyDiscipline {
             $($variant($type)),+
@@ -191,7 +194,8 @@ macro_rules! schedulers {
             }
 
             #[inline]
-            pub(crate) fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
+            pub(crate) fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool)
+                -> u32 {
                 match self { $(Self::$variant(own) => own.enter(backlog, slot, processor, first)),+ }
             }
 
@@ -210,7 +214,8 @@ macro_rules! schedulers {
                 match self { $(Self::$variant(own) => own.due()),+ }
             }
 
-            pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
+            pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>,
+                because: Gone) {
                 match self { $(Self::$variant(own) => own.give_up(backlog, slot, measured, because)),+ }
             }
 
@@ -226,7 +231,7 @@ macro_rules! schedulers {
     };
 }
 
-// The schedulers, in the order in which reports show them.
+// The schedulers, in the order of reports.
 schedulers! {
     Fifo: fifo::Fifo,
     SeparateDrr: separate_drr::SeparateDrr,
@@ -239,7 +244,8 @@ schedulers! {
     Gmr3: gmr3::Gmr3,
 }
 
-/// A packet of a turn has reached the port. Packets that were given up may be told of before earlier ones.
+/// Records that a packet of a turn has reached the port. Abandoned packets may be reported before earlier
+/// ones.
 #[inline]
 fn note_progress(backlog: &mut Backlog, slot: u32) {
     let (flow, turn) = (backlog.slot(slot).flow, backlog.slot(slot).tag);
@@ -249,9 +255,11 @@ fn note_progress(backlog: &mut Backlog, slot: u32) {
     }
 }
 
-/// Whether as many turns of a flow as processors hold packets have some that the port has not begun with: then it gets none. With one processor, as the papers
-/// have it, a flow is never two turns ahead of the port; each processor more is one more turn that may be on its way, and so is each place in rings before them where these
-/// keep processors busy. A flow that is `alone` in a line of its port goes on: nobody there waits for it, other lines have their shares, and what is ready for the port has a limit.
+/// Whether the port has not started some of a flow's last turns, up to the number of packets that processors
+/// hold: then the flow gets none. With one processor, as in the papers, a flow is never two turns ahead of
+/// the port; each further processor, and each place in rings that keep processors busy, allows one more turn.
+/// A flow that is `alone` in its port's line proceeds: no other flow waits there, other lines have their
+/// shares, and packets ready for the port are limited.
 #[inline]
 fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
     if alone && backlog.settings().ready_limit.is_some() {
@@ -261,15 +269,16 @@ fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
     place.taken_turn.wrapping_sub(place.left_turn) >= backlog.turns_ahead
 }
 
-/// Whether a flow that is ahead waits for processors: they have packets of it, and its port has nothing to send. Then nobody need wait for its turn; else the port is what is
-/// short, and all wait, so that it gets packets in the order of rounds.
+/// Whether a flow that is ahead waits for processors: they have packets of it, and its port is idle. Then it
+/// does not block others; otherwise the port is the bottleneck, and all wait, so that it gets packets in the
+/// order of rounds.
 #[inline]
 fn is_with_processors(backlog: &Backlog, flow: u32) -> bool {
     let place = backlog.flow(flow);
     place.working.first().is_some() && backlog.ready(place.port) == 0
 }
 
-/// What processing a packet is charged: as predicted, and what packets of its flow took beyond that (or short of it) before.
+/// Charge for processing a packet: the prediction, plus or minus previous prediction errors of its flow.
 #[inline]
 fn with_owed(backlog: &mut Backlog, slot: u32) -> u32 {
     let Slot { flow, processor, .. } = *backlog.slot(slot);
@@ -279,7 +288,7 @@ fn with_owed(backlog: &mut Backlog, slot: u32) -> u32 {
     charged as u32
 }
 
-/// Notes what a packet took beyond what was predicted.
+/// Records a packet's prediction error.
 #[inline]
 fn owe(backlog: &mut Backlog, slot: u32, measured: u32) {
     let Slot { flow, processor, .. } = *backlog.slot(slot);
@@ -287,7 +296,8 @@ fn owe(backlog: &mut Backlog, slot: u32, measured: u32) {
     *owed = owed.saturating_add(i64::from(measured) - i64::from(processor));
 }
 
-/// Charges a flow what the dominant cost of a packet has turned out to be beyond what was charged; credit is kept times 2 to what `scale` says of its weight.
+/// Charges a flow the dominant cost of a packet beyond its previous charge; credit is shifted by the `scale`
+/// of its weight.
 #[inline]
 fn charge_later(backlog: &mut Backlog, slot: u32, measured: u32, scale: impl Fn(u32) -> u32) {
     let Slot { flow, bytes, cost, .. } = *backlog.slot(slot);
@@ -298,7 +308,7 @@ fn charge_later(backlog: &mut Backlog, slot: u32, measured: u32, scale: impl Fn(
     }
 }
 
-/// Takes a packet in a flow's turn, the first of it if `begins`.
+/// Takes a packet in a flow's turn; `begins` marks the first.
 #[inline]
 fn take_in_turn(backlog: &mut Backlog, flow: u32, slot: u32, begins: bool) {
     let place = backlog.flow_mut(flow);
@@ -308,7 +318,7 @@ fn take_in_turn(backlog: &mut Backlog, flow: u32, slot: u32, begins: bool) {
     backlog.pop(flow);
 }
 
-/// The cost of the most expensive packet: a program that uses up its budget on the longest packet.
+/// The highest cost of a packet: a program that uses its whole budget on the longest packet.
 fn worst_cost(settings: &Settings, price: impl Fn(&crate::cost::Prices, u32, u32) -> u32) -> u64 {
     let prices = crate::cost::Prices::new(settings);
     u64::from(price(&prices, prices.processing(settings.budget), settings.longest))

@@ -1,13 +1,18 @@
-//! MR³, multi-resource round robin: elastic round robin on dominant cost, held back by progress on the last resource.
+//! MR³, multi-resource round robin: elastic round robin on dominant cost, limited by progress on the last
+//! resource.
 //!
-//! In a round a flow is served while its balance is not negative. It begins with the largest excess of any flow in the round before, less its own; what it was
-//! served beyond that is its excess. No quantum is needed, and each flow sends at least one packet a round. A flow's next round begins only when the last resource
-//! has begun with its packets of the round before, so that the resources' progress differs by a round at the most; with several processors, by a round for each.
+//! In a round a flow is served while its balance is not negative. The balance begins with the largest excess
+//! of any flow in the previous round, minus its own; service beyond that is its excess. No quantum is needed,
+//! and each flow sends at least one packet a round. A flow's next round begins only when the last resource
+//! has begun with its packets of the previous round, so that the resources' progress differs by at most a
+//! round; with several processors, by a round for each.
 //!
-//! The paper's abstract and introduction could be read: packets are scheduled "in a way similar to Elastic Round Robin", in O(1). The details follow Elastic
-//! Round Robin and what is known of the paper. Weights, which it treats apart, work as in weighted Elastic Round Robin: excesses are compared per weight.
-//! Chosen here: what a flow owes when it runs empty is not forgotten, but paid by the rounds that pass without it; and a flow that is held back though its port has nothing to send, since
-//! processors are still at its packets, is parked, so that nobody waits for it. It is given what it missed.
+//! Only the paper's abstract and introduction were available: packets are scheduled "in a way similar to
+//! Elastic Round Robin", in O(1). The details follow Elastic Round Robin and what is known of the paper.
+//! Weights, which it treats separately, work as in weighted Elastic Round Robin: excesses are compared per
+//! weight. Choices: debt of a flow with an empty queue is not forgotten, but paid by the rounds that pass
+//! without it. A flow that is limited though its port is idle, because processors still have its packets, is
+//! parked, so that it does not block others. It gets the missed credit later.
 
 use super::progress::Progress;
 use super::ring::Ring;
@@ -21,10 +26,10 @@ pub(crate) struct Mr3 {
     ring: Ring<0>,
     /// Flows whose turn is still to come in this round.
     left: u32,
-    /// The largest excess per weight, of the round before and of this one.
+    /// The largest excess per weight, of the previous round and of this one.
     before: i64,
     now: i64,
-    /// Whether the first flow's turn has begun, and whether a packet was taken in it.
+    /// Whether the first flow has begun its turn, and whether a packet was taken in it.
     begun: bool,
     has_served: bool,
     /// In ns of the dominant resource per weight.
@@ -35,7 +40,8 @@ impl Discipline for Mr3 {
     const SPEC: Spec = Spec {
         name: "mr3",
         summary: "Elastic round robin on the dominant resource, a round ahead of the port at the most.",
-        source: "Wang, Li & Liang, Multi-Resource Round Robin (ICNP 2013); Kanhere, Sethu & Parekh, Elastic Round Robin (TPDS 2002)",
+        source: "Wang, Li & Liang, Multi-Resource Round Robin (ICNP 2013); Kanhere, Sethu & Parekh, Elastic \
+            Round Robin (TPDS 2002)",
         quantum: None,
         constant_time: true,
         dominant: true,
@@ -111,13 +117,13 @@ impl Discipline for Mr3 {
         }
     }
 
-    /// A round gives each flow the largest excess of the one before.
+    /// A round gives each flow the largest excess of the previous one.
     #[inline]
     fn due(&self) -> u64 {
         if self.left == 0 { self.progress.start().wrapping_add(self.now as u64) } else { self.progress.now() }
     }
 
-    /// What a packet cost beyond its estimate is charged once it is known.
+    /// Charges the cost of a packet beyond its estimate once it is known.
     #[inline]
     fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
         super::charge_later(backlog, slot, measured, |_| 0);
@@ -135,7 +141,7 @@ impl Discipline for Mr3 {
         self.wake(backlog, slot);
     }
 
-    /// What is left of a turn shrinks with the weight.
+    /// The rest of a turn shrinks with the weight.
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
         let place = backlog.flow_mut(flow);
         let (credit, weight) = (place.turn.credit, place.weight);
@@ -146,7 +152,7 @@ impl Discipline for Mr3 {
 }
 
 impl Mr3 {
-    /// A flow takes part from the next round on.
+    /// Adds a flow from the next round on.
     #[inline]
     fn join(&mut self, backlog: &mut Backlog, flow: u32) {
         let time = self.progress.start();
@@ -156,7 +162,7 @@ impl Mr3 {
         self.ring.push(backlog, flow);
     }
 
-    /// A processor is done with a packet of a flow: it may go on.
+    /// Lets a flow proceed after a processor has finished one of its packets.
     #[inline]
     fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
         let flow = backlog.slot(slot).flow;
@@ -165,7 +171,7 @@ impl Mr3 {
         }
     }
 
-    /// Notes an excess per weight, rounded up, so that nobody's next balance is negative.
+    /// Records an excess per weight, rounded up, so that no next balance is negative.
     #[inline]
     fn excess(&mut self, balance: i64, weight: i64) {
         let excess = (-balance).max(0);
@@ -173,7 +179,8 @@ impl Mr3 {
         self.now = self.now.max(excess);
     }
 
-    /// The first flow's turn ends; it stays, or it has nothing left and loses its balance, but not its excess.
+    /// Ends the first flow's turn. It stays, or its queue is empty and it loses its balance, but not its
+    /// excess.
     #[inline]
     fn end(&mut self, backlog: &mut Backlog, stays: bool) {
         if stays {

@@ -1,11 +1,12 @@
-//! How far rounds are, so that the lines of several ports can keep step.
+//! Progress of rounds, which keeps the lines of several ports in step.
 
-/// Virtual time of rounds: what a flow of weight 1 that always waits has had so far, in a unit of its scheduler's. Where a round begins it is exact; within a round
-/// it grows with what is charged, as if this round took as much as the one before. It wraps around: only differences count.
+/// Virtual time of rounds: the service so far of a permanently backlogged flow of weight 1, in its
+/// scheduler's unit. It is exact at the beginning of a round; within a round it grows with charges, as if
+/// this round were as long as the previous one. It wraps around: only differences matter.
 #[derive(Debug, Clone)]
 pub(super) struct Progress {
     start: u64,
-    /// By how much the round before moved it, and what was charged in that round.
+    /// Advance in the previous round, and the charges in that round.
     span: u64,
     expected: u64,
     charged: u64,
@@ -49,7 +50,7 @@ mod tests {
     fn a_round_is_taken_to_be_like_the_one_before() {
         let mut progress = Progress::NEW;
         progress.charge(300);
-        // Nothing is known of rounds yet.
+        // No round is known yet.
         assert_eq!(progress.now(), 0);
         progress.begin(1000);
         assert_eq!((progress.start(), progress.now()), (1000, 1000));

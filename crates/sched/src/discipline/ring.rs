@@ -1,12 +1,13 @@
 //! Flows in the order of their turns.
 //!
-//! Who follows whom lies in an array of its own, 4 bytes a flow, which stays in the cache where flows and packets do not: so a ring knows who comes several turns from now
-//! without looking at a flow, and has their memory read ahead. With many flows that is most of what a packet costs.
+//! Successors are in a separate array, 4 bytes per flow, which stays in the cache even if flows and packets
+//! do not. A ring therefore knows the flow several turns ahead without reading a flow, and can prefetch its
+//! data. With many flows that is most of a packet's cost.
 
 use crate::backlog::Backlog;
 use crate::table::NONE;
 
-/// A line of flows, linked through their turns number `STAGE`.
+/// A list of flows, linked through their turns number `STAGE`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring<const STAGE: usize> {
     first: u32,
@@ -61,7 +62,8 @@ impl<const STAGE: usize> Ring<STAGE> {
         }
     }
 
-    /// Reads a flow ahead that has its turn later, and the packet of one that has it sooner, which has been read ahead itself.
+    /// Prefetches a flow with a later turn, and the packet of one with an earlier turn, which has been
+    /// prefetched itself.
     #[inline]
     fn read_ahead(&mut self, backlog: &Backlog) {
         let links = &backlog.links[STAGE];
@@ -74,7 +76,7 @@ impl<const STAGE: usize> Ring<STAGE> {
         backlog.prefetch_flow(far);
     }
 
-    /// Puts the first one behind all others.
+    /// Moves the first flow to the end.
     #[inline]
     pub(super) fn rotate(&mut self, backlog: &mut Backlog) {
         if self.len > 1

@@ -1,18 +1,19 @@
-//! The paper's opponent (section 4.2): one deficit round robin before the processors, another before the port.
+//! The competitor in the paper (section 4.2): one deficit round robin before the processors, another before
+//! the port.
 
 use super::turns::{Turns, rounds_for};
 use super::{Discipline, Spec, worst_cost};
 use crate::backlog::{Backlog, Slot};
 use crate::{Settings, Warning};
 
-/// DRR on estimated processor time, then DRR on bytes. Neither knows of the other.
+/// DRR on estimated processor time, then DRR on bytes. They are independent.
 ///
-/// Both as Shreedhar and Varghese have it: a flow's turn gives it its quantum once, it is served while its head costs no more than its
-/// deficit, and what is left is kept for its next turn unless its queue is empty.
+/// Both follow Shreedhar and Varghese: a flow's turn gives it its quantum once, it is served while its head
+/// costs no more than its deficit, and the rest is kept for its next turn unless its queue is empty.
 ///
-/// Where what is ready has a limit, each flow has its own: in a queue that all share, the first round robin would decide whose packets the second
-/// one finds there, and flows would share the port as they share the processors. A flow that has reached its limit is left out of the first round
-/// until the port takes a packet of it.
+/// A limit of ready packets applies to each flow: with a shared queue, the first round robin would decide
+/// whose packets the second one finds, and flows would share the port as they share the processors. A flow at
+/// its limit is left out of the first round until the port takes one of its packets.
 #[derive(Debug)]
 pub(crate) struct SeparateDrr {
     processors: Turns<0>,
@@ -25,7 +26,8 @@ impl Discipline for SeparateDrr {
     const SPEC: Spec = Spec {
         name: "separate-drr",
         summary: "Deficit round robin on estimated processor time, then deficit round robin on bytes.",
-        source: "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (SIGCOMM 1995), as Sabrina & Jha set two of them up (UNSW-CSE-TR-0505, section 4.2)",
+        source: "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (SIGCOMM 1995), as \
+            Sabrina & Jha set two of them up (UNSW-CSE-TR-0505, section 4.2)",
         quantum: Some("ns of a processor; on the port `quantum_bytes` counts, in bytes"),
         constant_time: true,
         dominant: false,
@@ -133,7 +135,7 @@ impl Discipline for SeparateDrr {
     }
 }
 
-/// The head of a flow's queue before the processors. A flow that has enough behind them is parked, and has none.
+/// The head of a flow's queue before the processors. A flow at its limit is parked, and has none.
 #[inline]
 fn head_to_process(backlog: &mut Backlog, flow: u32) -> Option<u32> {
     let head = backlog.head(flow)?;
@@ -142,7 +144,7 @@ fn head_to_process(backlog: &mut Backlog, flow: u32) -> Option<u32> {
     (!has_enough).then_some(head)
 }
 
-/// The next packet by deficit round robin over the queues that `head` and `pop` know.
+/// The next packet by deficit round robin over the queues accessed by `head` and `pop`.
 #[inline]
 fn deficit<const STAGE: usize>(
     turns: &mut Turns<STAGE>,
@@ -155,7 +157,7 @@ fn deficit<const STAGE: usize>(
     loop {
         let (flow, rounds) = turns.front(backlog)?;
         let Some(slot) = head(backlog, flow) else {
-            // All that waited had become invalid, or the flow is parked.
+            // All waiting packets were invalid, or the flow is parked.
             turns.retire(backlog);
             continue;
         };

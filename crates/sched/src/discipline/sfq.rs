@@ -1,7 +1,8 @@
-//! Start-time fair queueing of the processors alone, on what packets were measured to cost.
+//! Start-time fair queueing of the processors alone, by measured costs.
 //!
-//! Only start tags decide, so that a packet's cost need not be known before it was processed: it is charged as estimated, and what was
-//! measured beyond that (or short of it) is charged to the flow's next packet. The port is not looked at.
+//! Only start tags decide, so that a packet's cost need not be known before processing: it is charged as
+//! estimated, and the difference to the measurement is charged to the flow's next packet. The port is
+//! ignored.
 
 use super::tags::Tags;
 use super::{Discipline, Spec};

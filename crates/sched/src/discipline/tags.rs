@@ -1,7 +1,8 @@
-//! Virtual time: start and finish tags for each of two resources, and the flow with the least start.
+//! Virtual time: start and finish tags for each of two resources, and selection of the flow with the smallest
+//! start.
 //!
-//! Tags are in 2⁻¹⁰ ns of the service of a flow of weight 1, and wrap around: only differences count. What divisions by weights leave over is
-//! carried to the flow's next packet.
+//! Tags are in 2⁻¹⁰ ns of the service of a flow of weight 1, and wrap around: only differences matter.
+//! Remainders of divisions by weights are carried to the flow's next packet.
 
 use crate::backlog::Backlog;
 use crate::cost::Cost;
@@ -15,9 +16,10 @@ pub(super) struct Tags {
     heap: Vec<Entry>,
     /// The virtual time of each resource: the largest start tag of a packet taken.
     clock: [u64; 2],
-    /// The largest finish tag: what the clock becomes when nothing is left.
+    /// The largest finish tag, to which the clock is set when no packets are left.
     latest: [u64; 2],
-    /// The paper's Δ: by how much a resource's start may precede the finish on the other one; none if it need not follow it.
+    /// The paper's Δ: how far a resource's start may precede the finish on the other one; none without this
+    /// constraint.
     dovetail: Option<u64>,
     sequence: u32,
 }
@@ -30,7 +32,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Least tag first, and of equal ones the one that came first.
+    /// Smallest tag first; ties by arrival.
     #[inline]
     fn before(&self, other: &Self) -> bool {
         match self.key.wrapping_sub(other.key) as i64 {
@@ -47,9 +49,9 @@ fn later(a: u64, b: u64) -> u64 {
 }
 
 impl Tags {
-    /// For so many flows; `dovetail` is Δ in ns.
+    /// For `flows` flows; `dovetail` is Δ in ns.
     pub(super) fn new(flows: u32, dovetail: Option<u64>) -> Self {
-        // Beyond 2⁵² ns no two resources of a flow ever get.
+        // No two resources of a flow can be more than 2⁵² ns apart.
         let dovetail = dovetail.filter(|ns| *ns < 1 << 52).map(|ns| ns << FRACTION);
         Self {
             heap: Vec::with_capacity(flows as usize),
@@ -60,11 +62,12 @@ impl Tags {
         }
     }
 
-    /// A flow has got its first waiting packet: S = max(V, B) on each resource.
+    /// Adds a flow with its first waiting packet: S = max(V, B) on each resource.
     #[inline]
     pub(super) fn join(&mut self, backlog: &mut Backlog, flow: u32) {
         if self.heap.is_empty() && backlog.inside() == 1 {
-            // As far apart as a flow's own tags may get: else a packet could hide behind the difference of the clocks.
+            // Limited to the distance allowed for a flow's own tags: otherwise a packet could exploit the
+            // difference of the clocks.
             let latest = self.bounds(self.latest);
             self.clock = [later(self.clock[0], latest[0]), later(self.clock[1], latest[1])];
         }
@@ -72,7 +75,7 @@ impl Tags {
         let most = self.bounds(self.latest);
         let place = backlog.flow_mut(flow);
         for (resource, bound) in bounds.into_iter().enumerate() {
-            // Beyond the latest of all it was so long ago that tags have come round.
+            // A bound later than the latest tag is so old that tags have wrapped around.
             let is_past = later(most[resource], bound) == most[resource];
             let start = if is_past { later(self.clock[resource], bound) } else { self.clock[resource] };
             if start != place.finish[resource] {
@@ -92,7 +95,7 @@ impl Tags {
         self.heap.first().map_or_else(|| later(self.clock[0], self.clock[1]), |first| first.key)
     }
 
-    /// Takes the head with the least start; `cost` says what it costs on each resource.
+    /// Takes the head with the smallest start; `cost` gives its cost on each resource.
     #[inline]
     pub(super) fn next(
         &mut self,
@@ -140,7 +143,7 @@ impl Tags {
         }
     }
 
-    /// B on each resource: its own finish, and Δ before the other's.
+    /// B on each resource: its own finish, and the other's minus Δ.
     #[inline]
     fn bounds(&self, finish: [u64; 2]) -> [u64; 2] {
         match self.dovetail {
@@ -158,7 +161,7 @@ impl Tags {
         self.down();
     }
 
-    /// The last entry moves up to its place.
+    /// Restores heap order upwards from the last entry.
     #[inline]
     fn up(&mut self) {
         let mut at = self.heap.len() - 1;
@@ -172,7 +175,7 @@ impl Tags {
         }
     }
 
-    /// The first entry moves down to its place.
+    /// Restores heap order downwards from the first entry.
     #[inline]
     fn down(&mut self) {
         let mut at = 0;

@@ -1,22 +1,22 @@
-//! Rounds in which each flow gets credit once. Rounds in which nobody could be served are skipped in one step.
+//! Rounds in which each flow gets credit once. Rounds without service are skipped in one step.
 
 use super::progress::Progress;
 use super::ring::Ring;
 use crate::backlog::{Backlog, Turn};
 
-/// Fraction bits of rounds, for what is within one.
+/// Fractional bits of rounds.
 const FRACTION: u32 = 16;
-/// The most rounds that are looked ahead: a packet's largest cost in the least quantum.
+/// Limit on rounds to skip: a packet's largest cost at the smallest quantum.
 const FARTHEST: u64 = 1 << 32;
 
-/// Flows that take turns, and how far the round is.
+/// Flows that take turns, and the state of the round.
 #[derive(Debug, Clone)]
 pub(super) struct Turns<const STAGE: usize> {
     ring: Ring<STAGE>,
     round: u64,
-    /// Flows whose turn is still to come in this round; those behind them belong to the next.
+    /// Flows whose turn in this round is still to come; those after them belong to the next.
     left: u32,
-    /// How many rounds must pass before anybody of this round can be served; 0 if somebody was.
+    /// Rounds that must pass before any flow of this round can be served; 0 if one was.
     skip: u64,
     progress: Progress,
 }
@@ -25,7 +25,7 @@ impl<const STAGE: usize> Turns<STAGE> {
     pub(super) const NEW: Self =
         Self { ring: Ring::EMPTY, round: 0, left: 0, skip: 0, progress: Progress::NEW };
 
-    /// A flow joins at the end; its turn is in the next round.
+    /// Adds a flow at the end; its turn is in the next round.
     #[inline]
     pub(super) fn join(&mut self, backlog: &mut Backlog, flow: u32) {
         self.ring.push(backlog, flow);
@@ -34,7 +34,8 @@ impl<const STAGE: usize> Turns<STAGE> {
         self.skip = self.skip.min(1);
     }
 
-    /// The flow whose turn it is, and how many rounds' credit it has not been given. After this it is treated as given.
+    /// The flow whose turn it is, and the number of rounds whose credit it has yet to receive, which it is
+    /// treated as having received afterwards.
     #[inline]
     pub(super) fn front(&mut self, backlog: &mut Backlog) -> Option<(u32, u64)> {
         let flow = self.ring.front()?;
@@ -55,14 +56,14 @@ impl<const STAGE: usize> Turns<STAGE> {
         backlog.flow_mut(flow).turn_of_mut(STAGE)
     }
 
-    /// A flow has another weight: no more of its credit is left than a round gives it now.
+    /// Limits the credit of a flow with a new weight to one round's.
     pub(super) fn cap(backlog: &mut Backlog, flow: u32, quantum: i64) {
         let most = quantum.saturating_mul(backlog.flow(flow).weight.into());
         let turn = Self::turn(backlog, flow);
         turn.credit = turn.credit.min(most);
     }
 
-    /// A packet of this cost is taken: somebody was served in this round.
+    /// Records that a packet of this cost was taken in this round.
     #[inline]
     pub(super) fn serve(&mut self, cost: u32) {
         self.skip = 0;
@@ -79,7 +80,7 @@ impl<const STAGE: usize> Turns<STAGE> {
         }
     }
 
-    /// The turn ends. It takes so many rounds until this flow can be served, 1 and more.
+    /// Ends the turn of a flow that can be served after `rounds` rounds, at least 1.
     #[inline]
     pub(super) fn pass(&mut self, backlog: &mut Backlog, rounds: u64) {
         self.ring.rotate(backlog);
@@ -87,7 +88,7 @@ impl<const STAGE: usize> Turns<STAGE> {
         self.skip = self.skip.min(rounds);
     }
 
-    /// The turn ends, and the flow leaves.
+    /// Ends the turn, and removes the flow.
     #[inline]
     pub(super) fn retire(&mut self, backlog: &mut Backlog) {
         self.ring.pop(backlog);
@@ -95,7 +96,7 @@ impl<const STAGE: usize> Turns<STAGE> {
     }
 }
 
-/// Rounds of so much credit each until `lack` is made up for, at least 1.
+/// Number of rounds with this credit that cover `lack`, at least 1.
 #[inline]
 pub(super) fn rounds_for(lack: i64, quantum: i64) -> u64 {
     if lack <= quantum { 1 } else { (lack as u64).div_ceil(quantum as u64) }

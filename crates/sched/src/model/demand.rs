@@ -1,13 +1,13 @@
-//! What flows ask for: packet lengths, and cycles per packet by program, by length, or drawn from a range.
+//! Demand of flows: packet lengths, and cycles per packet by program, by length, or drawn from a range.
 
 use longwire_block::Dice;
 
-/// How many cycles a program takes for a packet.
+/// Cycles of a program for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
-    /// The same for each.
+    /// A constant demand.
     PerPacket(u64),
-    /// So many, and so many more for each byte.
+    /// A constant, plus cycles per byte.
     BySize {
         /// For any packet.
         base: u64,
@@ -26,7 +26,7 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// The cycles of a packet of so many bytes.
+    /// Cycles for a packet of `bytes` bytes.
     pub fn cycles(&self, bytes: u32, dice: &mut Dice) -> u64 {
         match *self {
             Self::PerPacket(cycles) => cycles,
@@ -36,7 +36,7 @@ impl Demand {
         }
     }
 
-    /// The same with all cycles times a factor.
+    /// The demand with all cycles multiplied by a factor.
     pub fn times(self, factor: u64) -> Self {
         match self {
             Self::PerPacket(cycles) => Self::PerPacket(cycles * factor),
@@ -49,7 +49,7 @@ impl Demand {
     }
 }
 
-/// A flow as a source makes it.
+/// A flow of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowPlan {
     /// Its key.
@@ -69,7 +69,7 @@ impl FlowPlan {
     }
 }
 
-/// A packet as it comes.
+/// A packet on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
     /// Its flow.
@@ -78,11 +78,11 @@ pub struct Packet {
     pub bytes: u32,
     /// What its program will take.
     pub cycles: u64,
-    /// The port it is for, unless its flow was given one.
+    /// Its port, unless its flow has an assigned one.
     pub port: u16,
-    /// What its source knows it by.
+    /// Identifier for its source.
     pub handle: u32,
-    /// What its source has written on it when it was processed.
+    /// Note of its source from processing.
     pub note: u16,
 }
 

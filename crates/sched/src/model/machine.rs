@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Packets that came to the input.
+    /// Packets that arrived at the input.
     pub came: u64,
     /// Packets sent.
     pub sent: u64,
@@ -18,13 +18,13 @@ pub struct Seen {
     pub dropped_at_input: u64,
     /// Packets that the scheduler refused.
     pub refused: u64,
-    /// Packets that ended with their processing.
+    /// Packets consumed during processing.
     pub consumed: u64,
     /// Packets whose programs were stopped.
     pub stopped: u64,
-    /// Times the scheduler's dequeue thread found ring 2 full.
+    /// Times that the scheduler's dequeue thread found ring 2 full.
     pub request_ring_full: u64,
-    /// Times a processor had to wait for ring 3 or 4.
+    /// Times that a processor had to wait for ring 3 or 4.
     pub processors_waited: u64,
     /// Processor time used, of all processors, in ns.
     pub processor_busy: u64,
@@ -32,14 +32,14 @@ pub struct Seen {
     pub port_busy: u64,
 }
 
-/// How many packets are in each place of a machine at a moment.
+/// Packets in each place of a machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Places {
     /// In ring 1.
     pub input: usize,
     /// In the flows' queues.
     pub queues: usize,
-    /// In ring 2, and the one that the dequeue thread holds for it.
+    /// In ring 2, and the packet held for it by the dequeue thread.
     pub requests: usize,
     /// On processors, or waiting there for room in ring 4.
     pub processors: usize,
@@ -51,7 +51,7 @@ pub struct Places {
     pub ports: usize,
 }
 
-/// A packet inside the machine; its place is its handle.
+/// A packet inside the machine; its index is its handle.
 #[derive(Debug, Clone, Copy)]
 struct Inside {
     packet: Packet,
@@ -62,13 +62,13 @@ struct Inside {
 #[derive(Debug, Clone, Copy)]
 enum Processor {
     Idle,
-    /// Until then; `stopped` if the program will not have ended.
+    /// Busy until this time; `stopped` if the program will exceed its budget.
     Busy {
         granted: Granted,
         until: Nanos,
         stopped: bool,
     },
-    /// Processed, and its messages do not fit yet; `goes_on` if it is for a port.
+    /// Processed, but its messages do not fit yet; `goes_on` if it is for a port.
     Waits {
         granted: Granted,
         since: Nanos,
@@ -95,19 +95,19 @@ pub struct Machine {
     /// The dequeue thread's message that waits for ring 2.
     pending: Option<Granted>,
     processors: Vec<Processor>,
-    /// Those that are done, for a moment.
+    /// Processors that have finished, temporarily.
     done: Vec<(Nanos, usize)>,
     ports: Vec<Port>,
-    /// Which thread has its turn next: enqueue, dequeue, prediction.
+    /// The thread with the next turn: enqueue, dequeue, prediction.
     thread: u8,
-    /// When the scheduler's present turn ends.
+    /// End of the scheduler's current turn.
     scheduler_free: Nanos,
     now: Nanos,
     seen: Seen,
 }
 
 impl Machine {
-    /// A machine in which nothing has happened yet.
+    /// A machine in its initial state.
     ///
     /// # Errors
     /// If the scheduler is unknown or a setting is out of its range.
@@ -175,7 +175,7 @@ impl Machine {
         self.now
     }
 
-    /// Runs until `until`, or until nothing is left to do; `sent` sees every packet that is sent.
+    /// Runs until `until`, or until nothing is left to do; `sent` receives every packet that is sent.
     pub fn run(&mut self, traffic: &mut dyn Traffic, until: Nanos, sent: &mut dyn FnMut(&Departure)) {
         loop {
             self.settle(traffic, sent);
@@ -190,7 +190,7 @@ impl Machine {
         }
     }
 
-    /// Everything that happens at the present time.
+    /// Executes all events at the current time.
     fn settle(&mut self, traffic: &mut dyn Traffic, sent: &mut dyn FnMut(&Departure)) {
         loop {
             // Departures precede arrivals.
@@ -206,7 +206,7 @@ impl Machine {
         }
     }
 
-    /// When something happens next, if anything does.
+    /// Time of the next event, if there is one.
     pub fn next_time(&self, traffic: &dyn Traffic) -> Option<Nanos> {
         let later = |time: Nanos| (time > self.now).then_some(time);
         let processors = self.processors.iter().filter_map(|processor| match processor {
@@ -215,7 +215,7 @@ impl Machine {
         });
         let ports = self.ports.iter().filter_map(|port| port.sending.map(|(_, end, _)| end));
         let own = processors.chain(ports).chain(later(self.scheduler_free)).min();
-        // An input that waits for ring 1 takes nothing.
+        // A blocked input receives nothing.
         let arrival = if self.input_blocked() { None } else { traffic.next_time().map(|t| t.max(self.now)) };
         own.into_iter().chain(arrival).min()
     }
@@ -242,7 +242,8 @@ impl Machine {
         moved
     }
 
-    /// Processors that are done put their messages into rings 3 and 4, or wait for room there: who has waited longest goes first.
+    /// Finished processors put their messages into rings 3 and 4, or wait for room there: the longest waiting
+    /// goes first.
     fn finish_processing(&mut self, traffic: &mut dyn Traffic) -> bool {
         let done = self.processors.iter().enumerate().filter_map(|(place, processor)| match *processor {
             Processor::Busy { until, .. } if until <= self.now => Some((until, place)),
@@ -260,7 +261,7 @@ impl Machine {
         moved
     }
 
-    /// The processor at `place` has been done since then. Says whether it is free now.
+    /// Handles the processor at `place`, which has finished at `since`. Returns whether it is free now.
     fn finish_one(&mut self, traffic: &mut dyn Traffic, (since, place): (Nanos, usize)) -> bool {
         let (granted, goes_on) = match self.processors[place] {
             Processor::Idle => return false,
@@ -275,7 +276,7 @@ impl Machine {
             }
             Processor::Waits { granted, goes_on, .. } => (granted, goes_on),
         };
-        // Where the scheduler sees to the ring before a port, no packet was given for one that is full.
+        // If the scheduler watches the ring before a port, no packet was given for a full one.
         let waits = self.setup.settings.ready_limit.is_none();
         let ready = || self.scheduler.ready(self.scheduler.port_of(granted.key));
         let ready_full = || waits && ready() >= self.setup.ready_ring;
@@ -306,7 +307,7 @@ impl Machine {
         }
     }
 
-    /// Packets come to the input while ring 1 has room, or are dropped.
+    /// Packets enter ring 1 while it has room, or are dropped.
     fn arrivals(&mut self, traffic: &mut dyn Traffic) -> bool {
         let mut moved = false;
         while !self.input_blocked()
@@ -320,14 +321,14 @@ impl Machine {
                 traffic.dropped(packet, Lost::Input, self.now);
                 continue;
             }
-            // A packet that waited before the input came when it came.
+            // A packet that waited before the input keeps its arrival time.
             let handle = self.enter(Inside { packet, arrived: time, processing: Nanos::ZERO });
             self.input.push_back(handle);
         }
         moved
     }
 
-    /// The scheduler's threads take turns: one that has nothing to do lets the next one run.
+    /// The scheduler's threads take turns: one without work yields to the next.
     fn threads(&mut self, traffic: &mut dyn Traffic) -> bool {
         let (mut moved, mut idle) = (false, 0);
         while idle < 3 && self.scheduler_free <= self.now {
@@ -363,7 +364,7 @@ impl Machine {
         true
     }
 
-    /// Dequeues, and then waits with its message while ring 2 is full.
+    /// Dequeues, and waits with its message while ring 2 is full.
     fn dequeue_thread(&mut self) -> bool {
         let had_one = self.pending.is_some();
         if !had_one {

@@ -1,4 +1,5 @@
-//! Processors, rings and ports in virtual time, around a [`Scheduler`](crate::Scheduler): figures 3 and 4 of the CBCS paper.
+//! Processors, rings and ports in virtual time, around a [`Scheduler`](crate::Scheduler): figures 3 and 4 of
+//! the CBCS paper.
 
 mod demand;
 mod machine;

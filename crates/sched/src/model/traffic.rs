@@ -1,4 +1,4 @@
-//! Where a machine's packets come from.
+//! Sources of a machine's packets.
 
 use super::demand::{FlowPlan, Packet};
 use crate::Refusal;
@@ -13,7 +13,7 @@ pub enum Lost {
     Input,
     /// The scheduler refused it.
     Refused(Refusal),
-    /// Its program did not end within its budget.
+    /// Its program exceeded its budget.
     Stopped,
 }
 
@@ -24,7 +24,7 @@ pub struct Departure {
     pub packet: Packet,
     /// When it came to the input.
     pub arrived: Nanos,
-    /// When its last bit was sent.
+    /// Time of its last bit.
     pub sent: Nanos,
     /// Its processor's time.
     pub processing: Nanos,
@@ -32,12 +32,12 @@ pub struct Departure {
     pub transmission: Nanos,
 }
 
-/// A source of packets that sees what happens to them.
+/// A source of packets that observes their outcome.
 pub trait Traffic {
-    /// When the next packet comes; none if there is none before something departs.
+    /// Arrival time of the next packet; none if there is none before a departure.
     fn next_time(&self) -> Option<Nanos>;
 
-    /// The packet that [`next_time`](Self::next_time) spoke of.
+    /// The packet announced by [`next_time`](Self::next_time).
     fn take(&mut self) -> Option<Packet>;
 
     /// A packet has been sent.
@@ -46,14 +46,14 @@ pub trait Traffic {
     /// A packet was dropped.
     fn dropped(&mut self, packet: Packet, why: Lost, now: Nanos);
 
-    /// A packet has been processed. Says whether it goes on to its port, and may write on it.
+    /// Called for a processed packet. Returns whether it goes on to its port, and may write a note.
     fn processed(&mut self, packet: &mut Packet, now: Nanos) -> bool {
         let _ = (packet, now);
         true
     }
 }
 
-/// Packets at times that are known.
+/// Packets at given times.
 #[derive(Debug)]
 pub struct Open(VecDeque<(Nanos, Packet)>);
 
@@ -79,18 +79,18 @@ impl Traffic for Open {
     fn dropped(&mut self, _: Packet, _: Lost, _: Nanos) {}
 }
 
-/// Who sends the packet that takes a departed one's place.
+/// Flow of the packet that replaces a departed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refill {
-    /// Flow after flow, in their order: streams interleaved from the first packet on.
+    /// Flow after flow, in order: interleaved streams from the first packet on.
     InTurn,
     /// Any flow, drawn.
     Drawn,
-    /// The flow that the packet was of: each flow always has as many inside.
+    /// The flow of the departed packet: each flow always has the same number inside.
     SameFlow,
 }
 
-/// A constant number of packets inside: for each that leaves, another comes at once.
+/// A constant number of packets inside: each that leaves is replaced at once.
 #[derive(Debug)]
 pub struct Closed {
     flows: Vec<FlowPlan>,
@@ -106,7 +106,7 @@ impl Closed {
         let mut traffic =
             Self { flows, refill, dice: Dice::named(seed, "traffic"), next: 0, waiting: VecDeque::new() };
         for number in 0..inside {
-            // At first flows follow each other whatever comes later: each has its part.
+            // Initially flows take turns, whatever the refill, so that each has its part.
             let flow = number % traffic.flows.len().max(1);
             traffic.add(flow, Nanos::ZERO);
         }

@@ -1,4 +1,4 @@
-//! `#[derive(Settings)]` and `#[derive(Choice)]`: what they make is described at the traits of these names in `longwire-settings`.
+//! `#[derive(Settings)]` and `#[derive(Choice)]`; see the traits of these names in `longwire-settings`.
 #![forbid(unsafe_code)]
 
 mod choice;
@@ -7,14 +7,14 @@ mod settings;
 use proc_macro::TokenStream;
 use syn::{Attribute, DeriveInput, Expr, ExprLit, Lit, Meta, parse_macro_input};
 
-/// Makes a row of settings of a struct, and the struct of values that were read for it.
+/// Derives a row of settings from a struct, and the conversion of values to the struct.
 #[proc_macro_derive(Settings, attributes(settings, setting))]
 pub fn settings(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     settings::derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Makes words of an enum's variants.
+/// Derives words from the variants of an enum.
 #[proc_macro_derive(Choice)]
 pub fn choice(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -34,7 +34,7 @@ fn documentation(attributes: &[Attribute]) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// A name as users write it: `max_p` and `MaxP` as `max-p`.
+/// The external form of a name: `max_p` and `MaxP` become `max-p`.
 fn written(name: &str) -> String {
     let mut written = String::new();
     for (at, letter) in name.trim_start_matches("r#").char_indices() {

@@ -1,4 +1,4 @@
-//! A row of a struct.
+//! Derivation of a row from a struct.
 
 use crate::{documentation, written};
 use proc_macro2::TokenStream;
@@ -113,7 +113,7 @@ fn param(field: &Field, said: &Said) -> Result<TokenStream> {
     let name = said.name.as_ref().map_or_else(|| written(&ident), LitStr::value);
     let help = documentation(&field.attrs);
     let mut parts = Vec::new();
-    // What is like another is called as that, too.
+    // A setting like another also has its name.
     if said.name.is_some() || said.like.is_none() {
         parts.push(quote!(name: #name));
     }
@@ -136,7 +136,7 @@ fn param(field: &Field, said: &Said) -> Result<TokenStream> {
     Ok(quote!(::longwire_settings::Param { #(#parts,)* kind: ::longwire_settings::ParamKind::#kind }))
 }
 
-/// The kind of values that a type stands for.
+/// The kind of values for a type.
 fn kind(of: &Type, said: &Said) -> Result<TokenStream> {
     let Type::Path(path) = of else { return Err(Error::new_spanned(of, "no setting has this type")) };
     let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! What must hold for any bytes as a trace; also the fuzz target of this name.
+//! Invariants for arbitrary bytes as a trace; also the fuzz target `trace`.
 
 use longwire_trace::list::Quantity;
 use longwire_trace::{Opportunities, Series, list, theaterq};
 use longwire_units::{Nanos, Probability, Rate};
 
-/// Reads the bytes as every form there is. What is read is in order of time and ends after it began.
+/// Reads the bytes in every format. An accepted trace is in time order and ends after its beginning.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     listed::<Rate>(&text);

@@ -54,7 +54,7 @@ const CONDITIONS: [Condition; 11] = [
     overload("overload, few buffers, rings of 32", 32),
 ];
 
-/// What came of the claim under a condition: how many classes it was tried for, and for how many it holds.
+/// The result of the claim under a condition: how many classes it was tried for, and for how many it holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tried {
     classes: usize,
@@ -112,7 +112,8 @@ fn judged(row: Row, runs: [&Outcome; 2], class: usize) -> Row {
         .extra("deviation_reduced_percent", reduction(cbcs.deviation, separate.deviation));
     let verdict = if reduced >= wanted { "reproduced" } else { "not reproduced" };
     row.extra("claim", verdict).note(format!(
-        "{verdict} (at least half of the paper's reduction): {:.3} ms under CBCS, {:.3} ms under separate DRR; {:.1} and {:.1} packets inside",
+        "{verdict} (at least half of the paper's reduction): {:.3} ms under CBCS, {:.3} ms under separate \
+         DRR; {:.1} and {:.1} packets inside",
         cbcs.mean / 1e6,
         separate.mean / 1e6,
         runs[0].inside(),
@@ -134,7 +135,8 @@ fn agreement(row: Row, runs: [&Outcome; 2]) -> Row {
     }
     let [largest, averages, deviations] = agreeing;
     row.measured(averages).extra("largest", largest).extra("deviations", deviations).note(format!(
-        "within {AGREES} %: {averages} of 10 averages, {largest} of 10 largest delays, {deviations} of 10 deviations"
+        "within {AGREES} %: {averages} of 10 averages, {largest} of 10 largest delays, {deviations} of 10 \
+         deviations"
     ))
 }
 

@@ -20,7 +20,8 @@ pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
         let used = run.seen.processor_busy as f64 * 100.0 / (run.time.0 as f64 * f64::from(PROCESSORS));
         let port = run.seen.port_busy as f64 * 100.0 / run.time.0 as f64;
         Ok(row.measured((used * 1000.0).round() / 1000.0).judged(used < 5.0 && port > 99.0).note(format!(
-            "{derived}: 1546 cycles are 2.58 µs, on four engines, against {:.1} µs on the port, which is {port:.1} % busy: the processors are no bottleneck",
+            "{derived}: 1546 cycles are 2.58 µs, on four engines, against {:.1} µs on the port, which is \
+             {port:.1} % busy: the processors are no bottleneck",
             MEAN_WIRE / 1e3
         )))
     });
@@ -35,8 +36,10 @@ pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
             let third = runs.of(scheduler, own)?.inside();
             let equal = runs.of(scheduler, EQUAL)?.inside();
             let rounded = |value: f64| (value * 10.0).round() / 10.0;
-            Ok(row.measured(rounded(equal)).within_percent(1.0).extra("also", rounded(third)).extra("derived_from_paper", rounded(of_paper)).note(format!(
-                "the paper's averages come to {of_paper:.1} packets, one each {:.1} µs; it does not print a number",
+            Ok(row.measured(rounded(equal)).within_percent(1.0).extra("also", rounded(third)).extra("derived_\
+                from_paper", rounded(of_paper)).note(format!(
+                "the paper's averages come to {of_paper:.1} packets, one each {:.1} µs; it does not print a \
+                 number",
                 MEAN_WIRE / 1e3
             )))
         });

@@ -1,4 +1,5 @@
-//! What passes or fails: shares of the dominant resource between flows that always have packets waiting, as programs get more expensive.
+//! What passes or fails: shares of the dominant resource between flows that always have packets waiting, as
+//! programs get more expensive.
 
 use super::trial::{CHOSEN, PROCESSORS, setup, wrong};
 use crate::Settings;
@@ -36,7 +37,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 let row = row.measured((index * 1e5).round() / 1e5);
                 let row = if spec.dominant { row.at_least() } else { row };
                 Ok(row.extra("widest_gap_percent", gap).note(format!(
-                    "the largest share less the smallest is {gap:.1} % of the mean; of what there is of each resource a flow has {:.2} to {:.2} %",
+                    "the largest share less the smallest is {gap:.1} % of the mean; of what there is of each \
+                     resource a flow has {:.2} to {:.2} %",
                     shares.iter().copied().fold(f64::INFINITY, f64::min) * 100.0,
                     shares.iter().copied().fold(0.0, f64::max) * 100.0,
                 )))

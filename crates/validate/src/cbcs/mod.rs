@@ -1,8 +1,10 @@
-//! Tables 8 to 12 and figures 9 to 13 of the CBCS paper for every scheduler, and how fairly each shares the dominant resource.
+//! Tables 8 to 12 and figures 9 to 13 of the CBCS paper for every scheduler, and how fairly each shares the
+//! dominant resource.
 //!
-//! The paper leaves open what its delays depend on most: how many packets were inside, the depths of its rings, its quanta. What was chosen stands in
-//! [`trial`], and rows called "open" show what other choices do. Nothing is chosen for its result: a quantum is the largest cost its scheduler can charge, and a ring
-//! holds a message for each processor.
+//! The paper leaves open what its delays depend on most: how many packets were inside, the depths of its
+//! rings, its quanta. What was chosen stands in [`trial`], and rows called "open" show what other choices do.
+//! Nothing is chosen for its result: a quantum is the largest cost its scheduler can charge, and a ring holds
+//! a message for each processor.
 
 mod claim;
 mod facts;

@@ -1,4 +1,5 @@
-//! Tables 8 to 12: the largest, average and standard deviation of delays by class; figures 9 to 13: the delays themselves.
+//! Tables 8 to 12: the largest, average and standard deviation of delays by class; figures 9 to 13: the
+//! delays themselves.
 
 use super::trial::{Delays, Runs};
 use crate::book::{Book, paper};
@@ -7,10 +8,11 @@ use longwire_report::Row;
 use longwire_sched::SPECS;
 use longwire_sched::model::TABLE_7;
 
-/// What the paper's averages come to by Little's law at its ports' rate: 48 packets inside under CBCS, 64 under separate DRR.
+/// What the paper's averages come to by Little's law at its ports' rate: 48 packets inside under CBCS, 64
+/// under separate DRR.
 pub(super) const CBCS_INSIDE: usize = 48;
 pub(super) const SEPARATE_INSIDE: usize = 64;
-/// The same for both, between these.
+/// Packets inside under either, between these.
 pub(super) const EQUAL: usize = 56;
 
 /// A line of a table: the largest, average and standard deviation, in ms.

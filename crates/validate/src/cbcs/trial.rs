@@ -56,8 +56,8 @@ pub(super) struct Open {
     pub tight: bool,
 }
 
-/// A message for each processor, the least quantum that is not warned of, streams interleaved in turn (an option of the paper's figure 8), the paper's estimator, and threads that
-/// take no time.
+/// A message for each processor, the least quantum that is not warned of, streams interleaved in turn (an
+/// option of the paper's figure 8), the paper's estimator, and threads that take no time.
 pub(super) const CHOSEN: Open = Open {
     ring: PROCESSORS,
     quantum: 10,
@@ -123,7 +123,7 @@ impl Outcome {
         (0..self.delays.len()).map(|class| self.inside_of(class)).sum()
     }
 
-    /// The same of one class.
+    /// Packets of one class inside, by Little's law.
     pub(super) fn inside_of(&self, class: usize) -> f64 {
         let measured = self.time.0.saturating_sub(SETTLING.0) as f64;
         self.delays[class].count as f64 * self.delays[class].mean / measured
@@ -155,7 +155,8 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, B
         input_ring: if open.tight { open.ring as usize } else { 4096 },
         request_ring: open.ring as usize,
         feedback_ring: 64,
-        // Figure 4: the second scheduler's queues lie between the processors and the port, and its ring behind them.
+        // Figure 4: the second scheduler's queues lie between the processors and the port, and its ring
+        // behind them.
         ready_ring: if separate && !open.tight { 4096 } else { open.ring },
         transmit_ring: if separate { open.ring as usize } else { 0 },
         step: Nanos(open.step),

@@ -1,7 +1,8 @@
 //! Table 5.1: how far the bandwidth of a link is from what it was set to.
 //!
-//! At the link layer: bits of all arrivals but the first over the time from first to last arrival, frames with FCS. Once
-//! with datagrams that fill the link, once with TCP as in the thesis; the thesis' own numbers are iperf's.
+//! At the link layer: bits of all arrivals but the first over the time from first to last arrival, frames
+//! with FCS. Once with datagrams that fill the link, once with TCP as in the thesis; the thesis' own numbers
+//! are iperf's.
 
 use crate::book::{Book, paper};
 use crate::experiment::{
@@ -90,7 +91,8 @@ fn filled(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Re
     Ok(seen.checked(row))
 }
 
-/// The row of what arrived. On the virtual clock the bits must be those that the rate gives in that time, to one packet.
+/// The row of what arrived. On the virtual clock the bits must be those that the rate gives in that time, to
+/// one packet.
 fn judged(row: Row, rate: u64, arrivals: Arrivals, exact: bool) -> Row {
     let Some(measured) = arrivals.rate() else {
         return row.measured("too few").judged(false).note("fewer than two packets arrived");
@@ -152,7 +154,8 @@ fn with_windows(row: Row, rate: u64, windows: Vec<f64>) -> Row {
 
 /// Links of this rate both ways between the hosts of each pair.
 fn tcp_scenario(pairs: usize, rate: u64) -> String {
-    // A queue of 50 ms, but at least of as many packets as TCP needs, and at most of as many as it fills in time.
+    // A queue of 50 ms, but at least of as many packets as TCP needs, and at most of as many as it fills in
+    // time.
     let queue = (rate / 20 / LONGEST_BITS).clamp(30, 400);
     let mut text =
         "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\ntrain-spread = \"0 us\"\n".to_owned();
@@ -242,7 +245,8 @@ mod tests {
         }
         let row = || Row::new("x", "bit/s").expected(1_000_000);
         assert_eq!(judged(row(), 1_000_000, meter.links[0], true).pass, Some(true));
-        // A hundredth more in the same time are more bits than a packet has, though the error is small enough.
+        // A hundredth more in the same time are more bits than a packet has, though the error is small
+        // enough.
         assert_eq!(judged(row(), 1_004_000, meter.links[0], true).extra["bits_off"], 4809);
         assert_eq!(judged(row(), 1_020_000, meter.links[0], true).pass, Some(false));
         assert_eq!(judged(row(), 1_000_000, Arrivals::default(), false).pass, Some(false));

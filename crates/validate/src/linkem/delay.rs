@@ -77,7 +77,8 @@ impl Times {
             .extra("max_ns", max)
             .extra("packets", self.0.len())
             .note(format!(
-                "s.d. {:.1} µs (paper {paper_deviation}); p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs of {} echoes",
+                "s.d. {:.1} µs (paper {paper_deviation}); p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs of \
+                 {} echoes",
                 us(deviation),
                 us(p50),
                 us(p99),
@@ -169,7 +170,8 @@ fn judged(row: Row, paper: u64, nominal: u64) -> Row {
         format!("{own:.0} µs, by which the paper's own mean is off")
     } else {
         format!(
-            "15 µs (the paper's mean is {own:.0} µs off): the base is another run's, and the way through two hosts differs so much from run to run"
+            "15 µs (the paper's mean is {own:.0} µs off): the base is another run's, and the way through two \
+             hosts differs so much from run to run"
         )
     };
     row.within(allowed).extra("allowed_ns", allowed).note(format!("the mean may be off by {why}"))
@@ -254,7 +256,7 @@ fn real_scenario(Way { delay, ticks }: Way) -> String {
     text + &format!("[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"{delay} ms\"\nloss = \"0 %\"\n")
 }
 
-/// The same on the virtual clock, against an end that answers at once.
+/// Round-trip times on the virtual clock, against an end that answers at once.
 fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError> {
     let keys = format!("delay = \"{delay} ms\"\nloss = \"0 %\"");
     let text = scenario(2, &(links(0, 1, &keys) + &links(1, 1, &keys)));

@@ -1,6 +1,6 @@
-//! Figures 5.2 to 5.5: packets a second by packet size, through links of unlimited bandwidth, no delay and no loss, with
-//! nothing bypassed. Figure 5.2 is LinkEM with four ports, 5.3 the same counted before packets go to
-//! ports, 5.4 compares LinkEM with Dummynet on four ports of 100 Mbit/s, and 5.5 on two.
+//! Figures 5.2 to 5.5: packets a second by packet size, through links of unlimited bandwidth, no delay and no
+//! loss, with nothing bypassed. Figure 5.2 is LinkEM with four ports, 5.3 the same counted before packets go
+//! to ports, 5.4 compares LinkEM with Dummynet on four ports of 100 Mbit/s, and 5.5 on two.
 
 use crate::Settings;
 use crate::book::{Book, paper};

@@ -27,7 +27,7 @@ pub(crate) struct Losses {
     pub runs: u64,
 }
 
-/// The same with several seeds.
+/// Losses with several seeds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draws {
     pub seeds: [u64; SEEDS],
@@ -61,7 +61,8 @@ impl Draws {
             .extra("seeds", self.seeds.to_vec())
             .extra("lost_by_seed", counts.to_vec())
             .note(format!(
-                "{lost} of {sent} packets with {SEEDS} seeds: {each} %; together from {:.4} to {:.4} %, and spread {spread:.2} times a variance where chance has 0.145 to 16.4: 99 % of all cases",
+                "{lost} of {sent} packets with {SEEDS} seeds: {each} %; together from {:.4} to {:.4} %, and \
+                 spread {spread:.2} times a variance where chance has 0.145 to 16.4: 99 % of all cases",
                 percent(low, sent),
                 percent(high, sent)
             ))
@@ -118,8 +119,8 @@ pub(crate) fn lose(
     lose_by(settings, hosts, &format!("loss = \"{loss}\""), packets, row)
 }
 
-/// The same with any keys of a link. On real ports, which take their time, the seeds share the packets,
-/// unless the run is a full one.
+/// Measures losses with any keys of a link. On real ports, which take their time, the seeds share the
+/// packets, unless the run is a full one.
 pub(crate) fn lose_by(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
@@ -189,7 +190,8 @@ fn judge_runs(row: Row, draws: &Draws) -> Row {
         .judged(within)
         .extra("seeds", draws.seeds.to_vec())
         .note(format!(
-            "by seed: {}; losses that know nothing of each other lie between in 99 % of all cases; bursts make fewer runs",
+            "by seed: {}; losses that know nothing of each other lie between in 99 % of all cases; bursts \
+             make fewer runs",
             text.join(", ")
         ))
 }

@@ -1,5 +1,5 @@
-//! Section 4.1.2: a group of tasks on several microengines, each with all of them (parallelism) or each with some (pipelining). Here two
-//! workers beside one, memory to memory.
+//! Section 4.1.2: a group of tasks on several microengines, each with all of them (parallelism) or each with
+//! some (pipelining). Here two workers beside one, memory to memory.
 
 use crate::Settings;
 use crate::book::Book;
@@ -7,7 +7,9 @@ use longwire_bench::{BenchError, mapping};
 use longwire_report::Row;
 
 /// What the thesis says; it prints no number.
-const EXPECTED: &str = "the thesis expects the same of both where memory costs nothing: packets apart by a stage's cycles only. Against pipelining it has the queues between microengines, against parallelism the state that several of them update";
+const EXPECTED: &str = "the thesis expects the same of both where memory costs nothing: packets apart by a \
+    stage's cycles only. Against pipelining it has the queues between microengines, against parallelism the \
+    state that several of them update";
 
 pub(super) fn rows(book: &mut Book<'_>) {
     let settings = book.settings;

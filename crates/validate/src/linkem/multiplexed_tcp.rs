@@ -1,5 +1,6 @@
-//! Figures 5.6 and 5.8 with TCP, as in the thesis: flows one way, each between addresses of its own, with a link there and a link back
-//! for its acknowledgements. A flow that has its link's bandwidth is two links carried.
+//! Figures 5.6 and 5.8 with TCP, as in the thesis: flows one way, each between addresses of its own, with a
+//! link there and a link back for its acknowledgements. A flow that has its link's bandwidth is two links
+//! carried.
 
 use super::bandwidth::{FULL, FULL_SETTLING};
 use super::multiplexing::{RATES, Reached, WITHIN, ideal, judged};
@@ -59,9 +60,8 @@ fn figure(
             let seen = carry(settings, ports, (ideal / ports as u64) as u32, rate)?;
             let rates = seen.meters.iter().flat_map(Meter::rates).collect::<Vec<_>>();
             let row = seen.checked(judged(row, (&rates, 2), rate, WITHIN));
-            Ok(row.note(
-                "a flow counts as two links; of the ways back, which have acknowledgements, nothing is asked",
-            ))
+            Ok(row
+                .note("a flow is two links; the reverse paths, which carry acknowledgements, are not judged"))
         });
     }
 }
@@ -78,7 +78,8 @@ fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result
     Ok(Observed { meters, report, missed })
 }
 
-/// Hosts in pairs; the second of each has an address for every flow. They send finished frames, so that more of them find room in a ring.
+/// Hosts in pairs; the second of each has an address for every flow. They send finished frames, so that more
+/// of them find room in a ring.
 fn hosts(settings: &Settings<'_>, ports: usize, flows: u32) -> Result<World, BenchError> {
     let world = World::with_specs(settings.driver, ports, |place, spec| {
         if let Wiring::Veth { offload } = &mut spec.wiring {
@@ -109,8 +110,10 @@ fn scenario(ports: usize, flows: u32, rate: u64) -> String {
         let _ = write!(
             text,
             "[[bridge]]\nname = \"pair{first}\"\n\
-             [[port]]\nname = \"{a}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\naddresses = \"{near}\"\n\
-             [[port]]\nname = \"{b}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\naddresses = [\"{far}\", \"{network}/16\"]\n\
+             [[port]]\nname = \"{a}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\n\
+             addresses = \"{near}\"\n\
+             [[port]]\nname = \"{b}\"\ndriver = \"memory\"\nbridge = \"pair{first}\"\n\
+             addresses = [\"{far}\", \"{network}/16\"]\n\
              [[link]]\nname = \"{a}{{n}}\"\ncount = {flows}\nfirst = 0\nbetween = [\"{a}\", \"{b}\"]\n\
              match = [{{ source = \"{near}\", destination = \"{{{network} + n}}\" }}]\n\
              rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"\n"
@@ -217,7 +220,8 @@ fn pause(flows: u32) -> Duration {
     Duration::from_micros(10 * u64::from(flows)).max(Duration::from_millis(2))
 }
 
-/// Fills so many connections to addresses from `first` on, by the TCP of the thesis' time. `open` counts those that are made.
+/// Fills so many connections to addresses from `first` on, by the TCP of the thesis' time. `open` counts
+/// those that are made.
 fn send(first: Ipv4Addr, (flows, open): (u32, &AtomicU32), go_on: impl Fn() -> bool) -> io::Result<()> {
     settle_beside();
     std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno")?;

@@ -1,7 +1,7 @@
 //! Figures 5.6 and 5.8: how many links one pair of ports carries, each at its own bandwidth.
 //!
-//! The thesis runs TCP one way and counts a flow as two links; `multiplexed_tcp` does that. Here every link, one each way, is filled
-//! with datagrams of 1518 bytes, 10 % more than it carries.
+//! The thesis runs TCP one way and counts a flow as two links; `multiplexed_tcp` does that. Here every link,
+//! one each way, is filled with datagrams of 1518 bytes, 10 % more than it carries.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -125,7 +125,8 @@ fn fill(
     // Long enough for a hundred packets of the slowest link; a first and a last arrival frame them.
     let time = Nanos::from_secs(settings.choose(if count >= 4000 { 40 } else { 10 }, 2));
     let senders: Vec<_> = (0..ports).filter(|place| both_ways || place % 2 == 0).collect();
-    // Some tenths of a second for slow links, a few packets at the least, so that a pause of the generator is not the link's.
+    // Some tenths of a second for slow links, a few packets at the least, so that a pause of the generator is
+    // not the link's.
     let queue = (rate / 5 / 12_144).clamp(4, 200);
     let keys = format!("rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"");
     let text: String = senders.iter().map(|&place| links(place, count, &keys)).collect();
@@ -142,7 +143,8 @@ fn fill(
     Experiment { seed: settings.seed, links: text, ends, time, settling, drain }.run(settings, hosts)
 }
 
-/// The row of what was measured of links, each of which counts as so many, at their bandwidths; it passes if all are.
+/// The row of the links' measured bandwidths, each of which is that of `each` links; it passes if all are
+/// right.
 pub(super) fn judged(row: Row, (rates, each): (&[f64], usize), rate: u64, within: f64) -> Row {
     let errors: Vec<_> = rates.iter().map(|measured| (measured / rate as f64 - 1.0) * 100.0).collect();
     let right = errors.iter().filter(|error| error.abs() <= within).count();
@@ -158,7 +160,8 @@ pub(super) fn judged(row: Row, (rates, each): (&[f64], usize), rate: u64, within
         .extra("mean_error_percent", mean)
         .extra("bits_per_second", rates.iter().sum::<f64>())
         .note(format!(
-            "{right} of {} links within {within} %; the worst is {worst:+.4} % off, the mean {mean:+.4} %; together {:.1} Mbit/s",
+            "{right} of {} links within {within} %; the worst is {worst:+.4} % off, the mean {mean:+.4} %; \
+             together {:.1} Mbit/s",
             rates.len(),
             rates.iter().sum::<f64>() / 1e6
         ))
@@ -170,7 +173,8 @@ mod tests {
 
     #[test]
     fn ideal_counts_are_the_thesis_own() {
-        // "36 10-Mbps links (18 TCP flows, 9 flows across each pair of ports)"; 680 and 1320 of 2 ports are 95 and 90 %.
+        // "36 10-Mbps links (18 TCP flows, 9 flows across each pair of ports)"; 680 and 1320 of 2 ports are
+        // 95 and 90 %.
         assert_eq!((ideal(4, 10_000_000), ideal(4, 2_000_000)), (36, 188));
         assert_eq!((ideal(2, 256_000), ideal(2, 128_000)), (734, 1468));
     }

@@ -1,5 +1,5 @@
-//! Tables 4.1 to 4.4: what reading memory and hashing take, and what each task costs a packet of 64 bytes. The
-//! thesis estimates compute cycles of a microengine by its pseudo-code; here instructions are counted, as
+//! Tables 4.1 to 4.4: what reading memory and hashing take, and what each task costs a packet of 64 bytes.
+//! The thesis estimates compute cycles of a microengine by its pseudo-code; here instructions are counted, as
 //! differences between engines that have a task more and more packets and fewer.
 
 use crate::Settings;
@@ -76,7 +76,8 @@ fn reads(book: &mut Book<'_>) {
     }
 }
 
-/// Table 4.2's hashes, the cycles that the thesis measured, and ours: of a bridge's addresses, and of a classifier's key.
+/// Table 4.2's hashes, the cycles that the thesis measured, and ours: of a bridge's addresses, and of a
+/// classifier's key.
 const HASHES: [Hash; 2] = [
     Hash { what: "two 48-bit hashes", cycles: 40, ours: |key| hash_address(hash_address(key)) },
     Hash { what: "one 64-bit hash", cycles: 35, ours: hash_v4_key },
@@ -96,7 +97,10 @@ fn hashes(book: &mut Book<'_>) {
             settings.require_real_time("speed")?;
             settings.go_on()?;
             let ns = chained(hash.ours);
-            let note = format!("{ns:.2} ns, each hash waiting for the one before, which goes through memory; the thesis' hash unit stands beside its microengines");
+            let note = format!(
+                "{ns:.2} ns, each hash waiting for the one before, which goes through memory; \
+                the thesis' hash unit stands beside its microengines"
+            );
             Ok(row.measured((ns * clock()? / 1e9).round()).extra("ns", ns).note(note))
         });
     }
@@ -124,7 +128,9 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let all = instructions(settings, &mut known, task.engine)?;
             let less = task.less.map_or(Ok(0.0), |engine| instructions(settings, &mut known, engine))?;
             Ok(row.measured((all - less).round()).note(
-                "instructions counted by valgrind's callgrind as a difference of two runs on the virtual clock, a packet at a time; the first row has the clock's loop, generator and counter in it. The paper's are estimated compute cycles of a microengine, without its memory's",
+                "instructions counted by valgrind's callgrind as a difference of two runs on the virtual \
+                 clock, a packet at a time; the first row has the clock's loop, generator and counter in it. \
+                 The paper's are estimated compute cycles of a microengine, without its memory's",
             ))
         });
     }

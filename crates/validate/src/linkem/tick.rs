@@ -1,4 +1,5 @@
-//! The thesis' emulator acts at ticks of 8192 Hz. Here there is no tick: how late packets leave, as a histogram.
+//! The thesis' emulator acts at ticks of 8192 Hz. Here there is no tick: how late packets leave, as a
+//! histogram.
 
 use crate::book::{Book, paper};
 use crate::experiment::links;
@@ -52,7 +53,8 @@ fn described(row: Row, late: &Histogram) -> Row {
         .extra("max_ns", late.max().0)
         .extra("packets", late.total())
         .note(format!(
-            "p50 {p50} ns, p99 {p99} ns, p99.9 {p999} ns, max {} ns of {} packets at 100 kpps on 100 links, the machine's pauses included",
+            "p50 {p50} ns, p99 {p99} ns, p99.9 {p999} ns, max {} ns of {} packets at 100 kpps on 100 links, \
+             the machine's pauses included",
             late.max().0,
             late.total()
         ))

@@ -18,7 +18,8 @@ const LEVEL: u64 = 430_000_000;
 /// Disciplines take turns so often: a machine that slows down slows all of them.
 const ROUNDS: usize = 3;
 
-/// Nanoseconds a packet of each discipline, in the order of [`Discipline::ALL`]; none that this version does not have.
+/// Nanoseconds a packet of each discipline, in the order of [`Discipline::ALL`]; none that this version does
+/// not have.
 type Costs = [Option<f64>; 3];
 
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {

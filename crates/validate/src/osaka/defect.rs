@@ -1,6 +1,7 @@
-//! What the paper's RED does once its average has passed the upper threshold: the average changes only when a packet is
-//! accepted, so that it never falls again, and nothing is accepted any more. The default RED (Floyd and Jacobson 1993)
-//! lets the average change with every arrival and decay over idle time. On the virtual clock, whatever the run.
+//! What the paper's RED does once its average has passed the upper threshold: the average changes only when a
+//! packet is accepted, so that it never falls again, and nothing is accepted any more. The default RED (Floyd
+//! and Jacobson 1993) lets the average change with every arrival and decay over idle time. On the virtual
+//! clock, whatever the run.
 
 use crate::book::Book;
 use crate::experiment::{End, Experiment, base, blast, generator, links, paced, silent};
@@ -17,7 +18,8 @@ const LINK: u64 = 10_000_000;
 const OVERLOAD: Nanos = Nanos(5_000_000_000);
 const AFTER: Nanos = Nanos(20_000_000_000);
 const SIZE: usize = 1000;
-/// As many of the light load's packets, a second's, are left out: the queue that the overload left needs no more to go.
+/// As many of the light load's packets, a second's, are left out: the queue that the overload left needs no
+/// more to go.
 const SETTLING: u64 = 125;
 
 pub(super) fn rows(book: &mut Book<'_>) {
@@ -29,11 +31,15 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let percent = delivered as f64 * 100.0 / sent as f64;
             let row = row.measured(percent).extra("sent", sent).extra("delivered", delivered);
             Ok(match profile {
-                "osaka" => row
-                    .judged(delivered == 0)
-                    .note("as printed: its average changes only when a packet is accepted, so that it never falls again"),
+                "osaka" => row.judged(delivered == 0).note(
+                    "as printed: its average changes only when a packet is accepted, so that it never \
+                        falls again",
+                ),
                 // The average needs some packets to fall from where the overload left it.
-                _ => row.judged(percent > 95.0).note("the average changes with every arrival, and over idle time"),
+                _ => row.judged(percent > 95.0).note(
+                    "the average changes with every arrival, and over idle \
+                    time",
+                ),
             })
         });
     }
@@ -53,7 +59,8 @@ fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
         End { source: generator(1, silent(1))?, meter: counted },
     ];
     let keys = format!(
-        "rate = \"{LINK} bit/s\"\nqueue = {{ kind = \"red\", profile = \"{profile}\", limit = \"1000 packets\" }}"
+        "rate = \"{LINK} bit/s\"\nqueue = {{ kind = \"red\", profile = \"{profile}\", limit = \"1000 \
+         packets\" }}"
     );
     let (links, settling) = (links(0, 1, &keys), Nanos::ZERO);
     let experiment = Experiment { seed: 1, links, ends, time: OVERLOAD, settling, drain: AFTER };

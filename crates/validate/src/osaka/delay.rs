@@ -1,5 +1,5 @@
-//! Section II-B.2: the propagation delay, which stands before the output buffer. The paper says that its delays were
-//! precise, and prints no number. On the virtual clock, whatever the run.
+//! Section II-B.2: the propagation delay, which stands before the output buffer. The paper says that its
+//! delays were precise, and prints no number. On the virtual clock, whatever the run.
 
 use crate::Settings;
 use crate::book::Book;
@@ -22,15 +22,18 @@ pub(super) fn rows(book: &mut Book<'_>) {
         let row = Row::new(format!("II-B.2: delay of 30 ms before the output queue, {which} packet"), "ns");
         book.row(row.expected(DELAY.0), |row| {
             let [without, with] = [Nanos::ZERO, DELAY].map(|delay| {
-                let keys = format!("queue = \"2 packets\"\ndelay = {{ delay = \"{} ns\", before = \"queue\" }}", delay.0);
+                let keys = format!(
+                    "queue = \"2 packets\"\n\
+                    delay = {{ delay = \"{} ns\", before = \"queue\" }}",
+                    delay.0
+                );
                 carry(1, &keys)
             });
             let (without, with) = (without?.0, with?.0);
-            Ok(row
-                .measured(of(&with).since(of(&without)).0)
-                .within(0.0)
-                .extra("packets", with.packets)
-                .note("beside the same packet where there is no delay; the port is half used, so that no packet waits"))
+            Ok(row.measured(of(&with).since(of(&without)).0).within(0.0).extra("packets", with.packets).note(
+                "beside the same packet where there is no delay; the port is half used, so that no \
+                    packet waits",
+            ))
         });
     }
     for (place, what) in [("queue", "before the output queue"), ("leaving", "behind the transmitter")] {
@@ -39,12 +42,17 @@ pub(super) fn rows(book: &mut Book<'_>) {
         book.row(if place == "leaving" { row.expected(0) } else { row.expected("some") }, |row| {
             let (arrived, sent) = jittered(settings, &name, place)?;
             let lost = (sent - arrived.packets) as f64 * 100.0 / sent as f64;
-            let row = row.measured((lost * 100.0).round() / 100.0).extra("sent", sent).extra("arrived", arrived.packets);
+            let row = row
+                .measured((lost * 100.0).round() / 100.0)
+                .extra("sent", sent)
+                .extra("arrived", arrived.packets);
             Ok(if place == "leaving" {
                 row.judged(arrived.packets == sent).note("what the port is offered comes evenly")
             } else {
-                row.judged(arrived.packets < sent)
-                    .note("as in the paper: packets that were delayed differently come to the output buffer together")
+                row.judged(arrived.packets < sent).note(
+                    "as in the paper: packets that were delayed differently come to the output buffer \
+                        together",
+                )
             })
         });
     }
@@ -64,7 +72,8 @@ fn jittered(settings: &Settings<'_>, name: &str, place: &str) -> Result<(Arrival
     carry(
         seed,
         &format!(
-            "queue = \"2 packets\"\ndelay = {{ kind = \"jitter\", delay = \"10 ms\", jitter = \"10 ms\", before = \"{place}\" }}"
+            "queue = \"2 packets\"\ndelay = {{ kind = \"jitter\", delay = \"10 ms\", jitter = \"10 ms\", \
+             before = \"{place}\" }}"
         ),
     )
 }

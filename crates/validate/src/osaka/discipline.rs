@@ -1,4 +1,5 @@
-//! What the paper compares: plain forwarding, tail drop, RED; carried from memory to memory or through real ports.
+//! What the paper compares: plain forwarding, tail drop, RED; carried from memory to memory or through real
+//! ports.
 
 use crate::Settings;
 use crate::experiment::{Hosts, links};
@@ -47,8 +48,8 @@ impl Discipline {
         }
     }
 
-    /// The links from so many ports, each to its partner. They have a rate, so that packets pass the queue; no port can
-    /// fill it, so that none is dropped.
+    /// The links from so many ports, each to its partner. They have a rate, so that packets pass the queue;
+    /// no port can fill it, so that none is dropped.
     fn links(self, ports: usize) -> Result<String, BenchError> {
         let kind = match self {
             Self::Plain => return Ok(String::new()),

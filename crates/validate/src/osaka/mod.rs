@@ -1,4 +1,5 @@
-//! The figures of the Osaka paper, section III, in its order, its delay, and what its RED does once its average is too high.
+//! The figures of the Osaka paper, section III, in its order, its delay, and what its RED does once its
+//! average is too high.
 
 mod cost;
 mod defect;

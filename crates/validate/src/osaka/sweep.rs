@@ -15,7 +15,8 @@ const PORT_RATE: u64 = 100_000_000;
 const RATE_LEVEL: u64 = 130_000_000;
 const RATES: [u64; 6] = [50, 100, 150, 200, 250, 300];
 
-/// Figure 3: 1 to 8 ports. Into real ports 100 Mbit/s each; memory ports as fast as they go, to show where they end.
+/// Figure 3: 1 to 8 ports. Into real ports 100 Mbit/s each; memory ports as fast as they go, to show where
+/// they end.
 pub(super) fn ports(book: &mut Book<'_>, hosts: &mut Hosts) {
     for place in [Place::Memory, Place::Real] {
         let title = format!("Figure 3: ports and throughput, {} ports, {PORTS_SIZE} bytes", place.name());

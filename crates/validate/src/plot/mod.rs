@@ -29,7 +29,8 @@ pub struct Series {
     pub name: String,
     /// How they are drawn.
     pub style: Style,
-    /// Where they are. Points that are not finite, and points at or below 0 on a logarithmic axis, are left out.
+    /// Where they are. Points that are not finite, and points at or below 0 on a logarithmic axis, are left
+    /// out.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -100,7 +101,8 @@ impl Plot {
     }
 }
 
-/// The cumulative distribution of sorted values, in at most `most` points: the share of all that each value reaches.
+/// The cumulative distribution of sorted values, in at most `most` points: the share of all that each value
+/// reaches.
 pub fn cumulative(sorted: &[f64], most: usize) -> Vec<(f64, f64)> {
     let count = sorted.len();
     let step = count.div_ceil(most.max(1)).max(1);

@@ -19,7 +19,8 @@ const CHARACTER: f64 = 6.4;
 /// Most decimals of a value.
 const MOST_DECIMALS: usize = 12;
 
-/// Colours that tell series apart on light and on dark ground (Okabe and Ito's, without black and yellow), as classes.
+/// Colours that tell series apart on light and on dark ground (Okabe and Ito's, without black and yellow), as
+/// classes.
 const COLOURS: usize = 6;
 
 /// Draws a figure.
@@ -86,7 +87,8 @@ fn frame(out: &mut String, plot: &Plot, x: Axis, y: Axis) {
     let middle = f64::midpoint(TOP, BOTTOM);
     line!(
         out,
-        "<text class=\"axis\" transform=\"translate(18 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        "<text class=\"axis\" transform=\"translate(18 {middle:.1}) rotate(-90)\" \
+         text-anchor=\"middle\">{}</text>",
         escaped(&plot.y)
     );
 }
@@ -108,7 +110,8 @@ fn draw(out: &mut String, plot: &Plot, number: usize, series: &Series, (x, y): (
         for (at, value) in points.iter().zip(values) {
             line!(
                 out,
-                "<circle class=\"mark c{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}: {}, {}</title></circle>",
+                "<circle class=\"mark c{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}: {}, \
+                 {}</title></circle>",
                 at.0,
                 at.1,
                 escaped(&series.name),
@@ -174,7 +177,8 @@ fn legend(plot: &Plot) -> (String, f64) {
         let class = if series.style == Style::Reference { "line reference" } else { "line" };
         line!(
             out,
-            "<path class=\"{class} c{colour}\" d=\"M{x:.1} {:.1} h22\"/><text class=\"tick\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+            "<path class=\"{class} c{colour}\" d=\"M{x:.1} {:.1} h22\"/><text class=\"tick\" x=\"{:.1}\" \
+             y=\"{y:.1}\">{}</text>",
             y - 4.0,
             x + 28.0,
             escaped(&series.name)

@@ -1,5 +1,5 @@
-//! Figures 9 and 10: how fast packets are forwarded with more and more work for each: programs of n blocks, installed in a router for all
-//! packets, with and without contention for one output queue.
+//! Figures 9 and 10: how fast packets are forwarded with more and more work for each: programs of n blocks,
+//! installed in a router for all packets, with and without contention for one output queue.
 
 use super::queue::{Buffers, Entry, Frame, Guard, Queue};
 use super::stage::BURST;
@@ -29,7 +29,8 @@ const BUFFERS: usize = 1 << 12;
 pub(super) enum Kind {
     /// 10 operations on registers.
     Registers,
-    /// One load of 4 bytes of state, each of another cache line, and an addition, without which nobody would need it.
+    /// One load of 4 bytes of state, each of another cache line, and an addition, without which nobody would
+    /// need it.
     Memory,
     /// Both.
     Both,
@@ -110,7 +111,8 @@ fn point(
     Some((blocks as f64, row.measured.as_ref().and_then(Scalar::as_f64)? / 1e6))
 }
 
-/// Input workers that each have a router of their own with the program: frames into packets, the router, and out into a queue.
+/// Input workers that each have a router of their own with the program: frames into packets, the router, and
+/// out into a queue.
 fn input(settings: &Settings<'_>, together: bool, kind: Kind, blocks: usize) -> Result<Rates, BenchError> {
     let workers = processors();
     let queues: Vec<Queue> = (0..workers).map(|_| Queue::new(BUFFERS)).collect();
@@ -152,7 +154,8 @@ fn words(frame: &[u8]) -> Frame {
     std::array::from_fn(|at| u64::from_le_bytes(words[at]))
 }
 
-/// How many blocks of both a packet could have at 1 Mpps, by the line through the least and the most that were measured.
+/// How many blocks of both a packet could have at 1 Mpps, by the line through the least and the most that
+/// were measured.
 fn left(book: &mut Book<'_>, points: &[(f64, f64)]) {
     let row = paper(Row::new("fig 9: blocks of both that 1 Mpps leaves", "blocks"), LEFT);
     book.row(row.expected(LEFT), |row| {

@@ -86,7 +86,10 @@ pub(super) fn rows(book: &mut Book<'_>) {
         book.row(row, |row| {
             Ok(match together(flow, general)? {
                 Ok(table) => row.measured(table.need().amount(resource)).at_most().note(format!(
-                    "worst cases that the verifier finds in Longwire's own programs, and what the router charges for classifying and minimal IP, which is what the paper says of its own and more than programs need that do the same (rows below); the paper prints no sum: its own of table 5, with 56 and 20 for the classifier, make {sum}"
+                    "worst cases that the verifier finds in Longwire's own programs, and what the router \
+                     charges for classifying and minimal IP, which is what the paper says of its own and \
+                     more than programs need that do the same (rows below); the paper prints no sum: its own \
+                     of table 5, with 56 and 20 for the classifier, make {sum}"
                 )),
                 Err(refused) => row.measured("refused").judged(false).note(refused),
             })
@@ -114,7 +117,8 @@ fn own_minimal_ip(book: &mut Book<'_>) {
             let none = empty().need().amount(resource);
             Ok(match with(&empty(), shipped("minimal-ip")?, false)? {
                 Ok(table) => row.measured(table.need().amount(resource) - none).at_most().note(
-                    "the router charges its own minimal IP, which is no program, what the paper says of its, 4 bytes a transfer: not less than this one needs",
+                    "the router charges its own minimal IP, which is no program, what the paper says of its, \
+                     4 bytes a transfer: not less than this one needs",
                 ),
                 Err(refused) => row.measured("refused").judged(false).note(refused),
             })

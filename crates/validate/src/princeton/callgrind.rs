@@ -53,7 +53,8 @@ mod tests {
         let said =
             "==7== \n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n==7== I   refs:      4,711\n";
         assert_eq!(collected(said), Some(Counted { instructions: 4711, reads: 0, writes: 0 }));
-        let said = "==7== Events    : Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n==7== Collected : 30 20 10 1 2 3 4 5 6\n";
+        let said = "==7== Events    : Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n\
+            ==7== Collected : 30 20 10 1 2 3 4 5 6\n";
         assert_eq!(collected(said), Some(Counted { instructions: 30, reads: 20, writes: 10 }));
         assert_eq!(collected("valgrind: no such tool"), None);
     }

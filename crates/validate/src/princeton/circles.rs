@@ -1,11 +1,13 @@
-//! What the paper's queues and buffers do, told exactly: one worker after the other, so that no clock decides.
+//! What the paper's queues and buffers do, told exactly: one worker after the other, so that no clock
+//! decides.
 
 use super::queue::{Buffers, Guard, Queue, Ready};
 use super::stage::{Choice, Input, Output, PRIORITIES, Seen};
 use crate::book::{Book, paper};
 use longwire_report::Row;
 
-/// Buffers of the paper's pool (section 3.2.3), and how many packets come before the output worker looks again.
+/// Buffers of the paper's pool (section 3.2.3), and how many packets come before the output worker looks
+/// again.
 const BUFFERS: usize = 8192;
 const BEHIND: [u64; 4] = [4096, 8192, 10_000, 65_536];
 

@@ -1,18 +1,19 @@
-//! The paper's classifier, written as a program: what it needs by the verifier's count, beside what the paper says and the router
-//! charges for its own.
+//! The paper's classifier, written as a program: what it needs by the verifier's count, beside what the paper
+//! says and the router charges for its own.
 
 use crate::book::{Book, paper};
 use longwire_bench::BenchError;
 use longwire_program::{Demand, Prices, Program, Resource, assemble, verify};
 use longwire_report::Row;
 
-/// "First validates the headers, then hashes the IP and TCP headers separately. The two hashed values are combined to index into
-/// a table that contains metadata for the flow: the key, where the forwarder is to run, a reference to the forwarder, and the
-/// addresses of the forwarder's state" (section 4.5). Here the table has 32 flows of 20 bytes: source, destination, ports, where
-/// and which forwarder, address of its state.
+/// "First validates the headers, then hashes the IP and TCP headers separately. The two hashed values are
+/// combined to index into a table that contains metadata for the flow: the key, where the forwarder is to
+/// run, a reference to the forwarder, and the addresses of the forwarder's state" (section 4.5). Here the
+/// table has 32 flows of 20 bytes: source, destination, ports, where and which forwarder, address of its
+/// state.
 ///
-/// Returns XDP_ABORTED for an IP header that is not valid (RFC 1812, section 5.2.2), XDP_PASS for a packet of no flow, and else
-/// what the table says of the forwarder.
+/// Returns XDP_ABORTED for an IP header that is not valid (RFC 1812, section 5.2.2), XDP_PASS for a packet of
+/// no flow, and else what the table says of the forwarder.
 const PROGRAM: &str = "
        r6 = r1
        r7 = *(u32 *)(r6 + 0)
@@ -116,7 +117,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let verified = verify(program()?).map_err(|error| super::failed("verifying", error))?;
             let needed = Demand::of(&verified, &Prices::VRP_CYCLES).amount(resource);
             Ok(row.measured(needed).at_most().note(
-                "the verifier's worst case of a program that classifies as the paper's does; the router's own is no program, and is charged what the paper's needs: not less than this",
+                "the verifier's worst case of a program that classifies as the paper's does; the router's \
+                 own is no program, and is charged what the paper's needs: not less than this",
             ))
         });
     }

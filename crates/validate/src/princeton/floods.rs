@@ -13,7 +13,7 @@ use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_punt::client::{Control, Hello};
 use longwire_punt::{
-    Counts, Inline, InlineService, Limits, Made, Punt, Punted, SeatId, Service, TRIP, Turns, Verdict,
+    AttachmentId, Counts, Inline, InlineService, Limits, Made, Punt, Punted, Service, TRIP, Turns, Verdict,
 };
 use longwire_report::Row;
 use longwire_router::Admission;
@@ -63,16 +63,21 @@ impl Exception {
     const fn exercises(self) -> &'static str {
         match self {
             Self::Options => {
-                "exercises what keeps full IP from taking more than its share: 1000 packets with options a second and port"
+                "exercises what keeps full IP from taking more than its share: 1000 packets with options a \
+                 second and port"
             }
             Self::Expired => {
-                "exercises the limits of full IP and of errors: 20 000 exceptions and 1000 time-exceeded messages a second and port"
+                "exercises the limits of full IP and of errors: 20 000 exceptions and 1000 time-exceeded \
+                 messages a second and port"
             }
             Self::Up => {
-                "exercises the control level: 1024 packets are up and none is answered, all others are refused before their program runs"
+                "exercises the control level: 1024 packets are up and none is answered, all others are \
+                 refused before their program runs"
             }
             Self::Answered => {
-                "exercises shares by time: packets go up and come back for a hundredth of the worker's time, 400 ns each, and all others are refused before their program runs; the service is a function in line"
+                "exercises shares by time: packets go up and come back for a hundredth of the worker's time, \
+                 400 ns each, and all others are refused before their program runs; the service is a \
+                 function in line"
             }
         }
     }
@@ -107,7 +112,9 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 let ratio = without.least() / with.least() * 100.0;
                 points.push((percent as f64, ratio));
                 let row = row.measured((ratio * 10.0).round() / 10.0).at_least().note(format!(
-                    "a packet takes {:.1} ns, {:.1} ns without exceptional ones in the same router, {:.1} in one without programs: regular packets of an overload get through at this share of their rate",
+                    "a packet takes {:.1} ns, {:.1} ns without exceptional ones in the same router, {:.1} in \
+                     one without programs: regular packets of an overload get through at this share of their \
+                     rate",
                     with.least(),
                     without.least(),
                     plain.least()
@@ -154,7 +161,8 @@ fn set_aside(book: &mut Book<'_>) {
             .extra("up", counts.up)
             .extra("refused", counts.over_time)
             .note(format!(
-                "3.47 Mpps for {:.1} s of packets' time, 1 % set aside: {} packets of {TRIP} ns went up and came back, {} were refused",
+                "3.47 Mpps for {:.1} s of packets' time, 1 % set aside: {} packets of {TRIP} ns went up and \
+                 came back, {} were refused",
                 time as f64 / 1e9,
                 counts.up,
                 counts.over_time
@@ -174,7 +182,10 @@ fn instructions(book: &mut Book<'_>, exception: Exception) {
             .at_most()
             .extra("instructions", with.round())
             .extra("regular", without.round())
-            .note(format!("{with:.0} and {without:.0}, counted by valgrind's callgrind as a difference of two runs; bringing packets in and out is in both")))
+            .note(format!(
+                "{with:.0} and {without:.0}, counted by valgrind's callgrind as a difference of \
+                two runs; bringing packets in and out is in both"
+            )))
     });
 }
 
@@ -254,7 +265,7 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
 /// A router that is flooded, with who does not answer, if someone is to be there.
 struct Flooded {
     rig: Rig,
-    seat: Option<SeatId>,
+    attachment: Option<AttachmentId>,
     /// Who answers nothing.
     _silent: Option<(Guest, Control)>,
 }
@@ -275,25 +286,25 @@ impl Flooded {
         match exception {
             Some(Exception::Up) => {}
             Some(Exception::Answered) => return Self::answered(rig),
-            _ => return Ok(Self { rig, seat: None, _silent: None }),
+            _ => return Ok(Self { rig, attachment: None, _silent: None }),
         }
         let mut punt = Punt::new((0..PORTS).collect());
         let hour = Nanos::from_secs(3600);
         let limits = Limits { answer_within: hour, patience: hour, ..Limits::default() };
-        let (guest, seat) = Guest::expected(&mut punt, limits)?;
+        let (guest, attachment) = Guest::expected(&mut punt, limits)?;
         rig.set_levels(punt);
-        rig.install(upward()?, Exception::Up.said().flow(), Some(seat))?;
+        rig.install(upward()?, Exception::Up.said().flow(), Some(attachment))?;
         let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
         let silent = Control::connect(&guest.socket(), &hello)
             .map_err(|error| super::failed("joining the router", error))?;
         let begin = Instant::now();
-        while !rig.router.levels().is_some_and(|punt| punt.is_taken(seat)) {
+        while !rig.router.levels().is_some_and(|punt| punt.is_taken(attachment)) {
             if begin.elapsed() > Duration::from_secs(20) {
                 return Err(super::failed("joining the router", "nobody comes"));
             }
             rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }
-        Ok(Self { rig, seat: Some(seat), _silent: Some((guest, silent)) })
+        Ok(Self { rig, attachment: Some(attachment), _silent: Some((guest, silent)) })
     }
 
     /// With a service in line, to which the worker may give a part of its time.
@@ -309,14 +320,16 @@ impl Flooded {
         let mut punt = Punt::simulated((0..PORTS).collect(), Inline::new(vec![service], turns));
         punt.set_aside(None, Some(ASIDE));
         rig.set_levels(punt);
-        let seat = SeatId::slow(0);
-        rig.install(upward()?, Exception::Answered.said().flow(), Some(seat))?;
-        Ok(Self { rig, seat: Some(seat), _silent: None })
+        let attachment = AttachmentId::slow(0);
+        rig.install(upward()?, Exception::Answered.said().flow(), Some(attachment))?;
+        Ok(Self { rig, attachment: Some(attachment), _silent: None })
     }
 
     /// What became of packets that go up.
     fn counts(&self) -> Counts {
-        self.seat.and_then(|seat| Some(self.rig.router.levels()?.counts(seat))).unwrap_or_default()
+        self.attachment
+            .and_then(|attachment| Some(self.rig.router.levels()?.counts(attachment)))
+            .unwrap_or_default()
     }
 
     /// What became of exceptional packets, `share` of each batch, and whether every regular one got through.
@@ -326,7 +339,8 @@ impl Flooded {
         let regular = tally.offered - exceptional;
         let counts = self.counts();
         let notes = format!(
-            "of {exceptional} exceptional packets {} were for full IP (if its limits let them), {} were answered with errors, {} went up, {} found no room there",
+            "of {exceptional} exceptional packets {} were for full IP (if its limits let them), {} were \
+             answered with errors, {} went up, {} found no room there",
             stats.exceptions.iter().sum::<u64>(),
             stats.errors,
             counts.up,

@@ -140,7 +140,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let registers = known.map_or_else(String::new, |line| {
                 format!("; the paper's needs {} registers, eBPF has eleven", line.registers)
             });
-            Ok(row.extra("bound", bound).extra("returned", returned).measured(instructions).judged(instructions <= bound).note(format!(
+            Ok(row.extra("bound", bound).extra("returned",
+                returned).measured(instructions).judged(instructions <= bound).note(format!(
                 "of a packet it works on, told by the interpreter; the verifier's bound is {bound}{registers}"
             )))
         });
@@ -184,7 +185,8 @@ fn beside_plain(
 fn timed(row: Row, [plain, with]: &[Sample; 2]) -> Row {
     let (plain, with) = (plain.median(), with.median());
     row.measured(with - plain).extra("with_ns", with).extra("without_ns", plain).note(format!(
-        "added to a packet's {plain:.1} ns in a router that has no programs, looking for the flow and classifying again included"
+        "added to a packet's {plain:.1} ns in a router that has no programs, looking for the flow and \
+         classifying again included"
     ))
 }
 
@@ -196,7 +198,8 @@ fn expensive(book: &mut Book<'_>) {
     book.row(row, |row| {
         settings.require_real_time("speed")?;
         let mut rig = Rig::new(Admission::default())?;
-        // As many as come: they are 64 at once and a thousand a second, so a second passes between two batches.
+        // As many as come: they are 64 at once and a thousand a second, so a second passes between two
+        // batches.
         let frames = vec![(0, Said { options: true, ..Said::UDP }.frame()); BATCH];
         let mut costs = Vec::new();
         for second in 0..settings.choose(2000, QUICK as u64) {
@@ -207,7 +210,8 @@ fn expensive(book: &mut Book<'_>) {
         let (tally, cost) = (rig.tally(), Sample::from_iter(costs));
         let hertz = clock()?;
         let note = format!(
-            "{:.1} ns at {:.2} GHz; the paper says \"at least\", and not of which processor; {} packets, {} forwarded",
+            "{:.1} ns at {:.2} GHz; the paper says \"at least\", and not of which processor; {} packets, {} \
+             forwarded",
             cost.median(),
             hertz / 1e9,
             tally.offered,
@@ -234,7 +238,9 @@ fn expensive(book: &mut Book<'_>) {
         let hertz = clock()?;
         let ns = unknown - known;
         Ok(row.measured((ns * hertz / 1e9).round()).extra("ns", ns).note(format!(
-            "{ns:.1} ns at {:.2} GHz; the paper's are an average, and it does not say of which processor; {prefixes} prefixes: {unknown:.1} ns for a destination that the route cache does not know, {known:.1} ns for one that it knows",
+            "{ns:.1} ns at {:.2} GHz; the paper's are an average, and it does not say of which processor; \
+             {prefixes} prefixes: {unknown:.1} ns for a destination that the route cache does not know, \
+             {known:.1} ns for one that it knows",
             hertz / 1e9
         )))
     });

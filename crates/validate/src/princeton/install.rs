@@ -1,4 +1,5 @@
-//! Section 4.5: programs come and go while packets flow: how long that takes, for how long the path stops, and what is lost.
+//! Section 4.5: programs come and go while packets flow: how long that takes, for how long the path stops,
+//! and what is lost.
 
 use super::blocks::{Kind, program};
 use crate::Settings;
@@ -24,7 +25,8 @@ const TIMES: usize = 400;
 const QUICK: usize = 20;
 /// The longest pause of 99 of 100 changes, in nanoseconds.
 const PAUSE: u64 = 50_000;
-/// Blocks of both kinds: with the beginning and the end, 10 instructions, and nearly the 650 slots of the paper's store.
+/// Blocks of both kinds: with the beginning and the end, 10 instructions, and nearly the 650 slots of the
+/// paper's store.
 const SMALL: (Kind, usize) = (Kind::Memory, 0);
 const LARGE: (Kind, usize) = (Kind::Both, 53);
 
@@ -51,16 +53,17 @@ ports = [
 neighbours = [{ address = "10.0.1.9", mac = "02:00:00:00:00:01" }]
 "#;
 
-/// What came of a run.
+/// The result of a run.
 struct Seen {
-    /// Nanoseconds from the program to its first packet, by verifying, compiling, and putting it in its place.
+    /// Nanoseconds from the program to its first packet, by verifying, compiling, and putting it in its
+    /// place.
     small: Sample,
     large: Sample,
     /// Nanoseconds of the worker's, for exchanging the table of programs between two batches.
     exchange: Sample,
     /// Longest times between two looks at the port, around each installation and removal.
     pauses: Sample,
-    /// The same when nothing was installed.
+    /// Longest times between two looks when nothing was installed.
     quiet: Sample,
     taken: u64,
     lost: u64,
@@ -81,7 +84,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
     };
     let time = |row: Row, sample: &Sample| {
         row.measured(sample.median()).extra("most_ns", sample.most()).note(format!(
-            "verified, compiled and in its place; at most {:.2} ms. On the asking thread: packets go on meanwhile",
+            "verified, compiled and in its place; at most {:.2} ms. On the asking thread: packets go on \
+             meanwhile",
             sample.most() / 1e6
         ))
     };
@@ -118,7 +122,8 @@ fn paused(row: Row, pauses: &Sample, quiet: &Sample) -> Row {
         format!("median {median:.1}, p99 {p99:.1} and most {most:.1} µs")
     };
     let row = row.measured(p99).extra("median_ns", pauses.median()).note(format!(
-        "longest times between two looks at a port: {} around changes; {} where nothing changed: the machine's own",
+        "longest times between two looks at a port: {} around changes; {} where nothing changed: the \
+         machine's own",
         told(pauses),
         told(quiet)
     ));
@@ -198,8 +203,8 @@ impl Changing<'_> {
         Ok([small, large, exchanges, pauses, quiet].map(Sample::from_iter))
     }
 
-    /// Puts a program in, or takes the last one out; answers the longest time for which the worker did not look at its port meanwhile, and how long
-    /// it took for the exchange itself.
+    /// Puts a program in, or takes the last one out; answers the longest time for which the worker did not
+    /// look at its port meanwhile, and how long it took for the exchange itself.
     fn change(&self, program_of: Option<(Kind, usize)>) -> Result<[f64; 2], BenchError> {
         let before = self.remote.at_node(self.router, |router: &mut Router, _| router.forwarders())?;
         let table = match program_of {
@@ -237,7 +242,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits until the worker has looked at its port twice more: then the time around what was done before is over.
+    /// Waits until the worker has looked at its port twice more: then the time around what was done before is
+    /// over.
     fn wait(&self) -> Result<(), BenchError> {
         let looks = || self.looks.load(Ordering::Acquire);
         let (from, begin) = (looks(), monotonic());

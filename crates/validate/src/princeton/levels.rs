@@ -1,4 +1,5 @@
-//! Table 4 and sections 3.6 and 3.7: how many packets go through the levels above, and what is left over for each.
+//! Table 4 and sections 3.6 and 3.7: how many packets go through the levels above, and what is left over for
+//! each.
 
 use super::clock;
 use crate::Settings;
@@ -77,7 +78,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let spare = spare(settings, &case)?;
             let cycles = (spare as f64 * hertz / 1e9).round();
             Ok(row.measured(cycles).extra("spare_ns", spare).note(format!(
-                "the longest delay of those tried, each twice the one before, with which the rate stays above 95 %: {spare} ns, at {:.2} GHz",
+                "the longest delay of those tried, each twice the one before, with which the rate stays \
+                 above 95 %: {spare} ns, at {:.2} GHz",
                 hertz / 1e9
             )))
         });

@@ -1,9 +1,8 @@
 //! The tables and figures of the Princeton paper, and its experiments on robustness, in its order.
 //!
-//! What the paper has and Longwire has not lives here and nowhere else: queues between input and output workers, those among them that lose,
-//! and the circular pool of packet buffers. All the rest are Longwire's own router, programs and levels,
-//! driven from
-//! memory to memory, and at last between real ports.
+//! What the paper has and Longwire has not lives here and nowhere else: queues between input and output
+//! workers, those among them that lose, and the circular pool of packet buffers. All the rest are Longwire's
+//! own router, programs and levels, driven from memory to memory, and at last between real ports.
 
 mod blocks;
 mod budget;

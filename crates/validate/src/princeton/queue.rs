@@ -1,7 +1,8 @@
-//! The paper's queues between input and output workers, and its pool of packet buffers (sections 3.2.3 and 3.4).
+//! The paper's queues between input and output workers, and its pool of packet buffers (sections 3.2.3 and
+//! 3.4).
 //!
-//! Both are circles that nobody waits for: who writes never asks whether what was there has been read. A reader finds out
-//! that it was too late, and counts the packet as lost. Longwire's own path has neither.
+//! Both are circles that nobody waits for: who writes never asks whether what was there has been read. A
+//! reader finds out that it was too late, and counts the packet as lost. Longwire's own path has neither.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -38,7 +39,8 @@ impl Buffers {
         &self.0[number as usize & (self.0.len() - 1)]
     }
 
-    /// Writes the packet with this number where the one was that is as many packets older as there are buffers.
+    /// Writes the packet with this number where the one was that is as many packets older as there are
+    /// buffers.
     #[inline]
     pub fn write(&self, number: u64, frame: &Frame) {
         let buffer = self.at(number);
@@ -145,7 +147,7 @@ impl Queue {
         while self.lock.0.swap(true, Ordering::Acquire) {
             loop {
                 tries += 1;
-                // Whoever holds it may have been put aside by the system.
+                // Whoever holds it may have been preempted.
                 if tries.is_multiple_of(4096) {
                     std::thread::yield_now();
                 }

@@ -25,9 +25,11 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 return Err(BenchError::NotHere("it needs two processors".into()));
             }
             let carried = carry(driver, rate, time, || settings.go_on())?;
-            let row = if rate.is_some() { trusted(row, &carried.report) } else { whole(row, &carried.report) };
+            let row =
+                if rate.is_some() { trusted(row, &carried.report) } else { whole(row, &carried.report) };
             Ok(carried.told(row.measured(carried.rate)).note(format!(
-                "{}; one processor routes, and all eight generators share the other: the kernel's interfaces, not wires, so that this rate is the machine's",
+                "{}; one processor routes, and all eight generators share the other: the kernel's \
+                 interfaces, not wires, so that this rate is the machine's",
                 driver.name()
             )))
         });

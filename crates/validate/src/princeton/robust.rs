@@ -64,7 +64,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
 /// A router with the whole budget in use, a control process above it, and packets for both.
 struct Pipeline {
     rig: Rig,
-    seat: longwire_punt::SeatId,
+    attachment: longwire_punt::AttachmentId,
     guest: Guest,
     up: u64,
     /// Packets from the first to the last.
@@ -78,22 +78,23 @@ impl Pipeline {
     fn new(service: Duration) -> Result<Self, BenchError> {
         let mut rig = Rig::new(Admission { budget: Budget::VRP, ..Admission::default() })?;
         let mut punt = Punt::new((0..PORTS).collect());
-        let (mut guest, seat) = Guest::expected(&mut punt, limits())?;
+        let (mut guest, attachment) = Guest::expected(&mut punt, limits())?;
         rig.set_levels(punt);
-        rig.install(upward()?, Said { ports: [1024, UP_PORT], ..Said::UDP }.flow(), Some(seat))?;
+        rig.install(upward()?, Said { ports: [1024, UP_PORT], ..Said::UDP }.flow(), Some(attachment))?;
         let used = fill(&mut rig)?;
         guest.start(Work { turns: turns_of(service).max(1), body: false, pass: true })?;
         let begin = Instant::now();
-        while !rig.router.levels().is_some_and(|punt| punt.is_taken(seat)) {
+        while !rig.router.levels().is_some_and(|punt| punt.is_taken(attachment)) {
             if guest.has_ended() || begin.elapsed() > Duration::from_secs(20) {
                 return Err(BenchError::NotHere("the process above does not come".into()));
             }
             rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }
-        Ok(Self { rig, seat, guest, up: 0, offered: 0, pause: Duration::ZERO, used })
+        Ok(Self { rig, attachment, guest, up: 0, offered: 0, pause: Duration::ZERO, used })
     }
 
-    /// Offers packets by the clock, and waits for the last ones. Answers for how many seconds they were offered.
+    /// Offers packets by the clock, and waits for the last ones. Answers for how many seconds they were
+    /// offered.
     fn run(&mut self, settings: &Settings<'_>, time: Duration) -> Result<f64, BenchError> {
         let said = |port| Said { ports: [1024, port], ..Said::UDP };
         let [regular, up] = [said(54).frame(), said(UP_PORT).frame()];
@@ -131,7 +132,7 @@ impl Pipeline {
 
     fn judge(mut self, row: Row, seconds: f64) -> Row {
         let tally = self.rig.tally();
-        let counts = self.rig.router.levels().map(|punt| punt.counts(self.seat)).unwrap_or_default();
+        let counts = self.rig.router.levels().map(|punt| punt.counts(self.attachment)).unwrap_or_default();
         let lost = tally.offered - tally.forwarded.min(tally.offered);
         // Packets that nobody above decided about in time did not go through the control level.
         let unserved = self.up - counts.verdicts.min(self.up);
@@ -145,7 +146,9 @@ impl Pipeline {
             .extra("up", counts.up)
             .extra("verdicts", counts.verdicts)
             .note(format!(
-                "{:.0} kpps were offered, {:.0} kpps of them went up and {:.0} were decided about there; {} answers came after 20 ms, {} packets found no room, {lost} were lost; the longest pause of this thread was {:.1} ms; in use: {}{ended}",
+                "{:.0} kpps were offered, {:.0} kpps of them went up and {:.0} were decided about there; {} \
+                 answers came after 20 ms, {} packets found no room, {lost} were lost; the longest pause of \
+                 this thread was {:.1} ms; in use: {}{ended}",
                 kpps(self.offered),
                 kpps(counts.up),
                 kpps(counts.verdicts),

@@ -20,7 +20,8 @@ struct Route {
     mac: u64,
 }
 
-/// A route cache of one access: a hash of the address is the place. It knows every address that is asked for, as in the paper.
+/// A route cache of one access: a hash of the address is the place. It knows every address that is asked for,
+/// as in the paper.
 #[derive(Debug)]
 struct RouteCache([Route; 256]);
 
@@ -50,7 +51,8 @@ const fn place(address: u32) -> usize {
     (address.wrapping_mul(0x9e37_79b1) >> 24) as usize
 }
 
-/// A packet of 64 bytes to a host behind this port. Its destination address is bytes 30 to 33: across words 3 and 4.
+/// A packet of 64 bytes to a host behind this port. Its destination address is bytes 30 to 33: across words 3
+/// and 4.
 fn frame(port: u32) -> Frame {
     let mut bytes = [0x55u8; 64];
     bytes[12..14].copy_from_slice(&[8, 0]);
@@ -80,8 +82,8 @@ pub(super) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// The worker with this number, whose packets go to these ports. There are as many queues as ports, or [`PRIORITIES`] times as many, with bits that say which of
-    /// them have packets.
+    /// The worker with this number, whose packets go to these ports. There are as many queues as ports, or
+    /// [`PRIORITIES`] times as many, with bits that say which of them have packets.
     pub fn new(
         worker: usize,
         ports: &[u32],
@@ -293,7 +295,8 @@ mod tests {
 
     #[test]
     fn who_is_too_late_counts_what_he_lost() {
-        // 100 packets in 32 buffers and a queue of 64: the queue is resumed at 68, where 32 are left and all are there.
+        // 100 packets in 32 buffers and a queue of 64: the queue is resumed at 68, where 32 are left and all
+        // are there.
         let (buffers, queues) = ([Buffers::new(32)], [Queue::new(64)]);
         Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Private).run(100);
         let mut output = Output::new(Choice::Batched, &buffers, &queues, None);

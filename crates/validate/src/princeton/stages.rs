@@ -115,7 +115,10 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 let counted = per_packet()?;
                 let count = if what == "read" { counted.reads } else { counted.writes };
                 Ok(row.measured(count.round()).note(
-                    "instructions that read or write memory of any kind and up to 32 bytes, the stack's and the FIFO's among them, counted by callgrind; the paper's are transfers of 32 bytes to or from DRAM and of 4 to or from SRAM and Scratch, beside which its FIFO and registers are free",
+                    "instructions that read or write memory of any kind and up to 32 bytes, the stack's and \
+                     the FIFO's among them, counted by callgrind; the paper's are transfers of 32 bytes to \
+                     or from DRAM and of 4 to or from SRAM and Scratch, beside which its FIFO and registers \
+                     are free",
                 ))
             });
         }

@@ -11,7 +11,8 @@ use longwire_report::Row;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Buffers of an input worker: 8192 among 16 contexts are 512 in the paper, whose packets are sent at once. Here a worker is put aside for milliseconds now and then.
+/// Buffers of an input worker: 8192 among 16 contexts are 512 in the paper, whose packets are sent at once.
+/// Here a worker is preempted for milliseconds now and then.
 const BUFFERS: usize = 1 << 14;
 const ENTRIES: usize = 1 << 14;
 /// Packets in a row where they come at a rate: as many as the paper's FIFO holds.
@@ -146,8 +147,10 @@ fn system(book: &mut Book<'_>) {
         Ok(())
     };
     let books = |row: Row, end: &End| {
-        row.extra("packets", end.put).extra("late", end.late).extra("overwritten", end.overwritten).note(format!(
-            "one input and one output worker; of {} packets {} were sent, {} lost as late: {} whose buffers and {} whose places in the queue had been used again",
+        row.extra("packets", end.put).extra("late", end.late).extra("overwritten",
+            end.overwritten).note(format!(
+            "one input and one output worker; of {} packets {} were sent, {} lost as late: {} whose buffers \
+             and {} whose places in the queue had been used again",
             end.put, end.sent, end.lost(), end.late, end.overwritten
         ))
     };

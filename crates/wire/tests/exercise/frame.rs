@@ -1,10 +1,10 @@
-//! What must hold for any bytes as a frame; also the fuzz target of this name.
+//! Invariants for arbitrary bytes as a frame; also the fuzz target `frame`.
 
 use longwire_wire::{
     Addresses, Arp, Ethernet, Icmp, Ipv4, Ipv6, Tcp, Udp, addresses, ethertype, l3_offset, protocol,
 };
 
-/// Reads every view that `frame` may hold. None panics, and what they say agrees.
+/// Reads every view that `frame` may contain. None panics, and they agree with each other.
 pub fn run(frame: &[u8]) {
     let offset = l3_offset(frame);
     assert!(offset <= frame.len());
@@ -23,7 +23,7 @@ pub fn run(frame: &[u8]) {
     match (found, ethernet.ethertype()) {
         (Addresses::V4 { source, destination }, ethertype::IPV4) => {
             assert!(!is_tagged);
-            // The view asks more of the header: its total length must be possible.
+            // The view is stricter: the total length in the header must be possible.
             if let Ok(ip) = Ipv4::check(ethernet.payload()) {
                 assert_eq!((ip.source(), ip.destination()), (source, destination));
             }

@@ -1,4 +1,5 @@
-//! What must hold for any bytes at all; shared by the property tests, the replay of the corpora and the fuzz targets.
+//! Invariants for arbitrary bytes, shared by the property tests, the replay of the corpora and the fuzz
+//! targets.
 
 pub mod frame;
 pub mod virtio;

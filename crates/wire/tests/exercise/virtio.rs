@@ -1,10 +1,10 @@
-//! What must hold for any bytes as a virtio header and its frame; also the fuzz target of this name.
+//! Invariants for arbitrary bytes as a virtio header and its frame; also the fuzz target `virtio`.
 
 use longwire_packet::{Handle, Pool};
 use longwire_wire::{finish_checksum, segment, virtio};
 
-/// Reads `bytes` as a ten-byte virtio header and its frame. A header that is taken can be written again, and a
-/// train can be split into segments whose checksums can be finished.
+/// Reads `bytes` as a ten-byte virtio header and its frame. An accepted header can be written again, and an
+/// accepted train can be split into segments whose checksums can be completed.
 pub fn run(pool: &mut Pool, bytes: &[u8]) {
     let (header, frame) = bytes.split_at(bytes.len().min(virtio::LEN));
     let Some(packet) = pool.insert(frame) else { return };
@@ -13,7 +13,7 @@ pub fn run(pool: &mut Pool, bytes: &[u8]) {
         let mut again = *meta;
         virtio::Header::read(&virtio::Header::write(meta), &mut again, frame)
             .expect("what was read can be written");
-        // That a checksum was found right is not passed on.
+        // A verified checksum is not passed on as such.
         assert_eq!((meta.train(), meta.open_checksum()), (again.train(), again.open_checksum()));
         split(pool, packet);
         let (meta, frame) = pool.parts_mut(packet);
@@ -23,7 +23,7 @@ pub fn run(pool: &mut Pool, bytes: &[u8]) {
     assert_eq!(pool.live(), 0);
 }
 
-/// Splits a train into its first few segments, its last and what is between.
+/// Splits a train into its first few segments, its last, and those between.
 fn split(pool: &mut Pool, train: Handle) {
     let meta = *pool.meta(train);
     let Some(facts) = meta.train() else { return };

@@ -1,13 +1,13 @@
-//! Tables of functions: sums by project, the functions of each object with what was measured, and those
-//! that do not load with the reason.
+//! Tables of functions: totals by project, the measured functions of each object, and functions that do not
+//! load with the reason.
 
 use super::cell;
 use longwire_report::{Row, Scalar};
 use serde_json::Value;
 
-/// These tables, of all rows.
+/// Makes these tables from all rows.
 ///
-/// A row of a function has the fields `project`, `object` and `function`; one of a sum has `sum`,
+/// A row of a function has the fields `project`, `object` and `function`; one of a total has `sum`,
 /// `revision` and `functions`.
 pub(super) fn by_objects<'r>(rows: &'r [Row], _: &[&str]) -> (String, Vec<&'r Row>) {
     let (sums, functions): (Vec<&Row>, Vec<&Row>) =
@@ -37,7 +37,7 @@ fn sum(row: &Row) -> String {
     format!("| {} | {} | {all} | {loaded}{share} |", field(row, "sum"), field(row, "revision"))
 }
 
-/// Rows that agree in a text, in the order in which each text comes first.
+/// Groups rows by a text, in the order of its first occurrence.
 fn grouped<'r>(rows: &[&'r Row], key: impl Fn(&Row) -> String) -> Vec<(String, Vec<&'r Row>)> {
     let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
     for &row in rows {

@@ -6,7 +6,7 @@ use longwire_report::{Report, Row};
 use longwire_scenario::WrittenRoute;
 use serde_json::Map;
 
-/// Look at a router's routes, add and remove some while it runs
+/// List, add and remove a router's routes while it runs
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -28,7 +28,7 @@ enum Action {
     Remove(Remove),
 }
 
-/// List a router's routes, those to its own networks included
+/// List a router's routes, including those to its own networks
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -46,7 +46,7 @@ struct List {
     json: Json,
 }
 
-/// Add a route, or change where the route to that network leads
+/// Add a route, or change the next hop of the route to that network
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -57,7 +57,7 @@ struct Add {
     /// The router.
     router: String,
 
-    /// The route, as ip route writes it.
+    /// The route, in the syntax of ip route.
     #[arg(required = true, value_name = "ROUTE")]
     route: Vec<String>,
 
@@ -69,7 +69,7 @@ struct Add {
     json: Json,
 }
 
-/// Remove the route to a network; a port's own network is behind its port again
+/// Remove the route to a network; a port's own network is then behind its port again
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -92,10 +92,10 @@ struct Remove {
 }
 
 impl Args {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If no instance is meant, or it refuses or does not answer.
+    /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::List(args) => list(&args),
@@ -114,7 +114,8 @@ impl Args {
     }
 }
 
-/// A route as `ip route` writes it as a router's setting: `blackhole 10.3.0.0/16` is `route.10.3.0.0/16=blackhole`.
+/// A route as `ip route` writes it as a router's setting: `blackhole 10.3.0.0/16` is
+/// `route.10.3.0.0/16=blackhole`.
 fn pair(route: &str) -> (String, String) {
     let (first, rest) = route.trim().split_once(' ').unwrap_or((route.trim(), ""));
     let (to, way) = match first {
@@ -140,7 +141,7 @@ fn make(
     outcome::print_if_json(&report, json)
 }
 
-/// Why no packet goes by a route, if none does.
+/// The reason why no packet uses a route, if none does.
 fn unused(route: &str) -> Option<String> {
     WrittenRoute::read(route).ok()?.to.unused_route()
 }

@@ -4,9 +4,9 @@ use crate::{Json, Outcome, outcome};
 use longwire_control::{Client, Kind, directory};
 use longwire_report::{Report, Row};
 
-/// Give a flow that shares a router's processors another weight while it runs
+/// Change the weight of a flow that shares a router's processors while it runs
 ///
-/// It counts from the flow's next turn on. longwire ctl stats shows what flows get.
+/// It applies from the flow's next turn on. longwire ctl stats shows the flows' shares.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -19,7 +19,7 @@ pub struct Args {
     /// The flow: a name among the router's flows in the scenario.
     flow: String,
 
-    /// Its share compared with others', a whole number, 1 to 65535.
+    /// Its weight relative to other flows, a whole number, 1 to 65535.
     #[arg(allow_negative_numbers = true, value_parser = whole)]
     weight: i64,
 
@@ -32,10 +32,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If no instance is meant, or it refuses or does not answer.
+    /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let Self { router, flow, weight, instance, json } = self;
         let name = format!("{router}/{flow}");
@@ -49,7 +49,7 @@ impl Args {
     }
 }
 
-/// Whether it is a weight is for the instance to say.
+/// The instance checks the range.
 fn whole(text: &str) -> Result<i64, &'static str> {
     text.parse().map_err(|_| "a weight is a whole number; give 1 to 65535")
 }

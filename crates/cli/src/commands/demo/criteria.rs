@@ -1,17 +1,17 @@
-//! What the demo expects of its link, and when a measurement passes.
+//! Expectations of the demo about its link, and pass criteria of measurements.
 
 use longwire_block::Value;
 use longwire_report::Row;
 use longwire_scenario::Plan;
 
-/// How sure it is that a link that loses what it should passes.
+/// Probability that a correct link passes.
 const COVERAGE: f64 = 0.9999;
-/// How far TCP may be from the law of averages in a few seconds with a few dozen losses.
+/// Tolerance for TCP's deviation from the law of averages in a few seconds with a few dozen losses.
 const LAW_FACTOR: f64 = 2.5;
-/// Payload of a TCP segment with time stamps on a path of 1500-byte packets, and its Ethernet frame.
+/// Payload of a TCP segment with timestamps on a path of 1500-byte packets, and its Ethernet frame.
 const SEGMENT: (f64, f64) = (1448.0, 1518.0);
 
-/// What the link is configured to do, each way.
+/// Configuration of the link, in each direction.
 #[derive(Debug, Clone, Copy)]
 pub struct Configured {
     /// Bits per second.
@@ -22,7 +22,7 @@ pub struct Configured {
     loss: f64,
 }
 
-/// Packets that were sent and that got lost.
+/// Packets sent and packets lost.
 #[derive(Debug, Clone, Copy)]
 pub struct Losses {
     pub sent: u64,
@@ -51,35 +51,36 @@ impl Configured {
         }
     }
 
-    /// How long a frame of so many bytes, check sequence included, takes from entering the idle link to leaving it.
+    /// Transit time of a frame of `frame` bytes, check sequence included, over the idle link.
     fn one_way_ns(&self, frame: u64) -> f64 {
         self.delay + frame as f64 * 8e9 / self.rate
     }
 
-    /// `round trip`: the median, for frames of so many bytes.
+    /// `round trip`: the median, for frames of `frame` bytes.
     pub fn round_trip(&self, median_ns: f64, least_ns: f64, frame: u64) -> Row {
         let expected = 2.0 * self.one_way_ns(frame);
         delay("round trip", expected, median_ns, least_ns)
             .note(format!("ping, median: the delay and {frame} bytes sent, both ways"))
     }
 
-    /// `one-way delay`: the median, for frames of so many bytes.
+    /// `one-way delay`: the median, for frames of `frame` bytes.
     pub fn one_way_delay(&self, median_ns: f64, least_ns: f64, frame: u64) -> Row {
         delay("one-way delay", self.one_way_ns(frame), median_ns, least_ns)
             .note(format!("UDP, a to b, median: the delay, and {frame} bytes sent"))
     }
 
-    /// `round trip loss`: a ping is lost if either way loses it.
+    /// `round trip loss`: a ping is lost if either direction loses it.
     pub fn round_trip_loss(&self, losses: Losses) -> Row {
         loss("round trip loss", 1.0 - (1.0 - self.loss).powi(2), losses)
     }
 
-    /// `loss`: that of one way.
+    /// `loss` in one direction.
     pub fn loss(&self, losses: Losses) -> Row {
         loss("loss", self.loss, losses)
     }
 
-    /// `bandwidth`: what arrives of more than the link carries, as Ethernet frames with their check sequence.
+    /// `bandwidth`: what arrives when more is sent than the link carries, as Ethernet frames with their check
+    /// sequence.
     pub fn bandwidth(&self, measured: Option<f64>, sent: f64) -> Row {
         let row = Row::new("bandwidth", "bit/s").expected(self.rate).extra("layer", "ethernet");
         let row = match measured {
@@ -92,7 +93,7 @@ impl Configured {
         ))
     }
 
-    /// `tcp goodput` under a congestion control that answers each loss, as Reno and CUBIC do, by the law of
+    /// `tcp goodput` under a congestion control that reacts to each loss, as Reno and CUBIC do, by the law of
     /// Mathis, Semke, Mahdavi and Ott (1997): payload / round trip · √(3 / (2 loss)).
     pub fn goodput(&self, measured: Option<f64>, congestion: &str) -> Row {
         let (payload, frame) = SEGMENT;
@@ -120,9 +121,9 @@ impl Configured {
     }
 }
 
-/// In the median within 2.5 %, and never early.
+/// Passes if the median is within 2.5 %, and no packet is early.
 fn delay(name: &str, expected: f64, median: f64, least: f64) -> Row {
-    // Clocks are read to the nanosecond, and rounded.
+    // Clock readings are rounded to a nanosecond.
     const ROUNDING: f64 = 2.0;
     let row =
         Row::new(name, "ns").expected(expected.round()).measured(median.round()).extra("least_ns", least);
@@ -134,7 +135,7 @@ fn loss(name: &str, expected: f64, losses: Losses) -> Row {
     let (fewest, most) = binomial_interval(losses.sent, expected, COVERAGE);
     let percent = |count: u64| if losses.sent == 0 { 0.0 } else { count as f64 * 100.0 / losses.sent as f64 };
     Row::new(name, "%")
-        // Beyond these digits is what a sum of powers of two makes of a decimal fraction.
+        // Further digits are only binary representation error of decimal fractions.
         .expected((expected * 1e8).round() / 1e6)
         .measured(percent(losses.lost))
         .judged(losses.sent > 0 && (fewest..=most).contains(&losses.lost))
@@ -152,8 +153,8 @@ fn loss(name: &str, expected: f64, losses: Losses) -> Row {
         ))
 }
 
-/// The counts that so many draws give of something with this probability, but for a chance of `1 − coverage`, of
-/// which each end has half.
+/// The interval of counts of an event with this probability in `draws` draws that has the probability
+/// `coverage`; each tail has half of the rest.
 fn binomial_interval(draws: u64, probability: f64, coverage: f64) -> (u64, u64) {
     if probability <= 0.0 || draws == 0 {
         return (0, 0);
@@ -163,7 +164,7 @@ fn binomial_interval(draws: u64, probability: f64, coverage: f64) -> (u64, u64) 
     }
     let tail = (1.0 - coverage) / 2.0;
     let odds = (probability / (1.0 - probability)).ln();
-    // Each term from the one before, as logarithms: the first may be too small for a float.
+    // Each term from the previous one, as logarithms: the first may underflow.
     let mut term = draws as f64 * (-probability).ln_1p();
     let mut sum = 0.0;
     let mut fewest = None;
@@ -197,7 +198,7 @@ mod tests {
         // 257 ± 3.9 · 15.9 by the normal approximation.
         let (fewest, most) = binomial_interval(12_842, 0.02, 0.9999);
         assert!((190..=200).contains(&fewest) && (317..=327).contains(&most), "{fewest} {most}");
-        // Far beyond where the first term is a float.
+        // The first term underflows by far.
         let (fewest, most) = binomial_interval(10_000_000, 0.02, 0.9999);
         assert!(fewest > 198_000 && most < 202_000 && fewest < 200_000 && most > 200_000, "{fewest} {most}");
     }

@@ -1,4 +1,4 @@
-//! `longwire demo fairness`: a dear flow beside a cheap one, by several schedulers.
+//! `longwire demo fairness`: an expensive flow beside a cheap one, under several schedulers.
 
 use super::fairness_traffic::{Arrived, Pace, exchange};
 use super::{Way, find_way, say};
@@ -20,35 +20,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What it runs.
+/// The scenario.
 pub const SCENARIO: &str = include_str!("../../../../../scenarios/fairness.toml");
-/// Those that are compared, the unfair one first.
+/// The schedulers compared, the unfair one first.
 const SCHEDULERS: [&str; 3] = ["fifo", "cbcs", "gmr3"];
 /// The flows by name.
-const FLOWS: [&str; 2] = ["dear", "cheap"];
-/// What the dear program does over and over, to numbers that are known only when it runs: each division waits for the one before.
+const FLOWS: [&str; 2] = ["heavy", "cheap"];
+/// The loop body of the expensive program, on numbers that are only known at run time: each division waits
+/// for the previous one.
 const STEP: &str = "r1 |= r3\nr1 %= r2\n";
-/// How often: a tenth of a millisecond, more or less.
+/// Number of iterations: about a tenth of a millisecond.
 const STEPS: usize = 20_000;
-/// What flows ask of the processor, as shares of it: the dear one for more than there is, the cheap one for less than half.
+/// Processor demand of the flows, as shares: the expensive one exceeds the processor, the cheap one needs
+/// less than half.
 const ASKED: [f64; 2] = [2.0, 0.2];
-/// Most packets a second of each flow, so that it is the processor that is short and nothing else.
+/// Highest packet rate of each flow, so that only the processor is the bottleneck.
 const MOST: [f64; 2] = [40_000.0, 10_000.0];
 const TIME: Duration = Duration::from_millis(1200);
-/// Packets by which costs are found out, at this pace.
+/// Packets for measuring costs.
 const TRIAL: Pace = Pace { per_second: 500.0, time: Duration::from_millis(300) };
-/// With first come, first served both flows lose alike: of the cheap one comes through what of the dear one does, times this at most.
+/// With first come, first served both flows lose equally: the cheap flow's delivered share is at most this
+/// multiple of the expensive one's.
 const ALIKE: f64 = 1.5;
-/// With the others the cheap flow comes through, all but this share at most, or has this share of the processor, where half is due to it.
+/// With the others the cheap flow's delivered share is at least this, or it gets this share of the processor,
+/// of which half is due to it.
 const THROUGH: f64 = 0.9;
 const HALF: f64 = 0.4;
 
-/// What came of a scheduler.
+/// Result of a scheduler.
 struct Seen {
     scheduler: &'static str,
-    /// By flow: packets sent, and what the router says.
+    /// By flow: packets sent, and the router's counters.
     flows: [(u64, FlowStats); 2],
-    /// What host b says; none in virtual time.
+    /// Arrivals at host b; none in virtual time.
     arrived: Option<[Arrived; 2]>,
 }
 
@@ -56,7 +60,8 @@ struct Seen {
 pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
     let plan = longwire_scenario::parse("fairness.toml", SCENARIO).context("the demo's own scenario")?;
     say(
-        "a router between hosts a and b; two flows, of which one's packets cost its processor many times the other's",
+        "a router between hosts a and b; two flows, of which one's packets cost its processor many times the \
+         other's",
     );
     let way = if is_virtual { Way::Virtual("as asked".into()) } else { find_way()? };
     let stop = stop_flag()?;
@@ -80,7 +85,7 @@ pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
     outcome::print_report(&report, false)
 }
 
-/// On real packets: first to find out what they cost, then by each scheduler.
+/// On real packets: first measures their cost, then runs each scheduler.
 fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Vec<Seen>> {
     let mut plan = plan.clone();
     plan.hosts.iter_mut().for_each(|host| host.driver = driver);
@@ -91,7 +96,7 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
         trial.flows.each_ref().map(|(_, flow)| flow.processor_ns as f64 / flow.out_packets.max(1) as f64);
     let time = |cost: f64| shown::time(cost);
     say(&format!(
-        "a packet of the dear flow takes {}, one of the cheap flow {}",
+        "a packet of the heavy flow takes {}, one of the cheap flow {}",
         time(costs[0]),
         time(costs[1])
     ));
@@ -103,7 +108,7 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
             break;
         }
         say(&format!(
-            "{name}: {:.0} dear and {:.0} cheap packets a second for {} s",
+            "{name}: {:.0} heavy and {:.0} cheap packets a second for {} s",
             per_second[0],
             per_second[1],
             TIME.as_secs_f64()
@@ -129,8 +134,8 @@ fn measure(
     let exchanged = exchange((lab.host("a")?, lab.host("b")?), sources, paces, stop);
     let counted = run.stop().counted;
     let (sent, arrived) = exchanged?;
-    let [dear, cheap] = flows(&counted)?;
-    Ok(Seen { scheduler, flows: [(sent[0], dear), (sent[1], cheap)], arrived: Some(arrived) })
+    let [heavy, cheap] = flows(&counted)?;
+    Ok(Seen { scheduler, flows: [(sent[0], heavy), (sent[1], cheap)], arrived: Some(arrived) })
 }
 
 fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Seen> {
@@ -140,7 +145,7 @@ fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Seen> {
     Ok(Seen { scheduler, flows, arrived: None })
 }
 
-/// The plan with this scheduler. First come, first served has one queue for all, as routers have that know no flows.
+/// The plan with this scheduler. First come, first served has one queue for all, as in routers without flows.
 fn with(plan: &Plan, scheduler: &str) -> Plan {
     let mut plan = plan.clone();
     for sharing in plan.routers.iter_mut().filter_map(|router| router.sharing.as_mut()) {
@@ -152,9 +157,10 @@ fn with(plan: &Plan, scheduler: &str) -> Plan {
     plan
 }
 
-/// A program of the dear flow, that does nothing for long.
+/// A program of the expensive flow, which only takes time.
 fn dear_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
-    // The number of its port gives it numbers to work on; it keeps the result, so that no compiler leaves the work out.
+    // The port number is the input of the computation, and the result is stored, so that no compiler removes
+    // the work.
     let begin = "r1 = *(u32 *)(r1 + 12)\nr2 = r1\nr2 += 12345\nr3 = r2\nr3 <<= 40\n";
     let end = "r6 = r1\nr1 = 8\ncall 65536\n*(u64 *)(r0 + 0) = r6\nr0 = 2\nexit\n";
     let code = format!("{begin}{}{end}", STEP.repeat(STEPS));
@@ -168,7 +174,7 @@ fn dear_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
     Ok(PlannedForwarder { router: 0, request })
 }
 
-/// What the router says of both flows.
+/// The router's counters of both flows.
 fn flows(counted: &Counted) -> anyhow::Result<[FlowStats; 2]> {
     let all =
         counted.nodes.iter().filter_map(|node| node.stats.processors.as_ref()).flat_map(|all| &all.flows);
@@ -182,7 +188,7 @@ fn flows(counted: &Counted) -> anyhow::Result<[FlowStats; 2]> {
 }
 
 impl Seen {
-    /// The share of what of a flow came to the router that it gave out again.
+    /// Share of a flow's packets that the router forwarded.
     fn delivered(&self, flow: usize) -> f64 {
         let (_, stats) = &self.flows[flow];
         stats.out_packets as f64 / (stats.in_packets + stats.refused).max(1) as f64
@@ -194,15 +200,15 @@ impl Seen {
         times[flow] / (times[0] + times[1]).max(1.0)
     }
 
-    /// What of the cheap flow came through. Not judged if the processor could do all that was asked of it.
+    /// The cheap flow's delivered share. Not judged if the processor could meet the demand.
     fn row(&self) -> Row {
-        let [dear, cheap] = [0, 1].map(|flow| self.delivered(flow));
+        let [heavy, cheap] = [0, 1].map(|flow| self.delivered(flow));
         let percent = |share: f64| (share * 1000.0).round() / 10.0;
         let is_fair = self.scheduler != SCHEDULERS[0];
-        let expected = if is_fair { 1.0 } else { dear };
+        let expected = if is_fair { 1.0 } else { heavy };
         let row = Row::new(format!("cheap flow with {}", self.scheduler), "%");
         let row = row.expected(percent(expected)).measured(percent(cheap));
-        let mut row = if dear.min(cheap) > THROUGH {
+        let mut row = if heavy.min(cheap) > THROUGH {
             row.note("the processor was not short on this machine: there was nothing to share")
         } else if is_fair {
             row.judged(cheap >= THROUGH || self.processor(1) >= HALF).note(format!(
@@ -211,8 +217,8 @@ impl Seen {
                 HALF * 100.0
             ))
         } else {
-            row.judged(cheap <= dear * ALIKE).note(format!(
-                "it suffers as the dear one does: {ALIKE} times what of that comes through, at most"
+            row.judged(cheap <= heavy * ALIKE).note(format!(
+                "it suffers as the heavy one does: {ALIKE} times what of that comes through, at most"
             ))
         };
         for (at, name) in FLOWS.into_iter().enumerate() {
@@ -230,7 +236,7 @@ impl Seen {
     }
 }
 
-/// Bars of what of each flow is delivered.
+/// Bars of each flow's delivered share.
 fn picture(seen: &[Seen]) -> String {
     const WIDTH: f64 = 30.0;
     let mut lines = vec!["\nof what each flow sends, the router delivers".to_owned()];
@@ -259,7 +265,7 @@ fn picture(seen: &[Seen]) -> String {
 mod tests {
     use super::*;
 
-    /// Of 1000 packets each; the dear ones cost 100 times as much.
+    /// Of 1000 packets each; the expensive ones cost 100 times as much.
     fn seen(scheduler: &'static str, delivered: [u64; 2]) -> Seen {
         let flow = |out_packets: u64, cost| {
             let refused = 1000 - out_packets;
@@ -286,7 +292,7 @@ mod tests {
             ("fifo", [300, 1000], Some(false)),
             ("fifo", [1000, 1000], None),
             ("gmr3", [400, 1000], Some(true)),
-            // A machine that has no time: half of it each.
+            // A machine without spare time: half of it each.
             ("gmr3", [5, 500], Some(true)),
             ("gmr3", [450, 450], Some(false)),
             ("gmr3", [1000, 1000], None),

@@ -7,34 +7,35 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Bytes of a packet's payload, of which the first eight are the time at which it was sent.
+/// Bytes of a packet's payload, of which the first eight are the send time.
 const PAYLOAD: usize = 100;
 const PORT: u16 = 5001;
-/// How long to wait for what is still on its way when all has been sent.
+/// Time to wait for packets in flight after the last was sent.
 const STRAGGLERS: Duration = Duration::from_millis(200);
-/// A sender that was held up sends so many packets at once at most, and leaves out the others.
+/// Most packets that a delayed sender sends at once; it skips the others.
 const BURST: u64 = 32;
-/// How long it sleeps between looking what is due.
+/// Sleep between checks for due packets.
 const NAP: Duration = Duration::from_micros(200);
-/// How long the first packet is tried, which waits for addresses to be resolved.
+/// Time allowed for the first packet, which waits for address resolution.
 const REACH: Duration = Duration::from_secs(10);
 
-/// How many packets, for how long.
+/// Packet rate and duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub per_second: f64,
     pub time: Duration,
 }
 
-/// What came of a flow.
+/// Packets of a flow that arrived.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrived {
     pub packets: u64,
-    /// From being sent to being received by the program there.
+    /// Median from sending to receiving by the program there.
     pub median_ns: u64,
 }
 
-/// Sends from both `sources` of the first host to the second, and answers how many packets of each were sent and what arrived.
+/// Sends from both `sources` of the first host to the second, and returns the number of packets sent and the
+/// arrivals.
 pub fn exchange(
     (from, to): (&Host, &Host),
     sources: [IpAddr; 2],
@@ -74,7 +75,7 @@ fn send(
         if monotonic().since(begin).0 > REACH.as_nanos() as u64 {
             bail!("nothing arrives at {target}; `longwire check` says what this system allows");
         }
-        // Until its neighbour is known the system may refuse.
+        // Until its neighbour is resolved, the system may refuse.
         sent[1] += u64::from(sockets[1].send(&stamped()).is_ok());
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,4 +1,4 @@
-//! The demo on real packets: ping, UDP and TCP between two hosts that are up.
+//! The demo on real packets: ping, UDP and TCP between two hosts.
 
 use super::criteria::{Configured, Losses};
 use crate::stop_flag::until;
@@ -13,24 +13,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How many pings, one every 5 ms.
+/// Number of pings, one every 5 ms.
 const PINGS: u32 = 300;
 const PING_INTERVAL: Duration = Duration::from_millis(5);
-/// Small packets at half the link's rate, so that there are many of them and no queue.
+/// Payload of small packets at half the link's rate: many packets and no queue.
 const PAYLOAD: usize = 100;
 const RATE: u64 = 5_000_000;
 const TIME: Duration = Duration::from_millis(2500);
-/// Large packets at one and a half times the link's rate.
+/// Payload of large packets at one and a half times the link's rate.
 const OVERLOAD_PAYLOAD: usize = 1400;
 const OVERLOAD: u64 = 15_000_000;
 const OVERLOAD_TIME: Duration = Duration::from_secs(2);
 const TCP_TIME: Duration = Duration::from_millis(3500);
-/// How long to wait for stragglers: many times what the link delays.
+/// Time to wait for stragglers: many times the link's delay.
 const STRAGGLERS: Duration = Duration::from_millis(200);
 /// Ethernet, IPv4 and ICMP headers and check sequence of a ping.
 const PING_OVERHEAD: u64 = 14 + 20 + 8 + 4;
 
-/// Measures the path from host `a` to host `b`, until the flag `stop` is set; `say` is told of each step.
+/// Measures the path from host `a` to host `b`, until the flag `stop` is set; `say` receives each step.
 pub fn measure(
     a: &Host,
     b: &Host,
@@ -42,7 +42,7 @@ pub fn measure(
     let server = b.run(|| Server::bind(SocketAddr::new(to, DEFAULT_PORT)))??;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // The server opens sockets for each sender, so its thread has to be in the host.
+        // The server opens sockets for each sender, so its thread must be in the host.
         let serving = scope.spawn(|| b.run(|| server.serve(&done, &mut |_| {})));
         let rows = a.run(|| all(to, link, stop, say)).map_err(anyhow::Error::from).flatten();
         done.store(true, Ordering::Relaxed);
@@ -84,7 +84,7 @@ fn all(to: IpAddr, link: &Configured, stop: &AtomicBool, say: &dyn Fn(&str)) -> 
     Ok(rows(link, &echoes, &small, &large, &tcp))
 }
 
-/// Waits until an echo comes back, so that address resolution, which the link delays and loses like anything, is done.
+/// Waits for an echo reply, so that address resolution, which the link delays and loses too, is complete.
 fn reach(to: IpAddr, stop: &AtomicBool) -> anyhow::Result<()> {
     const TRIES: u32 = 40;
     for _ in 0..TRIES {
@@ -129,7 +129,8 @@ fn rows(
     rows
 }
 
-/// CUBIC, which most systems use, or else Reno, which all have: the law for the expected goodput holds for both.
+/// CUBIC, which most systems use, or else Reno, which all have: the law for the expected goodput applies to
+/// both.
 fn congestion_control() -> &'static str {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     if known.unwrap_or_default().split_whitespace().any(|name| name == "cubic") { "cubic" } else { "reno" }
@@ -142,7 +143,7 @@ fn address(host: &Host) -> anyhow::Result<IpAddr> {
         .address())
 }
 
-/// The times here are seconds.
+/// The durations here are seconds.
 fn nanos(time: Duration) -> u64 {
     time.as_nanos() as u64
 }

@@ -22,23 +22,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the demo runs.
 const SCENARIO: &str = include_str!("../../../../../scenarios/demo.toml");
-/// How errors in it are named.
+/// File name in its error messages.
 const FILE: &str = "demo.toml";
 const LINK: &str =
     "link between hosts a and b, the same each way: 10 Mbit/s, 20 ms, 2 % loss, a queue of 100 packets";
-/// Where the part of the scenario begins that real runs don't need.
+/// Beginning of the part of the scenario that real runs do not need.
 const ONLY_VIRTUAL: &str = "# In virtual time";
 const HINT: &str = "\
 Run it yourself, or a program of yours behind such a link:
     longwire demo --scenario > demo.toml; longwire run demo.toml
     longwire exec --rate 10mbit --delay 20ms --loss 2% -- COMMAND";
 
-/// See an emulated link, or flows that share a router, within fifteen seconds
+/// Show an emulated link, or flows that share a router, within fifteen seconds
 ///
-/// `demo fairness` sends a flow whose packets need an expensive program beside a cheap one through a router that can't serve both, and shows what becomes of
-/// them with schedulers that know what packets cost, and with one that does not. `demo` alone makes two test hosts and a link of 10 Mbit/s, 20 ms and 2 % loss in each direction between them, sends ping, UDP and
-/// TCP through it, and prints what was configured beside what was measured. Nothing remains on the machine. It needs root
-/// or a system that allows user namespaces; elsewhere the same link runs in virtual time.
+/// `demo` makes two test hosts and a link of 10 Mbit/s, 20 ms and 2 % loss in each direction between them,
+/// sends ping, UDP and TCP through it, and prints the configured values beside the measured ones. `demo
+/// fairness` sends a flow whose packets need an expensive program beside a cheap one through a router that
+/// can't serve both, and compares schedulers that know the cost of packets with one that does not. Nothing
+/// remains on the machine. It needs root or a system that allows user namespaces; elsewhere the same link
+/// runs in virtual time.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -54,16 +56,16 @@ pub struct Args {
     #[command(flatten)]
     json: Json,
 
-    /// Run in virtual time even where real packets could be sent.
+    /// Run in virtual time even if real packets are possible.
     #[arg(long)]
     r#virtual: bool,
 
-    /// Only print the scenario that it runs.
+    /// Print the scenario without running it.
     #[arg(long, conflicts_with_all = ["json", "virtual"])]
     scenario: bool,
 }
 
-/// What there is to see.
+/// The demos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
     /// A link of 10 Mbit/s, 20 ms and 2 % loss.
@@ -72,7 +74,7 @@ enum What {
     Fairness,
 }
 
-/// What came of it.
+/// Measurements of the demo.
 struct Measured {
     mode: &'static str,
     rows: Vec<Row>,
@@ -119,15 +121,16 @@ impl Args {
     }
 }
 
-/// How this system lets the demo run.
+/// How the demo can run on this system.
 enum Way {
-    /// On test hosts that are wired so.
+    /// On test hosts with this wiring.
     Real(HostDriver),
     /// Without any, for this reason.
     Virtual(String),
 }
 
-/// Enters a user namespace if only that allows test hosts. It has to come before any second thread.
+/// Enters a user namespace if test hosts are only possible there. Must be called before a second thread
+/// starts.
 fn find_way() -> anyhow::Result<Way> {
     let mut can = abilities();
     if !can.namespaces.available {

@@ -1,4 +1,5 @@
-//! The demo in virtual time: where this system allows neither namespaces nor TAP, traffic sources stand for programs.
+//! The demo in virtual time, if this system allows neither namespaces nor TAP: traffic sources replace
+//! programs.
 
 use super::criteria::{Configured, Losses};
 use longwire_engine::Fidelity;
@@ -8,10 +9,10 @@ use longwire_run::port_files::PortFiles;
 use longwire_run::virtual_run::simulate;
 use longwire_scenario::Plan;
 
-/// What sources count of a frame is without its check sequence.
+/// Sources count frames without their check sequence.
 const CHECK: u64 = 4;
 
-/// Runs the scenario's sources and judges what arrived.
+/// Runs the scenario's sources and judges the arrivals.
 pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
     let run = simulate(plan, &PortFiles::new(plan, &[], &[])?, None)?;
     let link = Configured::of(plan);
@@ -47,7 +48,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
     Ok((rows, run.counted.fidelity))
 }
 
-/// Bits of whole frames from first to last arrival, those of the first excluded.
+/// Rate of whole frames from first to last arrival, without the first.
 fn rate(received: &Received, frame: u64) -> Option<f64> {
     let time = received.last.since(received.first);
     let bits = received.packets.saturating_sub(1) * frame * 8;

@@ -1,4 +1,4 @@
-//! What the options say of the links there and back, as the scenario that is run.
+//! The scenario of the links in both directions, from the options.
 
 use anyhow::{anyhow, ensure};
 use longwire_block::Value;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// What both directions do, unless one of them says otherwise.
+/// Options for both directions and for each.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LinkArgs {
-    /// What the link is like where no other option says: one that `longwire profiles` lists, or a file. Down is the way to
-    /// the command, up the way from it.
+    /// Defaults of the link: a name that `longwire profiles` lists, or a file. Down is towards the command,
+    /// up is away from it.
     #[arg(long, value_name = "NAME", conflicts_with = "netem")]
     profile: Option<String>,
 
@@ -31,7 +31,8 @@ pub struct LinkArgs {
     #[arg(long, value_name = "SHARE")]
     loss: Option<Probability>,
 
-    /// How much the delay varies each way, by a normal distribution; packets keep their order: 5ms. Default: not at all.
+    /// How much the delay varies each way, by a normal distribution; packets keep their order: 5ms. Default:
+    /// not at all.
     #[arg(long, value_name = "TIME", requires = "delay")]
     jitter: Option<Nanos>,
 
@@ -51,27 +52,29 @@ pub struct LinkArgs {
     #[arg(long, value_name = "LIMIT")]
     queue: Option<String>,
 
-    /// What tc netem does, each way: "delay 100ms 20ms distribution normal loss gemodel 1% 25%".
-    #[arg(long, value_name = "OPTIONS", value_parser = netem, conflicts_with_all = ["rate", "delay", "jitter", "loss", "reorder", "duplicate", "corrupt", "queue"])]
+    /// The effect of tc netem, each way: "delay 100ms 20ms distribution normal loss gemodel 1% 25%".
+    #[arg(long, value_name = "OPTIONS", value_parser = netem,
+        conflicts_with_all = ["rate", "delay", "jitter", "loss", "reorder", "duplicate", "corrupt", "queue"])]
     netem: Option<NetemLinks>,
 
     /// Rates from a trace, each way: mahimahi's, TheaterQ's, or a list of times and rates.
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace: Option<String>,
 
-    /// Rates from a trace on the way out, in the place of --trace.
+    /// Rates from a trace on the way out, instead of --trace.
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace_up: Option<String>,
 
-    /// Rates from a trace on the way in, in the place of --trace.
+    /// Rates from a trace on the way in, instead of --trace.
     #[arg(long, value_name = "FILE", conflicts_with = "rate")]
     trace_down: Option<String>,
 
-    /// What differs on the way out, from the command: rate=1mbit,delay=80ms. Any key that `longwire blocks` lists.
+    /// Settings for the way out, from the command: rate=1mbit,delay=80ms. Any key that `longwire blocks`
+    /// lists.
     #[arg(long, value_name = "KEY=VALUE,…", default_value = "", hide_default_value = true)]
     up: Settings,
 
-    /// What differs on the way in, to the command.
+    /// Settings for the way in, to the command.
     #[arg(long, value_name = "KEY=VALUE,…", default_value = "", hide_default_value = true)]
     down: Settings,
 }
@@ -103,11 +106,11 @@ impl FromStr for Settings {
 }
 
 impl LinkArgs {
-    /// The plan: the two ends as hosts of this MTU, and the links each way.
+    /// The plan: the two ends as hosts with this MTU, and the links in both directions.
     pub fn plan(&self, seed: u64, mtu: u32) -> anyhow::Result<Plan> {
         let seed = self.netem.as_ref().and_then(|netem| netem.seed).unwrap_or(seed);
         let mut text = format!("seed = {seed}\n");
-        // The addresses that count are chosen when the ends are made.
+        // The final addresses are chosen when the ends are made.
         for (host, address) in [(NEAR, "100.64.0.2/30"), (FAR, "100.64.0.1/30")] {
             // Writing to a String can't fail.
             let _ = writeln!(text, "[[host]]\nname = \"{host}\"\naddress = \"{address}\"\nmtu = {mtu}");
@@ -118,12 +121,13 @@ impl LinkArgs {
         parse("exec", &text).map_err(|error| explained(&error))
     }
 
-    /// What of netem's options is not carried over.
+    /// Options of netem that were not converted.
     pub fn notes(&self) -> &[Note] {
         self.netem.as_ref().map_or(&[], |netem| &netem.notes)
     }
 
-    /// The links of one direction: netem's or one of a profile and the common settings, then a trace's, then what is its own.
+    /// The links of one direction: netem's, or one with a profile and the common settings; then a trace's;
+    /// then its own settings.
     fn way(&self, own: &Settings, trace: Option<&String>, way: Way) -> anyhow::Result<Vec<LinkText>> {
         let mut links = match &self.netem {
             Some(netem) => netem.links.clone(),
@@ -154,7 +158,7 @@ impl LinkArgs {
         Ok(links)
     }
 
-    /// The settings that both directions have, as TOML.
+    /// The settings of both directions, as TOML.
     fn common(&self) -> anyhow::Result<Vec<(String, String)>> {
         let text = |value: &dyn ToString| quoted(&value.to_string());
         let delay = match (&self.delay, &self.jitter) {
@@ -182,8 +186,8 @@ impl LinkArgs {
 /// Bytes of a ping's frame, as `ping` sends it by default.
 const PING: u64 = 98;
 
-/// What ping will show if nothing waits: the delays of all links, and the time that its frame takes to be sent. None if a rate changes while it
-/// runs.
+/// What ping will show if nothing waits: the delays of all links, and the time that its frame takes to be
+/// sent. None if a rate changes while it runs.
 pub fn round_trip(plan: &Plan) -> Option<Nanos> {
     let each = (0..plan.links.len()).map(|link| {
         let profile = plan.profile(link);
@@ -212,7 +216,7 @@ fn quoted(value: &str) -> anyhow::Result<String> {
     Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// The errors without places in a file that nobody wrote.
+/// Removes the positions in the generated file from the errors.
 fn explained(error: &ScenarioError) -> anyhow::Error {
     let lines = error.findings.iter().map(|finding| {
         let mut line = format!("{}: {}", finding.field, finding.what);
@@ -224,9 +228,12 @@ fn explained(error: &ScenarioError) -> anyhow::Error {
     anyhow!(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// An MTU that hosts can have.
+/// The least MTU that hosts have here.
+pub const LEAST_MTU: u32 = 576;
+
+/// Parses an MTU of hosts.
 pub fn mtu(text: &str) -> Result<u32, String> {
-    const RANGE: std::ops::RangeInclusive<u32> = 576..=65_521;
+    const RANGE: std::ops::RangeInclusive<u32> = LEAST_MTU..=65_521;
     let bytes: u32 = text.parse().map_err(|_| format!("\"{text}\" is no number of bytes, such as 1400"))?;
     if RANGE.contains(&bytes) {
         return Ok(bytes);

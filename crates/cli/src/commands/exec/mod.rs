@@ -7,7 +7,9 @@ use crate::{Outcome, json, outcome, verdict};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
-use longwire_lab::{Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, sweep};
+use longwire_lab::{
+    Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, sweep, way_out_mtu,
+};
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{Ended, RealOptions, RealRun};
@@ -18,20 +20,23 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-/// What shells exit with when a command can't be run, and when there is none of that name.
+/// Exit status of shells when a command can't be executed, and when it is not found.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
+/// The largest MTU of Ethernet with jumbo frames.
+const LARGEST_FRAME: u32 = 9216;
 /// What a command that succeeded exits with if the emulation was not faithful, and that is required.
 const NOT_FAITHFUL: u8 = 3;
 
 /// Run a command behind an emulated link to this machine's network
 ///
-/// The command reaches everything it reached before, names included, through a link with the bandwidth, delay and loss
-/// you choose. Whatever it is, it need not know: a browser, a test suite, a shell. Its exit code, its terminal and its
-/// signals are kept.
+/// The command reaches everything it reached before, names included, through a link with the bandwidth, delay
+/// and loss you choose. Any program works unmodified: a browser, a test suite, a shell. Its exit code,
+/// terminal and signals are kept.
 ///
-/// As root the far end of the link is this machine, which passes packets on under its own address (IPv4). Without root it
-/// is a place of its own, with what --serve starts there. Either way it is called $LONGWIRE_FAR in the command.
+/// As root the far end of the link is this machine, which forwards packets under its own address (IPv4).
+/// Without root it is a separate host with what --serve starts there. In both cases it is called
+/// $LONGWIRE_FAR in the command.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -46,29 +51,32 @@ Examples:
   longwire exec --delay 100ms                                      a shell
   longwire exec --delay 20ms --serve 'python3 -m http.server 8000' -- sh -c 'curl http://$LONGWIRE_FAR:8000/'
 
-Exit status: the command's; 128 and the signal's number if a signal ended it; 127 if there is no such command; 2 if
-the link could not be made; 3 with --require-faithful, if the command succeeded and the emulation was not faithful.")]
+Exit status: the command's; 128 and the signal's number if a signal ended it; 127 if there is no such \
+command; 2 if
+the link could not be made; 3 with --require-faithful, if the command succeeded and the emulation was not \
+faithful.")]
 pub struct Args {
     #[command(flatten)]
     link: Box<LinkArgs>,
 
-    /// Largest IP packet at both ends, in bytes.
-    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = link::mtu)]
-    mtu: u32,
+    /// Largest IP packet at both ends, in bytes. Default: that of the interface by which packets leave this
+    /// machine, else 1500.
+    #[arg(long, value_name = "BYTES", value_parser = link::mtu)]
+    mtu: Option<u32>,
 
-    /// Start a service at the far end, by sh; repeatable. The command is started when it listens.
+    /// Start a service at the far end, with sh; repeatable. The command starts when the service listens.
     #[arg(long, value_name = "COMMAND")]
     serve: Vec<String>,
 
-    /// Make the far end a place of its own even as root: nothing but what --serve starts can be reached.
+    /// Make the far end a separate host even as root: only what --serve starts can be reached.
     #[arg(long)]
     private: bool,
 
-    /// What losses are drawn from: the same seed loses the same packets.
+    /// Seed of losses: the same seed loses the same packets.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Write the report as JSON to a file; without one, or with "-", on standard error.
+    /// Write the report as JSON to a file. Default, or with "-": standard error.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
 
@@ -114,13 +122,14 @@ impl Args {
         if let Some(file) = &self.log {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
-        let mut plan = self.link.plan(self.seed, self.mtu)?;
+        let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
+        let mut plan = self.link.plan(self.seed, mtu)?;
         fit_pool(&mut plan);
         if let Some(time) = link::round_trip(&plan) {
             self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
         }
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
-        // From here on, so that a signal while the ends are made leaves nothing behind.
+        // Caught from here on, so that a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
         let (far, driver) = self.ends()?;
         for host in &mut plan.hosts {
@@ -129,7 +138,7 @@ impl Args {
         sweep().context("removing what killed runs left")?;
         let name = format!("exec-{}", std::process::id());
         let wiring = wiring(driver.wire);
-        let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu: self.mtu })?;
+        let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu })?;
         let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
         let status = self.command_behind(&run, &attendant);
@@ -138,8 +147,8 @@ impl Args {
         Ok(Outcome::Status(code))
     }
 
-    /// What the far end is and how both are wired. Enters a user namespace if only that allows it, which has to come
-    /// before any second thread.
+    /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
+    /// must happen before a second thread starts.
     fn ends(&self) -> anyhow::Result<(FarEnd, HostDriver)> {
         let mut can = abilities();
         let far = if can.namespaces.available {
@@ -163,7 +172,7 @@ impl Args {
         Ok((far, if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
     }
 
-    /// Starts the services, runs the command, and says how it ended.
+    /// Starts the services, runs the command, and returns its exit status.
     fn command_behind(&self, run: &RealRun, attendant: &Attendant) -> anyhow::Result<u8> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
         let services = Services::start(&self.serve, net, &|what| self.say(what))?;
@@ -230,11 +239,18 @@ impl Args {
     }
 }
 
+/// The MTU of a link to a machine whose packets leave by an interface of this one: the same, so that nothing
+/// has to be fragmented behind the link. Interfaces that are no way out to a network, such as the loopback,
+/// have MTUs that no network has.
+fn usual_mtu(way_out: Option<u32>) -> u32 {
+    way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
+}
+
 fn append(file: &Path, text: &str) -> io::Result<()> {
     std::fs::OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
 }
 
-/// Writes the report, or the error, to the file that is named for it; standard output is the command's.
+/// Writes the report, or the error, to its file; standard output belongs to the command.
 fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
     if file.as_os_str() == "-" {
         outcome::note(text);
@@ -244,7 +260,7 @@ fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
     written.with_context(|| format!("the report can't be written to {}", file.display()))
 }
 
-/// The exit code of a command that ran or could not be started, as shells have it.
+/// The exit code of a command that ran or could not be started, as in shells.
 pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
     match ended {
         Ok(status) => exit_code(status),
@@ -255,6 +271,20 @@ pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
         Err(error) => {
             outcome::note(&format!("longwire: {program}: {error}"));
             CANNOT_RUN
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_out_says_how_long_packets_are() {
+        for (way_out, mtu) in
+            [(None, 1500), (Some(1400), 1400), (Some(9000), 9000), (Some(65_536), 1500), (Some(68), 1500)]
+        {
+            assert_eq!(usual_mtu(way_out), mtu);
         }
     }
 }

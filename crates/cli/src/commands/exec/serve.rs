@@ -7,23 +7,24 @@ use std::net::IpAddr;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// How long a service has to open a port before the command is started without it.
+/// Time for a service to open a port before the command is started without it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
-/// Where sockets are listed, and the state of those that wait for others (proc_net_tcp(5); UDP's is that of a socket that
-/// is connected to nobody).
+/// Tables of sockets, and the state of listening ones (proc_net_tcp(5); for UDP, that of an unconnected
+/// socket).
 const TABLES: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
 
 /// Services that run until dropped.
 #[derive(Debug)]
 pub struct Services {
     running: Vec<Service>,
-    // After the services: the group goes when it is empty.
+    // Dropped after the services: the group can be removed when it is empty.
     guard: Option<BindGuard>,
 }
 
 impl Services {
-    /// Starts each by `sh` at the far end, and waits until it listens; `say` is told of one that does not.
+    /// Starts each with `sh` at the far end, and waits until it listens; `say` receives a message if one does
+    /// not.
     pub fn start(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> anyhow::Result<Self> {
         let mut services = Self { running: Vec::new(), guard: bind_guard(commands, net, say) };
         for command in commands {
@@ -32,7 +33,7 @@ impl Services {
             if let Some(guard) = &services.guard {
                 guard.admit(&mut shell)?;
             }
-            // What a service writes must not get into the command's output.
+            // A service's output must not mix with the command's.
             shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
             let mut service = Service::start(&mut shell)
                 .with_context(|| format!("the service `{command}` can't be started"))?;
@@ -45,7 +46,8 @@ impl Services {
     }
 }
 
-/// Keeps services in the machine's own network off its other addresses; `say` is told where that can't be had.
+/// Restricts services in the machine's own network to the far end's address; `say` receives a message if that
+/// is impossible.
 fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<BindGuard> {
     let IpAddr::V4(address) = net.far_address() else { return None };
     if commands.is_empty() || net.far_is_private() {
@@ -54,8 +56,8 @@ fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<
     let guard = BindGuard::new(&format!("exec-{}", std::process::id()), address);
     let told = |error: &io::Error| {
         say(&format!(
-            "what --serve starts may listen on every address of this machine ({error}); bind it to $LONGWIRE_FAR, or \
-             use --private"
+            "what --serve starts may listen on every address of this machine ({error}); bind it to \
+             $LONGWIRE_FAR, or use --private"
         ));
     };
     guard.inspect_err(told).ok()
@@ -80,11 +82,11 @@ fn wait_until_it_listens(
     Ok(false)
 }
 
-/// How many sockets wait for others in a host.
+/// Number of listening sockets in a host.
 fn listening(host: &Host) -> anyhow::Result<usize> {
     let count = || {
         let of = |(table, state): (&str, &str)| {
-            // A system without IPv6 has no table of it.
+            // A system without IPv6 has no tables for it.
             let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
             text.lines().skip(1).filter(|line| line.split_whitespace().nth(3) == Some(state)).count()
         };

@@ -1,4 +1,4 @@
-//! What an instance answers, in the one envelope.
+//! Answers of an instance in the common report format.
 
 use super::text;
 use crate::{Json, Outcome, outcome};
@@ -8,8 +8,8 @@ use serde_json::Value;
 /// The fields of an answer.
 pub(super) type Fields = serde_json::Map<String, Value>;
 
-/// The report of what an instance has answered about a router: its fields, but a row for each element of
-/// the list called `list`.
+/// The report on an instance's answer about a router: its fields, and a row for each element of the list
+/// called `list`.
 pub(super) fn report(
     command: &str,
     router: &str,
@@ -33,7 +33,7 @@ pub(super) fn report(
     report
 }
 
-/// A program of a router, named as in the report of a run as far as that is known, with its fields.
+/// A router's program, named as in the report of a run if possible, with its fields.
 pub(super) fn program_row(router: &str, fields: Fields) -> Row {
     let names =
         [fields.get("fid").map(Value::to_string), fields.get("name").map(|name| text(name).to_owned())];
@@ -53,7 +53,7 @@ pub(super) fn about_one(command: &str, router: &str, answer: Value) -> Report {
     report
 }
 
-/// Says which programs were changed, if JSON is wanted.
+/// Reports which programs were changed, if JSON is requested.
 pub(super) fn done(command: &str, router: &str, fids: &[u32], json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command).with("router", router);
     report
@@ -61,7 +61,7 @@ pub(super) fn done(command: &str, router: &str, fids: &[u32], json: Json) -> any
     outcome::print_if_json(&report, json)
 }
 
-/// A map of a program, or an entry of one, by the field that names it.
+/// A row for a map of a program, or an entry of one, named by the field `name`.
 pub(super) fn named_row(fields: Fields, name: &str) -> Row {
     let row = Row::new(fields.get(name).map_or("", text), "");
     fields

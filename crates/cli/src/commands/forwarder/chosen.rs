@@ -1,4 +1,4 @@
-//! Programs as commands name them.
+//! Options that select a program.
 
 use super::{constant, entries};
 use anyhow::Context;
@@ -7,22 +7,26 @@ use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
 use std::path::Path;
 
-/// What of an object is meant, with which constants and maps.
+/// The program in an object, with constants and maps.
 #[derive(Debug, clap::Args)]
 pub(super) struct Chosen {
     /// The function in the object, if it has several programs.
     #[arg(long)]
     function: Option<String>,
 
-    /// A constant of the object (const volatile) and the whole number that takes its place; of an array, all of them: 1,2,3. May be given several times.
+    /// A constant of the object (const volatile) with its new value, a whole number; for an array, all of
+    /// them: 1,2,3. May be given several times.
     #[arg(long = "constant", value_name = "NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
 
-    /// A map of the object and how many entries it has; of a program array, its programs: first,second; of a devmap or cpumap, where its entries lead: 1:stamp,2:. May be given several times. Default: what the source says.
+    /// A map of the object with its number of entries; for a program array, its programs: first,second; for a
+    /// devmap or cpumap, the targets of its entries: 1:stamp,2:. May be given several times. Default: as in
+    /// the source.
     #[arg(long = "map", value_name = "NAME=ENTRIES", value_parser = entries)]
     maps: Vec<(String, String)>,
 
-    /// A program of the object, of SEC("xdp/devmap") or SEC("xdp/cpumap"), that entries of devmaps and cpumaps may name: by its number from 1, in this order. May be given several times.
+    /// A program of the object, of SEC("xdp/devmap") or SEC("xdp/cpumap"), that entries of devmaps and
+    /// cpumaps may name by its number from 1, in this order. May be given several times.
     #[arg(long = "exit", value_name = "FUNCTION")]
     exits: Vec<String>,
 }
@@ -41,7 +45,7 @@ impl Chosen {
     }
 }
 
-/// What an instance is sent of a program: what is written, and its object's bytes, unless it comes with Longwire or is none.
+/// The request fields for a program: its description, and its object's bytes unless it is built in or absent.
 pub(super) fn sent(written: &WrittenForwarder) -> anyhow::Result<(Value, Option<String>)> {
     let object = match Shipped::named(&written.program) {
         Some(_) => None,

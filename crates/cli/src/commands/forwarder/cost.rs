@@ -15,10 +15,11 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Verify a program and say what it costs a packet at worst
+/// Verify a program and print its worst-case cost per packet
 ///
-/// The longest path, priced item by item; nothing need run. A program that the verifier refuses is refused with the instruction, the source
-/// line where it is known, and the fix. Times are assumptions of a processor of 3 GHz whose memory answers in 90 ns, or measured: see --prices.
+/// The longest path is priced item by item; no instance need run. A refused program is reported with the
+/// instruction, the source line if known, and the fix. Prices are assumptions about a processor of 3 GHz with
+/// a memory latency of 90 ns, or measured: see --prices.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print JSON; prices are in picoseconds")))]
 #[command(after_long_help = "\
@@ -31,21 +32,22 @@ Examples:
   longwire forwarder cost nat44 --prices calibrated
   longwire forwarder cost nat44 --json")]
 pub struct Args {
-    /// A program that comes with Longwire, or an object file.
+    /// A built-in program, or an object file.
     program: String,
 
     #[command(flatten)]
     chosen: Chosen,
 
-    /// A line rate that is to be held, besides 1 Gbit/s.
+    /// A line rate to be guaranteed, besides 1 Gbit/s.
     #[arg(long, value_name = "RATE")]
     line_rate: Option<String>,
 
-    /// How much of the worker is set aside for packets to and from other levels, as "worker" of a router's slow-path and control together: "10 %".
+    /// The worker's share for packets to and from other levels, the sum of "worker" in a router's slow-path
+    /// and control: "10 %".
     #[arg(long, value_name = "PART", default_value = "0 %")]
     set_aside: Probability,
 
-    /// Prices that "longwire calibrate" has measured: "calibrated", or a file that it wrote. Default: "assumed".
+    /// Prices from "longwire calibrate": "calibrated", or a file that it wrote. Default: "assumed".
     #[arg(long, value_name = "PRICES")]
     prices: Option<String>,
 
@@ -58,7 +60,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Prints it.
+    /// Prints the cost.
     ///
     /// # Errors
     /// If there is no such program, or the verifier refuses it.
@@ -73,7 +75,7 @@ impl Args {
         if let Some(rate) = self.line_rate {
             rates.push(held(&rate).map_err(|why| anyhow::anyhow!("--line-rate: {why}"))?);
         }
-        // What links a program is given makes no difference to its cost.
+        // The links available to a program do not affect its cost.
         let all = [&program].into_iter().chain(program.exits.iter().map(|exit| &exit.program));
         let links = all.map(|one| verify(one.clone()).map_or(0, |verified| verified.links())).max();
         let links = links.unwrap_or(0) as usize;
@@ -103,19 +105,19 @@ impl Args {
     }
 }
 
-/// The only port of the router that a program is priced for.
+/// The only port of the router for which a program is priced.
 const PORT: u16 = 0;
 
-/// What a program costs, and which budgets it fits.
+/// The cost of a program, and the budgets that it fits.
 struct Cost {
     forwarder: Forwarder,
     prices: RouterPrices,
     verdicts: Vec<Tried>,
-    /// Whether the worst-case path is wanted.
+    /// Whether the worst-case path is requested.
     path: bool,
 }
 
-/// A budget, and a router with it that has this program only.
+/// A budget, and a router with it that has only this program.
 struct Tried {
     name: String,
     budget: Budget,
@@ -127,14 +129,14 @@ impl Cost {
         self.forwarder.verified()
     }
 
-    /// The instructions of the worst-case path, if they are wanted.
+    /// The instructions of the worst-case path, if requested.
     fn path(&self) -> Vec<String> {
         let verified = self.verified();
         let path = if self.path { verified.worst_path(&self.prices.items).path } else { Vec::new() };
         path.iter().map(|&instruction| verified.program().place(instruction).to_string()).collect()
     }
 
-    /// What programs cost that entries of its maps may name, and all of it at worst.
+    /// Costs of programs that entries of its maps may name, and the worst-case total.
     fn exits(&self) -> Vec<String> {
         let each = self.forwarder.exits().map(|(kind, verified)| {
             let price = verified.worst_path(&self.prices.items).price;
@@ -225,7 +227,7 @@ impl Cost {
     }
 }
 
-/// A rate that can be promised.
+/// Parses a rate that can be guaranteed.
 fn held(text: &str) -> Result<Rate, String> {
     match text.parse() {
         Ok(Rate(0) | Rate::UNLIMITED) => {
@@ -236,7 +238,7 @@ fn held(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// The paper's router, and those that hold these rates, less what is set aside.
+/// The budgets of the paper's router and of routers that guarantee these rates, less what is set aside.
 fn budgets(rates: &[Rate], set_aside: Probability) -> Vec<(String, Budget)> {
     let of_rate = |rate: &Rate| (format!("line-rate {rate}"), Budget::line_rate(rate.0));
     let all = [("vrp".to_owned(), Budget::VRP)].into_iter().chain(rates.iter().map(of_rate));
@@ -252,7 +254,7 @@ fn nanoseconds(picoseconds: u64) -> String {
     format!("{}.{:01} ns", count(picoseconds / 1000), picoseconds % 1000 / 100)
 }
 
-/// What happens on the worst-case path, and what each item costs there, in nanoseconds.
+/// Items on the worst-case path, and the cost of each in nanoseconds.
 fn items(verified: &Verified, prices: &RouterPrices) -> Vec<Vec<String>> {
     let worst = verified.worst_path(&prices.items);
     let time = nanoseconds;

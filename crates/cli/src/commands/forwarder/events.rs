@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Print the records that a program writes into its rings (ringbuf, perf_event_array), as they come
+/// Print the records of a program's rings (ringbuf, perf_event_array) as they arrive
 ///
-/// Whoever takes a record out has it, and nobody else. Records that find no room in a ring are lost; how many is said.
+/// A record that is read is removed from its ring. Records without room in a ring are lost, and their number
+/// is printed.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| {
     json.help("Print a JSON object for each record, and one when records were lost")
@@ -28,18 +29,19 @@ pub struct Args {
     /// The program's number.
     fid: u32,
 
-    /// The ring. Default: all that the program has.
+    /// The ring. Default: all rings of the program.
     map: Option<String>,
 
-    /// A type of its object by whose fields records are shown, such as the name of a structure. Default: hexadecimal digits.
+    /// A type of its object, such as the name of a structure, whose fields are shown. Default: hexadecimal
+    /// digits.
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
 
-    /// How often rings are looked at.
+    /// Polling interval of the rings.
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
     interval: Interval,
 
-    /// Print what is there and end.
+    /// Print the available records and end.
     #[arg(long)]
     once: bool,
 
@@ -51,14 +53,14 @@ pub struct Args {
     json: Json,
 }
 
-/// How long a pause lasts at most before it is looked whether to stop.
+/// Longest pause between checks whether to stop.
 const MOMENT: Duration = Duration::from_millis(50);
 
 impl Args {
     /// Prints records until it is stopped.
     ///
     /// # Errors
-    /// If no instance is meant, it does not answer any more, or has no such program, ring or type.
+    /// If no instance is selected, it no longer answers, or has no such program, ring or type.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let stop = stop_flag()?;
         let asked = ForwarderAsk::Events(self.fid, Rings { map: self.map.clone(), kind: self.kind.clone() });
@@ -95,7 +97,7 @@ impl Args {
         format!("{seconds}.{nanos:09} {} {shown}", text(&record["map"]))
     }
 
-    /// Says how many records found no room since it was said last.
+    /// Reports how many records were lost since the last report.
     fn say_lost(&self, answer: &Value, said: &mut Vec<u64>) -> anyhow::Result<()> {
         for (place, ring) in answer["rings"].as_array().into_iter().flatten().enumerate() {
             let now = ring["lost"].as_u64().unwrap_or_default();

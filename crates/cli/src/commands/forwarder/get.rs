@@ -20,7 +20,8 @@ pub struct Args {
     /// The program's number.
     fid: u32,
 
-    /// A type of its object by whose fields the state is shown, such as the name of a structure. Default: hexadecimal digits.
+    /// A type of its object, such as the name of a structure, whose fields are shown. Default: hexadecimal
+    /// digits.
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
 
@@ -33,10 +34,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// Prints it.
+    /// Prints the state.
     ///
     /// # Errors
-    /// If no instance is meant, or it does not answer, or has no such program.
+    /// If no instance is selected, or it does not answer, or has no such program.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let answer = ask(
             self.instance.as_deref(),

@@ -9,7 +9,7 @@ use longwire_report::Row;
 use longwire_report::shown::{columns, count};
 use serde_json::Value;
 
-/// What is counted, in the order of columns.
+/// The counters, in the order of columns.
 const NUMBERS: [&str; 13] = [
     "up",
     "verdicts",
@@ -26,7 +26,7 @@ const NUMBERS: [&str; 13] = [
     "cut",
 ];
 
-/// List who is above a router: services, control processes, and what became of their packets
+/// List the services and control processes above a router, with the outcome of their packets
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     instance: Option<String>,
 
-    /// Print the path of the socket by which control processes come, and nothing else.
+    /// Print only the path of the socket for control processes.
     #[arg(long, conflicts_with = "json")]
     socket: bool,
 
@@ -50,10 +50,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// Prints it.
+    /// Prints the list.
     ///
     /// # Errors
-    /// If no instance is meant, or it does not answer, or there is no socket.
+    /// If no instance is selected, or it does not answer, or there is no socket.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels)?;
         let socket = answer["socket"].as_str();
@@ -63,19 +63,19 @@ impl Args {
             return Ok(Outcome::Well);
         }
         if self.json.on {
-            let row = |seat| level_row(&self.router, seat);
+            let row = |attachment| level_row(&self.router, attachment);
             return outcome::print_report(
-                &report("forwarder levels", &self.router, answer, "seats", row),
+                &report("forwarder levels", &self.router, answer, "attachments", row),
                 true,
             );
         }
         let head = ["level", "name", "there"].into_iter().chain(NUMBERS).chain(["why"]);
         let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
-        for seat in answer["seats"].as_array().into_iter().flatten() {
-            let there = if seat["there"] == Value::Bool(true) { "yes" } else { "no" };
-            let numbers = NUMBERS.iter().map(|key| count(seat[key].as_u64().unwrap_or_default()));
-            let words = [text(&seat["level"]), text(&seat["name"]), there].map(str::to_owned);
-            let why = seat["last_cut"].as_str().unwrap_or("-").to_owned();
+        for attachment in answer["attachments"].as_array().into_iter().flatten() {
+            let there = if attachment["there"] == Value::Bool(true) { "yes" } else { "no" };
+            let numbers = NUMBERS.iter().map(|key| count(attachment[key].as_u64().unwrap_or_default()));
+            let words = [text(&attachment["level"]), text(&attachment["name"]), there].map(str::to_owned);
+            let why = attachment["last_cut"].as_str().unwrap_or("-").to_owned();
             lines.push(words.into_iter().chain(numbers).chain([why]).collect());
         }
         outcome::print(&columns(&lines).join("\n"))?;
@@ -87,10 +87,10 @@ impl Args {
 }
 
 /// A row as in the report of a run.
-fn level_row(router: &str, seat: Fields) -> Row {
-    let word = |field: &str| seat.get(field).map_or("", text);
+fn level_row(router: &str, attachment: Fields) -> Row {
+    let word = |field: &str| attachment.get(field).map_or("", text);
     let row = Row::new(format!("{router} {} {}", word("level"), word("name")), "").extra("kind", "level");
-    seat.into_iter().fold(row, |row, (field, value)| match field.as_str() {
+    attachment.into_iter().fold(row, |row, (field, value)| match field.as_str() {
         "name" => row.extra("who", value),
         _ => row.extra(field, value),
     })

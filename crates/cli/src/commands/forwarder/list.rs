@@ -1,4 +1,4 @@
-//! `longwire forwarder list`: a line a program.
+//! `longwire forwarder list`: a line per program.
 
 use super::answers::{program_row, report};
 use super::{List, ask, text};
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Lists a router's programs.
 ///
 /// # Errors
-/// If no instance is meant, or it does not answer, or it has no such router.
+/// If no instance is selected, or it does not answer, or it has no such router.
 pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
     let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List)?;
     if args.json.on {
@@ -57,7 +57,7 @@ pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// A time as it is listed; nothing was measured if there is none.
+/// Formats a time; `-` if it was not measured.
 fn nanoseconds(time: &Value) -> String {
     time.as_f64().map_or_else(|| "-".to_owned(), |time| format!("{time:.0}"))
 }

@@ -18,12 +18,12 @@ use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use serde_json::Value;
 
-/// Install programs on a running router, look at them, change them; say what a program costs
+/// Install programs on a running router, inspect and change them, and compute their cost
 ///
-/// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and those that come with
-/// Longwire, which have names: ack-monitor, balancer, detector, dscp-marker, heavy-hitters, minimal-ip, nat44, performance-monitor, policer,
-/// port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer, tcp-splicer-scaled,
-/// tcp-splicer6, wavelet. Bytes are written as pairs of hexadecimal digits.
+/// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and built-in
+/// ones with the names ack-monitor, balancer, detector, dscp-marker, heavy-hitters, minimal-ip, nat44,
+/// performance-monitor, policer, port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer,
+/// tcp-splicer-scaled, tcp-splicer6, wavelet. Bytes are written as pairs of hexadecimal digits.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -56,7 +56,8 @@ enum Action {
 
 /// Install a program while packets flow
 ///
-/// It is verified and compiled before; the router's packets wait for the change of a pointer. Prints the program's number.
+/// It is verified and compiled first; the router's packets only wait for the change of a pointer. Prints the
+/// program's number.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print JSON: its number, how long it was verified and compiled, \
     and for how long the router's packets waited for the exchange")))]
@@ -68,17 +69,20 @@ Examples:
   longwire forwarder install r1 mine.o --function count --state '8 B' --constant limit=100
   longwire forwarder install r1 spread.o --map counts=64 --map cpus=4
   longwire forwarder install r1 ports.o --function redirect --exit stamp
-  longwire forwarder install r1 --where slow-path --service echo --packets 10000 --cycles 1000 --destination-port 7 --protocol udp
-  longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 --destination-port 53")]
+  longwire forwarder install r1 --where slow-path --service echo --packets 10000 --cycles 1000 \
+  --destination-port 7 --protocol udp
+  longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 \
+  --destination-port 53")]
 struct Install {
     /// The router.
     router: String,
 
-    /// A program that comes with Longwire, or an object file. What it lets pass goes up, if --where says so; without a program, all that has the key does.
+    /// A built-in program, or an object file. Packets that it passes go up, if --where says so; without a
+    /// program, all packets with the key do.
     #[arg(required_unless_present = "level")]
     program: Option<String>,
 
-    /// The level where its packets go: data-path, slow-path (a service), control (another process).
+    /// The level for its packets: data-path, slow-path (a service), control (another process).
     #[arg(long = "where", value_name = "LEVEL")]
     level: Option<String>,
 
@@ -86,7 +90,7 @@ struct Install {
     #[arg(long)]
     service: Option<String>,
 
-    /// Packets a second that it is promised above.
+    /// Guaranteed packets a second above.
     #[arg(long, value_name = "COUNT")]
     packets: Option<String>,
 
@@ -94,26 +98,27 @@ struct Install {
     #[arg(long, value_name = "COUNT")]
     cycles: Option<String>,
 
-    /// Its share of what is promised to nobody, beside others'. Default: 1.
+    /// Its share of what is not guaranteed, relative to others. Default: 1.
     #[arg(long, value_name = "COUNT")]
     share: Option<String>,
 
-    /// Only packets with this mark, which a program before it has set, go up. Default: all.
+    /// Send up only packets with this mark, set by an earlier program. Default: all.
     #[arg(long)]
     mark: Option<String>,
 
-    /// Within which time packets that go up are to be answered. Default: 20 ms.
+    /// Time limit for verdicts on packets that go up. Default: 20 ms.
     #[arg(long, value_name = "TIME")]
     within: Option<String>,
 
-    /// What becomes of packets that are not answered in time, or if nobody is there: pass, drop. Default: pass.
+    /// Action for packets without a verdict in time, or without an attached process: pass, drop. Default:
+    /// pass.
     #[arg(long, value_name = "WHAT")]
     otherwise: Option<String>,
 
     #[command(flatten)]
     chosen: Chosen,
 
-    /// What it is called; a control process comes by that name. Default: the program's name, or the service's.
+    /// Its name, by which a control process attaches. Default: the program's or the service's name.
     #[arg(long)]
     name: Option<String>,
 
@@ -124,19 +129,19 @@ struct Install {
     #[arg(long)]
     protocol: Option<String>,
 
-    /// How large its state is. Default: as large as the program uses.
+    /// Size of its state. Default: as large as the program uses.
     #[arg(long, value_name = "SIZE")]
     state: Option<String>,
 
-    /// What its state holds at first. Default: zeros.
+    /// Initial contents of its state. Default: zeros.
     #[arg(long, value_name = "HEX")]
     data: Option<String>,
 
-    /// The port of the router that its packets go out of, instead of where routes say.
+    /// The output port of its packets, instead of the routes'.
     #[arg(long)]
     port: Option<String>,
 
-    /// The gateway that its packets go to.
+    /// The gateway of its packets.
     #[arg(long, value_name = "ADDRESS")]
     via: Option<String>,
 
@@ -144,11 +149,11 @@ struct Install {
     #[arg(long)]
     queue: Option<String>,
 
-    /// A link that the program may choose: it numbers them from 0 on, in this order. May be given several times.
+    /// A link that the program may choose, numbered from 0 in this order. May be given several times.
     #[arg(long = "link", value_name = "LINK")]
     links: Vec<String>,
 
-    /// After which time it is removed, unless it is renewed before; 1 s to 1 h. Default: it stays.
+    /// Remove it after this time, unless it is renewed; 1 s to 1 h. Default: never.
     #[arg(long, value_name = "TIME")]
     lease: Option<String>,
 
@@ -160,7 +165,7 @@ struct Install {
     json: Json,
 }
 
-/// Let the leases of programs begin again: of those that were installed with --lease
+/// Renew the leases of programs that were installed with --lease
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -182,7 +187,7 @@ struct Renew {
     json: Json,
 }
 
-/// List a router's programs, what they have done, and what a packet may need at most
+/// List a router's programs, their counters, and their worst-case cost per packet
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -200,7 +205,7 @@ struct List {
     json: Json,
 }
 
-/// Write a program's state, all of it, between two batches of packets
+/// Write all of a program's state, between two batches of packets
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -213,10 +218,10 @@ struct Set {
     /// The program's number.
     fid: u32,
 
-    /// The bytes; with --type, its fields as JSON. A field that is left out is 0.
+    /// The bytes; with --type, its fields as JSON. Omitted fields are 0.
     data: String,
 
-    /// The type of its object that the fields are of, such as the name of a structure.
+    /// The type of its object, such as the name of a structure, that defines the fields.
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
 
@@ -250,9 +255,10 @@ struct Remove {
 
 /// List a program's maps, print or write their entries
 ///
-/// Without a map, the maps; with one, its entries; with a key, its value; with a value, writes it; with --delete, removes it; with --clear, all.
-/// Keys and values are shown by the fields of their types if the object has those (BTF), else as hexadecimal digits, and may be written either way:
-/// as JSON, a field that is left out being 0, or as exactly as many digits as there are bytes.
+/// Without a map, lists the maps; with one, its entries; with a key, its value; with a value, writes it; with
+/// --delete, removes it; with --clear, all. Keys and values are shown by the fields of their types if the
+/// object has those (BTF), else as hexadecimal digits. They may be written either way: as JSON, where omitted
+/// fields are 0, or as exactly as many digits as there are bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -285,7 +291,7 @@ struct Map {
     #[arg(long, requires = "key", conflicts_with = "value")]
     delete: bool,
 
-    /// Remove all entries of the map; of an array, make them zero.
+    /// Remove all entries of the map; set those of an array to zero.
     #[arg(long, requires = "map", conflicts_with = "key")]
     clear: bool,
 
@@ -302,10 +308,10 @@ struct Map {
 }
 
 impl Args {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If the program is refused, no instance is meant, or it refuses or does not answer.
+    /// If the program is refused, no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::Cost(args) => args.run(),
@@ -332,13 +338,13 @@ impl Args {
     }
 }
 
-/// A constant, and what it is to be.
+/// Parses a constant and its value.
 fn constant(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as limit=100")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// A map, and how many entries it is to have.
+/// Parses a map and its number of entries.
 fn entries(text: &str) -> Result<(String, String), String> {
     let (name, entries) = text.split_once('=').ok_or("write NAME=ENTRIES, such as counts=64")?;
     Ok((name.trim().to_owned(), entries.trim().to_owned()))
@@ -398,7 +404,7 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
     let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
     if args.json.on {
         let report = match answer.get("value") {
-            // One entry, which is what was asked for.
+            // A single entry was requested.
             Some(_) => {
                 let mut report = Report::new("forwarder map").with("router", &*args.router);
                 report.extend(answer.as_object().cloned().map(|entry| named_row(entry, "key")));
@@ -446,7 +452,7 @@ fn map(args: Map) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// A ring in a line.
+/// A line about a ring.
 fn ring(map: &Value) -> String {
     format!(
         "{}: {}, {} of {} bytes wait, {} records taken out, {} lost",

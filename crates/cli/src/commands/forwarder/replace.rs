@@ -8,11 +8,12 @@ use longwire_control::{ForwarderAsk, NewForwarder};
 use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
 
-/// Put another program in the place of an installed one while packets flow
+/// Replace an installed program while packets flow
 ///
-/// It keeps the number, the key, the level, the way and the links of the one that goes; its maps, with all that is in them, where they are declared
-/// alike (name, kind, sizes and what they hold at first); and its state if that is as large. What is not kept is said to be new. It is verified and
-/// compiled before; the router's packets wait for the change of a pointer.
+/// The number, key, level, route and links of the old program are kept. Its maps and their contents are kept
+/// if they are declared alike (name, kind, sizes and initial contents), and its state if the size is the
+/// same. Everything else is reported as new. The program is verified and compiled first; the router's packets
+/// only wait for the change of a pointer.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -22,20 +23,20 @@ pub struct Args {
     /// The router.
     router: String,
 
-    /// The number of the program that goes.
+    /// The number of the old program.
     fid: u32,
 
-    /// A program that comes with Longwire, or an object file.
+    /// A built-in program, or an object file.
     program: String,
 
     #[command(flatten)]
     chosen: Chosen,
 
-    /// What it is called. Default: as the one that goes.
+    /// Its name. Default: that of the old one.
     #[arg(long)]
     name: Option<String>,
 
-    /// How large its state is. Default: as large as the program uses.
+    /// Size of its state. Default: as large as the program uses.
     #[arg(long, value_name = "SIZE")]
     state: Option<String>,
 
@@ -48,10 +49,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// Does it, and says what was kept.
+    /// Replaces the program, and reports what was kept.
     ///
     /// # Errors
-    /// If the program is refused, no instance is meant, or it refuses or does not answer.
+    /// If the program is refused, no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let written = WrittenForwarder { name: self.name, state: self.state, ..self.chosen.of(self.program) };
         let (forwarder, object) = sent(&written)?;

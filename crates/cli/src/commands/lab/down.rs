@@ -13,11 +13,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a lab has to come down.
+/// Time for a lab to be taken down.
 const PATIENCE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Take labs down: end what runs in their hosts and remove all that was made
+/// Take labs down: end the programs in their hosts and remove everything that was made
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(required_unless_present = "all")]
     lab: Option<String>,
 
-    /// All labs that `lab up` made, and what killed processes left.
+    /// All labs made by `lab up`, and the remains of killed processes.
     #[arg(long, conflicts_with = "lab")]
     all: bool,
 
@@ -47,7 +47,7 @@ impl Args {
             };
             return self.tell(&[take_down(&lab)?]);
         }
-        // Runs and commands behind a link have labs, too; those are ended by whoever started them.
+        // Runs and commands behind a link have labs, too, which must be ended by their own processes.
         let kept =
             |lab: &Found| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
         let all: Vec<_> = labs()?.into_iter().filter(kept).collect();
@@ -72,19 +72,19 @@ impl Args {
     }
 }
 
-/// A lab that is down.
+/// A lab that was taken down.
 pub(crate) struct Ended {
     name: String,
     /// The process that kept it up.
     pid: Option<u32>,
-    /// What that process said at its end.
+    /// The final output of that process.
     words: Words,
-    /// Whether it was down before.
+    /// Whether it had ended before.
     by_itself: bool,
 }
 
 impl Ended {
-    /// The lab with the report of its run, if there is one.
+    /// A row for the lab, with the report of its run, if there is one.
     pub(crate) fn row(&self) -> Row {
         let row = Row::new(&*self.name, "").extra("kind", "lab").extra("pid", self.pid);
         row.extra(
@@ -93,7 +93,7 @@ impl Ended {
         )
     }
 
-    /// Prints it for people.
+    /// Prints the result as text.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
         print_with(|out| {
             out.write_all(self.words.text.as_bytes())?;
@@ -111,7 +111,7 @@ struct Words {
 }
 
 impl Words {
-    /// Reads a log: lines of text, and the report on a line of its own.
+    /// Parses a log: lines of text, and the report on a line of its own.
     fn of(log: &str) -> Self {
         let mut words = Self::default();
         for line in log.lines() {
@@ -132,21 +132,22 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
         None => Lab::open(name)?.down()?,
         Some(_) if lab.info.dead => {}
         Some(pid) => {
-            // By its process, too: a name may be another run's.
+            // Selected by process, too: another run may have the same name.
             let asked =
                 Client::connect(&sockets, Some(&format!("{name}-{pid}"))).and_then(|client| client.stop());
-            // One that is still being made, or no longer answers, understands SIGTERM.
+            // A lab that is still being made, or does not answer, gets SIGTERM.
             if asked.is_err() {
                 lab.info.ask_to_end();
             }
             ensure!(
                 lab.info.wait_for_end(PATIENCE),
-                "process {pid}, which keeps lab {name} up, has not ended within {PATIENCE:?}; end it with `kill -9 {pid}`, \
-                 and the rest with `longwire lab down {name}`"
+                "process {pid}, which keeps lab {name} up, has not ended within {PATIENCE:?}; end it with \
+                 `kill -9 {pid}`, and the rest with `longwire lab down {name}`"
             );
         }
     }
-    // What a process left that did not end by itself: its lab, and its socket, which looking at it removes.
+    // Remains of a process that did not end by itself: its lab, and its socket, which is removed when
+    // inspected.
     if !lab.private {
         longwire_lab::sweep()?;
     }
@@ -157,14 +158,14 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
     Ok(Ended { name: name.clone(), pid: lab.info.owner, words, by_itself: false })
 }
 
-/// The log of a lab, held open: the process that keeps the lab up writes its report there at the end, and removes it.
+/// The open log of a lab: its process writes its report there at the end, and removes the file.
 struct LastWords {
     log: File,
     name: String,
 }
 
 impl LastWords {
-    /// What is said from now on.
+    /// A reader of what is written from now on.
     fn from_now(name: &str) -> Option<Self> {
         let mut words = Self::all_of(name)?;
         words.log.seek(SeekFrom::End(0)).ok().map(|_| words)
@@ -176,17 +177,17 @@ impl LastWords {
         Some(Self { log, name: name.to_owned() })
     }
 
-    /// Reads it, once nothing more is to come.
+    /// Reads the log after the last write.
     fn read(mut self) -> anyhow::Result<Words> {
         let mut text = Vec::new();
         self.log.read_to_end(&mut text)?;
-        // Left by a process that was killed.
+        // Left by a killed process.
         remove_log(&self.name);
         Ok(Words::of(&String::from_utf8_lossy(&text)))
     }
 }
 
-/// Looks at the sockets until the process has none: of a process that was killed, threads may take a moment to go.
+/// Waits until the process has no sockets: threads of a killed process may take a moment to end.
 fn wait_until_silent(sockets: &Path, pid: u32) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while longwire_control::list(sockets)?.iter().any(|found| found.pid == pid) && Instant::now() < deadline {

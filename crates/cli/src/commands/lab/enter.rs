@@ -7,9 +7,9 @@ use longwire_lab::Attendant;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
-/// Run a command in a host of a lab that is up
+/// Run a command in a host of a lab
 ///
-/// Its exit code, its terminal and its signals are kept; the lab's host names resolve.
+/// Its exit code, terminal and signals are kept; the lab's host names resolve.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! The process that keeps a lab up.
+//! The background process that keeps a lab up.
 
 use crate::Outcome;
 use anyhow::{Context, ensure};
@@ -12,13 +12,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What it says when packets can flow.
+/// Its message when packets can flow.
 pub const READY: &str = "ready";
 
-/// How often signals are looked for.
+/// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Keep a lab up until told to end; `lab up` starts this in the background
+/// Keep a lab up until it is ended; `lab up` starts this in the background
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The scenario file.
@@ -34,18 +34,18 @@ impl Args {
         longwire_lab::detach().context("leaving the terminal")?;
         let mut plan = longwire_scenario::load(&self.scenario)?;
         fit_pool(&mut plan);
-        // A working directory that is in use can't be unmounted.
+        // A working directory on a file system would prevent unmounting it.
         std::env::set_current_dir("/")?;
         gain_privileges(&mut plan)?;
         let signals = StopSignals::catch().context("catching signals")?;
         let hosts = TestHosts::make(&self.name, &plan)?;
-        // Once whoever started this has gone, nobody wants the lab, and what follows takes seconds.
+        // If the caller has ended, the lab is not wanted, and the next steps take seconds.
         ensure!(has_reader(&io::stdout()), "nobody waits for the lab any more");
         let options = RealOptions { name: self.name.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         let mut log = File::create(log_of(&self.name)).context("making the log file")?;
         writeln!(log, "lab {} is up (process {})", self.name, std::process::id())?;
-        // Nobody waits any more if `lab up` was ended meanwhile: then the lab is not wanted.
+        // The caller may have ended meanwhile: then the lab is not wanted.
         let wanted = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush()).is_ok();
         while wanted && signals.came().is_none() && !run.has_ended() {
             if run.stopped().recv_timeout(LOOK).is_ok() {
@@ -57,7 +57,8 @@ impl Args {
         let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
         writeln!(log, "{}", serde_json::to_string(&ran.report())?)?;
         if !broken {
-            // Whoever asked for the end has it open. Else it stays, and says why: `lab down` shows it.
+            // If `lab down` requested the end, it has the file open. Otherwise the file stays, with the
+            // reason, and `lab down` shows it.
             remove_log(&self.name);
         }
         Ok(Outcome::Well)

@@ -6,7 +6,7 @@ use crate::{Json, Outcome, outcome};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 
-/// List the labs that are up
+/// List the labs
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -38,7 +38,7 @@ enum Action {
 }
 
 impl Args {
-    /// Carries the action out.
+    /// Runs the action.
     ///
     /// # Errors
     /// If there is no such lab, or the system does not allow it.
@@ -53,17 +53,17 @@ impl Args {
     }
 }
 
-/// A lab that is up, or what a killed process left of one.
+/// A lab, or the remains of one whose process was killed.
 struct Found {
     info: LabInfo,
-    /// Whether it was made without privileges, in a world of its own.
+    /// Whether it was made without privileges, in its own user namespace.
     private: bool,
 }
 
-/// All labs: those of this machine, and this user's made without privileges.
+/// All labs: those of this machine, and those that this user made without privileges.
 fn labs() -> anyhow::Result<Vec<Found>> {
     let open = match Lab::list() {
-        // The machine's labs are root's; others can neither see nor use them.
+        // The machine's labs belong to root; other users can neither see nor use them.
         Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             Vec::new()
         }
@@ -79,11 +79,11 @@ pub(crate) fn names() -> anyhow::Result<Vec<(String, Vec<String>)>> {
     Ok(labs()?.into_iter().map(|Found { info, .. }| (info.instance.clone(), hosts(&info))).collect())
 }
 
-/// Why a lab isn't found.
+/// The error for an unknown lab.
 fn unknown(name: &str) -> anyhow::Error {
     anyhow!(
-        "no lab {name} of this user is up; `longwire lab list` shows those that are. One that another user made without \
-         privileges is used and taken down by that user only"
+        "no lab {name} of this user is up; `longwire lab list` shows those that are. One that another user \
+         made without privileges is used and taken down by that user only"
     )
 }
 
@@ -91,14 +91,16 @@ fn find(name: &str) -> anyhow::Result<Option<Found>> {
     Ok(labs()?.into_iter().find(|lab| lab.info.instance == name))
 }
 
-/// Opens a lab that is up. One that was made without privileges is joined, which a process of one thread can.
+/// Opens a lab. If it was made without privileges, its namespaces are joined, which a single-threaded process
+/// can do.
 pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
     let Some(found) = find(name)? else {
         return Err(unknown(name));
     };
     if found.info.dead {
         bail!(
-            "lab {name} was left by a process that was killed; take the rest of it down with `longwire lab down {name}`"
+            "lab {name} was left by a process that was killed; take the rest of it down with `longwire lab \
+             down {name}`"
         );
     }
     if found.private {
@@ -107,7 +109,7 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
     Ok(Lab::open(name)?)
 }
 
-/// Takes the lab down that this instance keeps up, if it does, as `lab down` would.
+/// Takes down the lab that this instance keeps up, if any, as `lab down` does.
 pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<Option<Ended>> {
     let is_it = |lab: &Found| lab.info.instance == instance.name && lab.info.owner == Some(instance.pid);
     match labs()?.into_iter().find(is_it).filter(|lab| log_of(&lab.info.instance).exists()) {

@@ -25,7 +25,7 @@ pub struct Args {
     /// The scenario file, or - for standard input.
     scenario: PathBuf,
 
-    /// What to call the lab. Default: as the file; from standard input, it needs one.
+    /// The name of the lab. Default: the file's; required for standard input.
     #[arg(long)]
     name: Option<String>,
 
@@ -50,7 +50,8 @@ impl Args {
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         if find(&name)?.is_some_and(|lab| !lab.info.dead) {
             bail!(
-                "lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one another name"
+                "lab {name} is up already; `longwire lab down {name}` takes it down, --name gives this one \
+                 another name"
             );
         }
         let progress = Progress::start(format!("making lab {name}"), None);
@@ -80,17 +81,17 @@ impl Args {
         command.stdin(if piped { Stdio::piped() } else { Stdio::null() });
         command.stderr(input.try_clone()?).stdout(input);
         let mut child = command.spawn().context("starting the process that keeps the lab up")?;
-        // This process's ends of the pipe, so that its end is seen.
+        // Closes this process's ends of the pipe, so that its end is noticed.
         drop(command);
         if let Some(mut stdin) = child.stdin.take() {
-            // If it ended before it read all, it says why.
+            // If it ended before it read everything, it reports why.
             let _ = stdin.write_all(text.as_bytes());
         }
         let mut told = String::new();
         for line in BufReader::new(output).lines() {
             let line = line?;
             if line == READY {
-                // It goes on by itself; what it said before that were notes, which have been told.
+                // It continues in the background; its output so far were notes, which have been printed.
                 return Ok(child.id());
             }
             told += &line;

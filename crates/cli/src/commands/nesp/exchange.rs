@@ -49,7 +49,7 @@ impl Exchange {
         Ok(exchange)
     }
 
-    /// Sends a request, in parts if it has to be, and returns the answer.
+    /// Sends a request, in parts if necessary, and returns the answer.
     pub(super) fn ask(
         &mut self,
         operation: Operation,
@@ -69,7 +69,7 @@ impl Exchange {
         last.context("there is nothing to ask")
     }
 
-    /// Asks page by page, and returns all items but those that say where the next page begins.
+    /// Requests page by page, and returns all items except those that name the next page.
     pub(super) fn all(
         &mut self,
         operation: Operation,
@@ -80,9 +80,9 @@ impl Exchange {
             let items = std::iter::once(Item::Next(place)).chain(asked.iter().cloned()).collect();
             for item in self.ask(operation, 0, items)?.items {
                 match item {
-                    // A place that does not go on would be asked for for ever.
+                    // A page that does not advance would be requested for ever.
                     Item::Next(next) => from = Some(next).filter(|next| *next > place),
-                    // A page begins with the object that the page before ended with.
+                    // A page begins with the object that ended the previous page.
                     item if Some(&item) == object.as_ref() => {}
                     item => {
                         if let Item::Object(..) = item {
@@ -96,7 +96,7 @@ impl Exchange {
         Ok(all)
     }
 
-    /// Sends a message until `take` finds its answer.
+    /// Sends a message until `take` accepts an answer.
     fn until<T>(
         &mut self,
         message: &[u8],
@@ -108,8 +108,8 @@ impl Exchange {
             match retry.due(monotonic().0) {
                 Due::Send => self.carrier.send(message)?,
                 Due::GiveUp => bail!(
-                    "nobody answers at {}, after {} messages in {:?}; does the instance allow NESP from here ([nesp] ports), and is \
-                     the key the same?",
+                    "nobody answers at {}, after {} messages in {:?}; does the instance allow NESP from here \
+                     ([nesp] ports), and is the key the same?",
                     self.carrier.name(),
                     retry.sent,
                     self.patience
@@ -142,14 +142,14 @@ impl Carrier {
                 socket.send(&frame).with_context(|| format!("can't send by {interface}"))
             }
             Self::Udp { socket, to } => match socket.send(message) {
-                // What ICMP said of an earlier datagram: the next one may be answered.
+                // An ICMP error about an earlier datagram: the next one may be answered.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(drop).with_context(|| format!("can't send to {to}")),
             },
         }
     }
 
-    /// A message that comes within `wait`.
+    /// Receives a message within `wait`.
     fn receive<'b>(&self, buffer: &'b mut [u8], wait: Duration) -> anyhow::Result<Option<&'b [u8]>> {
         match self {
             Self::Ethernet { socket, interface } => {

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// Read and change the settings of an emulator by frames, from a host that is attached to one of its ports
 ///
-/// The instance has to allow it: see the section `nesp` of scenarios. Over Ethernet (--interface) it takes the privilege to send raw frames, which root
-/// of a test host has; over UDP (--udp) it takes none.
+/// The instance must allow it: see the section `nesp` of scenarios. Over Ethernet (--interface) it needs the
+/// privilege to send raw frames, which root of a test host has; over UDP (--udp) it needs none.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,27 +45,27 @@ enum Action {
     Apply(Apply),
 }
 
-/// Make a key file, which nobody else can read
+/// Make a key file that only its owner can read
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire nesp key nesp.key")]
 struct KeyArgs {
-    /// The file to make; one that is there is kept.
+    /// The file to make; an existing one is not changed.
     file: PathBuf,
 
     #[command(flatten)]
     json: Json,
 }
 
-/// How the emulator is reached.
+/// How to reach the emulator.
 #[derive(Debug, clap::Args)]
 struct Reach {
     /// Send Ethernet frames by this interface.
     #[arg(long, value_name = "IF", required_unless_present = "udp", conflicts_with = "udp")]
     interface: Option<String>,
 
-    /// Send UDP datagrams to this address, with a port or without (8805).
+    /// Send UDP datagrams to this address, with or without a port (default 8805).
     #[arg(long, value_name = "ADDRESS", value_parser = udp_address)]
     udp: Option<SocketAddr>,
 
@@ -73,7 +73,7 @@ struct Reach {
     #[arg(long, value_name = "FILE")]
     key_file: PathBuf,
 
-    /// How long an answer is waited for, retransmissions included.
+    /// Time limit for an answer, retransmissions included.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     timeout: Nanos,
 
@@ -112,7 +112,7 @@ struct Get {
     /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
     object: String,
 
-    /// The settings to show; all without.
+    /// The settings to show. Default: all.
     settings: Vec<String>,
 
     #[command(flatten)]
@@ -128,7 +128,8 @@ Examples:
   longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key
   longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' --interface eth0 --key-file nesp.key
   longwire nesp set flow:west/voice weight=4 --interface eth0 --key-file nesp.key
-  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file nesp.key
+  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file \
+  nesp.key
   longwire nesp set forwarder:west/seen program=none --interface eth0 --key-file nesp.key")]
 struct Set {
     /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
@@ -138,7 +139,7 @@ struct Set {
     #[arg(required = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
 
-    /// When, from the start of the run; at once without.
+    /// Time of the changes, from the start of the run. Default: at once.
     #[arg(long, value_name = "TIME")]
     at: Option<Nanos>,
 
@@ -146,9 +147,9 @@ struct Set {
     reach: Reach,
 }
 
-/// Make the changes of a file at one instant: all of them, or none
+/// Make the changes in a file at one instant: all of them, or none
 ///
-/// Each line is an object and what changes of it, as nesp set takes them; # begins a comment.
+/// Each line has an object and its changes, in the syntax of nesp set; # begins a comment.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -158,7 +159,7 @@ struct Apply {
     /// The file; - for standard input.
     file: PathBuf,
 
-    /// When, from the start of the run; at once without.
+    /// Time of the changes, from the start of the run. Default: at once.
     #[arg(long, value_name = "TIME")]
     at: Option<Nanos>,
 
@@ -167,10 +168,10 @@ struct Apply {
 }
 
 impl Args {
-    /// Carries it out.
+    /// Runs the command.
     ///
     /// # Errors
-    /// If nobody answers, the emulator refuses, or a file can't be used.
+    /// If no emulator answers, it refuses, or a file can't be used.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::Key(args) => args.make(),
@@ -209,7 +210,7 @@ impl KeyArgs {
     }
 }
 
-/// The object that a text means: a link unless it says otherwise.
+/// Parses an object: a link unless it has a prefix.
 fn object(text: &str) -> Item<'static> {
     let named = text.split_once(':').and_then(|(word, name)| {
         let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word)?;
@@ -224,7 +225,7 @@ fn setting(text: &str) -> anyhow::Result<Item<'static>> {
         bail!("\"{text}\" is no setting; write KEY=VALUE, such as rate=5mbit");
     };
     let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-    // What is longer would be cut, and mean something else.
+    // A longer name would be truncated, and mean something else.
     ensure!(name.len() <= MOST_NAME, "the name of a setting has at most {MOST_NAME} bytes");
     ensure!(
         value.len() <= MOST_TEXT,
@@ -234,7 +235,7 @@ fn setting(text: &str) -> anyhow::Result<Item<'static>> {
     Ok(Item::Setting(name.into(), value.into()))
 }
 
-/// The changes of a file.
+/// Reads the changes of a file.
 fn read_changes(file: &Path) -> anyhow::Result<Items<'static>> {
     let mut text = String::new();
     let read = if file == Path::new("-") {
@@ -292,7 +293,7 @@ impl List {
             let objects = std::mem::take(&mut all);
             for item in objects {
                 let named = exchange.all(Operation::Get, std::slice::from_ref(&item))?;
-                // One without settings is shown all the same.
+                // An object without settings is shown too.
                 all.extend(if named.is_empty() { vec![item] } else { named });
             }
         }
@@ -337,7 +338,7 @@ fn show(command: &str, items: &Items<'_>, json: Json) -> anyhow::Result<Outcome>
     Ok(Outcome::Well)
 }
 
-/// The parts of a request whose items may not fit one message. Settings stay behind their object.
+/// Splits a request whose items may not fit one message. Settings stay after their object.
 fn parts(
     operation: Operation,
     group: u32,
@@ -367,7 +368,7 @@ fn parts(
     Ok(each.map(|(part, items)| Request { group, part, parts, operation, time, items }).collect())
 }
 
-/// An answer that owns its texts.
+/// An answer with owned texts.
 fn owned(answer: Answer<'_>) -> Answer<'static> {
     let items = answer.items.into_iter().map(Item::into_owned).collect();
     Answer { status: answer.status, time: answer.time, items }

@@ -8,8 +8,8 @@ use clap::Subcommand;
 
 /// Measure a path, between hosts of a lab or between real machines
 ///
-/// One side receives, the other sends and prints what both saw: loss, one-way delay, jitter and order of UDP at a set rate,
-/// goodput of TCP, latency of requests, round trips of pings. Pings need no receiver.
+/// One side receives, the other sends and prints what both measured: loss, one-way delay, jitter and order of
+/// UDP at a set rate, goodput of TCP, latency of requests, round trips of pings. Pings need no receiver.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -33,7 +33,7 @@ impl Args {
     /// Receives or sends.
     ///
     /// # Errors
-    /// If a parameter is out of range, or the other side can't be reached, refuses or falls silent.
+    /// If a parameter is out of range, or the other side can't be reached, refuses or stops answering.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.side {
             Side::Receive(args) => args.run(),

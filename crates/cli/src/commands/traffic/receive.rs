@@ -6,7 +6,7 @@ use longwire_lab::traffic::{DEFAULT_PORT, Outcome as Received, Server, Session};
 use longwire_report::{Report, Row};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Receive what others send, one sender after the other, until interrupted
+/// Receive from one sender after another, until interrupted
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print a line of JSON for each sender")))]
 #[command(after_long_help = "\
@@ -15,15 +15,15 @@ Examples:
   longwire traffic receive --port 7000 --count 1
   longwire traffic receive --json >> received.jsonl")]
 pub struct Args {
-    /// The address to listen on. Default: every one of this machine.
+    /// The address to listen on. Default: all addresses of this machine.
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
 
-    /// The TCP port to listen on; packets come to ports that the system chooses.
+    /// The TCP port to listen on; the system chooses the ports for packets.
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
 
-    /// End after so many senders.
+    /// End after this number of senders.
     #[arg(long, value_name = "SENDERS")]
     count: Option<u64>,
 
@@ -49,7 +49,7 @@ impl Args {
         if let Some(address) = self.bind {
             return Ok(Server::bind(SocketAddr::new(address, self.port))?);
         }
-        // A machine without IPv6 has the IPv4 addresses only.
+        // A machine without IPv6 has only IPv4 addresses.
         let any: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), [0, 0, 0, 0].into()];
         let both = Server::bind(SocketAddr::new(any[0], self.port));
         Ok(both.or_else(|_| Server::bind(SocketAddr::new(any[1], self.port)))?)

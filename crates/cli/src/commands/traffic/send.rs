@@ -16,7 +16,7 @@ use longwire_units::{Bytes, Nanos, Rate};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Send to a receiver and print what both sides saw
+/// Send to a receiver and print what both sides measured
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -31,21 +31,21 @@ enum What {
     Ping(Echo),
 }
 
-/// Where to, and how to show the result.
+/// Destination and output format.
 #[derive(Debug, clap::Args)]
 struct To {
     /// The receiver: a name or an address.
     host: String,
 
-    /// The port on which `longwire traffic receive` listens there.
+    /// The port of `longwire traffic receive` there.
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
 
-    /// Take an IPv4 address of the host.
+    /// Use an IPv4 address of the host.
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
 
-    /// Take an IPv6 address of the host.
+    /// Use an IPv6 address of the host.
     #[arg(short = '6', long)]
     ipv6: bool,
 
@@ -66,7 +66,7 @@ struct Udp {
     #[command(flatten)]
     to: To,
 
-    /// How fast: a rate, or "unlimited". Default: 1 Mbit/s.
+    /// The sending rate, or "unlimited". Default: 1 Mbit/s.
     #[arg(long, conflicts_with = "packets_per_second")]
     rate: Option<Rate>,
 
@@ -78,19 +78,19 @@ struct Udp {
     #[arg(long, default_value = "1000 B")]
     size: Bytes,
 
-    /// Which bytes the rate counts.
+    /// The bytes that the rate counts.
     #[arg(long, value_enum, default_value_t = Counted::Ethernet)]
     layer: Counted,
 
     #[command(flatten)]
     until: HowLong,
 
-    /// How long to wait for stragglers; more than the path's delay.
+    /// Time to wait for stragglers; more than the path's delay.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     wait: Nanos,
 }
 
-/// Bytes that a rate counts.
+/// Bytes counted by a rate.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Counted {
     /// UDP payload only.
@@ -106,16 +106,16 @@ enum Counted {
 /// When to stop.
 #[derive(Debug, clap::Args)]
 struct HowLong {
-    /// How long to send. Default: 10 s.
+    /// Duration. Default: 10 s.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "count")]
     time: Option<Nanos>,
 
-    /// How many packets or requests to send.
+    /// Number of packets or requests to send.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
 
-/// As much TCP as the path carries
+/// TCP at the highest rate of the path
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -126,15 +126,15 @@ struct Tcp {
     #[command(flatten)]
     to: To,
 
-    /// How long to send. Default: 10 s.
+    /// Duration. Default: 10 s.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "bytes")]
     time: Option<Nanos>,
 
-    /// How much to send, over all connections.
+    /// Bytes to send, over all connections.
     #[arg(long, value_name = "SIZE")]
     bytes: Option<Bytes>,
 
-    /// Connections that share it, 1 to 64.
+    /// Number of parallel connections, 1 to 64.
     #[arg(long, value_name = "N", default_value_t = 1)]
     parallel: u32,
 
@@ -143,7 +143,7 @@ struct Tcp {
     congestion: Option<String>,
 }
 
-/// Requests and their responses: latency as a program sees it
+/// Requests and their responses: latency seen by a program
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -153,7 +153,7 @@ struct Request {
     #[command(flatten)]
     to: To,
 
-    /// What carries them.
+    /// Their transport.
     #[arg(long, value_enum, default_value_t = Carrier::Tcp)]
     over: Carrier,
 
@@ -165,19 +165,19 @@ struct Request {
     #[arg(long, value_name = "SIZE", default_value = "64 B")]
     response: Bytes,
 
-    /// How many are under way at a time, 1 to 1024.
+    /// Number of requests in progress at a time, 1 to 1024.
     #[arg(long, value_name = "N", default_value_t = 1)]
     parallel: u32,
 
     #[command(flatten)]
     until: HowLong,
 
-    /// When to give a request up; more than the path's round trip.
+    /// Time after which a request is given up; more than the path's round trip.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     timeout: Nanos,
 }
 
-/// What carries requests.
+/// The transport of requests.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Carrier {
     /// One connection.
@@ -200,7 +200,7 @@ struct Echo {
     #[arg(long, value_name = "N", default_value_t = 10)]
     count: u32,
 
-    /// From one request to the next, 10 us to 60 s; they overlap if it is less than the round trip.
+    /// Time between requests, 10 us to 60 s; they overlap if it is less than the round trip.
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
     interval: Nanos,
 
@@ -208,7 +208,7 @@ struct Echo {
     #[arg(long, default_value = "56 B")]
     size: Bytes,
 
-    /// How long to wait for replies after the last request.
+    /// Time to wait for replies after the last request.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     timeout: Nanos,
 }
@@ -300,7 +300,7 @@ impl HowLong {
 }
 
 impl To {
-    /// Finds the host, measures, and prints the rows.
+    /// Resolves the host, measures, and prints the rows.
     fn measure(
         &self,
         what: &str,
@@ -341,7 +341,7 @@ fn for_time(time: Option<Nanos>) -> Until {
     Until::DurationNs(time.unwrap_or(Nanos::from_secs(10)).0)
 }
 
-/// A size as a length; what is too large for one is out of every range.
+/// Converts a size to a length; a size that is too large exceeds every range.
 fn size(bytes: Bytes) -> usize {
     usize::try_from(bytes.0).unwrap_or(usize::MAX)
 }

@@ -1,7 +1,7 @@
 //! Kernel receive stamps, which are in CLOCK_REALTIME, mapped to CLOCK_MONOTONIC.
 //!
-//! Both clocks run at the same (disciplined) rate; only steps of the real-time clock change their distance. So the
-//! tightest measurement made yet stays, until one disagrees with it by more than the two can be wrong.
+//! Both clocks run at the same (disciplined) rate; only steps of the real-time clock change their distance.
+//! So the tightest measurement made yet stays, until one disagrees with it by more than the two can be wrong.
 
 use longwire_clock::{monotonic, realtime};
 

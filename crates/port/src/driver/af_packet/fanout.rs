@@ -1,8 +1,8 @@
 //! Several sockets on one interface, each of which receives a part of the flows: `PACKET_FANOUT`.
 //!
-//! The kernel chooses the socket by a hash that is the same for both directions of a flow. It does not put fragments
-//! together for that (`PACKET_FANOUT_FLAG_DEFRAG`): an emulator has to see the packets that were sent. All fragments of a
-//! datagram have one hash, that of their addresses.
+//! The kernel chooses the socket by a hash that is the same for both directions of a flow. It does not put
+//! fragments together for that (`PACKET_FANOUT_FLAG_DEFRAG`): an emulator has to see the packets that were
+//! sent. All fragments of a datagram have one hash, that of their addresses.
 
 use super::set_option;
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
@@ -54,8 +54,8 @@ fn number(socket: BorrowedFd<'_>) -> io::Result<u16> {
     }
 }
 
-/// A socket that receives nothing while this lives: between its binding and its joining a group it would receive what other
-/// sockets of the group receive, too.
+/// A socket that receives nothing while this lives: between its binding and its joining a group it would
+/// receive what other sockets of the group receive, too.
 pub(super) struct Deaf<'s>(BorrowedFd<'s>);
 
 impl<'s> Deaf<'s> {
@@ -77,7 +77,8 @@ impl<'s> Deaf<'s> {
 /// Sets an option for filters, whose value is a `T`.
 fn set_filter<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
     let (fd, length) = (socket.as_raw_fd(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: `value` is of `length` bytes, and what it points to is there during the call; the kernel copies it.
+    // SAFETY: `value` is of `length` bytes, and what it points to is there during the call; the kernel copies
+    // it.
     match unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), length) }
     {
         0 => Ok(()),

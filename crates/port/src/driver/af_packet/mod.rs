@@ -1,8 +1,9 @@
 //! Real interfaces and veth through packet sockets: a receive ring, one system call a batch to send.
 //!
 //! With the virtio header (`PACKET_VNET_HDR`) trains and open checksums cross as they are; without it the
-//! interface's receive offloads are turned off while the port is open, trains are split and checksums filled in. The
-//! machine's own stack receives each frame as well, which is why an interface with addresses is refused.
+//! interface's receive offloads are turned off while the port is open, trains are split and checksums filled
+//! in. The machine's own stack receives each frame as well, which is why an interface with addresses is
+//! refused.
 #![allow(unsafe_code)]
 
 pub(super) mod clock;
@@ -43,8 +44,8 @@ pub enum Header {
     Auto,
     /// Yes.
     On,
-    /// No: receive offloads are turned off while the port is open. Trains sent by the far end of a veth pair are longer
-    /// than the MTU and are counted as bad: turn them off there.
+    /// No: receive offloads are turned off while the port is open. Trains sent by the far end of a veth pair
+    /// are longer than the MTU and are counted as bad: turn them off there.
     Off,
 }
 
@@ -55,8 +56,8 @@ pub struct AfPacketOptions {
     pub allow_addresses: bool,
     /// Whether frames carry a virtio header.
     pub header: Header,
-    /// Frames the receive ring holds, 64 to 65536. None: 1024 with the virtio header (68 MiB), else 4096 (7 MiB at an
-    /// MTU of 1500).
+    /// Frames the receive ring holds, 64 to 65536. None: 1024 with the virtio header (68 MiB), else 4096 (7
+    /// MiB at an MTU of 1500).
     pub slots: Option<u32>,
 }
 
@@ -99,15 +100,15 @@ impl AfPacket {
     /// Opens `interface` of the calling thread's network namespace as the port called `name`.
     ///
     /// # Errors
-    /// No such interface, no Ethernet, addresses on it, another instance has it, or the system refuses; each says what
-    /// to do.
+    /// No such interface, no Ethernet, addresses on it, another instance has it, or the system refuses; each
+    /// says what to do.
     pub fn open(name: &str, interface: &str, options: &AfPacketOptions) -> Result<Self, OpenError> {
         let sockets = Self::open_queues(name, interface, options, 1)?;
         sockets.into_iter().next().ok_or_else(|| OpenError::Missing { name: interface.into() })
     }
 
-    /// Opens it by so many sockets, each a port of its own that receives a part of the flows: both directions of a flow
-    /// belong to the same one.
+    /// Opens it by so many sockets, each a port of its own that receives a part of the flows: both directions
+    /// of a flow belong to the same one.
     ///
     /// # Errors
     /// As [`AfPacket::open`].
@@ -199,8 +200,8 @@ impl AfPacket {
                 Slot::Cut => self.stats.in_bad += 1,
                 Slot::Frame(mut found, seconds, nanoseconds) => {
                     let stamp = self.mapping.monotonic(seconds, nanoseconds).max(self.opened as i64) as u64;
-                    // A frame may have come after the poll began: it must not leave early. One from the future is from
-                    // a clock that was just set.
+                    // A frame may have come after the poll began: it must not leave early. One from the
+                    // future is from a clock that was just set.
                     found.arrival = if stamp > now { stamp.min(monotonic().0) } else { stamp };
                     if is_unhandled(&found) {
                         self.shared.unhandled.fetch_add(1, Ordering::Relaxed);
@@ -265,14 +266,15 @@ impl AfPacket {
         for &handle in frames {
             let (meta, frame) = pool.parts_mut(handle);
             if finish_checksum(meta, frame).is_err() {
-                // Drivers check the place of a checksum on the way in, so the frame is one made here: send it as is.
+                // Drivers check the place of a checksum on the way in, so the frame is one made here: send it
+                // as is.
                 meta.checksum = Checksum::Unknown as u8;
             }
         }
         self.send(pool, frames)
     }
 
-    /// Sends a train as the frames it stands for.
+    /// Sends a train as its single frames.
     fn send_split(&mut self, pool: &mut Pool, train: Handle) -> Result<(), PortError> {
         let count = pool.meta(train).segments;
         let mut next = 0;
@@ -360,8 +362,9 @@ impl Port for AfPacket {
     }
 }
 
-/// Whether the kernel counts a frame as dropped though a packet socket has it: one with a VLAN tag for which no
-/// protocol is left to care (`__netif_receive_skb_core` delivers tagged frames to sockets early, and forgets it).
+/// Whether the kernel counts a frame as dropped though a packet socket has it: one with a VLAN tag for which
+/// no protocol is left to care (`__netif_receive_skb_core` delivers tagged frames to sockets early, and
+/// forgets it).
 #[inline]
 fn is_unhandled(found: &Found<'_>) -> bool {
     const CARED_FOR: [u16; 3] = [ethertype::IPV4, ethertype::ARP, ethertype::IPV6];
@@ -470,7 +473,8 @@ fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> 
     Ok(())
 }
 
-/// Takes the error that going down leaves on the socket, which would otherwise end every wait for frames at once.
+/// Takes the error that going down leaves on the socket, which would otherwise end every wait for frames at
+/// once.
 fn clear_error(socket: BorrowedFd<'_>) {
     let mut error = 0i32;
     let mut length = size_of::<i32>() as libc::socklen_t;

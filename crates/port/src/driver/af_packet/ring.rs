@@ -1,5 +1,5 @@
-//! The receive ring (TPACKET_V2, Documentation/networking/packet_mmap.rst): slots shared with the kernel, one frame
-//! each.
+//! The receive ring (TPACKET_V2, Documentation/networking/packet_mmap.rst): slots shared with the kernel, one
+//! frame each.
 
 use crate::interface::OpenError;
 use crate::vnet::{self, ETHERNET, Found, TAG};
@@ -27,7 +27,7 @@ pub(crate) struct Ring {
 // SAFETY: the mapping belongs to this value alone and is reached only through it.
 unsafe impl Send for Ring {}
 
-/// What was in a slot.
+/// The contents of a slot.
 pub(crate) enum Slot<'a> {
     /// The kernel has put nothing in yet.
     Empty,
@@ -38,8 +38,8 @@ pub(crate) enum Slot<'a> {
 }
 
 impl Ring {
-    /// Gives `socket`, whose TPACKET version and virtio header are set already, at least `slots` slots for frames of up
-    /// to `longest` bytes.
+    /// Gives `socket`, whose TPACKET version and virtio header are set already, at least `slots` slots for
+    /// frames of up to `longest` bytes.
     pub(crate) fn map(
         socket: BorrowedFd<'_>,
         slots: u32,
@@ -83,13 +83,15 @@ impl Ring {
         if self.status(slot).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return Slot::Empty;
         }
-        // SAFETY: the slot is ours (status read with acquire), aligned to 64 bytes and longer than the header.
+        // SAFETY: the slot is ours (status read with acquire), aligned to 64 bytes and longer than the
+        // header.
         let head = unsafe { &*slot.as_ptr().cast::<libc::tpacket2_hdr>() };
         let (start, len) = (usize::from(head.tp_mac), head.tp_snaplen as usize);
         if head.tp_len != head.tp_snaplen || start < vnet::LEN || start + len > self.slot {
             return Slot::Cut;
         }
-        // SAFETY: start + len lies within the slot, as just checked; the kernel does not write to a slot of ours.
+        // SAFETY: start + len lies within the slot, as just checked; the kernel does not write to a slot of
+        // ours.
         let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr().add(start), len) };
         let header = with_header.then(|| {
             // SAFETY: the virtio header ends where the frame begins, and `start` leaves room for it.
@@ -131,7 +133,8 @@ impl Ring {
 
     #[inline]
     fn status(&self, slot: NonNull<u8>) -> &AtomicU32 {
-        // SAFETY: a slot begins with its status word, aligned to 64 bytes; the kernel and we access it atomically.
+        // SAFETY: a slot begins with its status word, aligned to 64 bytes; the kernel and we access it
+        // atomically.
         unsafe { &*slot.as_ptr().cast::<AtomicU32>() }
     }
 }
@@ -162,7 +165,8 @@ pub(super) fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_sta
     let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
     let (fd, value) = (socket.as_raw_fd(), (&raw mut counted).cast());
-    // SAFETY: `value` points to a tpacket_stats of `length` bytes, which is what the option writes for TPACKET_V2.
+    // SAFETY: `value` points to a tpacket_stats of `length` bytes, which is what the option writes for
+    // TPACKET_V2.
     match unsafe { libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut length) } {
         0 => Ok(counted),
         _ => Err(io::Error::last_os_error()),

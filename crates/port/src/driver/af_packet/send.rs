@@ -64,8 +64,8 @@ impl Sender {
         Self { arrays, with_header, used: 0 }
     }
 
-    /// Sends up to a batch of frames in order. Each is counted in `stats`: sent, too long for `mtu`, or not taken. The
-    /// frames stay the caller's.
+    /// Sends up to a batch of frames in order. Each is counted in `stats`: sent, too long for `mtu`, or not
+    /// taken. The frames stay the caller's.
     ///
     /// # Errors
     /// Why some were not sent; they are counted as full, or as down.
@@ -96,7 +96,8 @@ impl Sender {
         self.push(socket, stats)
     }
 
-    /// Hands the gathered frames to the kernel. Runs only while `send` holds the pool, so that the frames stay put.
+    /// Hands the gathered frames to the kernel. Runs only while `send` holds the pool, so that the frames
+    /// stay put.
     fn push(&mut self, socket: BorrowedFd<'_>, stats: &mut PortStats) -> Result<(), Stuck> {
         let full_before = stats.out_full;
         let (mut at, mut tries, mut patience, mut asked_again) = (0, 0, PATIENCE, false);
@@ -144,8 +145,8 @@ impl Sender {
     /// One attempt to send the frames from `at` on; returns how many went out, at least one.
     fn call(&mut self, socket: BorrowedFd<'_>, at: usize) -> io::Result<usize> {
         let messages = &mut self.arrays.messages[at..self.used];
-        // SAFETY: each message points to its vectors in the same box, these to headers in the box and to frames of
-        // the pool that `send` borrows; the kernel reads them before the call returns.
+        // SAFETY: each message points to its vectors in the same box, these to headers in the box and to
+        // frames of the pool that `send` borrows; the kernel reads them before the call returns.
         let sent = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),

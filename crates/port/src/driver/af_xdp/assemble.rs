@@ -40,7 +40,7 @@ struct Wired {
     senders: Vec<Sender>,
 }
 
-/// What failed, at which port.
+/// An error and its port.
 struct Failure {
     port: usize,
     action: &'static str,
@@ -210,8 +210,8 @@ fn bind(
     Ok(sockets)
 }
 
-/// What this process has just closed is still open for a moment in a child that another thread is starting, until that
-/// runs its command. So it is waited for, this often and this long.
+/// What this process has just closed is still open for a moment in a child that another thread is starting,
+/// until that runs its command. So it is waited for, this often and this long.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 

@@ -14,7 +14,7 @@ pub enum AfXdpError {
     Ring {
         /// The interface.
         name: String,
-        /// What was asked.
+        /// The request.
         ring: u32,
     },
     /// Its frames would not fit.
@@ -31,7 +31,8 @@ pub enum AfXdpError {
     },
     /// The other end of a veth pair has a larger MTU than XDP allows.
     #[error(
-        "interface {name}: the MTU of its other end is above {max}: set that to {max} or less (ip link set … mtu)"
+        "interface {name}: the MTU of its other end is above {max}: set that to {max} or less (ip link set … \
+         mtu)"
     )]
     FarMtu {
         /// The interface.
@@ -49,9 +50,9 @@ pub enum AfXdpError {
     },
     /// The other end of a veth pair can't be reached.
     #[error(
-        "interface {name}: the other end of this veth pair is in another network namespace, so its checksum offload can't be \
-         turned off from here, and frames would come in with their checksums open; use driver = \"af_packet\", which \
-         finishes them"
+        "interface {name}: the other end of this veth pair is in another network namespace, so its checksum \
+         offload can't be turned off from here, and frames would come in with their checksums open; use \
+         driver = \"af_packet\", which finishes them"
     )]
     FarEnd {
         /// The interface.
@@ -59,8 +60,8 @@ pub enum AfXdpError {
     },
     /// It has not as many queues as there are to be ports.
     #[error(
-        "interface {name}: queues = {ports}, but it has {receive} to receive and {transmit} to transmit; give it more \
-         (ethtool -L {name} combined {ports}, or rx {ports} tx {ports}), or write fewer queues"
+        "interface {name}: queues = {ports}, but it has {receive} to receive and {transmit} to transmit; \
+         give it more (ethtool -L {name} combined {ports}, or rx {ports} tx {ports}), or write fewer queues"
     )]
     Queues {
         /// The interface.

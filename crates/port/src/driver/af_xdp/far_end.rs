@@ -1,7 +1,8 @@
 //! What must be off at both ends of the wire, so that frames are whole when they come in.
 //!
-//! AF_XDP sees bytes only: a checksum left to the device, a train or a VLAN tag kept beside the packet are lost to it.
-//! On a real wire there are none of these. On a veth pair the other end hands over its packets as they are.
+//! AF_XDP sees bytes only: a checksum left to the device, a train or a VLAN tag kept beside the packet are
+//! lost to it. On a real wire there are none of these. On a veth pair the other end hands over its packets as
+//! they are.
 
 use super::error::AfXdpError;
 use crate::interface::Counters;
@@ -51,8 +52,9 @@ pub(super) fn prepare_generic(own: &Interface) -> Result<OffloadGuard, OpenError
     OffloadGuard::turn_off(own, &[Feature::Gro])
 }
 
-/// What the kernel loses on the way to the sockets, as its own counters tell. Of a veth pair these are the other end's, whose frames are lost
-/// when our receive queue is full; what the near end counts the sockets count as well.
+/// What the kernel loses on the way to the sockets, by its own counters. Of a veth pair these are the
+/// other end's, whose frames are lost when our receive queue is full; the sockets also count what the near
+/// end counts.
 pub(super) struct Lost {
     counters: Option<Counters>,
     is_far: bool,

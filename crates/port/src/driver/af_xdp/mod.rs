@@ -1,14 +1,16 @@
-//! Ports on interfaces through AF_XDP: frames go past the kernel's stack, between the driver and memory shared with it.
+//! Ports on interfaces through AF_XDP: frames go past the kernel's stack, between the driver and memory
+//! shared with it.
 //!
-//! All ports of a worker share one memory area. There is a socket on every receive queue of an interface, since a frame
-//! on a queue without one would pass it by. A port has all of them, or shares them with others of its interface that are
-//! opened with it; its first one sends, so that frames keep their order. Zero-copy is
-//! tried first, then copying; the driver's own XDP first, then the generic one. [`AfXdpPort::describe`] tells
-//! what it came to.
+//! All ports of a worker share one memory area. There is a socket on every receive queue of an interface,
+//! since a frame on a queue without one would pass it by. A port has all of them, or shares them with others
+//! of its interface that are opened with it; its first one sends, so that frames keep their order. Zero-copy
+//! is tried first, then copying; the driver's own XDP first, then the generic one. [`AfXdpPort::describe`]
+//! tells what it came to.
 //!
-//! Every frame is copied into the packet pool when it comes in, and out of it when it leaves: a frame that waits
-//! in a link would hold a page of the shared memory for so long, and until it is classified nobody knows which
-//! will. Leaving in place the frames that leave in their own batch is an addition that this layout allows for.
+//! Every frame is copied into the packet pool when it comes in, and out of it when it leaves: a frame that
+//! waits in a link would hold a page of the shared memory for so long, and until it is classified nobody
+//! knows which will. Leaving in place the frames that leave in their own batch is an addition that this
+//! layout allows for.
 #![allow(unsafe_code)]
 
 mod assemble;
@@ -50,7 +52,7 @@ const MIN_FRAME: usize = 14;
 /// How often an idle port looks whether its interface is still there and up.
 const CHECK: Nanos = Nanos::from_millis(10);
 
-/// What a port is to be.
+/// The specification of a port.
 #[derive(Debug)]
 pub struct AfXdpPlan {
     /// Its name in the scenario.
@@ -59,7 +61,8 @@ pub struct AfXdpPlan {
     pub interface: String,
     /// The other end, if the interface is one of a veth pair.
     pub far_end: FarEnd,
-    /// Slots of each ring, and frames of 4 KiB for each receive queue and for sending: a power of two, 64 to 32768.
+    /// Slots of each ring, and frames of 4 KiB for each receive queue and for sending: a power of two, 64 to
+    /// 32768.
     pub ring: u32,
     /// How many ports are made of it: of n ports, the first has the receive queues 0, n, 2n, …, and so on.
     pub queues: u16,
@@ -80,8 +83,8 @@ impl AfXdpPlan {
 
 /// The port.
 ///
-/// Dropping the last one of an interface detaches the program first, so that the machine's own stack takes over, and
-/// restores the offloads last.
+/// Dropping the last one of an interface detaches the program first, so that the machine's own stack takes
+/// over, and restores the offloads last.
 pub struct AfXdpPort {
     name: String,
     description: String,
@@ -111,7 +114,7 @@ struct Shared {
     _claim: Claim,
 }
 
-/// What is known of the interface.
+/// The state of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Up,

@@ -33,7 +33,8 @@ pub(super) struct Redirect {
 }
 
 impl Redirect {
-    /// Attaches the program to the interface with this index, in the caller's namespace; `sockets` by receive queue.
+    /// Attaches the program to the interface with this index, in the caller's namespace; `sockets` by receive
+    /// queue.
     pub(super) fn attach(
         index: u32,
         sockets: &[BorrowedFd<'_>],
@@ -63,8 +64,8 @@ impl Redirect {
     }
 }
 
-/// Six instructions: `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`. A frame of a queue without a
-/// socket goes on into the machine's own stack, as if nothing were attached.
+/// Six instructions: `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`. A frame of a queue
+/// without a socket goes on into the machine's own stack, as if nothing were attached.
 fn load(map: libc::c_int, buffers: Buffers) -> io::Result<OwnedFd> {
     let flags = if buffers == Buffers::Several { HAS_FRAGMENTS } else { 0 };
     let instruction = |code, registers, offset, immediate| Instruction { code, registers, offset, immediate };

@@ -1,4 +1,5 @@
-//! The four rings of a socket, shared with the kernel: one side produces, the other consumes, with an index each.
+//! The four rings of a socket, shared with the kernel: one side produces, the other consumes, with an index
+//! each.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -112,7 +113,8 @@ impl<T: Copy> Ring<T> {
         self.seen.wrapping_sub(self.own)
     }
 
-    /// Consuming: what is in the slot so many places after the next. Only after [`Ring::filled`] has said there is one.
+    /// Consuming: what is in the slot so many places after the next. Only after [`Ring::filled`] has said
+    /// there is one.
     pub(super) fn ahead(&self, places: u32) -> T {
         self.slot(self.own.wrapping_add(places))
     }
@@ -130,7 +132,8 @@ impl<T: Copy> Ring<T> {
     }
 
     fn slot(&self, index: u32) -> T {
-        // SAFETY: the masked index is inside the ring; the other side does not write a slot that is not its own.
+        // SAFETY: the masked index is inside the ring; the other side does not write a slot that is not its
+        // own.
         unsafe { self.slots.add((index & self.mask) as usize).read() }
     }
 

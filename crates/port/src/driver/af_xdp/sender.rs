@@ -1,4 +1,5 @@
-//! The sending side of a port: frames into the shared memory, descriptors into the ring, system calls to have them sent.
+//! The sending side of a port: frames into the shared memory, descriptors into the ring, system calls to have
+//! them sent.
 
 use super::socket::{Buffers, Socket, wake_transmit};
 use super::umem::{FRAME, Frames, Umem};
@@ -67,7 +68,8 @@ impl Sender {
         let mut rest = data;
         while let Some(address) = self.free.pop() {
             let (piece, behind) = rest.split_at(rest.len().min(FRAME));
-            // SAFETY: the place is one of this sender's that the kernel does not hold: it was on the free list.
+            // SAFETY: the place is one of this sender's that the kernel does not hold: it was on the free
+            // list.
             let is_written = unsafe { umem.write(address, piece) };
             debug_assert!(is_written, "addresses on the free list are in the memory");
             let (end, options) =
@@ -97,8 +99,9 @@ impl Sender {
             let result = wake_transmit(socket.fd.as_fd());
             let taken = ring.taken();
             match result.as_ref().err().and_then(io::Error::raw_os_error) {
-                // The device has dropped a frame, and the next may fare better (net/xdp/xsk.c, __xsk_generic_xmit). Only
-                // if frames were sent before it does the kernel say how far it is, this frame included.
+                // The device has dropped a frame, and the next may fare better (net/xdp/xsk.c,
+                // __xsk_generic_xmit). Only if frames were sent before it does the kernel say how far it is,
+                // this frame included.
                 Some(libc::EBUSY) => {
                     let mut refused = if self.follow(taken) { taken.wrapping_sub(1) } else { self.position };
                     while self.length(refused) == 0 {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 /// linux/if_xdp.h, since Linux 6.17; libc does not have it yet.
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
-/// Tries of a binding that finds its queue still held by a socket that is being closed, and the time between them.
+/// Tries of a binding that finds its queue still held by a socket that is being closed, and the time between
+/// them.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 /// A native program without fragments wants headroom, frame and the kernel's notes in one page of memory.
@@ -33,7 +34,7 @@ pub(super) enum Buffers {
 }
 
 impl Buffers {
-    /// What this MTU needs.
+    /// The sizes for this MTU.
     pub(super) const fn for_mtu(mtu: u32) -> Self {
         if mtu > MAX_MTU_OF_ONE { Self::Several } else { Self::One }
     }
@@ -127,8 +128,8 @@ impl Socket {
         self.fill.publish_filled();
     }
 
-    /// Binds to a queue of the interface with this index. `shared` is the socket whose memory is used; its mode and its buffers go
-    /// for this one too, and no flag but that of sharing may be passed.
+    /// Binds to a queue of the interface with this index. `shared` is the socket whose memory is used; its
+    /// mode and its buffers go for this one too, and no flag but that of sharing may be passed.
     pub(super) fn bind(
         &self,
         index: u32,
@@ -172,7 +173,8 @@ impl Socket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Frames for this queue that the kernel dropped because no frame or no slot was free, or one was too long.
+    /// Frames for this queue that the kernel dropped because no frame or no slot was free, or one was too
+    /// long.
     pub(super) fn lost(&self) -> u64 {
         let statistics: io::Result<[u64; 6]> = read(self.fd.as_fd(), libc::XDP_STATISTICS);
         // struct xdp_statistics: rx_dropped first, rx_ring_full fourth.
@@ -187,7 +189,8 @@ pub(super) fn wake_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lets one system call send the whole ring: by default it sends 32 frames, and fewer once their memory adds up.
+/// Lets one system call send the whole ring: by default it sends 32 frames, and fewer once their memory adds
+/// up.
 fn roomy(socket: BorrowedFd<'_>, size: u32) {
     let bytes: libc::c_int = 64 << 20;
     // An old kernel, or one that does not let us, costs only speed.

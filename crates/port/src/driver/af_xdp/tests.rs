@@ -48,7 +48,8 @@ impl Far {
     fn on(name: &str) -> Self {
         let name = CString::new(name).unwrap();
         let all = (libc::ETH_P_ALL as u16).to_be();
-        // SAFETY: the name is a C string, the address is as long as said, the descriptor is owned by nobody else.
+        // SAFETY: the name is a C string, the address is as long as said, the descriptor is owned by nobody
+        // else.
         unsafe {
             let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(all));
             assert!(fd >= 0);
@@ -470,7 +471,7 @@ fn what_cannot_be_is_refused_with_the_fix() {
 fn the_other_end_in_another_namespace_must_be_given_or_trusted() {
     in_namespace(|| {
         veth("near", "far", 1);
-        // Kept open, the descriptor stands for this namespace while the far end is elsewhere.
+        // The open descriptor refers to this namespace while the far end is elsewhere.
         let here = std::fs::File::open("/proc/thread-self/ns/net").unwrap();
         // SAFETY: unshare and setns take no pointers; they change this thread only.
         let there = unsafe {

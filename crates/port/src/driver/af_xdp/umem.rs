@@ -20,7 +20,8 @@ pub(super) struct Frames {
     pub(super) count: u32,
 }
 
-// SAFETY: the mapping is plain memory that stays where it is; who may touch which part is settled by `Frames`.
+// SAFETY: the mapping is plain memory that stays where it is; who may touch which part is settled by
+// `Frames`.
 unsafe impl Send for Umem {}
 // SAFETY: as above: threads touch different frames.
 unsafe impl Sync for Umem {}

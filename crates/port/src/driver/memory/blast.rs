@@ -1,7 +1,8 @@
-//! A generator and a sink in one port, for benchmarks of the engine: they cost a few nanoseconds a packet, so that what
-//! is measured is the engine.
+//! A generator and a sink in one port, for benchmarks of the engine: they cost a few nanoseconds a packet, so
+//! that what is measured is the engine.
 //!
-//! Every packet is a buffer of its own, written by the source and read by the sink; nothing is shared or skipped.
+//! Every packet is a buffer of its own, written by the source and read by the sink; nothing is shared or
+//! skipped.
 
 use longwire_block::{Dice, Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, FirstLine, Handle, Pool};
@@ -20,18 +21,20 @@ const READ: usize = 40;
 /// Source and destination address of a packet.
 pub type Pair = (Ipv4Addr, Ipv4Addr);
 
-/// What a [`Blast`] sends.
+/// The packets of a [`Blast`].
 #[derive(Debug, Clone)]
 pub struct BlastPlan {
     /// Length of each frame in bytes, without FCS: 42 (Ethernet, IPv4 and UDP headers) to 9000.
     pub frame_bytes: usize,
-    /// Addresses of the packets, one pair after the other, again and again. Empty: the port only takes packets.
+    /// Addresses of the packets, one pair after the other, again and again. Empty: the port only takes
+    /// packets.
     pub pairs: Vec<Pair>,
     /// Shuffles the pairs once with this seed; else they are used as they stand.
     pub shuffle: Option<u64>,
     /// How many packets there are, [`u64::MAX`] for no end.
     pub count: u64,
-    /// The n-th packet arrives at n times this, as in a capture. None: as fast as it is asked, stamped with `now`.
+    /// The n-th packet arrives at n times this, as in a capture. None: as fast as it is asked, stamped with
+    /// `now`.
     pub gap: Option<Nanos>,
     /// Destination and source MAC address.
     pub macs: ([u8; 6], [u8; 6]),
@@ -45,7 +48,8 @@ pub enum BlastError {
     FrameBytes(usize),
 }
 
-/// What changes from packet to packet: bytes 24 to 34 of the frame, IPv4 checksum and addresses, in network order.
+/// What changes from packet to packet: bytes 24 to 34 of the frame, IPv4 checksum and addresses, in network
+/// order.
 #[derive(Clone, Copy)]
 struct Patch([u8; 10]);
 
@@ -130,8 +134,8 @@ impl Blast {
         }
     }
 
-    /// Gives packets of a paced source their times. What the pool had no room for is lost, as on a card, one for each time that it is asked; an unpaced
-    /// source has not made it yet, and waits.
+    /// Gives packets of a paced source their times. What the pool had no room for is lost, as on a card, one
+    /// for each time that it is asked; an unpaced source has not made it yet, and waits.
     fn stamp_in_turn(&mut self, pool: &mut Pool, packets: &[Handle], gap: Nanos, missing: u64) {
         for &handle in packets {
             pool.meta_mut(handle).arrival = self.next.0;
@@ -232,7 +236,7 @@ impl Patch {
     }
 }
 
-/// A UDP datagram over IPv4 without addresses and checksums (0 stands for none in UDP, RFC 768).
+/// A UDP datagram over IPv4 without addresses and checksums (0 means none in UDP, RFC 768).
 fn template(plan: &BlastPlan) -> Box<[u8]> {
     let mut frame = vec![0; plan.frame_bytes];
     frame[..6].copy_from_slice(&plan.macs.0);

@@ -1,4 +1,5 @@
-//! A port whose wire ends in this process: what the far end pushes comes in, what is transmitted the far end takes.
+//! A port whose wire ends in this process: what the far end pushes comes in, what is transmitted the far end
+//! takes.
 //!
 //! Two rings a direction, one of bytes and one of facts about them, all allocated at the start: neither side
 //! allocates when running, and they may live in different threads.
@@ -10,11 +11,11 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What a frame carries besides its bytes.
+/// A frame's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// On the way in: when it arrives, or [`Nanos::NEVER`] for whenever the port next looks. On the way out: when it
-    /// left its last link (or arrived, if it crossed none).
+    /// On the way in: when it arrives, or [`Nanos::NEVER`] for whenever the port next looks. On the way out:
+    /// when it left its last link (or arrived, if it crossed none).
     pub time: Nanos,
     /// Bytes the frame really had; 0 for as many as are given.
     pub wire_len: u32,
@@ -133,8 +134,8 @@ pub struct FarEnd {
 impl MemoryPort {
     /// A port and its far end, with room for `frames` frames of together `bytes` bytes in each direction.
     ///
-    /// With [`Stamp::Source`] the frames already pushed are all that will come: `next_arrival` is then exact, and
-    /// [`Nanos::NEVER`] when there is none left. With the other stamps it does not know.
+    /// With [`Stamp::Source`] the frames already pushed are all that will come: `next_arrival` is then exact,
+    /// and [`Nanos::NEVER`] when there is none left. With the other stamps it does not know.
     pub fn pair(name: &str, stamp: Stamp, frames: usize, bytes: usize) -> (Self, FarEnd) {
         let (to_port, from_far) = ring(frames, bytes);
         let (to_far, from_port) = ring(frames, bytes);
@@ -165,7 +166,8 @@ impl FarEnd {
         self.push_with(bytes, Facts::default())
     }
 
-    /// Pushes a frame that arrives at `time` of the engine's clock; times must not decrease. False if the ring is full.
+    /// Pushes a frame that arrives at `time` of the engine's clock; times must not decrease. False if the
+    /// ring is full.
     pub fn push_at(&mut self, time: Nanos, bytes: &[u8]) -> bool {
         self.push_with(bytes, Facts { time, ..Facts::default() })
     }
@@ -182,8 +184,8 @@ impl FarEnd {
         Some(Frame { bytes, facts })
     }
 
-    /// Takes the oldest frame that the port has sent into `bytes`, which is cleared first and can be used again, so
-    /// that nothing is allocated once it has grown.
+    /// Takes the oldest frame that the port has sent into `bytes`, which is cleared first and can be used
+    /// again, so that nothing is allocated once it has grown.
     pub fn take_into(&mut self, bytes: &mut Vec<u8>) -> Option<Facts> {
         let (facts, len) = self.incoming.facts.pop().ok()?;
         bytes.clear();

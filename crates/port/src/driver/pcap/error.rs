@@ -1,4 +1,4 @@
-//! What can be wrong with a capture file.
+//! Errors of capture files.
 
 use std::fmt::Write;
 use std::io;
@@ -13,7 +13,7 @@ pub enum PcapError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         what: String,
     },
     /// It is no capture.
@@ -26,7 +26,8 @@ pub enum PcapError {
     },
     /// Its frames are not Ethernet frames.
     #[error(
-        "{}: its link type is {link_type}, but Longwire reads Ethernet only; capture on one interface, not on \"any\"",
+        "{}: its link type is {link_type}, but Longwire reads Ethernet only; capture on one interface, not \
+         on \"any\"",
         .path.display()
     )]
     LinkType {
@@ -40,9 +41,9 @@ pub enum PcapError {
     NoInterface {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The request.
         wanted: String,
-        /// What there is.
+        /// The known ones.
         known: String,
     },
     /// It is cut short or corrupt: what came before is good.
@@ -52,7 +53,7 @@ pub enum PcapError {
         path: PathBuf,
         /// Frames before the damage.
         frames: u64,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
 }

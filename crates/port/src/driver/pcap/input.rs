@@ -30,21 +30,22 @@ pub enum Select {
     Index(u32),
 }
 
-/// What was unusual about a capture.
+/// Peculiarities of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputReport {
     /// Frames read so far and good, the one ahead included.
     pub frames: u64,
     /// Of these, how many the capture cut short: they count with their original length.
     pub cut_short: u64,
-    /// Frames left out because they are longer than the MTU or the pool holds: most likely trains, which the capturing
-    /// machine's segmentation offload had not split or already joined.
+    /// Frames left out because they are longer than the MTU or the pool holds: most likely trains, which the
+    /// capturing machine's segmentation offload had not split or already joined.
     pub oversize: u64,
     /// The longest of them, in bytes of its frame.
     pub largest_oversize: u32,
     /// Frames left out because not even their Ethernet header is there.
     pub too_short: u64,
-    /// Frames whose time was before that of their predecessor, or before the epoch: they got that time instead.
+    /// Frames whose time was before that of their predecessor, or before the epoch: they got that time
+    /// instead.
     pub backwards: u64,
 }
 
@@ -101,8 +102,8 @@ pub fn first_stamp(path: &Path, select: Option<Select>) -> Result<Option<Nanos>,
     Ok(input.ahead.map(|(time, ..)| time))
 }
 
-/// The names of the interfaces that a pcapng file describes before its first frame, in order, unnamed ones empty. A
-/// pcap file has one, unnamed.
+/// The names of the interfaces that a pcapng file describes before its first frame, in order, unnamed ones
+/// empty. A pcap file has one, unnamed.
 ///
 /// # Errors
 /// The file can't be opened or is no capture.
@@ -313,7 +314,8 @@ fn name(interfaces: &[Description], index: usize) -> &str {
     name.unwrap_or_default()
 }
 
-/// The next frame of a pcap file. The raw record is taken, since the file's own limit (snaplen) is often wrong.
+/// The next frame of a pcap file. The raw record is taken, since the file's own limit (snaplen) is often
+/// wrong.
 fn find_pcap(reader: &mut PcapReader<File>, bytes: &mut [u8]) -> Result<Found, End> {
     let nanos = match reader.header().ts_resolution {
         PcapTsResolution::MicroSecond => 1000,
@@ -366,7 +368,8 @@ fn find_ng(
     }
 }
 
-/// The fields of an enhanced (or obsolete) packet block. Read here, since the library's reading of options allocates.
+/// The fields of an enhanced (or obsolete) packet block. Read here, since the library's reading of options
+/// allocates.
 struct NgPacket<'a> {
     interface: u32,
     time: Nanos,

@@ -1,7 +1,8 @@
-//! Captures as ports: frames come in from a pcap or pcapng file at their recorded times, frames sent go into another.
+//! Captures as ports: frames come in from a pcap or pcapng file at their recorded times, frames sent go into
+//! another.
 //!
-//! Times in files are absolute, times in the engine count from an epoch that all files of a run share (the first stamp
-//! of the earliest, see [`first_stamp`]); outputs get absolute times again.
+//! Times in files are absolute, times in the engine count from an epoch that all files of a run share (the
+//! first stamp of the earliest, see [`first_stamp`]); outputs get absolute times again.
 
 mod error;
 mod input;
@@ -27,12 +28,13 @@ pub struct PcapPlan {
     pub input: Option<PathBuf>,
     /// Which of a pcapng file's interfaces; none: all of them.
     pub interface: Option<Select>,
-    /// Where frames go: pcapng if the name ends in `.pcapng`, else pcap, both with nanoseconds. None: they are counted.
+    /// Where frames go: pcapng if the name ends in `.pcapng`, else pcap, both with nanoseconds. None: they
+    /// are counted.
     pub output: Option<PathBuf>,
     /// The absolute time (since 1970) that is time 0 of the engine.
     pub epoch: Nanos,
-    /// IP packets longer than this, in bytes, are no frames of the wire that was recorded, but trains: they are left
-    /// out and reported. None: only what the pool can't hold is.
+    /// IP packets longer than this, in bytes, are no frames of the wire that was recorded, but trains: they
+    /// are left out and reported. None: only what the pool can't hold is.
     pub mtu: Option<u32>,
 }
 

@@ -7,8 +7,8 @@ use longwire_packet::{Checksum, Handle, Pool};
 use longwire_units::Nanos;
 use std::path::Path;
 
-/// Writes arrivals into a pcapng file with one interface for each port, in the order in which they are given, with the
-/// engine's own stamps to the nanosecond. A port's arrivals are read back by its name.
+/// Writes arrivals into a pcapng file with one interface for each port, in the order in which they are given,
+/// with the engine's own stamps to the nanosecond. A port's arrivals are read back by its name.
 pub struct Recorder {
     output: Output,
     epoch: Nanos,
@@ -16,8 +16,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the file with an interface for each of `ports`; `epoch` is the absolute time (since 1970) of the engine's
-    /// time 0.
+    /// Makes the file with an interface for each of `ports`; `epoch` is the absolute time (since 1970) of the
+    /// engine's time 0.
     ///
     /// # Errors
     /// The file can't be made.
@@ -25,9 +25,9 @@ impl Recorder {
         Ok(Self { output: Output::create_ng(path, ports)?, epoch, missed: 0 })
     }
 
-    /// Records a packet at its arrival, by a port given by its place among `ports`. A train is written as its segments,
-    /// all at that time; the packet itself is left as it is. Needs room in the pool for a copy if the packet is a train
-    /// or its checksum unfinished.
+    /// Records a packet at its arrival, by a port given by its place among `ports`. A train is written as its
+    /// segments, all at that time; the packet itself is left as it is. Needs room in the pool for a copy if
+    /// the packet is a train or its checksum unfinished.
     pub fn record(&mut self, pool: &mut Pool, port: u16, packet: Handle) {
         let meta = *pool.meta(packet);
         let time = self.epoch + Nanos(meta.arrival);

@@ -389,9 +389,11 @@ proptest! {
     ) {
         let order = Order(false);
         let mut bytes = if ng {
-            [order.section(), order.interface(1, "x", 9), order.packet(0, 1, 60, &[1; 60]), order.packet(0, 2, 90, &[1; 60])].concat()
+            [order.section(), order.interface(1, "x", 9), order.packet(0, 1, 60, &[1; 60]),
+                order.packet(0, 2, 90, &[1; 60])].concat()
         } else {
-            [order.pcap(0xa1b2_3c4d, 1), order.record(0, 1, 60, &[1; 60]), order.record(0, 2, 90, &[1; 60])].concat()
+            [order.pcap(0xa1b2_3c4d, 1), order.record(0, 1, 60, &[1; 60]),
+                order.record(0, 2, 90, &[1; 60])].concat()
         };
         for (byte, noise) in bytes.iter_mut().skip(at).zip(&noise) {
             *byte = *noise;

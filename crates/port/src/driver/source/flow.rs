@@ -1,8 +1,8 @@
-//! What a flow is, and its frames.
+//! Flows and their frames.
 //!
-//! The payload begins with 18 bytes: a mark that goes with the flow's number (2), that number (2), the packet's sequence
-//! number (6) and the time at which it was due (8), all in network order; zeros follow. So a frame fits in 60 bytes, the
-//! least Ethernet carries.
+//! The payload begins with 18 bytes: a mark that goes with the flow's number (2), that number (2), the
+//! packet's sequence number (6) and the time at which it was due (8), all in network order; zeros follow. So
+//! a frame fits in 60 bytes, the least Ethernet carries.
 
 use longwire_random::process::Model;
 use longwire_units::Nanos;
@@ -30,16 +30,17 @@ pub struct Flow {
     pub name: String,
     /// Its number among all flows of the run, from 0.
     pub id: u16,
-    /// Where its frames go.
+    /// The destination of its frames.
     pub destination_mac: [u8; 6],
-    /// Where they come from.
+    /// Their source.
     pub source_mac: [u8; 6],
     /// Address and port they come from.
     pub source: SocketAddr,
     /// Address and port they go to, of the same family.
     pub destination: SocketAddr,
-    /// When its packets come, counted from the start, and how long they are: bytes of a frame from its Ethernet header on,
-    /// without FCS, from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to 65 549. Shorter ones of a replay are sent with that length.
+    /// When its packets come, counted from the start, and how long they are: bytes of a frame from its
+    /// Ethernet header on, without FCS, from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to 65 549. Shorter ones of
+    /// a replay are sent with that length.
     pub model: Model,
     /// When it begins, on the engine's clock.
     pub start: Nanos,
@@ -68,12 +69,13 @@ pub enum FlowError {
     },
     /// The frame's length is out of range.
     #[error(
-        "flow {id}: its frames have {bytes} bytes; there must be {min} to {max} (Ethernet to payload, without FCS)"
+        "flow {id}: its frames have {bytes} bytes; there must be {min} to {max} (Ethernet to payload, \
+         without FCS)"
     )]
     FrameBytes {
         /// The flow.
         id: u16,
-        /// What was asked.
+        /// The request.
         bytes: usize,
         /// The least.
         min: usize,
@@ -94,7 +96,8 @@ pub enum FlowError {
 pub(super) struct Template {
     head: Box<[u8]>,
     udp: usize,
-    /// Sums of all 16-bit words that never change: those of an IPv4 header, and those that the UDP checksum covers.
+    /// Sums of all 16-bit words that never change: those of an IPv4 header, and those that the UDP checksum
+    /// covers.
     ip_sum: Option<Sum>,
     udp_sum: Sum,
 }
@@ -140,7 +143,8 @@ impl Template {
         (size as usize).clamp(self.head.len(), MAX_FRAME)
     }
 
-    /// Writes the packet with this sequence number, due at `time`, into `frame`, which is as long as [`Template::len`] says.
+    /// Writes the packet with this sequence number, due at `time`, into `frame`, which is as long as
+    /// [`Template::len`] says.
     pub(super) fn write(&self, frame: &mut [u8], sequence: u64, time: Nanos) {
         let datagram = (frame.len() - self.udp) as u16;
         let (head, payload) = frame.split_at_mut(self.head.len());
@@ -159,8 +163,8 @@ impl Template {
         let tag = self.udp + UDP;
         head[tag + 4..tag + 10].copy_from_slice(&sequence.to_be_bytes()[2..]);
         head[tag + 10..tag + 18].copy_from_slice(&time.0.to_be_bytes());
-        // The length stands in the pseudo-header and in UDP's own. A sum of 0 is sent as all ones: 0 stands for no
-        // checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
+        // The length stands in the pseudo-header and in UDP's own. A sum of 0 is sent as all ones: 0 means
+        // for no checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
         let sum = self.udp_sum.short(datagram).short(datagram);
         let checksum = match sum.bytes(&head[tag + 4..tag + 18]).checksum() {
             0 => 0xffff,
@@ -171,7 +175,8 @@ impl Template {
 }
 
 impl Said {
-    /// Reads what a frame of `wire_len` bytes says, if it is one of a flow. Of a frame cut short, what is there counts.
+    /// Reads what a frame of `wire_len` bytes says, if it is one of a flow. Of a frame cut short, what is
+    /// there counts.
     pub(super) fn read(frame: &[u8], wire_len: u32) -> Option<Self> {
         [ETHERNET + 20, ETHERNET + 40].into_iter().find_map(|udp| {
             let tag = frame.get(udp + UDP..udp + UDP + TAG)?;
@@ -188,7 +193,8 @@ impl Said {
     }
 }
 
-/// The mark of a flow's frames: one bit of the flow's number changes several of it, so that what is wrong in either shows.
+/// The mark of a flow's frames: one bit of the flow's number changes several of it, so that what is wrong in
+/// either shows.
 fn mark(flow: u16) -> u16 {
     MARK ^ flow.wrapping_mul(0x9e37)
 }
@@ -197,8 +203,8 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
-/// Whether a frame whose UDP header stands at `udp` is what a flow sends: header checksum, lengths, UDP checksum, and
-/// zeros behind the tag. What else its IP header says may have changed on the way.
+/// Whether a frame whose UDP header stands at `udp` is what a flow sends: header checksum, lengths, UDP
+/// checksum, and zeros behind the tag. What else its IP header says may have changed on the way.
 fn is_whole(frame: &[u8], udp: usize, wire_len: usize) -> bool {
     let ip = &frame[ETHERNET..udp];
     let word = |at: usize| number(&frame[at..at + 2]) as usize;
@@ -221,7 +227,8 @@ fn is_whole(frame: &[u8], udp: usize, wire_len: usize) -> bool {
     udp + datagram == wire_len && pseudo.bytes(head).checksum() == 0 && rest.iter().all(|&byte| byte == 0)
 }
 
-/// Writes EtherType and IP header without length and checksum; returns the sum over the pseudo-header without length.
+/// Writes EtherType and IP header without length and checksum; returns the sum over the pseudo-header without
+/// length.
 fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr) -> Sum {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -324,7 +331,7 @@ mod tests {
         assert_eq!((template.len(1), template.len(80), template.len(2000)), (80, 80, 2000));
     }
 
-    /// Any bit from the EtherType on: what is told of the frame then is whose it is, or nothing.
+    /// Any bit from the EtherType on: the frame is then reported as its own flow's, or not at all.
     #[test]
     fn a_frame_with_a_wrong_bit_is_never_whole() {
         for (source, destination, bytes) in

@@ -1,5 +1,5 @@
-//! Traffic made by the engine itself: UDP datagrams at exact times, in virtual or real time, and the sink that measures
-//! what became of them.
+//! Traffic made by the engine itself: UDP datagrams at exact times, in virtual or real time, and the sink
+//! that measures what became of them.
 
 mod flow;
 mod seen;
@@ -54,8 +54,8 @@ impl Running {
         self.next = if over || self.halted.is_some() || due == Nanos::NEVER { Nanos::NEVER } else { time };
     }
 
-    /// Lets its own time stand still for as long as it did: while it was down, and while a packet was due that no longer
-    /// came because there had been enough.
+    /// Lets its own time stand still for as long as it did: while it was down, and while a packet was due
+    /// that no longer came because there had been enough.
     fn catch_up(&mut self, now: Nanos) {
         if let Some(since) = &mut self.halted {
             self.origin += now.since((*since).max(self.flow.start));
@@ -93,7 +93,8 @@ impl Running {
 
 /// A port at which flows begin and end.
 ///
-/// Packets are stamped with the exact time at which they are due. What is sent to the port is measured and freed.
+/// Packets are stamped with the exact time at which they are due. What is sent to the port is measured and
+/// freed.
 pub struct SourcePort {
     name: String,
     flows: Vec<Running>,
@@ -102,8 +103,9 @@ pub struct SourcePort {
 }
 
 impl SourcePort {
-    /// A port that sends `flows`, merged in order of time, equal times in the order given. Flows of the whole run are
-    /// numbered below `flow_count`, so that this port can measure those that other ports send; `seed` is the run's.
+    /// A port that sends `flows`, merged in order of time, equal times in the order given. Flows of the whole
+    /// run are numbered below `flow_count`, so that this port can measure those that other ports send; `seed`
+    /// is the run's.
     ///
     /// # Errors
     /// A flow can't be: the error names the field and the fix.
@@ -122,7 +124,8 @@ impl SourcePort {
         })
     }
 
-    /// What this port has sent and received, by flow. The handle stays good when the port has gone to its worker.
+    /// What this port has sent and received, by flow. The handle stays good when the port has gone to its
+    /// worker.
     pub fn tally(&self) -> Tally {
         self.tally.clone()
     }
@@ -311,8 +314,8 @@ mod tests {
         }
     }
 
-    /// Of five packets the first is lost, the second comes twice, the third thrice and late, the fourth with a wrong bit
-    /// in its time, its copy whole, and the fifth with one behind the tag.
+    /// Of five packets the first is lost, the second comes twice, the third thrice and late, the fourth with
+    /// a wrong bit in its time, its copy whole, and the fifth with one behind the tag.
     #[test]
     fn copies_and_wrong_bits_are_counted_apart() {
         let every = Interval::per_second(1_000_000).unwrap();
@@ -381,7 +384,8 @@ mod tests {
             seen.extend(times(port, until));
             seen
         };
-        // It had ended at 2 packets: the third is due at once. The fourth and fifth come after it; then half a gap passes.
+        // It had ended at 2 packets: the third is due at once. The fourth and fifth come after it; then half
+        // a gap passes.
         assert_eq!(
             at(&mut port, 401_000, (9, u64::MAX, true), 640_000),
             [1000, 101_000, 401_000, 501_000, 601_000]

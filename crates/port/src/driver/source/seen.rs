@@ -12,7 +12,7 @@ type Bits = Box<[u64; CHUNK as usize / 64]>;
 /// A set of sequence numbers. What is far behind the newest, and what is whole, takes no room.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// All below count as seen; the beginning of a chunk.
+    /// All below are treated as seen; the beginning of a chunk.
     below: u64,
     /// Ascending by their number.
     chunks: VecDeque<Chunk>,
@@ -27,7 +27,8 @@ struct Chunk {
 }
 
 impl Seen {
-    /// Notes a number; whether it was not there before. One that is more than 16 million behind counts as there.
+    /// Notes a number; whether it was not there before. One that is more than 16 million behind is
+    /// treated as there.
     pub(super) fn note(&mut self, sequence: u64) -> bool {
         if sequence < self.below {
             return false;
@@ -74,7 +75,7 @@ impl Seen {
         fresh
     }
 
-    /// Lets the first chunk go: all up to its end counts as seen.
+    /// Lets the first chunk go: all up to its end is treated as seen.
     fn retire(&mut self) {
         if let Some(mut chunk) = self.chunks.pop_front() {
             self.below = (chunk.number + 1) * CHUNK;

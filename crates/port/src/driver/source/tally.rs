@@ -1,4 +1,4 @@
-//! What a port has sent and received, by flow.
+//! Packets sent and received by a port, by flow.
 
 use super::flow::Said;
 use super::seen::Seen;
@@ -6,7 +6,7 @@ use longwire_units::Nanos;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a port has sent of a flow.
+/// A port's sent packets of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// Packets.
@@ -21,8 +21,8 @@ pub struct Sent {
     pub last: Nanos,
 }
 
-/// What arrived of a flow at one port. All but `copies` and `corrupt` is of packets that came as they were sent, each
-/// counted when it came first.
+/// What arrived of a flow at one port. All but `copies` and `corrupt` is of packets that came as they were
+/// sent, each counted when it came first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Packets.
@@ -54,7 +54,8 @@ pub struct Tally(Arc<Mutex<Table>>);
 
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Flows of the whole run. Of each that the port has met it keeps figures, of the others nothing: ports times flows may be a lot.
+    /// Flows of the whole run. Of each that the port has met it keeps figures, of the others nothing: ports
+    /// times flows may be a lot.
     flows: u16,
     sent: HashMap<u16, Sent>,
     received: HashMap<u16, (Received, Seen)>,
@@ -66,8 +67,8 @@ impl Sent {
     pub const NONE: Self =
         Self { packets: 0, bytes: 0, first_bytes: 0, first: Nanos::NEVER, last: Nanos::ZERO };
 
-    /// Bits a second of frames, from when the first was due to when the last was, the first one's excluded: what it
-    /// offered over its time. None if there were not two at different times.
+    /// Bits a second of frames, from when the first was due to when the last was, the first one's excluded:
+    /// what it offered over its time. None if there were not two at different times.
     pub fn offered(&self) -> Option<f64> {
         let time = self.last.since(self.first);
         (self.packets > 1 && time.0 > 0).then(|| (self.bytes - self.first_bytes) as f64 * 8e9 / time.0 as f64)
@@ -90,13 +91,14 @@ impl Received {
         next_sequence: 0,
     };
 
-    /// How many are missing of `sent` packets: those that did not come, came only with wrong bits, or are still under way.
+    /// How many are missing of `sent` packets: those that did not come, came only with wrong bits, or are
+    /// still under way.
     pub fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.packets)
     }
 
-    /// Bits a second of what was sent that arrived, over the time in which it was sent: what was offered, less what is
-    /// missing. None as [`Sent::offered`].
+    /// Bits a second of what was sent that arrived, over the time in which it was sent: what was offered,
+    /// less what is missing. None as [`Sent::offered`].
     pub fn delivered(&self, sent: &Sent) -> Option<f64> {
         sent.offered().map(|offered| offered * self.bytes as f64 / sent.bytes as f64)
     }
@@ -132,12 +134,12 @@ impl Tally {
         self.sent(flow).packets
     }
 
-    /// What the port has sent of a flow.
+    /// The port's sent packets of a flow.
     pub fn sent(&self, flow: u16) -> Sent {
         self.lock().sent.get(&flow).copied().unwrap_or(Sent::NONE)
     }
 
-    /// What arrived of a flow at the port.
+    /// Arrived packets of a flow at the port.
     pub fn received(&self, flow: u16) -> Received {
         self.lock().received.get(&flow).map_or(Received::NONE, |(received, _)| *received)
     }

@@ -1,5 +1,5 @@
-//! TAP interfaces: the kernel's end is the host's interface, this end a port. With the virtio header and every
-//! offload, so that the host's stack leaves trains whole and checksums open.
+//! TAP interfaces: the kernel's end is the host's interface, this end a port. With the virtio header and
+//! every offload, so that the host's stack leaves trains whole and checksums open.
 #![allow(unsafe_code)]
 
 mod open;
@@ -32,7 +32,8 @@ const STATE_EVERY: u64 = 50_000_000;
 pub struct TapOptions {
     /// Its hardware address. None: one the kernel draws.
     pub mac: Option<[u8; 6]>,
-    /// Its MTU in bytes, 68 to 65521. To change it later use [`Tap::set_mtu`]: the port sends no longer frames.
+    /// Its MTU in bytes, 68 to 65521. To change it later use [`Tap::set_mtu`]: the port sends no longer
+    /// frames.
     pub mtu: u32,
     /// Packets that wait in each queue for Longwire, 1 to 65536; more are lost.
     pub queue_length: u32,
@@ -48,7 +49,8 @@ impl Default for TapOptions {
     }
 }
 
-/// A port at this end of a TAP interface, with a queue of it. The interface vanishes with its last one, wherever it was moved.
+/// A port at this end of a TAP interface, with a queue of it. The interface vanishes with its last one,
+/// wherever it was moved.
 pub struct Tap {
     name: String,
     interface: String,
@@ -61,8 +63,8 @@ pub struct Tap {
     state: State,
     next_state: u64,
     stats: PortStats,
-    /// The kernel's own counters, in the namespace where the interface was last seen, and what they last said. One port of an interface
-    /// has them.
+    /// The kernel's own counters, in the namespace where the interface was last seen, and what they last
+    /// said. One port of an interface has them.
     counters: Option<RefCell<Missed>>,
 }
 
@@ -76,7 +78,7 @@ enum State {
     Gone,
 }
 
-/// Where a TAP interface comes from.
+/// The origin of a TAP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// It is made: there must be none of its name.
@@ -86,8 +88,8 @@ enum Origin {
 }
 
 impl Tap {
-    /// Makes the TAP interface `interface` (or the first free one of a pattern like `lw%d`) in the calling thread's
-    /// network namespace; `name` is the port's. It may be moved into another namespace afterwards.
+    /// Makes the TAP interface `interface` (or the first free one of a pattern like `lw%d`) in the calling
+    /// thread's network namespace; `name` is the port's. It may be moved into another namespace afterwards.
     ///
     /// # Errors
     /// An option out of range, an interface of that name, no `/dev/net/tun`, or no right to use it.
@@ -96,8 +98,8 @@ impl Tap {
         queues.into_iter().next().ok_or_else(|| OpenError::Missing { name: interface.into() })
     }
 
-    /// Makes it with so many queues, 1 to 256, each a port of its own that receives a part of the flows: both directions of a flow
-    /// belong to the same one.
+    /// Makes it with so many queues, 1 to 256, each a port of its own that receives a part of the flows: both
+    /// directions of a flow belong to the same one.
     ///
     /// # Errors
     /// As [`Tap::create`], or the system does not let the flows be spread.
@@ -110,8 +112,9 @@ impl Tap {
         Self::open(name, interface, (options, queues), Origin::Made)
     }
 
-    /// The same, and goes on when the interface has been taken away and is there again, made by somebody else
-    /// (`ip tuntap add`): it is not made again, since who took it away may not want it back.
+    /// Opens the device as [`Tap::create_queues`] does, and continues when the interface was removed and made
+    /// again by somebody else (`ip tuntap add`): it is not made again, since who took it away may not want it
+    /// back.
     ///
     /// # Errors
     /// As [`Tap::create_queues`].
@@ -243,7 +246,8 @@ impl Tap {
         Ok(())
     }
 
-    /// Looks whether the interface is up: a queue is writable only then, whatever namespace the interface is in.
+    /// Looks whether the interface is up: a queue is writable only then, whatever namespace the interface is
+    /// in.
     #[cold]
     fn look(&mut self, now: u64) {
         self.next_state = now + STATE_EVERY;

@@ -5,7 +5,8 @@ use crate::vnet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Opens a queue of the interface, which must not be there if it is the `first`. Returns the interface's name besides.
+/// Opens a queue of the interface, which must not be there if it is the `first`. Returns the interface's name
+/// besides.
 pub(super) fn open_queue(
     interface: &str,
     several: bool,

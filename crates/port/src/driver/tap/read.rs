@@ -1,5 +1,5 @@
-//! Receiving a frame: into a buffer, and from there into as much of the pool as it takes; or, where long trains come one after the other,
-//! straight into the pool.
+//! Receiving a frame: into a buffer, and from there into as much of the pool as it takes; or, where long
+//! trains come one after the other, straight into the pool.
 
 use crate::vnet::{self, Found};
 use longwire_block::PortStats;
@@ -63,8 +63,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads into `place`, which has room for any frame. A frame that needs less is moved, so that it does not hold more of the pool than
-    /// one that was copied would.
+    /// Reads into `place`, which has room for any frame. A frame that needs less is moved, so that it does
+    /// not hold more of the pool than one that was copied would.
     fn read_in_place(
         &mut self,
         queue: BorrowedFd<'_>,

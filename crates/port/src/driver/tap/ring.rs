@@ -1,7 +1,7 @@
 //! Many writes to one descriptor with one system call, by io_uring.
 //!
-//! Every request says that it must not wait (`RWF_NOWAIT`), so the kernel answers it while it is handed over, in order, and keeps
-//! nothing of ours. [`Ring::write`] returns only when that is so, whatever goes wrong.
+//! Every request says that it must not wait (`RWF_NOWAIT`), so the kernel answers it while it is handed over,
+//! in order, and keeps nothing of ours. [`Ring::write`] returns only when that is so, whatever goes wrong.
 
 use io_uring::{IoUring, opcode, types};
 use longwire_packet::BATCH;
@@ -36,7 +36,8 @@ impl Ring {
     /// A ring for writes to `fd`, a TAP queue.
     ///
     /// # Errors
-    /// The kernel has no io_uring or refuses it, or it can't write to a TAP queue without waiting (before Linux 5.11).
+    /// The kernel has no io_uring or refuses it, or it can't write to a TAP queue without waiting (before
+    /// Linux 5.11).
     pub(super) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let mut ring = Self::new()?;
         // Since Linux 5.9. Before 5.6 the answer below would be the same for a request that is not known.
@@ -59,8 +60,8 @@ impl Ring {
         Ok(Self { ring: IoUring::new(BATCH as u32)? })
     }
 
-    /// Writes the frames, at most a batch, in order. `results` gets for each what `write` would return, with the error as a negative
-    /// number.
+    /// Writes the frames, at most a batch, in order. `results` gets for each what `write` would return, with
+    /// the error as a negative number.
     ///
     /// # Errors
     /// The ring is of no more use. The frames at the end that are [`UNANSWERED`] were not written.
@@ -111,7 +112,8 @@ impl Ring {
                 _ => {}
             }
         };
-        // What the kernel has taken it may still read. It has answered by now, so this is for the day that it has not.
+        // What the kernel has taken it may still read. It has answered by now, so this is for the day that it
+        // has not.
         let taken = self.taken(frames);
         while answered < taken {
             let nothing: Option<&libc::sigset_t> = None;

@@ -12,7 +12,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 const TRIES: u32 = 4;
 /// Fewer frames than this are written one by one, which is then cheaper (decision 41).
 const FEW: usize = 4;
-/// A header and a frame up to this length are put together, which is cheaper for the kernel to read than two pieces.
+/// A header and a frame up to this length are put together, which is cheaper for the kernel to read than two
+/// pieces.
 const SLOT: usize = 256;
 
 /// How a batch of frames is written.
@@ -25,7 +26,7 @@ pub enum Writes {
     Single,
 }
 
-/// What the kernel has said to a write.
+/// The kernel's answer to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Sent,
@@ -111,8 +112,8 @@ impl Sender {
         }
     }
 
-    /// Sends the frames in order. Each is counted: sent, too long for `mtu`, or not taken. They stay the caller's. Returns what the
-    /// interface is, if it is not up.
+    /// Sends the frames in order. Each is counted: sent, too long for `mtu`, or not taken. They stay the
+    /// caller's. Returns what the interface is, if it is not up.
     pub(super) fn send(
         &mut self,
         queue: BorrowedFd<'_>,
@@ -134,7 +135,8 @@ impl Sender {
         self.settle(queue, stats)
     }
 
-    /// Counts what became of each of the gathered frames, and writes those that were not taken, as far as that keeps their order.
+    /// Counts what became of each of the gathered frames, and writes those that were not taken, as far as
+    /// that keeps their order.
     fn settle(&self, queue: BorrowedFd<'_>, stats: &mut PortStats) -> Option<Answer> {
         let used = self.used;
         let mut not_up = None;

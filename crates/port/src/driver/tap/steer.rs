@@ -1,7 +1,9 @@
-//! Which queue of a TAP interface a frame of the host waits in: always the same for both directions of a flow.
+//! Which queue of a TAP interface a frame of the host waits in: always the same for both directions of a
+//! flow.
 //!
-//! Without a program the kernel sends a flow to the queue by which its other direction was written last. That is the queue
-//! of the worker that has the link, and it changes when the first answer comes, so that frames could overtake others.
+//! Without a program the kernel sends a flow to the queue by which its other direction was written last. That
+//! is the queue of the worker that has the link, and it changes when the first answer comes, so that frames
+//! could overtake others.
 
 use crate::bpf::{self, Instruction, Kind};
 use std::io;
@@ -9,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 const SET_STEERING: libc::c_ulong = 0x8004_54e0;
 
-/// Where parts of the program begin.
+/// Offsets of parts of the program.
 const V4: i16 = 26;
 const PORTS: i16 = 41;
 const DONE: i16 = 45;
@@ -25,8 +27,9 @@ pub(super) fn by_flow(queue: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Returns a hash of the addresses, and of the ports of TCP and UDP packets that are no fragments; of other frames zero. The
-/// kernel takes it modulo the number of queues. A load from behind the end of the frame ends the program with zero.
+/// Returns a hash of the addresses, and of the ports of TCP and UDP packets that are no fragments; of other
+/// frames zero. The kernel takes it modulo the number of queues. A load from behind the end of the frame ends
+/// the program with zero.
 fn program() -> Vec<Instruction> {
     let instruction = |code, registers, offset, immediate| Instruction { code, registers, offset, immediate };
     let byte = |at| instruction(0x30, 0, 0, at);

@@ -1,4 +1,5 @@
-//! A program on one packet after another, without leaving its code in between: what most packets need of it is then little more than what it does.
+//! A program on one packet after another, without leaving its code in between: what most packets need of it
+//! is then little more than what it does.
 
 use super::{Translator, Window};
 use crate::run::offset;
@@ -29,7 +30,8 @@ pub struct Visits {
     head: Block,
     packet: Value,
     bits: Value,
-    /// Where it goes with what the program returned, and with the number of the instruction that ended it, if somebody is to see that.
+    /// Where it goes with what the program returned, and with the number of the instruction that ended it, if
+    /// somebody is to see that.
     loud: Block,
     /// Where it goes from packet to packet, with the bits.
     next: Block,
@@ -41,8 +43,9 @@ pub struct Visits {
 }
 
 impl Translator<'_, '_> {
-    /// Begins the way from packet to packet, and shows the program the first one. The function is given the run, the packets' handles, how many they are,
-    /// the pool's bytes, how many those are, and the low half of what is not worth a look.
+    /// Begins the way from packet to packet, and shows the program the first one. The function is given the
+    /// run, the packets' handles, how many they are, the pool's bytes, how many those are, and the low half
+    /// of what is not worth a look.
     pub fn begin_visits(&mut self, first: Block) {
         let [_, packets, count, bytes, limit, quiet] = *self.builder.block_params(first) else {
             return self.stop_here();

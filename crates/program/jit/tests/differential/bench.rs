@@ -1,6 +1,6 @@
 //! Runs programs in both ways and compares all that they leave behind.
 
-use longwire_jit::{Arrival, Compiled, Desk, Halted, Visit, compile, compile_unverified};
+use longwire_jit::{Arrival, Compiled, Halted, Session, Visit, compile, compile_unverified};
 use longwire_packet::{Handle, Pool};
 use longwire_program::{
     Context, Effects, Environment, Machine, MapKind, Maps, Packet, Program, Region, RouteAnswer, RouteQuery,
@@ -117,7 +117,8 @@ impl Bench {
         })
     }
 
-    /// Runs a program that calls nothing on packet after packet, from outside and from within: what that leaves behind is the same.
+    /// Runs a program that calls nothing on packet after packet, from outside and from within: what that
+    /// leaves behind is the same.
     fn visit(&self, compiled: &Compiled, maps: &Arc<Maps>) {
         let before: Vec<_> = maps.all().iter().map(|map| values(map)).collect();
         let from = |quiet| {
@@ -146,17 +147,17 @@ impl Bench {
                 ((self.context.ingress as u16).wrapping_add(at as u16), self.context.now + at as u64);
             handle
         });
-        let mut desk = Desk::new(&mut stack, self.context);
+        let mut session = Session::new(&mut stack, self.context);
         let returned = if let Some(quiet) = quiet {
             let mut visits = [Visit::NONE; 3];
-            let visited = desk.bind(alone).run(&mut pool, &handles, &mut visits, quiet);
+            let visited = session.bind(alone).run(&mut pool, &handles, &mut visits, quiet);
             assert_eq!(visited.count, 3);
             std::array::from_fn(|at| visits[at].returned().filter(|_| visited.loud >> at & 1 == 1))
         } else {
             handles.map(|handle| {
                 let (meta, frame) = pool.parts_mut(handle);
                 let (ingress, now) = (meta.in_port.into(), meta.arrival);
-                desk.show(Arrival { ingress, now, mark: self.context.mark }, frame).run(&alone).ok()
+                session.show(Arrival { ingress, now, mark: self.context.mark }, frame).run(&alone).ok()
             })
         };
         // All that lies between and behind the packets, too.
@@ -171,7 +172,8 @@ impl Bench {
         let maps = Maps::new(&self.program.maps, 2, 1).unwrap();
         for (number, map) in maps.all().iter().enumerate() {
             let (spec, words) = (map.spec(), map.values());
-            // A lock that nobody has taken would be waited for, and programs that are not there be gone on with.
+            // A lock that nobody has taken would be waited for, and programs that are not there be gone on
+            // with.
             let free = spec.lock.is_none() && spec.inner.is_none() && spec.kind != MapKind::ProgArray;
             if free && spec.kind.is_array() && !spec.read_only && spec.initial.is_empty() {
                 let in_value = |i: &usize| i % spec.stride() < spec.value_size as usize;

@@ -1,4 +1,5 @@
-//! Functions that helpers call, and programs that tail calls lead to: compiled as the interpreter has them, verified or not.
+//! Functions that helpers call, and programs that tail calls lead to: compiled as the interpreter has them,
+//! verified or not.
 
 use crate::bench::Bench;
 use longwire_program::{MapKind, MapSpec, Program, assemble};
@@ -31,21 +32,25 @@ fn tail_calls() {
         alike(&goes_to(entry), "r0 = 3\n exit", Some(returned));
     }
     // What one leaves in the packet, the next finds; and where it moved it.
-    let moves = "r6 = r1\n r2 = 10\n call xdp_adjust_head\n r1 = *(u32 *)(r6 + 0)\n r2 = *(u32 *)(r6 + 4)\n r3 = r1\n r3 += 1
-         if r3 > r2 goto out\n *(u8 *)(r1 + 0) = 9\n out: r1 = r6\n r2 = map[0] ll\n r3 = 2\n call tail_call\n r0 = 2\n exit";
+    let moves = "r6 = r1\n r2 = 10\n call xdp_adjust_head\n r1 = *(u32 *)(r6 + 0)\n r2 = *(u32 *)(r6 + 4)\n \
+        r3 = r1\n r3 += 1
+         if r3 > r2 goto out\n *(u8 *)(r1 + 0) = 9\n out: r1 = r6\n r2 = map[0] ll\n r3 = 2\n call \
+         tail_call\n r0 = 2\n exit";
     let reads =
         "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 2\n r0 = 0\n if r3 > r2 goto end
          r0 = *(u16 *)(r1 + 0)\n end: exit";
     alike(moves, reads, Some(0x0709));
     // As often as may be, with functions in between, and in a loop.
     alike(
-        "r6 = r1\n call f\n r1 = r6\n r2 = map[0] ll\n r3 = 1\n call tail_call\n r6 = 8\n call f\n r0 += r6\n exit
+        "r6 = r1\n call f\n r1 = r6\n r2 = map[0] ll\n r3 = 1\n call tail_call\n r6 = 8\n call f\n r0 += \
+         r6\n exit
          f: call get_prandom_u32\n exit",
         "r0 = 3\n exit",
         Some(35 + 8),
     );
     alike(
-        "r6 = r1\n r7 = 3\n again: r1 = r6\n r2 = map[0] ll\n r3 = r7\n call tail_call\n r7 += -1\n if r7 != 0 goto again
+        "r6 = r1\n r7 = 3\n again: r1 = r6\n r2 = map[0] ll\n r3 = r7\n call tail_call\n r7 += -1\n if r7 != \
+         0 goto again
          r0 = 2\n exit",
         "r2 = map[0] ll\n r3 = 0\n call tail_call\n r0 = 5\n exit",
         Some(5),
@@ -56,7 +61,8 @@ fn tail_calls() {
         "r0 = 3\n exit",
         None,
     );
-    let callback = "*(u64 *)(r10 - 8) = r1\n r1 = 2\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n r0 = 2\n exit
+    let callback = "*(u64 *)(r10 - 8) = r1\n r1 = 2\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call \
+        loop\n r0 = 2\n exit
          f: r1 = *(u64 *)(r2 + 0)\n r2 = map[0] ll\n r3 = 2\n call tail_call\n r0 = 0\n exit";
     alike(callback, "r0 = 3\n exit", None);
 }
@@ -64,8 +70,11 @@ fn tail_calls() {
 #[test]
 fn loops() {
     let with = |count: &str, flags: i32, f: &str| {
-        format!("*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = {flags}\n call loop
-                 r1 = *(u64 *)(r10 - 8)\n r1 <<= 8\n r0 += r1\n exit\n f: {f}")
+        format!(
+            "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = {flags}\n \
+            call loop
+                 r1 = *(u64 *)(r10 - 8)\n r1 <<= 8\n r0 += r1\n exit\n f: {f}"
+        )
     };
     let adds = "r3 = *(u64 *)(r2 + 0)\n r3 += r1\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n exit";
     let stops = "r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = r3\n r0 = r1\n r0 >>= 2\n exit";
@@ -75,9 +84,12 @@ fn loops() {
     alike(&with("7", 0, stops), other, Some(5 << 8 | 5));
     alike(&with("0x100000003 ll", 0, adds), other, Some(3 << 8 | 3));
     // Two functions, and one in the other.
-    let both = "r1 = 4\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r6 = r0\n r1 = 5\n r2 = pc g ll\n r3 = 0\n r4 = 0\n call loop
+    let both =
+        "r1 = 4\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r6 = r0\n r1 = 5\n r2 = pc g ll\n r3 = \
+        0\n r4 = 0\n call loop
          r0 <<= 8\n r0 += r6\n exit
-         f: r1 = 3\n r2 = pc g ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = 0\n if r1 < 2 goto +1\n r0 = 1\n exit";
+         f: r1 = 3\n r2 = pc g ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = 0\n if r1 < 2 goto \
+         +1\n r0 = 1\n exit";
     alike(both, other, Some(3 << 8 | 4));
     // What is refused, and stopped, or is the helper's own error.
     let unverified = |first: &str| {
@@ -93,7 +105,8 @@ fn loops() {
     assert!(unverified(&with("7", 0, "r0 = *(u64 *)(r1 + 0)\n exit")).is_err());
     assert!(unverified(&with("7", 0, "r0 = *(u64 *)(r2 + 8)\n exit")).is_err());
     // Which function it is may depend on the path, for code that nobody has verified.
-    let either = "r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r1 == 3 goto +2\n r2 = pc g ll\n r1 = 9\n r3 = 0\n r4 = 0\n call loop\n exit
+    let either = "r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r1 == 3 goto +2\n r2 = pc g ll\n r1 = 9\n r3 = \
+        0\n r4 = 0\n call loop\n exit
          f: r0 = 0\n exit\n g: r0 = 1\n exit";
     assert_eq!(unverified(either), Ok(9));
 }

@@ -17,7 +17,8 @@ pub enum Kind {
     Kernel,
 }
 
-/// A piece of a program: instructions and the regions of their accesses, and how many pieces further a branch in its place leads.
+/// A piece of a program: instructions and the regions of their accesses, and how many pieces further a branch
+/// in its place leads.
 #[derive(Debug, Clone)]
 pub struct Piece {
     instructions: Vec<Instruction>,
@@ -25,8 +26,8 @@ pub struct Piece {
     skip: Option<usize>,
 }
 
-/// A beginning that puts an address of every region into a register: `r6` the packet's, `r7` a map's value, `r8` the state, `r9` the
-/// context; and numbers into the others.
+/// A beginning that puts an address of every region into a register: `r6` the packet's, `r7` a map's value,
+/// `r8` the state, `r9` the context; and numbers into the others.
 const BEGINNING: &str = "r9 = r1
     r6 = *(u32 *)(r1 + 0)
     r7 = *(u32 *)(r1 + 4)
@@ -114,7 +115,8 @@ fn computation() -> impl Strategy<Value = Instruction> {
     ]
 }
 
-/// An address's register, the region it is in, and an offset there: but of wild ones within it, aligned as need be.
+/// An address's register, the region it is in, and an offset there: but of wild ones within it, aligned as
+/// need be.
 fn place(size: Size, kind: Kind) -> impl Strategy<Value = (Register, Region, i16)> {
     let bases = [
         (6, Region::Packet, 0..60i16),
@@ -189,7 +191,8 @@ fn call(kind: Kind) -> impl Strategy<Value = Vec<Instruction>> {
         "call lw_read_mark",
         "r1 = 3\n call lw_redirect_link",
         "r1 = r6\n r1 &= 7\n call lw_choose_link",
-        "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n r3 = r2\n r4 = 0\n call map_update_elem",
+        "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n r3 = r2\n r4 = 0\n call \
+         map_update_elem",
         "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_lookup_elem
          if r0 == 0 goto +1\n r0 = *(u64 *)(r0 + 0)",
         "*(u32 *)(r10 - 8) = 2\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_delete_elem",
@@ -229,7 +232,9 @@ fn mild(instruction: Instruction) -> Instruction {
 pub fn piece(kind: Kind) -> impl Strategy<Value = Piece> {
     let plain = |instruction| Piece { instructions: vec![instruction], hint: None, skip: None };
     prop_oneof![
-        4 => computation().prop_map(move |instruction| plain(if kind == Kind::Kernel { mild(instruction) } else { instruction })),
+        4 => computation().prop_map(move |instruction| {
+            plain(if kind == Kind::Kernel { mild(instruction) } else { instruction })
+        }),
         5 => access(kind).prop_map(|(instruction, region)| {
             Piece { instructions: vec![instruction], hint: Some(region), skip: None }
         }),
@@ -259,14 +264,15 @@ pub fn program(pieces: Vec<Piece>, kind: Kind) -> (Program, Vec<Option<Region>>)
     (Program::new("random", Code::new(all).unwrap(), maps()), hints)
 }
 
-/// The same pieces in a loop in a loop, which count in the stack.
+/// The pieces in a loop in a loop, which count in the stack.
 pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Program {
     let (body, _) = body(pieces);
     let length = slots(&body);
     let before = "*(u64 *)(r10 - 48) = 0\n *(u64 *)(r10 - 56) = 0";
     let turn = |place: u8, rounds: u8, back: usize| {
         format!(
-            "r1 = *(u64 *)(r10 - {place})\n r1 += 1\n *(u64 *)(r10 - {place}) = r1\n if r1 < {rounds} goto -{back}\n"
+            "r1 = *(u64 *)(r10 - {place})\n r1 += 1\n *(u64 *)(r10 - {place}) = r1\n if r1 < {rounds} goto \
+             -{back}\n"
         )
     };
     let after = turn(56, inner, length + 4) + &turn(48, outer, length + 9);
@@ -281,11 +287,12 @@ pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Progr
     Program::new("looped", Code::new(all).unwrap(), maps())
 }
 
-/// The same pieces in a function that a helper calls so many times, or until they leave an odd number.
+/// The pieces in a function that a helper calls so many times, or until they leave an odd number.
 pub fn repeated(pieces: Vec<Piece>, kind: Kind, rounds: u8) -> Program {
     let (body, _) = body(pieces);
     let before = format!(
-        "*(u64 *)(r10 - 8) = r1\n r1 = {rounds}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n exit
+        "*(u64 *)(r10 - 8) = r1\n r1 = {rounds}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n \
+         exit
          f: r1 = *(u64 *)(r2 + 0)"
     );
     let mut all = assemble(&before).unwrap().instructions().to_vec();

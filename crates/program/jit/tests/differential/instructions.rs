@@ -20,7 +20,8 @@ const ATOMICS: [Atomic; 10] = [
     Atomic::Exchange,
     Atomic::CompareExchange,
 ];
-/// Zero, one, the ends of 8, 16, 32 and 64 bits with and without a sign, what is beside them, and shifts around a width.
+/// Zero, one, the ends of 8, 16, 32 and 64 bits with and without a sign, what is beside them, and shifts
+/// around a width.
 const EDGES: [u64; 20] = [
     0,
     1,
@@ -160,7 +161,7 @@ trait Short {
 }
 
 impl Short for Instruction {
-    /// The same in one slot.
+    /// The instruction in one slot.
     fn short(self) -> Instruction {
         match self {
             Self::LoadWide { dst, value } => {

@@ -1,4 +1,5 @@
-//! The kernel's own verifier and compiler, as one more opinion: `bpf(2)` with `BPF_PROG_TEST_RUN`, for who may call it.
+//! The kernel's own verifier and compiler, as one more opinion: `bpf(2)` with `BPF_PROG_TEST_RUN`, for who
+//! may call it.
 #![allow(unsafe_code)]
 
 use longwire_program::{Instruction, Map, MapKind, Maps, OWN_BASE, Program};
@@ -50,7 +51,8 @@ pub fn knows(program: &Program) -> bool {
 }
 
 impl InKernel {
-    /// Loads a program, with maps that hold what these arrays hold. Those that tail calls lead to have no functions of their own.
+    /// Loads a program, with maps that hold what these arrays hold. Those that tail calls lead to have no
+    /// functions of their own.
     pub fn new(program: &Program, maps: &Maps) -> io::Result<Self> {
         let maps = create_all(maps)?;
         let mut bytes = program.code.encode();
@@ -99,7 +101,8 @@ impl InKernel {
         Ok(((attributes[0] >> 32) as u32, out))
     }
 
-    /// The records that are in the ringbuf that is map `index`, of so many bytes, but for those that were discarded.
+    /// The records that are in the ringbuf that is map `index`, of so many bytes, but for those that were
+    /// discarded.
     pub fn records(&self, index: usize, capacity: usize) -> io::Result<Vec<Vec<u8>>> {
         // The reader's position, the writers', and the records twice, each behind the other.
         let mapped = Mapped::new(&self.maps[index], PAGE + 2 * capacity)?;
@@ -228,7 +231,8 @@ fn element(command: i32, map: &OwnedFd, number: u32, value: &mut [u8]) -> io::Re
     bpf(command, &mut attributes).map(|_| ())
 }
 
-/// Loads a program whose functions begin at these slots, which the kernel wants to know of where a helper calls one.
+/// Loads a program whose functions begin at these slots, which the kernel wants to know of where a helper
+/// calls one.
 fn load(bytes: &[u8], functions: &[u32]) -> io::Result<OwnedFd> {
     let mut attributes: Attributes = [0; 16];
     let (types, about): (OwnedFd, Vec<[u32; 2]>);
@@ -271,8 +275,8 @@ fn descriptor(number: i64) -> OwnedFd {
 
 fn bpf(command: i32, attributes: &mut Attributes) -> io::Result<i64> {
     let (place, size) = (attributes.as_mut_ptr().cast::<c_void>(), size_of::<Attributes>());
-    // SAFETY: the attributes are as many bytes as are said, zero where the command has none; what they point to is alive in the callers, and as long as
-    // they say or, for a map's value, as the map was made.
+    // SAFETY: the attributes are as many bytes as are said, zero where the command has none; what they point
+    // to is alive in the callers, and as long as they say or, for a map's value, as the map was made.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, place, size) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,4 +1,5 @@
-//! Random programs, compiled and interpreted: what they return and leave behind is the same, and so is where they are stopped and why.
+//! Random programs, compiled and interpreted: what they return and leave behind is the same, and so is where
+//! they are stopped and why.
 
 use crate::bench::Bench;
 use crate::generate::{
@@ -43,7 +44,8 @@ proptest! {
         }
     }
 
-    /// Any instructions: the compiler takes or refuses them, and what it takes does the same unless registers are read that nobody wrote.
+    /// Any instructions: the compiler takes or refuses them, and what it takes does the same unless registers
+    /// are read that nobody wrote.
     #[test]
     fn any_instructions_do_what_the_interpreter_does(
         pieces in prop::collection::vec(any_instruction(), 1..40),

@@ -1,4 +1,5 @@
-//! `fib_lookup`: compiled programs against the interpreter, and both against the kernel in a network namespace with the same routes and neighbours.
+//! `fib_lookup`: compiled programs against the interpreter, and both against the kernel in a network
+//! namespace with the same routes and neighbours.
 #![allow(unsafe_code)]
 
 use crate::bench::Bench;
@@ -37,7 +38,7 @@ const SETUP: &str = "
     ip neigh add fd01::9 lladdr 02:00:00:00:01:19 dev d5
 ";
 
-/// The same, as a router answers.
+/// The answers of a router with these routes.
 fn route(query: &RouteQuery<'_>) -> RouteAnswer {
     if !matches!(query.ingress, 5 | 6) {
         return RouteAnswer::NoPort;
@@ -92,8 +93,10 @@ fn program() -> Program {
             .collect()
     };
     let text = format!(
-        "r6 = *(u32 *)(r1 + 0)\n r2 = *(u32 *)(r1 + 4)\n r3 = r6\n r3 += 68\n r0 = 99\n if r3 > r2 goto out\n {}\
-         r2 = r10\n r2 += -64\n r3 = 64\n r4 = *(u32 *)(r6 + 64)\n call fib_lookup\n r7 = r0\n {}r0 = r7\n out: exit",
+        "r6 = *(u32 *)(r1 + 0)\n r2 = *(u32 *)(r1 + 4)\n r3 = r6\n r3 += 68\n r0 = 99\n if r3 > r2 goto \
+         out\n {}\
+         r2 = r10\n r2 += -64\n r3 = 64\n r4 = *(u32 *)(r6 + 64)\n call fib_lookup\n r7 = r0\n {}r0 = r7\n \
+         out: exit",
         copy("r6", "r10"),
         copy("r10", "r6")
     );
@@ -177,7 +180,8 @@ fn compiled_programs_are_answered_as_interpreted_ones() {
     assert_eq!(codes.into_iter().collect::<Vec<_>>(), [-97, -22, -19, 0, 1, 4, 7, 8]);
 }
 
-/// What the kernel answers to the same questions where it has the same routes, to the byte; but for the metric, which routes here have not.
+/// What the kernel answers to the same questions where it has the same routes, to the byte; but for the
+/// metric, which routes here have not.
 #[test]
 fn answers_are_those_of_the_kernel() {
     if let Some(reason) = kernel::refusal() {
@@ -199,7 +203,8 @@ fn answers_are_those_of_the_kernel() {
         let in_kernel = kernel::InKernel::new(&program(), &maps).unwrap();
         let compiled = compile(&verified, Arc::clone(&maps)).unwrap();
         let mut differ = Vec::new();
-        // With BPF_FIB_LOOKUP_DIRECT the kernel leaves out the table that has its own addresses of IPv6; there is one table here.
+        // With BPF_FIB_LOOKUP_DIRECT the kernel leaves out the table that has its own addresses of IPv6;
+        // there is one table here.
         let own = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1).octets();
         let compared = |packet: &Vec<u8>| packet[64] != 1 || packet[32..48] != own;
         for packet in questions().into_iter().filter(compared) {

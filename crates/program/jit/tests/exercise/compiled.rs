@@ -1,5 +1,5 @@
-//! Any bytes as an object, or as a program: what the verifier lets in, machine code and the interpreter carry out alike; also the fuzz target of
-//! this name.
+//! Any bytes as an object, or as a program: what the verifier lets in, machine code and the interpreter carry
+//! out alike; also the fuzz target of this name.
 
 #[path = "../differential/bench.rs"]
 mod bench;

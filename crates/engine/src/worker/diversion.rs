@@ -1,4 +1,4 @@
-//! What leaves a link otherwise than at its end goes its own way.
+//! Handling of packets that leave a link before its end.
 
 use super::Worker;
 use crate::walk::Next;
@@ -6,37 +6,37 @@ use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
 use longwire_packet::{Handle, Meta};
 
 impl Worker {
-    /// Lets a packet whose path was just chosen take the link that its node wishes, if that begins where the path does. Where the path leads past
-    /// all links from a router to its port's far side, the wish holds there.
+    /// Grants the link that a packet's node requests, if it begins where the packet's new path begins. If the
+    /// path leads directly from a router to its port's far side, the request is applied there.
     #[inline]
-    pub(crate) fn grant_wish(&mut self, handle: Handle) {
+    pub(crate) fn grant_requested_link(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
-        let Some(link) = meta.wish() else { return };
+        let Some(link) = meta.requested_link() else { return };
         let joints = &self.map.joints;
         if meta.path == DIRECT && joints.routed(meta.in_port) && joints.far_side(meta.out_port).is_some() {
             return;
         }
-        meta.clear_wish();
-        meta.path = self.map.wished.path(meta.path, link).unwrap_or(meta.path);
+        meta.clear_requested_link();
+        meta.path = self.map.requested.path(meta.path, link).unwrap_or(meta.path);
     }
 
-    /// Sees to what leaves a link otherwise than at its end: what a filter sends to another link, and what a link answers
-    /// to the sender of a packet.
+    /// Handles a packet that leaves a link before its end: steered by a filter, or a reply of the link to the
+    /// sender.
     #[cold]
-    pub(crate) fn leave_aside(&mut self, handle: Handle) {
+    pub(crate) fn divert(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
         let target = meta.take_target();
-        meta.flags &= !Meta::ASIDE;
+        meta.flags &= !Meta::DIVERTED;
         if let Some(target) = target {
             meta.path = self.map.steered.path(meta.path, target.into()).unwrap_or(NOWHERE);
             meta.arrival = meta.leave();
             return self.walk(Next::Enter, handle);
         }
-        // An answer: it goes back out of the port by which the packet came, past all links.
+        // A reply: it leaves by the input port of its packet, without links.
         self.books.flow.made += 1;
         let meta = self.pool.meta_mut(handle);
         if self.map.joints.routed(meta.in_port) {
-            // It is for who sent the packet before the router did: the router knows the way.
+            // It is addressed to the sender behind the router, which has the route.
             meta.path = UNDECIDED;
             return self.walk(Next::Enter, handle);
         }

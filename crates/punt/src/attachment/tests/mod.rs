@@ -1,4 +1,4 @@
-//! Seats with both sides in one thread: the process is whatever the test writes into the memory.
+//! Attachments with both sides in one thread: the test acts as the process by writing into the memory.
 
 mod bodies;
 mod faults;
@@ -17,9 +17,9 @@ use std::sync::atomic::Ordering;
 const PORTS: &[u16] = &[0, 3, 7];
 const MS: u64 = 1_000_000;
 
-/// A seat, what its node has, and the other side.
+/// An attachment, its node's state, and the other side.
 struct Bench {
-    seat: Seat,
+    attachment: Attachment,
     pool: Pool,
     out: Outbox,
     passed: Vec<Handle>,
@@ -28,7 +28,7 @@ struct Bench {
     up: Reader,
     down: Writer,
     status: Arc<Status>,
-    /// Its other end, which has to be open.
+    /// Its other end, which must stay open.
     _socket: UnixStream,
 }
 
@@ -49,11 +49,11 @@ impl Bench {
         let status = Arc::new(Status::default());
         let bell = Bell::Socket(Arc::new(here));
         let wire = Wire::new(Arc::clone(&memory), sizes, bell, Arc::clone(&status), false);
-        let mut seat = Seat::new("test", limits);
-        seat.attach(Attach { seat: 0, wire, promised: rate, share: 0 });
-        seat.set_rate(rate);
+        let mut attachment = Attachment::new("test", limits);
+        attachment.attach(Attach { attachment: 0, wire, promised: rate, share: 0 });
+        attachment.set_rate(rate);
         Self {
-            seat,
+            attachment,
             pool: Pool::new(4 << 20).unwrap(),
             out: Outbox::default(),
             passed: Vec::with_capacity(longwire_block::OUTBOX),
@@ -70,18 +70,18 @@ impl Bench {
         let handle = self.pool.insert(frame).unwrap();
         self.pool.meta_mut(handle).arrival = at;
         let class = Class { fid: 9, class: 2, flow: 77, network: 14, transport: 34 };
-        let offered = self.seat.offer(&self.pool, handle, &class, &mut self.common);
+        let offered = self.attachment.offer(&self.pool, handle, &class, &mut self.common);
         if offered.is_err() {
             self.pool.free(handle);
         }
-        self.seat.publish(Nanos(at));
+        self.attachment.publish(Nanos(at));
         offered
     }
 
     fn collect(&mut self, at: u64) -> Back {
-        let Self { seat, pool, out, passed, common, .. } = self;
+        let Self { attachment, pool, out, passed, common, .. } = self;
         let rewritten = &mut Vec::new();
-        seat.collect(&mut Way {
+        attachment.collect(&mut Way {
             pool,
             out,
             passed,
@@ -104,18 +104,18 @@ impl Bench {
                     let by_verdict = longwire_block::REFUSED + DropReason::Service as u16;
                     let unanswered = longwire_block::REFUSED + DropReason::LevelLate as u16;
                     assert!([by_verdict, unanswered].contains(&port), "{port}");
-                    assert!(port == by_verdict || seat.limits.drops);
+                    assert!(port == by_verdict || attachment.limits.drops);
                     back.dropped += 1;
                 }
             }
             pool.free(handle);
         }
         out.clear();
-        assert_eq!(pool.live(), seat.kept());
+        assert_eq!(pool.live(), attachment.kept());
         back
     }
 
-    /// What the other side is told next.
+    /// The next record for the other side.
     fn told(&mut self) -> Option<(Opening, Facts, Vec<u8>)> {
         let available = self.up.available().unwrap();
         if available == 0 {
@@ -165,10 +165,10 @@ fn what_is_not_to_go_on_without_an_answer_is_dropped() {
     let dropped = || Back { dropped: 1, ..Back::default() };
     assert_eq!(bench.collect(30 * MS), dropped(), "late");
     bench.offer(31 * MS, &frame(60)).unwrap();
-    bench.seat.cut(Cut::Left);
+    bench.attachment.cut(Cut::Left);
     assert_eq!(bench.collect(32 * MS), dropped(), "who had it is gone");
     assert_eq!(bench.offer(33 * MS, &frame(60)), Err(Refused::Absent), "nobody is there");
-    let Counts { late, returned, absent, .. } = bench.seat.counts;
+    let Counts { late, returned, absent, .. } = bench.attachment.counts;
     assert_eq!((late, returned, absent), (1, 1, 1));
 }
 
@@ -192,7 +192,10 @@ fn packets_go_up_with_what_is_known_and_come_back() {
     changed[..3].fill(0xee);
     let back = Back { passed: vec![changed], sent: vec![(7, frame(64))], dropped: 1 };
     assert_eq!(bench.collect(MS), back);
-    assert_eq!((bench.seat.kept(), bench.seat.counts.verdicts, bench.seat.counts.faults), (1, 3, 0));
+    assert_eq!(
+        (bench.attachment.kept(), bench.attachment.counts.verdicts, bench.attachment.counts.faults),
+        (1, 3, 0)
+    );
 }
 
 #[test]
@@ -206,13 +209,13 @@ fn new_packets_go_out_of_the_nodes_ports_only() {
         let sent = if is_sent { vec![(port, frame(len))] } else { vec![] };
         assert_eq!(bench.collect(MS).sent, sent, "{len} bytes to {port}");
     }
-    assert_eq!((bench.seat.counts.made, bench.seat.counts.faults), (2, 3));
-    // 1000 a second and 126 at once were promised; two are gone.
+    assert_eq!((bench.attachment.counts.made, bench.attachment.counts.faults), (2, 3));
+    // 1000 a second and 126 at once were guaranteed; two are gone.
     for _ in 0..200 {
         bench.say(down::NEW, [0, send(3).word(), 0], &frame(60));
     }
     assert_eq!(bench.collect(MS).sent.len(), 124);
-    assert_eq!(bench.seat.counts.unmade, 76);
+    assert_eq!(bench.attachment.counts.unmade, 76);
 }
 
 #[test]
@@ -221,32 +224,32 @@ fn full_and_beyond_the_promise_are_refused() {
     let mut bench = Bench::new(limits, 1_000_000);
     (0..16).for_each(|n| bench.offer(n, &frame(60)).unwrap());
     assert_eq!(bench.offer(20, &frame(60)), Err(Refused::Full));
-    // The oldest holds back those after it.
+    // The oldest blocks those after it.
     (1..16).for_each(|token| bench.answer(token, Verdict::Drop));
     assert_eq!(bench.collect(MS).dropped, 15);
     assert_eq!(bench.offer(MS, &frame(60)), Err(Refused::Full));
     bench.answer(0, Verdict::Drop);
     bench.collect(MS);
     assert_eq!(bench.offer(MS, &frame(60)), Ok(()));
-    assert_eq!((bench.seat.counts.full, bench.seat.counts.over_rate), (2, 0));
+    assert_eq!((bench.attachment.counts.full, bench.attachment.counts.over_rate), (2, 0));
 
     let mut bench = Bench::new(Limits::default(), 8);
     let offered: Vec<_> = (0..4).map(|_| bench.offer(MS, &frame(60)).is_ok()).collect();
-    assert_eq!((offered, bench.seat.counts.over_rate), (vec![true, true, false, false], 2));
+    assert_eq!((offered, bench.attachment.counts.over_rate), (vec![true, true, false, false], 2));
 }
 
 #[test]
 fn who_sleeps_is_woken_once_a_batch_and_not_too_often() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
     bench.memory.words()[crate::layout::ASLEEP].store(1, Ordering::Relaxed);
-    // One each microsecond: sixteen at once, then one each 100 µs.
+    // One per microsecond: sixteen at once, then one every 100 µs.
     for n in 0..200u64 {
         bench.offer(n * 1000, &frame(60)).unwrap();
     }
-    assert_eq!(bench.seat.counts.wakes, 16 + 1);
-    // What was owed is made good, when it may be and it still sleeps.
+    assert_eq!(bench.attachment.counts.wakes, 16 + 1);
+    // The pending wake-up is sent once it is allowed and the process still sleeps.
     bench.collect(400_000);
-    assert_eq!(bench.seat.counts.wakes, 18);
+    assert_eq!(bench.attachment.counts.wakes, 18);
     bench.collect(900_000);
-    assert_eq!(bench.seat.counts.wakes, 18);
+    assert_eq!(bench.attachment.counts.wakes, 18);
 }

@@ -1,4 +1,4 @@
-//! What a queue works in: the pool, the time, and the link's books.
+//! The context of a queue: the pool, the time, and the link's records.
 
 use crate::fifo::Fifo;
 use crate::rare::Rare;
@@ -6,23 +6,23 @@ use longwire_block::DropReason;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
 
-/// How much waits for the transmitter, the packet being sent included. Segments of a train count one each.
+/// Backlog for the transmitter, the packet being sent included. Each segment of a train is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C, packed(4))]
 pub struct Waiting {
     pub(crate) packets: u32,
-    /// Their bytes, as the rate counts them.
+    /// Their bytes, as counted by the rate.
     pub(crate) bytes: u64,
 }
 
-/// Where packets wait, and what few links count.
+/// The list of waiting packets, and rare counters.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// Packets that wait in a list, where the discipline has none of its own.
+    /// Waiting packets, if the discipline has no list of its own.
     pub(crate) list: Fifo,
-    /// When the transmitter had nothing more to send the last time.
+    /// Time at which the transmitter last became idle.
     pub(crate) idle_since: Nanos,
-    /// Made when it is first needed: most of a million links never do.
+    /// Allocated when first needed, which is rare among a million links.
     pub(crate) rare: Option<Box<Rare>>,
 }
 
@@ -34,7 +34,7 @@ impl Waiting {
         self.bytes += meta.counted();
     }
 
-    /// Counts a packet as waiting no longer.
+    /// Stops counting a packet as waiting.
     #[inline]
     pub(crate) fn unqueue(&mut self, meta: &Meta) {
         self.packets -= u32::from(meta.segments);
@@ -45,7 +45,7 @@ impl Waiting {
 impl Books {
     #[inline]
     pub(crate) fn rare(&mut self) -> &mut Rare {
-        /// Out of the way of those that have it.
+        /// Kept out of line, for links that have it already.
         #[cold]
         #[inline(never)]
         fn make(rare: &mut Option<Box<Rare>>) -> &mut Rare {
@@ -63,7 +63,7 @@ impl Books {
         self.rare().drops[reason as usize] += packets;
     }
 
-    /// A background packet waits no longer.
+    /// Stops counting a background packet as waiting.
     #[inline(never)]
     pub(crate) fn unqueue_phantom(&mut self) {
         self.rare().phantoms -= 1;
@@ -71,34 +71,44 @@ impl Books {
 }
 
 /// See the module.
-pub struct Hall<'a> {
+pub struct QueueContext<'a> {
     /// Where the packets are.
     pub pool: &'a mut Pool,
     /// The time.
     pub now: Nanos,
-    /// The rate at which the queue is expected to empty.
+    /// The expected departure rate of the queue.
     pub rate: Rate,
     pub(crate) waiting: &'a mut Waiting,
     pub(crate) books: &'a mut Books,
-    /// The link's, if these are those of a class of its queue.
+    /// The link's records, if these are those of a class of its queue.
     pub(crate) link: Option<(&'a mut Waiting, &'a mut Books)>,
 }
 
-impl Hall<'_> {
-    /// The same once more, for what is seldom called: what only looks into this one can then keep it in
-    /// registers.
+impl QueueContext<'_> {
+    /// A copy for rare calls, so that the original can be kept in registers.
     #[inline(always)]
-    pub(crate) fn again(&mut self) -> Hall<'_> {
+    pub(crate) fn again(&mut self) -> QueueContext<'_> {
         let Self { now, rate, .. } = *self;
         let link = self.link.as_mut().map(|(waiting, books)| (&mut **waiting, &mut **books));
-        Hall { pool: &mut *self.pool, now, rate, waiting: &mut *self.waiting, books: &mut *self.books, link }
+        QueueContext {
+            pool: &mut *self.pool,
+            now,
+            rate,
+            waiting: &mut *self.waiting,
+            books: &mut *self.books,
+            link,
+        }
     }
 
-    /// The same for the discipline of a class, whose books these are.
-    pub(crate) fn of_class<'a>(&'a mut self, waiting: &'a mut Waiting, books: &'a mut Books) -> Hall<'a> {
+    /// A context for the discipline of a class, with these records.
+    pub(crate) fn of_class<'a>(
+        &'a mut self,
+        waiting: &'a mut Waiting,
+        books: &'a mut Books,
+    ) -> QueueContext<'a> {
         let Self { now, rate, .. } = *self;
         let link = Some((&mut *self.waiting, &mut *self.books));
-        Hall { pool: &mut *self.pool, now, rate, waiting, books, link }
+        QueueContext { pool: &mut *self.pool, now, rate, waiting, books, link }
     }
 
     /// Adds a packet at the end of the link's list.
@@ -132,7 +142,7 @@ impl Hall<'_> {
         self.pool.free(handle);
     }
 
-    /// Marks a packet as having met congestion. Whether it could be: else it is for the discipline to drop it.
+    /// Sets CE on a packet. Returns false if it is not ECN-capable, so that the discipline must drop it.
     pub fn mark(&mut self, handle: Handle) -> bool {
         let marked = longwire_wire::mark_ce(self.pool.data_mut(handle));
         if marked {
@@ -148,13 +158,13 @@ impl Hall<'_> {
         u64::from(self.waiting.packets)
     }
 
-    /// Their bytes, as the link's rate counts them.
+    /// Their bytes, as counted by the link's rate.
     #[inline]
     pub fn bytes_waiting(&self) -> u64 {
         self.waiting.bytes
     }
 
-    /// Packets and bytes in the queue but for one of them, as before it came.
+    /// Packets and bytes in the queue without one of them, as before its arrival.
     #[inline]
     pub(crate) fn waiting_without(&self, handle: Handle) -> (u64, u64) {
         let meta = self.pool.meta(handle);

@@ -1,4 +1,4 @@
-//! Bodies of packets, and time for them.
+//! Requests for bodies of packets, and their cost.
 
 use super::*;
 
@@ -16,14 +16,14 @@ fn bodies_are_given_on_demand() {
         let (opening, _, bytes) = bench.told().unwrap();
         assert_eq!((opening.kind, bytes), (up::BODY, frame(1500)[given].to_vec()), "{count} from {from}");
     }
-    assert_eq!((bench.seat.counts.bodies, bench.seat.counts.faults), (4, 0));
+    assert_eq!((bench.attachment.counts.bodies, bench.attachment.counts.faults), (4, 0));
     // Beyond the end, and of a packet that is not up: an empty answer, and a fault.
     for (token, from) in [(0, 1501), (1, 0)] {
         bench.say(down::FETCH, [token, 0, from | 5 << 32], &[]);
         bench.collect(MS);
         assert!(bench.told().unwrap().2.is_empty());
     }
-    assert_eq!((bench.seat.counts.bodiless, bench.seat.counts.faults), (2, 2));
+    assert_eq!((bench.attachment.counts.bodiless, bench.attachment.counts.faults), (2, 2));
 }
 
 #[test]
@@ -31,12 +31,13 @@ fn a_body_waits_for_room() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
     bench.offer(5, &frame(MAX_FRAME)).unwrap();
     bench.told().unwrap();
-    // The ring has 4096 lines, of which each body takes 1025. One is copied in one go.
+    // The ring has 4096 lines, of which each body takes 1025. One is copied per call.
     for _ in 0..5 {
         bench.say(down::FETCH, [0, 0, u64::from(MAX_FRAME as u32) << 32], &[]);
     }
     bench.answer(0, send(3));
-    // (whether the other side reads one first, bodies given, packets sent): what was said after a fetch waits for it.
+    // (whether the other side reads one first, bodies given, packets sent): messages after a fetch wait for
+    // it.
     let rounds = [
         (false, 1, 0),
         (false, 2, 0),
@@ -53,50 +54,58 @@ fn a_body_waits_for_room() {
             assert_eq!((opening.kind, bytes), (up::BODY, frame(MAX_FRAME)));
         }
         let back = bench.collect(round * MS);
-        assert_eq!((bench.seat.counts.bodies, back.sent.len()), (bodies, sent), "round {round}");
+        assert_eq!((bench.attachment.counts.bodies, back.sent.len()), (bodies, sent), "round {round}");
     }
-    assert_eq!((bench.seat.counts.bodiless, bench.seat.counts.faults, bench.seat.kept()), (0, 0, 0));
+    assert_eq!(
+        (bench.attachment.counts.bodiless, bench.attachment.counts.faults, bench.attachment.kept()),
+        (0, 0, 0)
+    );
 }
 
 #[test]
 fn who_asks_for_bodies_and_reads_none_is_cut_off() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
-    // Even if no packet is up: each of these is an empty body, one of 4096 lines, and a fault, of which 1000 a second are forgiven.
+    // Even if no packet is up: each of these is an empty body, one of 4096 lines, and a fault, of which 1000
+    // a second are tolerated.
     for at in 0..120 {
         for _ in 0..40 {
             bench.say(down::FETCH, [7, 0, 0], &[]);
         }
         bench.collect(at * 100 * MS);
-        if !bench.seat.is_taken() {
+        if !bench.attachment.is_taken() {
             break;
         }
     }
-    assert_eq!(bench.seat.counts.last_cut, Some(Cut::Stalled));
+    assert_eq!(bench.attachment.counts.last_cut, Some(Cut::Stalled));
 }
 
-/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us a millisecond: what is begun with a little left is finished.
+/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us per millisecond: work
+/// begun with a small balance is finished.
 #[test]
 fn packets_go_up_as_far_as_time_is_set_aside() {
     let mut bench = Bench::new(Limits::default(), 1_000_000_000);
     bench.common = Common(Allowance::new(1_000_000));
     let up = (0..200).filter(|_| bench.offer(MS, &frame(60)).is_ok()).count();
-    assert_eq!((up, bench.seat.counts.over_time, bench.seat.counts.worker_ns), (25, 175, 25 * TRIP));
-    assert!(bench.seat.refuses(&mut bench.common, Nanos(MS)));
-    assert_eq!((bench.seat.counts.over_time, bench.seat.counts.over_rate), (176, 0));
+    assert_eq!(
+        (up, bench.attachment.counts.over_time, bench.attachment.counts.worker_ns),
+        (25, 175, 25 * TRIP)
+    );
+    assert!(bench.attachment.refuses(&mut bench.common, Nanos(MS)));
+    assert_eq!((bench.attachment.counts.over_time, bench.attachment.counts.over_rate), (176, 0));
     let up = (0..200).filter(|_| bench.offer(2 * MS, &frame(60)).is_ok()).count();
     assert_eq!(up, 3);
-    // Answers are paid for: they come back though no time is left.
+    // Verdicts are paid in advance: packets come back though no time is left.
     for token in 0..28 {
         bench.answer(token, Verdict::Pass);
     }
-    assert_eq!((bench.collect(2 * MS).passed.len(), bench.seat.counts.worker_ns), (28, 28 * TRIP));
-    // What the seat was promised of it is its own.
-    bench.seat.time = Allowance::new(1_000_000);
+    assert_eq!((bench.collect(2 * MS).passed.len(), bench.attachment.counts.worker_ns), (28, 28 * TRIP));
+    // A guarantee belongs to its attachment.
+    bench.attachment.time = Allowance::new(1_000_000);
     let up = (0..200).filter(|_| bench.offer(2 * MS, &frame(60)).is_ok()).count();
     assert_eq!(up, 25);
 }
 
-/// Bodies and new packets wait for time, and so does what was said after them; bytes are paid for.
+/// Bodies and new packets wait for time, as do later messages; bytes are paid for.
 #[test]
 fn what_is_asked_for_waits_for_time() {
     let limits = Limits { answer_within: Nanos(200 * MS), ..Limits::default() };
@@ -112,17 +121,20 @@ fn what_is_asked_for_waits_for_time() {
     assert!(bench.collect(MS).passed.is_empty());
     let each = TRIP + 23 * crate::allowance::COPIED_LINE;
     let bodies = (10_000 - TRIP).div_ceil(each);
-    assert_eq!((bench.seat.counts.bodies, bench.seat.counts.worker_ns), (bodies, TRIP + bodies * each));
+    assert_eq!(
+        (bench.attachment.counts.bodies, bench.attachment.counts.worker_ns),
+        (bodies, TRIP + bodies * each)
+    );
     let mut now = MS;
-    while bench.seat.counts.verdicts == 0 && now < 100 * MS {
+    while bench.attachment.counts.verdicts == 0 && now < 100 * MS {
         while bench.told().is_some() {}
         now += 100_000;
         bench.collect(now);
     }
     // The last 81 bodies take about 42 ms at a thousandth of the time.
-    assert_eq!(bench.seat.counts.bodies, 100);
+    assert_eq!(bench.attachment.counts.bodies, 100);
     let used = TRIP + 100 * each;
-    assert_eq!(bench.seat.counts.worker_ns, used);
+    assert_eq!(bench.attachment.counts.worker_ns, used);
     assert!(
         (used - 10_000) * 1000 <= now - MS + each * 1000 && now - MS <= (used - 10_000) * 1000 + 200_000,
         "{now}"
@@ -132,5 +144,5 @@ fn what_is_asked_for_waits_for_time() {
     assert!(bench.collect(now).sent.is_empty());
     let sent = bench.collect(now + MS).sent;
     assert_eq!(sent.len(), 1);
-    assert_eq!((bench.seat.counts.made, bench.seat.counts.worker_ns), (1, used + TRIP));
+    assert_eq!((bench.attachment.counts.made, bench.attachment.counts.worker_ns), (1, used + TRIP));
 }

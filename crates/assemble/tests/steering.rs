@@ -1,4 +1,4 @@
-//! Packets that leave a link otherwise than at its end: steered to another link, or answered.
+//! Packets that leave a link before its end: steered to another link, or replied to.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -13,7 +13,7 @@ use support::{memory_ports, simulate};
 const PORTS: &str = "[[port]]\nname = \"a\"\ndriver = \"memory\"\naddresses = \"10.0.0.1/32\"\n\
     [[port]]\nname = \"b\"\ndriver = \"memory\"\naddresses = \"10.0.0.2/32\"\n";
 
-/// An IPv4 packet of UDP from a to b, to this UDP port, that must not be fragmented.
+/// An IPv4 UDP packet from a to b, to this UDP port, with DF set.
 fn frame(plan: &Plan, to: u16, length: usize) -> Vec<u8> {
     let mut frame = support::frame(plan, 0, 1, length);
     frame[20] = 0x40;
@@ -21,13 +21,13 @@ fn frame(plan: &Plan, to: u16, length: usize) -> Vec<u8> {
     frame
 }
 
-/// Frames, and when they came out, in µs.
+/// Frames with their departure times, in µs.
 type Frames = Vec<(u64, Vec<u8>)>;
 
-/// Sends frames from a to b, 1 ms apart from 1 ms on; answers what came out of either port, and when.
+/// Sends frames from a to b, 1 ms apart from 1 ms on; returns the output of both ports with times.
 fn run(plan: &Plan, frames: &[Vec<u8>]) -> ([Frames; 2], Report) {
     let (ports, mut ends) = memory_ports(plan, Stamp::Source);
-    // The bridge learns where b is from a frame that b sends to itself.
+    // The bridge learns b's port from a frame that b sends to itself.
     assert!(ends[1].push_at(Nanos::ZERO, &support::frame(plan, 1, 1, 60)));
     for (n, frame) in (1u64..).zip(frames) {
         assert!(ends[0].push_at(Nanos::from_millis(n), frame));
@@ -80,7 +80,7 @@ fn a_link_to_steer_to_must_be_there() {
     for (target, wanted) in
         [("sky", "there is no such link"), ("back", "goes elsewhere"), ("up", "this link")]
     {
-        let error = parse("aside.toml", &text(target)).unwrap_err().to_string();
+        let error = parse("steering.toml", &text(target)).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }
 }
@@ -89,7 +89,7 @@ fn link(name: &str, more: &str) -> String {
     format!("[[link]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\n{more}\n")
 }
 
-/// Frames to the addresses that are reserved for bridges: a cable between two ports carries them, a bridge does not.
+/// Frames to the addresses reserved for bridges: a cable between two ports carries them, a bridge does not.
 #[test]
 fn what_is_reserved_for_bridges_passes_a_cable() {
     let bridge = "[[bridge]]\nname = \"x\"\n";
@@ -108,7 +108,8 @@ fn what_is_reserved_for_bridges_passes_a_cable() {
     }
 }
 
-/// Links that steer to each other are refused, with or without packets of their own, and whatever the conditions: a change could let them meet.
+/// Links that steer to each other are refused, with or without packets of their own, and whatever the
+/// conditions: a change could make them overlap.
 #[test]
 fn steering_in_a_circle_is_refused() {
     let matched = "match = [{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }]\n";
@@ -119,13 +120,13 @@ fn steering_in_a_circle_is_refused() {
         let low = link("low", "filter = [\"steer end if ip\", \"steer up if udp\"]");
         let end = link("end", "");
         let error =
-            parse("aside.toml", &format!("{PORTS}{first}{up}{sky}{low}{end}")).unwrap_err().to_string();
+            parse("steering.toml", &format!("{PORTS}{first}{up}{sky}{low}{end}")).unwrap_err().to_string();
         let wanted = "steers in a circle: \"up\" → \"sky\" → \"low\" → \"up\"";
         assert!(error.contains(wanted) && error.contains("leave out one"), "{error}");
     }
 }
 
-/// Two ways of steering to one link are no circle.
+/// Two paths that steer to one link are not a loop.
 #[test]
 fn steering_that_meets_again_is_allowed() {
     let up = link("up", "filter = [\"steer one if tcp\", \"steer two if udp\"]");
@@ -138,7 +139,7 @@ fn steering_that_meets_again_is_allowed() {
     assert_eq!(steered, 3, "up, two, one");
 }
 
-/// As many links as are allowed in a row, and one more.
+/// A chain of steering of the maximum length, and one more.
 #[test]
 fn a_long_row_of_steering_has_an_end() {
     let row = |count: usize| {
@@ -149,11 +150,12 @@ fn a_long_row_of_steering_has_an_end() {
     let plan = plan_of(&row(256));
     let ([_, out], _) = run(&plan, &[frame(&plan, 443, 200)]);
     assert_eq!((out.len(), out[0].0), (1, 6000));
-    let error = parse("aside.toml", &row(257)).unwrap_err().to_string();
+    let error = parse("steering.toml", &row(257)).unwrap_err().to_string();
     assert!(error.contains("more than 256 times in a row"), "{error}");
 }
 
-/// A plan that was not checked: what is steered in a circle is dropped with a reason of its own, and the run goes on.
+/// A plan that was not checked: packets steered in a loop are dropped with a reason of their own, and the run
+/// continues.
 #[test]
 fn what_is_steered_in_a_circle_is_dropped() {
     let up = link("up", "filter = \"steer sky if udp\"");
@@ -165,7 +167,8 @@ fn what_is_steered_in_a_circle_is_dropped() {
     assert_eq!(report.flow.dropped(longwire_block::DropReason::Loop), 2);
 }
 
-/// 40 links that duplicate, one behind the other, would make 2⁴⁰ packets of one at one moment: most are dropped, and the run ends.
+/// A chain of 40 links that duplicate would make 2⁴⁰ packets from one at one moment: most are dropped, and
+/// the run ends.
 #[test]
 fn links_that_duplicate_are_bounded() {
     let bridges: String = (0..41).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();
@@ -179,7 +182,7 @@ fn links_that_duplicate_are_bounded() {
     assert!(report.flow.dropped(longwire_block::DropReason::Loop) > 0 && report.flow.sent < 1 << 20);
 }
 
-/// A packet that crosses many links at one moment takes no stack.
+/// A packet that crosses many links at one moment does not use the stack.
 #[test]
 fn forty_thousand_links_without_delay() {
     const BRIDGES: usize = 40_000;
@@ -194,7 +197,7 @@ fn forty_thousand_links_without_delay() {
     assert_eq!(out.iter().map(|(time, _)| *time).collect::<Vec<_>>(), [1000]);
 }
 
-/// What is too long is dropped, and its sender told at once, by the port it came from.
+/// A packet that is too long is dropped, and its sender informed immediately, by its input port.
 #[test]
 fn senders_of_what_is_too_big_are_told() {
     let links = "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"10 ms\"\n\

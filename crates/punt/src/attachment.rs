@@ -1,4 +1,4 @@
-//! A seat: the packets that are up with one service or process, and what is done about what it says.
+//! An attachment: its packets that are up, and the processing of its messages.
 
 use crate::allowance::{Allowance, Common, TRIP, copying};
 use crate::bucket::Bucket;
@@ -13,43 +13,44 @@ use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// Why a packet can't go up.
+/// Reason why a packet can't go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no room, or more than was promised: the packet is to be dropped.
+    /// No room, or beyond the guarantee: the packet must be dropped.
     Full,
-    /// Nobody sits there, and without an answer it is not to go on: the packet is to be dropped.
+    /// No process attached, and the limits say to drop the packet.
     Absent,
-    /// Nobody sits there: the default forwarder is to take it.
+    /// No process attached: the default forwarder takes the packet.
     Gone,
 }
 
-/// What became of packets of a seat; trains count as one. Up = verdicts + late + returned + those that are up now.
+/// Outcome of an attachment's packets, where a train is counted once. Up = verdicts + late + returned + those
+/// that are up now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Gone up.
     pub up: u64,
-    /// Not gone up: there was no room.
+    /// Not sent up: no room.
     pub full: u64,
-    /// Not gone up: beyond the rate that was promised.
+    /// Not sent up: beyond the guaranteed rate.
     pub over_rate: u64,
-    /// Not gone up: who sits there has had more of its processor than was promised.
+    /// Not sent up: the process has exceeded its processor time.
     pub over_cycles: u64,
-    /// Not gone up: moving packets has taken as much of the worker's time as it may.
+    /// Not sent up: no worker time was left for moving packets.
     pub over_time: u64,
-    /// The worker's time that moving packets has taken, in nanoseconds, as it is priced.
+    /// Worker time spent on moving packets, in nanoseconds, by the price list.
     pub worker_ns: u64,
-    /// How often packets began not to go up because of processor time.
+    /// Number of times that throttling by processor time began.
     pub throttled: u64,
-    /// Processor time that processes there have used, in nanoseconds.
+    /// Processor time used by attached processes, in nanoseconds.
     pub processor_ns: u64,
     /// Not gone up: nobody there.
     pub absent: u64,
     /// Answered.
     pub verdicts: u64,
-    /// Taken by the default forwarder, or dropped, because there was no answer in time.
+    /// Taken by the default forwarder, or dropped, because there was no verdict in time.
     pub late: u64,
-    /// Taken by the default forwarder, or dropped, because who had them was cut off.
+    /// Taken by the default forwarder, or dropped, because the process was cut off.
     pub returned: u64,
     /// Made there and sent.
     pub made: u64,
@@ -57,9 +58,9 @@ pub struct Counts {
     pub unmade: u64,
     /// Bodies asked for and given.
     pub bodies: u64,
-    /// Bodies asked for and not given: no such packet, or none so long.
+    /// Requested bodies that were not available: no such packet, or offset beyond its end.
     pub bodiless: u64,
-    /// Answers about packets that were not up, or that can't be. Late ones are none.
+    /// Invalid answers, or answers about packets that were not up. Late ones are not faults.
     pub faults: u64,
     /// Times someone was woken.
     pub wakes: u64,
@@ -71,17 +72,16 @@ pub struct Counts {
     pub last_cut: Option<Cut>,
 }
 
-/// Most records of a seat that are looked at in one go.
+/// Most records processed per attachment in one call.
 const RECORDS: u32 = 256;
-/// About how many bytes are copied for a seat in one go.
+/// Approximate limit of bytes copied per attachment in one call.
 const BYTES: u64 = 64 << 10;
-/// What a record costs of that, besides its bytes.
+/// Cost of a record against that limit, besides its bytes.
 const RECORD_BYTES: u64 = 64;
-/// Wake-ups a second, and at once.
+/// Wake-ups per second, and at once.
 const WAKES: (u64, u64) = (10_000, 16);
 
-/// What may still be said about packets that were taken back because they were late. Who is slow is not at fault for it; who says more
-/// than that is.
+/// Late answers still expected for packets that were taken back. They are not faults; further ones are.
 #[derive(Debug, Default)]
 struct Owed {
     verdicts: u64,
@@ -90,7 +90,7 @@ struct Owed {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Attachment {
     pub name: String,
     pub limits: Limits,
     wire: Option<Wire>,
@@ -98,26 +98,26 @@ pub(crate) struct Seat {
     /// What was promised.
     rate: Bucket,
     made: Bucket,
-    /// The worker's time that was promised.
+    /// Guaranteed worker time.
     time: Allowance,
     faults: Bucket,
     owed: Owed,
     wakes: Bucket,
-    /// Who sits there is to be woken as soon as that is allowed.
+    /// A wake-up is pending until the rate limit allows it.
     wake_owed: bool,
-    /// Since when a packet has waited and nothing was said.
+    /// Time since which a packet has waited without any answer.
     silent_since: Option<Nanos>,
-    /// Who sits there has had more of its processor than was promised: no packets go up. And what was counted of its forerunners.
+    /// Whether processor time is exceeded, so that no packets go up; and the counters of earlier processes.
     is_throttled: bool,
     before: (u64, u64),
     pub promised: u64,
     pub share: u32,
-    /// Nobody is let in any more.
+    /// No more processes may attach.
     pub is_removed: bool,
     pub counts: Counts,
 }
 
-impl Seat {
+impl Attachment {
     pub fn new(name: &str, limits: Limits) -> Self {
         let packets = limits.packets.clamp(16, 1 << 16).next_power_of_two();
         Self {
@@ -127,7 +127,7 @@ impl Seat {
             table: Table::new(packets as usize),
             rate: Bucket::new(0, 1),
             made: Bucket::new(0, 1),
-            time: Allowance::new(limits.aside),
+            time: Allowance::new(limits.reserved),
             faults: Bucket::new(0, 1),
             owed: Owed::default(),
             wakes: Bucket::new(WAKES.0, WAKES.1),
@@ -150,7 +150,8 @@ impl Seat {
         self.table.kept
     }
 
-    /// Someone comes. What its forerunner had has been returned, or soon is: its tokens are not the new one's.
+    /// Attaches a process. Packets of the previous one have been returned, or soon are: their tokens are not
+    /// valid for the new one.
     pub fn attach(&mut self, attach: Attach) {
         self.cut(Cut::Left);
         self.table.renounce();
@@ -164,16 +165,15 @@ impl Seat {
         self.counts.came += 1;
     }
 
-    /// Says how many packets may go up, and be made there, each second.
+    /// Sets the packet rate for going up, and for new packets.
     pub fn set_rate(&mut self, rate: u64) {
         let burst = u64::from(self.limits.packets).min(rate / 8 + 1);
         self.rate = Bucket::new(rate, burst);
         self.made = Bucket::new(rate, burst);
     }
 
-    /// Whether there is no room for any packet, or one of this time is beyond the rate or the worker's time; it is counted then.
-    /// Whether there is room for a long packet's
-    /// bytes only [`Seat::offer`] says.
+    /// Whether there is no room for any packet, or a packet at this time exceeds the rate or the worker's
+    /// time; it is then counted. Only [`Attachment::offer`] checks room for a long packet's bytes.
     #[inline]
     pub fn refuses(&mut self, common: &mut Common, now: Nanos) -> bool {
         if self.wire.is_none() {
@@ -231,7 +231,7 @@ impl Seat {
             self.counts.over_rate += 1;
             return Err(Refused::Full);
         }
-        // The way back is paid for, but for bytes: what is up comes back whatever is left then.
+        // The way back is paid in advance, except for bytes: packets come back even if no time is left.
         let work = TRIP + copying(bytes.len());
         common.spend(&mut self.time, work);
         self.counts.worker_ns += work;
@@ -253,7 +253,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Lets who sits there see what went up, and wakes it if it sleeps.
+    /// Makes packets visible to the attached process, and wakes it if it sleeps.
     #[inline]
     pub fn publish(&mut self, now: Nanos) {
         let Some(wire) = &mut self.wire else { return };
@@ -266,7 +266,7 @@ impl Seat {
         }
     }
 
-    /// Does what was said about packets, and takes back those about which nothing was for too long.
+    /// Executes verdicts, and takes back expired packets.
     pub fn collect(&mut self, way: &mut Way<'_>) {
         if let Some(why) = self.wire.as_ref().and_then(|wire| wire.status.left()) {
             self.cut(why);
@@ -296,7 +296,7 @@ impl Seat {
         self.publish(way.now);
     }
 
-    /// Reads what was noted of the processor time of who sits there.
+    /// Reads the processor account of the attached process.
     fn look_at_processor(&mut self) {
         let Some(wire) = &self.wire else { return };
         self.is_throttled = wire.status.is_throttled();
@@ -305,7 +305,7 @@ impl Seat {
         self.counts.processor_ns = self.before.1 + processor_ns;
     }
 
-    /// Cuts off who sits there, if someone does.
+    /// Cuts off the attached process, if there is one.
     #[cold]
     pub fn cut(&mut self, why: Cut) {
         self.look_at_processor();
@@ -318,7 +318,7 @@ impl Seat {
         }
     }
 
-    /// Obeys the next record and answers how many bytes were copied; none if there is no record.
+    /// Processes the next record and returns the number of bytes copied; none if there is no record.
     #[inline]
     fn obey_one(&mut self, way: &mut Way<'_>) -> Result<Option<u64>, Cut> {
         let Some(wire) = &mut self.wire else { return Ok(None) };
@@ -334,7 +334,7 @@ impl Seat {
         let (is_right, copied) = match opening.kind {
             down::VERDICT => (self.hear(way, &line, opening), opening.bytes.into()),
             down::RETURN => (self.return_one(way, line[1]), 0),
-            // What is asked for beyond answers waits for time, and so does all that was said after it.
+            // Requests beyond verdicts wait for worker time, as do all later messages.
             down::FETCH | down::NEW if !way.common.allows(&mut self.time, way.now) => return Ok(None),
             down::FETCH => match self.fetch(way, &line)? {
                 Some(given) => given,
@@ -359,7 +359,7 @@ impl Seat {
         Ok(Some(copied))
     }
 
-    /// A verdict, and the new beginning of the frame. False if it can't be.
+    /// Processes a verdict, with the new beginning of the frame. False if it is invalid.
     fn hear(&mut self, way: &mut Way<'_>, line: &Line, opening: Opening) -> bool {
         let Some(handle) = self.table.at(line[1]) else { return self.hear_late(line[1], way.now) };
         let segments = way.pool.meta(handle).segments;
@@ -381,7 +381,7 @@ impl Seat {
         way.obey(handle, verdict)
     }
 
-    /// A packet given back because there is too little time left for it. False if there is no such packet.
+    /// Processes the return of a packet. False if there is no such packet.
     fn return_one(&mut self, way: &mut Way<'_>, token: u64) -> bool {
         let Some(handle) = self.table.at(token) else { return self.hear_late(token, way.now) };
         self.hear_something(way.now);
@@ -390,7 +390,7 @@ impl Seat {
         true
     }
 
-    /// A word about a packet that is not up. False if it is not one that was late.
+    /// Processes a message about a packet that is no longer up. False if the packet was not late.
     fn hear_late(&mut self, token: u64, now: Nanos) -> bool {
         if self.owed.verdicts == 0 || !self.table.has_been(token) {
             return false;
@@ -400,13 +400,13 @@ impl Seat {
         true
     }
 
-    /// Something was said about a packet: it does not matter here how late.
+    /// Records activity, whatever its lateness.
     fn hear_something(&mut self, now: Nanos) {
         self.silent_since = self.table.has_any().then_some(now);
     }
 
-    /// Gives bytes of a packet that is up. Whether that was right, and how many; none if there is no room yet: what asks stays
-    /// where it is, because who asked waits for what it gets, and so does all that was said after it.
+    /// Sends bytes of a packet that is up. Returns validity and size; none without room: the request stays in
+    /// place, with all later messages.
     fn fetch(&mut self, way: &mut Way<'_>, line: &Line) -> Result<Option<(bool, u64)>, Cut> {
         let Some(wire) = &mut self.wire else { return Ok(None) };
         let (token, from, count) = (line[1], line[3] as u32 as usize, (line[3] >> 32) as usize);
@@ -431,7 +431,7 @@ impl Seat {
         Ok(Some((bytes.is_some() || is_late, given.len() as u64)))
     }
 
-    /// A new packet. False if it can't be.
+    /// Makes a new packet. False if it is invalid.
     fn make(&mut self, way: &mut Way<'_>, line: &Line, opening: Opening) -> bool {
         let (Some(wire), bytes) = (&self.wire, opening.bytes as usize) else { return true };
         let Some(Verdict::Send { port, band }) = Verdict::read(line[2]) else { return false };
@@ -444,7 +444,7 @@ impl Seat {
         is_allowed
     }
 
-    /// Takes back packets that have waited too long; all, if nobody is there to speak about them.
+    /// Takes back expired packets; all of them, if no process is attached.
     fn take_back(&mut self, way: &mut Way<'_>) {
         while way.has_room()
             && let Some((token, expires, theirs)) = self.table.first()
@@ -465,7 +465,7 @@ impl Seat {
         }
     }
 
-    /// Takes a packet back about which nothing is said.
+    /// Takes back a packet without a verdict.
     fn take_late(&mut self, way: &mut Way<'_>, token: u64, handle: Handle) {
         let segments = way.pool.meta(handle).segments;
         self.table.take(token, segments);

@@ -1,4 +1,4 @@
-//! Processes that are late, leave, or write nonsense.
+//! Processes that are late, leave, or write invalid data.
 
 use super::*;
 
@@ -12,35 +12,40 @@ fn what_is_not_answered_in_time_is_passed_and_silence_ends() {
     bench.answer(0, Verdict::Drop);
     bench.answer(1, Verdict::Drop);
     assert_eq!(bench.collect(21 * MS), Back { dropped: 1, ..Back::default() }, "the first is too late");
-    assert_eq!((bench.seat.counts.late, bench.seat.counts.faults), (1, 0), "which is no fault");
+    assert_eq!((bench.attachment.counts.late, bench.attachment.counts.faults), (1, 0), "which is no fault");
     bench.answer(1, Verdict::Drop);
     bench.collect(21 * MS);
-    assert_eq!((bench.seat.counts.late, bench.seat.counts.faults), (1, 1), "the other was answered");
+    assert_eq!(
+        (bench.attachment.counts.late, bench.attachment.counts.faults),
+        (1, 1),
+        "the other was answered"
+    );
     // One packet every 100 ms, none answered: cut off after more than a second.
     for tenth in 1..=12 {
         bench.offer(tenth * 100 * MS, &frame(60)).unwrap();
         bench.collect(tenth * 100 * MS + 50 * MS);
-        let has_ended = !bench.seat.is_taken();
+        let has_ended = !bench.attachment.is_taken();
         assert_eq!(has_ended, tenth * 100 + 50 > 1100, "at {tenth}50 ms");
         if has_ended {
             break;
         }
     }
-    assert_eq!(bench.seat.counts.last_cut, Some(Cut::Stalled));
+    assert_eq!(bench.attachment.counts.last_cut, Some(Cut::Stalled));
     assert_eq!(bench.offer(2000 * MS, &frame(60)), Err(Refused::Gone));
 }
 
 #[test]
 fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
     let mut bench = Bench::new(Limits { faults: 10, ..Limits::default() }, 1_000_000);
-    // 100 packets every 50 ms for ten seconds, all answered 30 ms later, which is 10 ms too late: 2000 a second.
+    // 100 packets every 50 ms for ten seconds, all answered 30 ms later, which is 10 ms too late: 2000 a
+    // second.
     let mut next = 0;
     for round in 0..200 {
         let at = round * 50 * MS;
         (0..100).for_each(|_| bench.offer(at, &frame(60)).unwrap());
         assert_eq!(bench.collect(at + 20 * MS).passed.len(), 100);
         for _ in 0..100 {
-            // Half of them it asks for bytes first.
+            // For half of them it requests bytes first.
             if next % 2 == 0 {
                 bench.say(down::FETCH, [next, 0, 5 << 32], &[]);
             }
@@ -51,19 +56,24 @@ fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
         assert_eq!(bench.collect(at + 30 * MS), Back::default());
         while bench.told().is_some() {}
     }
-    let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
+    let Counts { verdicts, late, faults, cut, .. } = bench.attachment.counts;
     assert_eq!((verdicts, late, faults, cut), (0, 20_000, 0, 0));
-    // Three that are late allow for three answers about packets that have been up, not for others; the twenty-first fault is one too many.
+    // Three late packets allow three answers about packets that have been up, but not about others; the
+    // twenty-first fault is one too many.
     (0..3).for_each(|_| bench.offer(20_000 * MS, &frame(60)).unwrap());
     bench.collect(20_020 * MS);
     for (token, faults) in [(next + 3, 1), (0, 1), (next, 1), (next, 1), (next + 1, 2), (next + 2, 3)] {
         bench.answer(token, Verdict::Drop);
         bench.collect(20_020 * MS);
-        assert_eq!((bench.seat.counts.faults, bench.seat.counts.cut), (faults, 0), "token {token}");
+        assert_eq!(
+            (bench.attachment.counts.faults, bench.attachment.counts.cut),
+            (faults, 0),
+            "token {token}"
+        );
     }
     (0..18).for_each(|_| bench.answer(next, Verdict::Drop));
     bench.collect(20_020 * MS);
-    assert_eq!((bench.seat.counts.faults, bench.seat.counts.last_cut), (21, Some(Cut::Flood)));
+    assert_eq!((bench.attachment.counts.faults, bench.attachment.counts.last_cut), (21, Some(Cut::Flood)));
 }
 
 #[test]
@@ -72,18 +82,18 @@ fn packets_given_back_are_late_and_no_fault() {
     for round in 0..20 {
         let (at, token) = (round * 60 * MS, 2 * round);
         (0..2).for_each(|_| bench.offer(at, &frame(60)).unwrap());
-        // One in time, one when it has been taken back already: either is a word, and nobody is silent.
+        // One in time, one after it was taken back: both are activity.
         bench.say(down::RETURN, [token, 0, 0], &[]);
         assert_eq!(bench.collect(at + 15 * MS).passed.len(), 1);
         assert_eq!(bench.collect(at + 20 * MS).passed.len(), 1);
         bench.say(down::RETURN, [token + 1, 0, 0], &[]);
         assert_eq!(bench.collect(at + 30 * MS), Back::default());
-        let Counts { verdicts, late, faults, cut, .. } = bench.seat.counts;
+        let Counts { verdicts, late, faults, cut, .. } = bench.attachment.counts;
         assert_eq!((verdicts, late, faults, cut), (0, 2 * round + 2, 0, 0));
     }
     bench.say(down::RETURN, [0, 0, 0], &[]);
     bench.collect(1200 * MS);
-    assert_eq!(bench.seat.counts.faults, 1, "there is none any more");
+    assert_eq!(bench.attachment.counts.faults, 1, "there is none any more");
 }
 
 #[test]
@@ -111,8 +121,8 @@ fn who_leaves_or_writes_nonsense_is_cut_off_and_nothing_is_lost() {
         deed(&mut bench);
         let mut passed = bench.collect(MS).passed.len();
         passed += bench.collect(MS).passed.len();
-        assert_eq!((passed, bench.seat.counts.last_cut), (100, Some(why)), "deed {at}");
-        assert_eq!((bench.seat.kept(), bench.status.cut()), (0, Some(why)));
+        assert_eq!((passed, bench.attachment.counts.last_cut), (100, Some(why)), "deed {at}");
+        assert_eq!((bench.attachment.kept(), bench.status.cut()), (0, Some(why)));
         assert_eq!(bench.memory.words()[ENDED].load(Ordering::Relaxed), why as u64 + 1);
     }
 }
@@ -122,23 +132,23 @@ fn a_successor_does_not_speak_about_its_forerunners_packets() {
     let mut bench = Bench::new(Limits::default(), 1_000_000);
     bench.offer(5, &frame(60)).unwrap();
     let mut other = Bench::new(Limits::default(), 1_000_000);
-    let wire = other.seat.wire.take().unwrap();
-    bench.seat.attach(Attach { seat: 0, wire, promised: 10, share: 0 });
-    bench.seat.set_rate(1_000_000);
+    let wire = other.attachment.wire.take().unwrap();
+    bench.attachment.attach(Attach { attachment: 0, wire, promised: 10, share: 0 });
+    bench.attachment.set_rate(1_000_000);
     bench.down = other.down;
     bench.offer(6, &frame(61)).unwrap();
     bench.answer(0, Verdict::Drop);
     bench.answer(1, Verdict::Drop);
     let back = bench.collect(MS);
     assert_eq!((back.dropped, back.passed), (1, vec![frame(60)]));
-    assert_eq!((bench.seat.counts.returned, bench.seat.counts.came), (1, 2));
+    assert_eq!((bench.attachment.counts.returned, bench.attachment.counts.came), (1, 2));
 }
 
-/// How often the scribbler writes: its leaps of the index alone lead far beyond the ring's end, so that whoever looks at
-/// last has something to notice, however the two threads took turns.
+/// Number of writes: the index jumps alone lead far beyond the ring's end, so that the final check always
+/// finds a fault, however the threads are interleaved.
 const SCRIBBLES: usize = 100_000;
 
-/// The same hostility from another thread, at any moment: what is checked is what is used.
+/// Hostile writes from another thread, at any moment: checked values are the ones used.
 #[test]
 fn words_that_change_while_they_are_read_do_no_harm() {
     let limits = Limits { packets: 64, faults: 1_000_000, ..Limits::default() };
@@ -156,15 +166,15 @@ fn words_that_change_while_they_are_read_do_no_harm() {
             }
             scribbler.join().unwrap();
             bench.collect(now);
-            assert!(bench.seat.counts.cut > 0, "round {round}: it was noticed");
-            bench.seat.cut(Cut::Stopped);
+            assert!(bench.attachment.counts.cut > 0, "round {round}: it was noticed");
+            bench.attachment.cut(Cut::Stopped);
             bench.collect(now);
             assert_eq!(bench.pool.live(), 0);
         }
     });
 }
 
-/// Writes records that are nearly right all over the ring that leads down, and moves its index by leaps.
+/// Writes nearly valid records all over the downward ring, and moves its index by jumps.
 fn scribble(memory: &Memory, seed: u64) {
     let mut dice = seed;
     let mut roll = || {
@@ -190,14 +200,14 @@ fn scribble(memory: &Memory, seed: u64) {
     }
 }
 
-/// What a hostile process does between two looks.
+/// Actions of a hostile process between two polls.
 #[derive(Debug, Clone)]
 enum Deed {
     /// Writes a word anywhere.
     Word(usize, u64),
-    /// Writes a record, right or wrong, with a token.
+    /// Writes a valid or invalid record with a token.
     Record(u16, u64, u64, u64, usize),
-    /// Writes a line of anything where the next record begins.
+    /// Writes an arbitrary line where the next record begins.
     Line([u64; 8]),
     /// Reads what went up.
     Read,
@@ -211,7 +221,8 @@ fn deed() -> impl Strategy<Value = Deed> {
     prop_oneof![
         1 => (0..20_000usize, word).prop_map(|(at, word)| Deed::Word(at, word)),
         8 => (0..6u16, 0..100u64, verdict, any::<u64>(), 0..3000usize)
-            .prop_map(|(kind, token, verdict, range, bytes)| Deed::Record(kind, token, verdict, range, bytes)),
+            .prop_map(|(kind, token, verdict, range, bytes)| Deed::Record(kind, token, verdict, range,
+                bytes)),
         1 => any::<[u64; 8]>().prop_map(Deed::Line),
         4 => Just(Deed::Read),
         4 => (0..5 * MS).prop_map(Deed::Wait),
@@ -221,15 +232,18 @@ fn deed() -> impl Strategy<Value = Deed> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever it writes, wherever: nothing panics, no packet is lost or comes back twice, and what the node holds is what it says.
+    /// Whatever it writes, wherever: nothing panics, no packet is lost or comes back twice, and the node's
+    /// count is correct.
     #[test]
-    fn a_hostile_process_loses_its_place_and_nothing_else(deeds in proptest::collection::vec(deed(), 1..200)) {
+    fn a_hostile_process_loses_its_place_and_nothing_else(deeds in proptest::collection::vec(deed(),
+        1..200)) {
         let mut bench = Bench::new(Limits { packets: 64, ..Limits::default() }, 1_000_000);
         let (mut now, mut went, mut came) = (MS, 0, 0);
         for deed in deeds {
             went += u64::from(bench.offer(now, &frame(60 + now as usize % 1000)).is_ok());
             match deed {
-                Deed::Word(at, word) => bench.memory.words()[at % bench.memory.words().len()].store(word, Ordering::Relaxed),
+                Deed::Word(at, word) => bench.memory.words()[at % bench.memory.words().len()].store(word,
+                    Ordering::Relaxed),
                 Deed::Record(kind, token, verdict, range, bytes) => {
                     if bench.down.has_room(100).unwrap_or(false) {
                         bench.say(kind, [token, verdict, range], &frame(bytes));
@@ -247,15 +261,16 @@ proptest! {
                 }
                 Deed::Wait(time) => now += time,
             }
-            let made = bench.seat.counts.made;
+            let made = bench.attachment.counts.made;
             let back = bench.collect(now);
-            came += (back.passed.len() + back.sent.len() + back.dropped) as u64 - (bench.seat.counts.made - made);
-            prop_assert_eq!(bench.seat.kept(), went - came);
+            let left = back.passed.len() + back.sent.len() + back.dropped;
+            came += left as u64 - (bench.attachment.counts.made - made);
+            prop_assert_eq!(bench.attachment.kept(), went - came);
         }
-        bench.seat.cut(Cut::Stopped);
+        bench.attachment.cut(Cut::Stopped);
         let rest = bench.collect(now).passed.len() as u64;
         prop_assert_eq!((bench.pool.live(), went), (0, came + rest));
-        let Counts { up, verdicts, late, returned, .. } = bench.seat.counts;
+        let Counts { up, verdicts, late, returned, .. } = bench.attachment.counts;
         prop_assert_eq!(up, verdicts + late + returned);
     }
 }

@@ -1,15 +1,16 @@
-//! Which worker has which ports, and the nodes that they belong to.
+//! Assignment of ports and their nodes to workers.
 
 use super::shards::Shards;
 use super::{BuildError, routers};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, NodeRef, Seat, WorkerSetup};
+use longwire_engine::{Home, NodeRef, PortSetup, WorkerSetup};
 use longwire_router::Bridge;
 use longwire_scenario::{Plan, Segment};
 use std::cmp::Reverse;
 
-/// Gives each segment, with its node and ports, to a worker, or to one for each queue of its ports. Answers where ports and routers are.
-pub(super) fn seat_ports(
+/// Assigns each segment, with its node and ports, to a worker, or to one for each queue of its ports. Returns
+/// the homes of ports and the references to routers.
+pub(super) fn assign_ports(
     plan: &Plan,
     ports: Vec<Box<dyn Port>>,
     shards: &Shards,
@@ -17,7 +18,7 @@ pub(super) fn seat_ports(
 ) -> Result<(Vec<Home>, Vec<NodeRef>), BuildError> {
     let mut queues = by_place(plan, ports)?;
     let mut routers = Vec::with_capacity(plan.routers.len());
-    // By a segment's index and a queue's number: the node's place at its worker.
+    // By a segment's index and a queue's number: the node's index at its worker.
     let mut nodes: Vec<Vec<usize>> = Vec::with_capacity(plan.segments.len());
     for (index, segment) in plan.segments.iter().enumerate() {
         let first = shards.segment_workers[index] as usize;
@@ -27,7 +28,7 @@ pub(super) fn seat_ports(
             let place = worker.nodes.len();
             places.push(place);
             let node: Box<dyn Node> = if let Some(router) = segment.router {
-                // Routers come in the plan's order.
+                // Routers are in the plan's order.
                 routers.push(NodeRef { worker: number as u32, place: place as u32 });
                 Box::new(routers::router(plan, router)?)
             } else {
@@ -37,7 +38,7 @@ pub(super) fn seat_ports(
         }
         nodes.push(places);
     }
-    // Ports with most queues first: so each has the same slot at all of its workers.
+    // Ports with most queues first, so that each has the same slot at all of its workers.
     let mut order: Vec<usize> = (0..queues.len()).collect();
     order.sort_by_key(|&place| Reverse(queues[place].len()));
     let mut homes = vec![Home::single(0, 0); queues.len()];
@@ -50,7 +51,7 @@ pub(super) fn seat_ports(
         for ((port, &node), worker) in queues.into_iter().zip(&nodes[segment]).zip(first..) {
             let ports = &mut workers[worker as usize].ports;
             debug_assert_eq!(ports.len() as u32, slot, "a port has one slot at all of its workers");
-            ports.push(Seat { place: place as u16, node, port });
+            ports.push(PortSetup { place: place as u16, node, port });
         }
     }
     Ok((homes, routers))
@@ -80,8 +81,8 @@ fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     if plan.segment_queues(index) > 1 {
         return bridge.as_relay();
     }
-    // The end of a traffic source says nothing by which the bridge could learn where it is.
-    // A host's frames would teach it, but not before the first frame to the host has been flooded.
+    // The end of a traffic source sends nothing from which the bridge could learn. A host's frames would
+    // teach it, but only after the first frame to the host has been flooded.
     let hosts =
         segment.ports.iter().filter(|&&place| plan.ports[usize::from(place)].attachment.host().is_some());
     hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
@@ -94,7 +95,7 @@ fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     for source in sources {
         bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
     }
-    // A change can let a source send to any of them.
+    // A change can direct a source to any of them.
     for &place in segment.ports.iter().filter(|_| sends) {
         let port = &plan.ports[usize::from(place)];
         if port.attachment.far().is_none() {
