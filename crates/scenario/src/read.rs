@@ -89,6 +89,7 @@ pub(crate) fn read_profile(
     Some(Named { blocks, ways: [forward?, backward?], ..named })
 }
 
+/// The text as TOML.
 fn table_of<'t>(text: &'t str, findings: &mut Findings<'_>) -> Option<Spanned<DeTable<'t>>> {
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -312,8 +313,8 @@ impl Reader<'_, '_, '_> {
     }
 
     fn port(&mut self, item: Item<'_>) -> Option<Port> {
-        let (port, params) =
-            self.with_params::<Port>("port", item, &keys_of(DRIVERS.iter().map(|d| &d.spec)))?;
+        let keys = keys_of(DRIVERS.iter().map(|driver| &driver.spec));
+        let (port, params) = self.with_params::<Port>("port", item, &keys)?;
         Some(Port { params, ..port })
     }
 
@@ -398,13 +399,7 @@ impl Reader<'_, '_, '_> {
 
     /// The link keys that are not in [`Link`] itself, each once.
     fn block_keys(&self) -> Vec<&'static str> {
-        let mut keys: Vec<&'static str> = Vec::new();
-        for key in self.registry.iter().map(|spec| spec.key).chain(BESIDE_RATE) {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        keys
+        each_once(self.registry.iter().map(|spec| spec.key).chain(BESIDE_RATE))
     }
 
     /// Takes the keys of the registry out of a table.
@@ -462,19 +457,24 @@ impl Reader<'_, '_, '_> {
     }
 }
 
+/// The names of a row's settings.
 fn names_of(spec: &Spec) -> Vec<&'static str> {
     spec.params.iter().map(|param| param.name).collect()
 }
 
 /// The parameters of all these rows, each once.
 fn keys_of(rows: impl Iterator<Item = &'static Spec>) -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = Vec::new();
-    for param in rows.flat_map(|spec| spec.params) {
-        if !names.contains(&param.name) {
-            names.push(param.name);
+    each_once(rows.flat_map(|spec| spec.params).map(|param| param.name))
+}
+
+fn each_once(keys: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let mut once: Vec<&'static str> = Vec::new();
+    for key in keys {
+        if !once.contains(&key) {
+            once.push(key);
         }
     }
-    names
+    once
 }
 
 /// How errors call an entry: its section, and its name or ends if it has any.

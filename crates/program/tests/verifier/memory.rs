@@ -86,6 +86,10 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
             unwritten(-8),
         ),
     ]);
+}
+
+#[test]
+fn what_was_written_to_the_stack_is_read() {
     let_in([
         "*(u64 *)(r10 - 8) = r1\n r2 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r2 + 12)\n exit",
         "*(u32 *)(r10 - 8) = 0\n *(u32 *)(r10 - 4) = 0\n r0 = *(u64 *)(r10 - 8)\n exit",

@@ -46,7 +46,7 @@ pub struct Now<'a> {
 /// Most objects that one name may mean: all of them change between two batches of packets.
 const MOST_MEANT: usize = 10_000;
 
-/// Whether a name fits a pattern, in which `*` matches any text.
+/// Whether a name fits a pattern, in which `*` fits any text.
 fn fits(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };

@@ -58,7 +58,7 @@ pub(crate) fn resolve(
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
 ) -> Option<Plan> {
-    let mut resolver = Resolver::new(name, registry, findings);
+    let mut resolver = Resolver::new(registry, findings, name);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let seed = resolver.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
     let routing = resolver.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
@@ -134,6 +134,14 @@ struct Resolver<'d, 'f> {
     folder: PathBuf,
 }
 
+impl<'d, 'f> Resolver<'d, 'f> {
+    /// A resolver of the scenario file `name`.
+    fn new(registry: &'d [&'static Spec], findings: &'d mut Findings<'f>, name: &str) -> Self {
+        let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
+        Self { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder }
+    }
+}
+
 /// One of what an entry of the file makes, as errors call it.
 #[derive(Clone, Copy)]
 struct Entry<'e> {
@@ -162,13 +170,7 @@ impl Entry<'_> {
     }
 }
 
-impl<'d, 'f> Resolver<'d, 'f> {
-    /// A resolver for the file of this name.
-    fn new(name: &str, registry: &'d [&'static Spec], findings: &'d mut Findings<'f>) -> Self {
-        let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-        Self { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder }
-    }
-
+impl Resolver<'_, '_> {
     fn error(
         &mut self,
         span: &Range<usize>,
